@@ -138,9 +138,11 @@ class MachineAnalyses:
     @cached_property
     def costings(self) -> list[Costing]:
         """The cost of each kernel in one step, the most expensive first."""
+        from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
         from hlo_inspect.analysis.time.step_times import find_costings
 
-        return find_costings(self._analyses.kernels, self.times_in_step.for_kernel if self.times_in_step is not None else None)
+        times = self.times_in_step.for_kernel if self.times_in_step is not None else None
+        return find_costings(self._analyses.kernels, times, by_flops=bool(no_bytes_reason(self._analyses.module)))
 
     @cached_property
     def times_in_step(self) -> TimesInStep | None:

@@ -11,6 +11,7 @@ from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigu
 from hlo_inspect.analysis.memory.host_transfers import host_parameters
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.analysis.time.collective_times import ALL
+from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, bytes_time, flops_time
 from hlo_inspect.findings import LARGE_MODULE
 from hlo_inspect.graph.parameters import Interface, Output, ParameterLeaf
@@ -227,7 +228,8 @@ def _compute(context: Context) -> Parts:
         yield from _attention(context)
     elif flops.least or not unknown:
         yield from sentence("{}, ", Amount(None if unknown else flops.exact, "flops", at_least=flops.least))
-    yield from sentence("{} accessed", Amount(size.exact, "bytes", at_least=size.least))
+    accessed = "{} as written, before fusion" if no_bytes_reason(context.module) else "{} accessed"
+    yield from sentence(accessed, Amount(size.exact, "bytes", at_least=size.least))
     if unknown:
         targets = {call.target for call in unknown}
         what = targets.pop() if len(targets) == 1 and all(targets) else Amount(len(unknown), "count", "custom call")

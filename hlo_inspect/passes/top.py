@@ -13,7 +13,7 @@ from hlo_inspect.analysis.cost.figures import countable
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.provenance import NOT_FUSED, Labels, printed
-from hlo_inspect.analysis.time.kernel_times import KernelTimes
+from hlo_inspect.analysis.time.kernel_times import KernelTimes, no_bytes_reason
 from hlo_inspect.analysis.time.step_times import Costing, estimate_gaps
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.values.op_names import UNKNOWN
@@ -37,10 +37,9 @@ class Top(Pass):
 
     A kernel is an instruction that the device launches by itself: a fusion, a dot, a custom call, a collective or a copy. A
     start and its done are one kernel. Figures are those of all runs in a step. FLOPs and bytes follow XLA's cost model: a
-    fusion reads its operands and writes its results; of an array that is sliced or updated in place, only that slice
-    counts.
-    Rows are sorted by bytes accessed. With --profile they are sorted by share of the step, without a schedule by bound. Equal
-    kernels share a row; --sites gives each its own.
+    fusion reads its operands and writes its results; of an array that is sliced or updated in place, only that slice counts.
+    Rows are sorted by bytes accessed, before fusion by FLOPs. With --profile they are sorted by share of the step, without a
+    schedule by bound. Equal kernels share a row; --sites gives each its own.
 
     With --profile there are two times. The bound of a kernel is the longer of its FLOPs at the peak and its bytes at the
     memory bandwidth; of a collective, its sent bytes over the links. Bytes in on-chip memory take no time. The estimate is
@@ -135,7 +134,7 @@ def _order(context: Context) -> str:
     """Return the order of the rows, and which of their times is in the step."""
     profile, timelines = context.on_machine.profile, context.on_machine.timelines
     if profile is None or timelines is None:
-        return "by bytes accessed"
+        return "by FLOPs, before fusion" if no_bytes_reason(context.module) else "by bytes accessed"
     if not timelines.is_scheduled:
         return f"by bound on {profile.name}"
     return f"by share of the step on {profile.name}; collectives and copies count their exposed time"
@@ -148,13 +147,15 @@ def _figures(context: Context) -> Iterator[Column]:
 
 
 def _costs(context: Context, *, has_times: bool) -> Iterator[Column]:
-    """Yield the columns of the costs of a row. Shares are of the scheduled step, of all bounds, or of all bytes."""
+    """Yield the columns of the costs of a row. Shares are of the scheduled step, of all bounds, bytes or FLOPs."""
     step, timelines = context.on_machine.step_times, context.on_machine.timelines
+    is_before_fusion = bool(no_bytes_reason(context.module))
     is_scheduled = has_times and timelines is not None and timelines.is_scheduled
     yield bounded("runs", "count", attrgetter("cost.runs"), detail=1)
     yield bounded("flops", "flops", attrgetter("cost.flops"))
     yield bounded("matmul_flops", "flops", attrgetter("cost.matmul_flops"), detail=8)
-    yield bounded("bytes", "bytes", attrgetter("cost.size"), page_name="bytes_accessed")
+    size_name = "bytes_as_written" if is_before_fusion else "bytes_accessed"
+    yield bounded("bytes", "bytes", attrgetter("cost.size"), page_name=size_name)
     yield Column("flop_per_byte", "number", detail=3, optional=True, get=attrgetter("cost.intensity"))
     if has_times:
         yield bounded("bound_s", "seconds", lambda row: row.cost.time and row.cost.time.bound)
@@ -164,7 +165,7 @@ def _costs(context: Context, *, has_times: bool) -> Iterator[Column]:
     if is_scheduled and step is not None and timelines is not None:
         whole = 0.0 if timelines.estimate.timeline.reason else step.estimate_step.least
         yield Column("step_share", "share", page_name="share_of_step", optional=True, get=lambda row: _step_share(row, whole))
-    of_what = "share_of_bound" if has_times else "share_of_bytes"
+    of_what = "share_of_bound" if has_times else "share_of_flops" if is_before_fusion else "share_of_bytes"
     yield Column(
         "share", "share", detail=9 if is_scheduled else 0, optional=True, page_name=of_what, get=attrgetter("cost.share")
     )

@@ -176,9 +176,9 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def unshared() -> None:
         looked_up, find_costings = Provenances.get, step_times.find_costings
 
-        def costings_of_each(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) -> list[Costing]:
+        def costings_of_each(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None, *, by_flops: bool) -> list[Costing]:
             apart = [Kernels([kernel], ()) for kernel in kernels.launched] + [Kernels((), kernels.other_costs)]
-            rows = [row for part in apart for row in find_costings(part, times)]
+            rows = [row for part in apart for row in find_costings(part, times, by_flops=by_flops)]
             return step_times._add_shares([Costing(row.kernels, row.cost._replace(share=None)) for row in rows])
 
         monkeypatch.setattr(Fingerprints, "get", lambda *_: None)

@@ -212,3 +212,25 @@ def test_estimates_of_equal_kernels_add_up() -> None:
 def test_a_page_of_the_usual_width_has_the_source(profile: str | None, raw_bytes: bool) -> None:
     groups = hlo_inspect.inspect(DATA / DUMPS[0], "top", profile=profile).table("kernel_groups")
     assert "source" not in make_grid(groups, None, raw_bytes).hidden
+
+
+UNFUSED = """HloModule m, entry_computation_layout={(f32[64,64]{1,0}, f32[4096,64]{1,0})->(f32[64,64]{1,0}, f32[4096,64]{1,0})}
+
+ENTRY e {
+  p = f32[64,64]{1,0} parameter(0)
+  q = f32[4096,64]{1,0} parameter(1)
+  product = f32[64,64]{1,0} dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  sum = f32[4096,64]{1,0} add(q, q)
+  ROOT t = (f32[64,64]{1,0}, f32[4096,64]{1,0}) tuple(product, sum)
+}
+"""
+
+
+def test_before_fusion_kernels_are_ordered_by_flops() -> None:
+    """The product has 2 * 64^3 FLOPs and 48 KiB; the sum has 64 * 4,096 FLOPs and 3 MiB, which may never move."""
+    table = hlo_inspect.inspect(UNFUSED, "top").table("kernels")
+    assert columns(table, "name", "flops", "bytes")[:2] == [("product", 2 * 64**3, 3 * 2**14), ("sum", 64 * 4096, 3 * 2**20)]
+    assert [row[0] for row in columns(table, "share")] == pytest.approx([2 / 3, 1 / 3, 0])
+    assert {"share of flops", "as written"} < set(make_grid(table, 200).header)
+    compute = next(row for row in hlo_inspect.inspect(UNFUSED, "summary").headline if row.label == "compute")
+    assert "".join(map(str, compute.parts)).endswith(" as written, before fusion")

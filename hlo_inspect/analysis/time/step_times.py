@@ -247,13 +247,15 @@ class TimesInStep:
 class StepCost(NamedTuple):
     """The figures of one row in one step.
 
-    `share` is the share of all rows' time, without a profile of their bytes; None if the whole is unknown.
+    `share` is the share of all rows' time, without a profile of their bytes, or `by_flops` of their FLOPs; None if the whole is
+    unknown.
     """
 
     runs: Bounds
     figures: tuple[Bounds, ...]
     time: RowTimes | None
     share: float | None = None
+    by_flops: bool = False
 
     @property
     def flops(self) -> Bounds:
@@ -269,14 +271,18 @@ class StepCost(NamedTuple):
         return self.figures[2]
 
     @property
+    def _work(self) -> Bounds:
+        return self.flops if self.by_flops else self.size
+
+    @property
     def weight(self) -> float:
-        """The sort key of the row: its time with a profile, else its bytes."""
-        return self.size.least if self.time is None else self.time.bound.least
+        """The part of the whole that the row is: its time with a profile, else its bytes or FLOPs."""
+        return self._work.least if self.time is None else self.time.bound.least
 
     @property
     def has_exact_weight(self) -> bool:
         """True if the weight is exact, not a lower bound."""
-        return (self.size if self.time is None else self.time.bound).exact is not None
+        return (self._work if self.time is None else self.time.bound).exact is not None
 
     @property
     def intensity(self) -> float | None:
@@ -286,9 +292,10 @@ class StepCost(NamedTuple):
 
     @property
     def order(self) -> tuple[float, ...]:
-        """The sort key of the row: the time that it adds to a scheduled step, then its bound, its bytes and its FLOPs."""
+        """The sort key of the row: the time that it adds to a scheduled step, then its bound, its work, bytes and FLOPs."""
         bound, in_step = (NO_SECONDS, None) if self.time is None else (self.time.bound, self.time.in_step)
-        return (0.0 if in_step is None else in_step.least, bound.least, self.size.least, self.flops.least)
+        added = 0.0 if in_step is None else in_step.least
+        return (added, bound.least, self._work.least, self.size.least, self.flops.least)
 
 
 class Costing(NamedTuple):
@@ -301,7 +308,7 @@ class Costing(NamedTuple):
 _FIGURES: tuple[Figure, ...] = ("flops", "matmul_flops", "bytes")
 
 
-def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) -> list[Costing]:
+def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None, *, by_flops: bool = False) -> list[Costing]:
     """Return one row per kernel and one for costs outside kernels, the most expensive first.
 
     `times` gives the time of all runs of a kernel; None without an accelerator.
@@ -313,14 +320,14 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) 
         key = id(kernel.parts), id(time)  # kernels and times keep these alive
         cost = costs.get(key)
         if cost is None or kernel.is_unknown:
-            cost = StepCost(countable(kernel.runs), tuple(map(kernel.of_step, _FIGURES)), time)
+            cost = StepCost(countable(kernel.runs), tuple(map(kernel.of_step, _FIGURES)), time, by_flops=by_flops)
             if not kernel.is_unknown:
                 costs[key] = cost
         rows.append(Costing((kernel,), cost))
     if kernels.other_costs:
         figures = tuple(sum_of_step(kernels.other_costs, figure) for figure in _FIGURES)
         if any(figure != NOTHING for figure in figures):
-            rows.append(Costing((), StepCost(NOTHING, figures, None if times is None else NO_TIME)))
+            rows.append(Costing((), StepCost(NOTHING, figures, None if times is None else NO_TIME, by_flops=by_flops)))
     return _add_shares(rows)
 
 
@@ -357,4 +364,5 @@ def _sum(rows: Sequence[Costing]) -> Costing:
     kernels = tuple([kernel for row in rows for kernel in row.kernels])
     times = [row.cost.time for row in rows if row.cost.time is not None]
     time = RowTimes.sum(times) if times else None
-    return Costing(kernels, StepCost(cost.runs.times(count), tuple([figure.times(count) for figure in cost.figures]), time))
+    figures = tuple([figure.times(count) for figure in cost.figures])
+    return Costing(kernels, StepCost(cost.runs.times(count), figures, time, by_flops=cost.by_flops))
