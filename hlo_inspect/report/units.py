@@ -26,7 +26,7 @@ PRINTED: dict[Unit, dict[str, tuple[int, int]]] = {
     "flops": {f"{prefix}FLOP": (1000**power, 1) for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E"))},
     "seconds": {name: (1000**power, 10**9) for power, name in enumerate(("ns", "\u00b5s", "ms", "s"))},
     "flops_per_s": {f"{prefix}FLOP/s": (1000**power, 1) for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E"))},
-    "bytes_per_s": {"B/s": (1, 1), "MB/s": (10**6, 1), "GB/s": (10**9, 1)},
+    "bytes_per_s": {"B/s": (1, 1), "kB/s": (10**3, 1), "MB/s": (10**6, 1), "GB/s": (10**9, 1)},
 }
 _STEPS = {unit: [(name, top / bottom) for name, (top, bottom) in scale.items()] for unit, scale in PRINTED.items()}
 _SHORT = 10**6  # smaller numbers without a unit print all their digits, six at most

@@ -167,6 +167,20 @@ def test_without_a_schedule_there_is_a_range() -> None:
     assert any("the module is not scheduled" in str(part) for row in time_report.headline for part in row.parts)
 
 
+def test_collectives_by_kind_and_phase() -> None:
+    """A loop of 3 layers gathers 128 B forward and again backward, and scatters 256 B; reductions of 384 and 4 B follow it."""
+    table = hlo_inspect.inspect(SCAN, ("collectives",)).table("collectives_by_kind_and_phase")
+    names = ("kind", "phase", "sites", "runs", "executed_operand_bytes")
+    assert {tuple(row[name] for name in names) for row in table.records()} == {
+        ("all-gather", "forward", 1, 3, 3 * 128),
+        ("all-gather", "recompute", 1, 3, 3 * 128),
+        ("reduce-scatter", "backward", 1, 3, 3 * 256),
+        ("all-reduce", "backward", 2, 2, 384 + 4),
+    }
+    one_phase = hlo_inspect.inspect(GATHERED, ("collectives",))
+    assert "collectives_by_kind_and_phase" not in {table.name for table in one_phase.tables}
+
+
 def test_collectives_by_size() -> None:
     """Two gathers of 32 MiB, and a scatter of 16 MiB, which is the limit of its class; bytes over time of all together."""
     time_report = hlo_inspect.inspect(GATHERED, ("collectives",), profile="h100-sxm")
@@ -177,7 +191,10 @@ def test_collectives_by_size() -> None:
     assert gathers["estimate_s"] == pytest.approx(2 * likely)
     assert gathers["bus_bandwidth"] == pytest.approx(3 * 2**23 / likely)
     without = hlo_inspect.inspect(GATHERED, ("collectives",))
-    assert "collectives_by_size" not in {table.name for table in without.tables}
+    sizes = without.table("collectives_by_size").records()
+    assert [(row["kind"], row["up_to_bytes"], row["runs"]) for row in sizes] == [
+        *((*key, row["runs"]) for key, row in rows.items())
+    ]
     assert "bound_s" not in {column.name for column in without.table("collectives").columns}
 
 

@@ -95,6 +95,7 @@ def _tables(context: Context) -> Iterator[Table]:
         tables.by_axis,
         tables.by_size,
         tables.by_phase,
+        tables.by_kind_and_phase,
         loops,
     )
     yield from (table for table in (make_table(context) for make_table in others) if table.rows)

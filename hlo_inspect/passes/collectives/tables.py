@@ -272,8 +272,17 @@ def by_phase(context: Context) -> Table:
     return _table("collectives_by_phase", "Collectives of one step by phase", columns, rows, context)
 
 
+def by_kind_and_phase(context: Context) -> Table:
+    """Return one row per kind and phase; none if --quick leaves the phase of a collective open, or all have one phase."""
+    columns = (Column("kind", get=lambda row: row.label[0]), Column("phase", get=lambda row: row.label[1]))
+    phases = context.collective_phases
+    labels = [(collective.kind, phase) for collective, phase in zip(context.collectives, phases, strict=True)]
+    rows = [] if context.leaves_phases_open or len(set(phases)) < 2 else _group_collectives(context, labels)
+    return _table("collectives_by_kind_and_phase", "Collectives of one step by kind and phase", columns, rows, context)
+
+
 def by_size(context: Context) -> Table:
-    """Return one row per kind and size class if a profile is named.
+    """Return one row per kind and size class.
 
     Classes are up to 4 KiB, 16 KiB, 64 KiB, … of the whole array, as nccl-tests counts it: for an all-gather, its result.
     """
@@ -281,12 +290,7 @@ def by_size(context: Context) -> Table:
         Column("kind", get=lambda row: row.label[0]),
         Column("up_to_bytes", "bytes", optional=True, get=lambda row: row.label[1]),
     )
-    is_wanted = _has_times(context)
-    rows = (
-        _group_collectives(context, [(collective.kind, _size_class(collective)) for collective in context.collectives])
-        if is_wanted
-        else []
-    )
+    rows = _group_collectives(context, [(collective.kind, _size_class(collective)) for collective in context.collectives])
     rows.sort(key=_kind_and_size)
     return _table("collectives_by_size", "Collectives of one step by kind and size", columns, rows, context)
 

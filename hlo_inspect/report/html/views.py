@@ -248,6 +248,7 @@ _PLAN = (
             "collectives_by_kind",
             "collectives_by_size",
             "collectives_by_phase",
+            "collectives_by_kind_and_phase",
             "point_to_point",
             "collective_links",
             "exposed_collectives",
