@@ -153,7 +153,7 @@ def test_the_report_says_what_was_read(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "x.pb").write_bytes(serialized(SMALL))
     assert run(["params", str(tmp_path / "x.pb")]) == 0
     out = capsys.readouterr().out
-    assert "this is the HLO text that jaxlib makes of serialized HLO; lines are counted in that text" in " ".join(out.split())
+    assert "jaxlib converted serialized HLO to HLO text; line numbers refer to that text" in " ".join(out.split())
     assert "partition" not in out.splitlines()[0]
 
 
@@ -189,16 +189,16 @@ class TestBadInput:
             (XPLANE + bytes(10), "is a binary file without HLO: it looks like a profile (xplane)"),
             (GRAPH + bytes(10), "is a binary file without HLO: it looks like a TensorFlow graph"),
             (bytes(range(256)), "is a binary file without HLO"),
-            (WHOLE[:1000], "is serialized HLO and is truncated"),
-            (hlo_proto(WHOLE)[:-3], "is serialized HLO and is truncated"),
+            (WHOLE[:1000], "is serialized HLO, but is truncated; write it again"),
+            (hlo_proto(WHOLE)[:-3], "is serialized HLO, but is truncated; write it again"),
             (gzip.compress(WHOLE)[:-30], "cannot be read to its end: Compressed file ended before the end-of-stream marker"),
-            (WHOLE + b"\xff" * 12, "is serialized HLO and is damaged"),
-            (UNKNOWN_OPCODE, "does not read this serialized HLO: "),
-            (UNKNOWN_OPCODE, "(if it is of a newer XLA: pip install --upgrade jaxlib)"),
+            (WHOLE + b"\xff" * 12, "is serialized HLO, but is damaged; write it again"),
+            (UNKNOWN_OPCODE, "cannot read this serialized HLO: "),
+            (UNKNOWN_OPCODE, "(if a newer XLA wrote it: pip install --upgrade jaxlib)"),
             (b"module {\n  func.func @main() {\n", ":2:22: jaxlib "),
             (STABLEHLO.replace(b"return %arg0", b"return %arg1"), ": use of undeclared SSA value name"),
             (STABLEHLO.replace(b"@main", b"@other"), "conversion requires module with `main` function"),
-            (b"ML\xefR\x0dMLIR23\0garbage", "makes no HLO of this MLIR: "),
+            (b"ML\xefR\x0dMLIR23\0garbage", "cannot convert this MLIR to HLO: "),
         ],
     )
     def test_one_message_and_the_other_inputs_are_read(
@@ -230,8 +230,6 @@ class TestBadInput:
         with Inspection(Request("params")) as inspection:
             report_of(inspection, WHOLE)
             inspection._sources.xla.require("the test needs")._process.kill()
-            with pytest.raises(
-                hlo_inspect.InputError, match=r"XLA does not survive this input, which is serialized HLO \(SIGKILL"
-            ):
+            with pytest.raises(hlo_inspect.InputError, match=r"XLA crashed on this input, serialized HLO \(SIGKILL"):
                 report_of(inspection, WHOLE)
             assert report_of(inspection, WHOLE).facts["params.count"] == 5
