@@ -1,4 +1,4 @@
-"""The parts of a module that a command needs."""
+"""Selection of the parts of a module that a command needs."""
 
 from __future__ import annotations
 

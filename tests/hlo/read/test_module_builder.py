@@ -348,7 +348,7 @@ def test_heads_are_classified_once() -> None:
     assert [record.problem for record in heads[4:]] == [
         ("HI006", "unknown element type in x32[]"),
         ("HI004", "unknown opcode 'frob'"),
-        ("HI013", "a layout that does not number each dimension in (f32[2]{0}, f32[2]{1,0})"),
+        ("HI013", "the layout and the dimensions differ in number in (f32[2]{0}, f32[2]{1,0})"),
     ]
     assert [record.is_special for record in heads] == [True, True, True, False, True, True, True]
     assert [record.may_call for record in heads] == [False, True, True, False, False, True, False]  # an unknown one may
