@@ -228,7 +228,7 @@ def test_a_value_that_makes_no_sense() -> None:
     assert parsed.attr("replica_groups") is None
     malformed = parsed.value("replica_groups")
     assert isinstance(malformed, MalformedValue)
-    assert malformed.text == "{{0,x}}" and malformed.reason == "no replica groups: '{{0,x}}'"
+    assert malformed.text == "{{0,x}}" and malformed.reason == "not replica groups: '{{0,x}}'"
     assert parsed.attr("channel_id") is None and parsed.has("channel_id")
     assert parsed.value("to_apply") == ("f",) and parsed.callee("to_apply") == "f"
     assert parsed.value("dimensions") is None

@@ -63,7 +63,7 @@ def test_a_shape_inside_that_makes_no_sense_is_counted() -> None:
     call = f"  ROOT %r = f32[] call(%p), to_apply={body}\n"
     parsed = module(f"HloModule m\n\nENTRY %e {{\n  %p = f32[] parameter(0)\n{call}}}\n")
     assert parsed.unparsed_lines == 1
-    assert [(problem.message, problem.location.line) for problem in parsed.problems] == [("'8x' is no dimension", 7)]
+    assert [(problem.message, problem.location.line) for problem in parsed.problems] == [("'8x' is not a dimension", 7)]
     assert parsed.opcode_counts == {"parameter": 2, "add": 1, "call": 1}
 
 

@@ -153,7 +153,7 @@ def test_an_instruction_alone_is_no_module() -> None:
         (["%q = f32[2] sqrt(%p), x={1"], [(5, 27, "'{' is not closed", 1)]),
         (['%q = f32[2] sqrt(%p), x="1'], [(5, 27, "expected a value", 1)]),
         (["%q = f32[2 sqrt(%p)"], [(5, 11, "'[' is not closed", 1)]),
-        (["%q = f32[2,a] sqrt(%p)"], [(5, 12, "'a' is no dimension", 1)]),
+        (["%q = f32[2,a] sqrt(%p)"], [(5, 12, "'a' is not a dimension", 1)]),
         (
             ["oops", "%q = f32[2] sqrt(%p)", "oops"],
             [(5, 3, "expected an instruction", 1), (7, 3, "expected an instruction", 1)],

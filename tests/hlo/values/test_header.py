@@ -120,8 +120,8 @@ def test_counts_that_are_no_numbers() -> None:
     parsed = header("HloModule m, replica_count=two, num_partitions=99999999999999999999\n")
     assert (parsed.replica_count, parsed.num_partitions) == (1, 1)
     assert parsed.faults == (
-        "replica_count is no number: 'two'",
-        "num_partitions is no number: '99999999999999999999'",
+        "replica_count is not a number: 'two'",
+        "num_partitions is not a number: '99999999999999999999'",
     )
 
 
@@ -161,7 +161,7 @@ def test_no_aliases_and_no_donors() -> None:
 def test_entries_that_cannot_be_read(attribute: str, rest: str) -> None:
     faults = header(f"HloModule m, {attribute}\n").faults
     assert len(faults) == 1
-    assert faults[0].startswith(f"{attribute.partition('=')[0]} has an entry that cannot be read")
+    assert faults[0].startswith(f"{attribute.partition('=')[0]} has an unreadable entry")
     assert rest.strip("{}, ") in faults[0]
 
 

@@ -47,16 +47,16 @@ def test_where_a_shape_ends(text: str, end: int) -> None:
         ("b(f32[2]", 8, "buffer"),
         ("f99[2]", 0, "unknown element type 'f99'"),
         ("(f32[2], tuple[3])", 9, "unknown element type 'tuple'"),
-        ("f32[2,]", 4, "no dimension"),
-        ("f32[-1]", 4, "no dimension"),
-        ("f32[a]", 4, "no dimension"),
-        ("f32[<=?]", 4, "no dimension"),
-        ("f32[\u0663]", 4, "no dimension"),  # a digit, but not of HLO
-        ("f32[99999999999999999999]", 4, "no dimension"),
+        ("f32[2,]", 4, "not a dimension"),
+        ("f32[-1]", 4, "not a dimension"),
+        ("f32[a]", 4, "not a dimension"),
+        ("f32[<=?]", 4, "not a dimension"),
+        ("f32[\u0663]", 4, "not a dimension"),  # a digit, but not of HLO
+        ("f32[99999999999999999999]", 4, "not a dimension"),
         ("f32[2]{0} f32[3]", 10, "unexpected text"),
-        ("f32[2]{0,x}", 0, "no list of integers"),
-        ("f32[2]{0:T(0)}", 0, "a tile of size 0"),
-        ("(" * (MAX_NESTING + 2), MAX_NESTING + 1, "nested deeper than 100"),
+        ("f32[2]{0,x}", 0, "not a list of integers"),
+        ("f32[2]{0:T(0)}", 0, "a tile has size 0"),
+        ("(" * (MAX_NESTING + 2), MAX_NESTING + 1, "nested more than 100 deep"),
     ],
 )
 def test_what_is_no_shape(text: str, position: int, message: str) -> None:

@@ -125,11 +125,11 @@ def test_numbers(text: str, value: float) -> None:
         ("slice", "[0:1]", "expected slices"),
         ("padding", "1x2", "expected padding"),
         ("window", "size=3", "expected a window"),
-        ("window", "{size=3 pad=1_1x1_1}", "differ in dimensions"),
+        ("window", "{size=3 pad=1_1x1_1}", "differ in their number of dimensions"),
         ("window", "{size=3 pad=1_1_1}", "expected a window"),
         ("dim_labels", "b01f", "expected labels"),
-        ("replica_groups", "{0,1}", "no replica groups"),
-        ("sharding", "{something}", "no sharding"),
+        ("replica_groups", "{0,1}", "not replica groups"),
+        ("sharding", "{something}", "not a sharding"),
         ("frontend_attributes", "{a}", "expected attributes"),
     ],
 )
@@ -146,10 +146,10 @@ def test_what_is_no_value(name: str, text: str, reason: str) -> None:
         ('{"known_trip_count":{"n":"5"}}', {"known_trip_count": {"n": "5"}}, ""),
         ('"{\\"a\\": 1}"', {"a": 1}, ""),
         ('""', {}, ""),
-        ('"{not json}"', {}, "it is no JSON"),
-        ('"\\010\\002"', {}, "it is no JSON"),  # a serialized message
+        ('"{not json}"', {}, "it is not JSON"),
+        ('"\\010\\002"', {}, "it is not JSON"),  # a serialized message
         ('"[1]"', {}, ""),
-        ("{" + "[" * 100_000 + "}", {}, "it is no JSON"),
+        ("{" + "[" * 100_000 + "}", {}, "it is not JSON"),
     ],
 )
 def test_backend_configs(text: str, fields: dict[str, object], fault: str) -> None:
