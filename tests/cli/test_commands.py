@@ -230,7 +230,7 @@ class TestManyModules:
         assert [Path(row["path"]).name for row in csv.DictReader(StringIO(listed))] == ["a.txt", "b.hlo", "d.txt"]
         result = run("list", f"{folder}/*.nothing", folder / "d.txt")
         assert result.returncode == 3
-        assert result.stderr == f"hlo-inspect: {folder}/*.nothing: no file or directory fits this pattern\n"
+        assert result.stderr == f"hlo-inspect: {folder}/*.nothing: no file or directory matches this pattern\n"
         assert "1 module" in result.stdout
 
     def test_a_text_without_a_module_is_passed_over_and_named(self, run: Run, folder: Path) -> None:

@@ -201,7 +201,7 @@ def test_of_several_modules_the_largest_is_taken_and_named(capsys: pytest.Captur
     [
         (DATA / "handmade", "without XLA dumps"),
         (DATA / "gone", "no such directory"),
-        (DATA / "cpu/adamw_step.after.txt", "is no directory"),
+        (DATA / "cpu/adamw_step.after.txt", "is not a directory"),
     ],
 )
 def test_other_directories(capsys: pytest.CaptureFixture[str], directory: Path, message: str) -> None:

@@ -68,7 +68,7 @@ def test_facts_that_a_workload_file_does_not_have_are_unanswered() -> None:
 
 
 def test_workload_reads_no_modules() -> None:
-    with pytest.raises(NoModuleError, match="is no workload file"):
+    with pytest.raises(NoModuleError, match="is not a workload file"):
         read(module("m"), "workload")
 
 

@@ -147,7 +147,7 @@ def test_a_command_about_modules_says_what_the_file_is(command: str) -> None:
 
 
 def test_a_module_is_no_workload() -> None:
-    with pytest.raises(hlo_inspect.InputError, match="is no workload file"):
+    with pytest.raises(hlo_inspect.InputError, match="is not a workload file"):
         hlo_inspect.inspect(HLO, "workload")
 
 

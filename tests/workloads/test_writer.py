@@ -83,5 +83,5 @@ def test_what_would_be_lost_is_named(text: str, to: str, lost: str) -> None:
 
 
 def test_what_is_no_workload_is_not_written() -> None:
-    with pytest.raises(hlo_inspect.InputError, match="is no workload file"):
+    with pytest.raises(hlo_inspect.InputError, match="is not a workload file"):
         write("HloModule m\n", "simai")

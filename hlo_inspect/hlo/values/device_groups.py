@@ -244,8 +244,8 @@ class MeshGroups(NamedTuple):
 class DeviceGroups:
     """The groups of `replica_groups`, in order; none for `{}`, which means one group of all devices.
 
-    `mesh`: the mesh that the text names. `listed`: the groups as the text has them. An iota list or mesh axes are short, but can
-    hold a million devices, each once. `groups` expands them on first use.
+    `mesh`: the mesh that the text names. `listed`: the groups as the text has them. An iota list or mesh axes are short, but
+    can hold a million devices, each once. `groups` expands them on first use.
     `sizes`: the sizes of groups. `count`: the number of ids in all groups. `largest_id`: -1 without ids.
     """
 

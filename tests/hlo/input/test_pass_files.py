@@ -74,5 +74,5 @@ def test_other_directories(tmp_path: Path) -> None:
         compiled_modules(str(tmp_path))
     with pytest.raises(InputError, match="no such directory"):
         compiled_modules(str(tmp_path / "gone"))
-    with pytest.raises(InputError, match="is no directory"):
+    with pytest.raises(InputError, match="is not a directory"):
         compiled_modules(str(tmp_path / "module_0001.jit_f.before_optimizations.txt"))
