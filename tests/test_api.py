@@ -125,7 +125,7 @@ def test_a_dump_directory() -> None:
     assert Path(second.input.path).name == "module_0002.jit_step.before_optimizations.txt"
     assert (first.facts["params.bytes"], second.facts["params.bytes"]) == (576, 48)
     assert not any("after optimizations" in note for note in first.notes)
-    assert [note for note in second.notes if note.startswith("module_0002.jit_step.before_optimizations.txt: ")] != []
+    assert [note for note in second.notes if note.startswith("module_0002.jit_step.before_optimizations.txt is read: ")] != []
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ class Computation:
 
     @property
     def parameters(self) -> dict[int, Instruction]:
-        """The kept parameters by number, in ascending order; the last one if a number repeats."""
+        """The kept parameters by number, in ascending order; the last parameter if a number repeats."""
         numbered = [(i.parameter_number, i) for i in self.with_opcodes({"parameter"})]
         return dict(sorted([(number, i) for number, i in numbered if number is not None], key=itemgetter(0)))
 

@@ -216,7 +216,7 @@ its current name. Collectives stand in the order in which reports list them.
 
 
 class Opcode(NamedTuple):
-    """An opcode, or the short spelling of an asynchronous one (`reduce-scatter-start`).
+    """An opcode, or the short spelling of an asynchronous opcode (`reduce-scatter-start`).
 
     `operands`: their number, None if it varies. A `parameter` and a `constant` have none, because their parentheses hold a
     literal. `callees`: the attributes that name computations, each with its role.

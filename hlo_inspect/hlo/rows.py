@@ -35,7 +35,7 @@ class Head(NamedTuple):
     `problem`: code and message of an unknown opcode, element type or layout.
     `is_wanted`: instructions of this opcode are kept.
     `may_be_kept`: they are kept if they have a wanted custom-call target or call a computation with kept instructions.
-    `holds_scalar`: the shape is an integer or Boolean scalar, or a tuple with one.
+    `holds_scalar`: the shape is an integer or Boolean scalar, or a tuple with such a scalar.
     `may_call`: the opcode can name a computation, or is unknown.
     """
 

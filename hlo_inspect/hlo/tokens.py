@@ -80,7 +80,7 @@ def without_comments(text: str) -> str:
 
 
 def balanced_end(text: str, start: int, *, holds_lines: bool = False) -> int:
-    """Return the index after the bracket that closes the one at `start`.
+    """Return the index after the bracket that closes the bracket at `start`.
 
     A bracket may stay open over line ends, as in literals, but not past a line that starts an instruction. `holds_lines` lifts
     this limit, for a computation in place or a quoted module. Raise ScanError if it is not closed.
@@ -121,8 +121,8 @@ def _refuse_fresh_line(text: str, token: re.Match[str], opened: tuple[str, int])
     line_end = text.find("\n", token.start())
     while token.start() <= line_end < token.end():
         if FRESH_LINE.match(text, line_end + 1):
-            what = opened if token[0] == "\n" else (token[0][:1], token.start())
-            raise ScanError(f"{what[0]!r} is not closed", what[1])
+            unclosed = opened if token[0] == "\n" else (token[0][:1], token.start())
+            raise ScanError(f"{unclosed[0]!r} is not closed", unclosed[1])
         line_end = text.find("\n", line_end + 1)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Text(NamedTuple):
-    """The text of one writer in an input; most inputs have one.
+    """The text of one writer in an input; most inputs have a single text.
 
     Once the text is read, `mended` has its repairs and its places in the input.
     """
@@ -45,7 +45,7 @@ class Text(NamedTuple):
 
 
 def texts_of(source: Source) -> Iterator[Text]:
-    """Yield the texts of an input. Read each before the next one."""
+    """Yield the texts of an input. Read each text before the next."""
     yield Text(source, source.mender.text, is_first=True)
     for other in source.mender.others:
         yield Text(TextSource(source.name, other.kept()), other, is_first=False)
@@ -87,7 +87,7 @@ class _SurroundingText:
         self.log: list[Measurement] = []
 
     def take(self, text: str, line: int) -> None:
-        """Read whole lines; the first one has the number `line`."""
+        """Read whole lines; the first line has the number `line`."""
         from hlo_inspect.hlo.pasted.logs import Measurements, take_memory_lines
         from hlo_inspect.hlo.pasted.quoted_lines import QuotedLines
 
@@ -140,7 +140,7 @@ class SecondReading:
         return module if module is not None and (module.name, module.first_line) == (first.name, first.first_line) else None
 
     def forget(self, module: Module) -> None:
-        """Release the text of the module, which is no longer needed."""
+        """Release the kept text of a module."""
         if not self._source.reopens and module.text_line:
             last = module.text_line - 1 + module.lines
             self._source.take_lines(max(last - self._lines, 0))

@@ -304,7 +304,7 @@ class Source(TextSource):
     def _read(self, stream: IO[bytes]) -> bytes:
         try:
             return stream.read(PIECE_BYTES)
-        except Exception as error:  # every decompressor has errors of its own for damaged data
+        except Exception as error:  # each decompressor raises its own errors for damaged data
             raise self._error(f"cannot be read to its end: {error}") from error
 
     def _error(self, message: str) -> InputError:

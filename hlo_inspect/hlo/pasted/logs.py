@@ -64,7 +64,7 @@ class Measurements:
         self.left_out = 0
 
     def take(self, text: str, line: int) -> None:
-        """Read whole lines; the first one has the number `line`."""
+        """Read whole lines; the first line has the number `line`."""
         if line != self._next_line:
             self._open = self._closed = None
         self._next_line = line + text.count("\n")
@@ -139,7 +139,7 @@ def _pairs(text: str, line: int) -> Iterator[Measurement]:
 
 
 def _number(text: str) -> float:
-    """Parse a number; return an integer if it is written as one."""
+    """Parse a number; return an integer if it has digits only."""
     text = text.replace(",", "")
     return int(text) if text.lstrip("+-").isdigit() and len(text) < 19 else float(text)
 
@@ -147,7 +147,7 @@ def _number(text: str) -> float:
 def take_memory_lines(lines: list[tuple[int, str]], text: str, line: int) -> None:
     """Add numbered lines from the first sign of an out-of-memory report on.
 
-    `text` has whole lines outside any module; the first one has the number `line`.
+    `text` has whole lines outside any module; the first line has the number `line`.
     """
     if not lines and OUT_OF_MEMORY.search(text) is None:
         return

@@ -79,7 +79,7 @@ class Line(NamedTuple):
     def substituted(self, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]) -> Line:
         """Return the line with each match replaced."""
         pieces: list[str] = []
-        origins: dict[int, tuple[int, int, int]] = {}  # the last one of an index
+        origins: dict[int, tuple[int, int, int]] = {}  # the last origin of an index
         length = done = 0
         for match in pattern.finditer(self.text):
             for start, piece in ((done, self.text[done : match.start()]), (match.start(), replacement(match))):

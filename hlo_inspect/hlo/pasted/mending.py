@@ -76,7 +76,7 @@ class Mender:
         self._prefixes: list[Prefix] = []
         self._spaces = self._entities = self._colours = False
         self._string: str | None = None  # start of a line whose string holds the text
-        self._unended: Line | None = None  # the part in this string of a line that continues in the next one
+        self._unended: Line | None = None  # the part in this string of a line that continues in the next string
         self._width = 0
         self._joined: tuple[JoinedLine, MendedText] | None = None
 
@@ -114,7 +114,7 @@ class Mender:
 
     @property
     def _is_idle(self) -> bool:
-        """True if no sign in earlier lines applies to later ones."""
+        """True if no sign in earlier lines applies to later lines."""
         marks = self._spaces or self._entities or self._colours
         return not (marks or self._prefixes or self._string or self._width or self.others)
 
@@ -244,7 +244,7 @@ class Mender:
     def _strings(self, line: Line) -> Iterator[Line]:
         r"""Yield the lines in a line's string, or the line itself.
 
-        A string without `\n` at its end continues in the next one.
+        A string without `\n` at its end continues in the next string.
         """
         text = line.text
         if self._string is None:
@@ -270,7 +270,7 @@ class Mender:
         yield from ended
 
     def _string_start(self, text: str) -> int | None:
-        """Return the start of the string in a line that begins like the first one, or is only a string."""
+        """Return the start of the string in a line that begins like the first line of strings, or is only a string."""
         begin = self._string or ""
         if text.startswith(begin) and (begin or "HloModule" in text):
             return len(begin)
@@ -285,7 +285,7 @@ class Mender:
     # -- wrapped lines --------------------------------------------------------------------------------------------------
 
     def _put(self, line: Line, stream: MendedText, lines: _Lines) -> None:
-        """Add a line to its text, once the next one is known not to continue it."""
+        """Add a line to its text, once the next line is known not to continue it."""
         if not self._width and self._string is None and line.text.startswith("HloModule"):
             following = "\n".join([line.text + " " * (line.width - len(line.text)), *self._next_texts(lines, WIDTH_WINDOW)])
             self._width = wrapped_width(following, self._rest_of)
@@ -338,7 +338,7 @@ def _holds_outside_strings(piece: str, pattern: re.Pattern[str]) -> bool:
 
 
 def _is_prefixed(line: str, following: list[str]) -> bool:
-    """Return True if a line has a prefix. More lines may follow the `following` ones."""
+    """Return True if a line has a prefix. More lines may come after `following`."""
     start = prefixed_start(line)
     if start is None:
         return False

@@ -64,7 +64,7 @@ class QuotedLines:
         self._open: tuple[str, int, int] | None = None  # an instruction that may continue, with its line and column
 
     def take(self, text: str, line: int) -> None:
-        """Read whole lines; the first one has the number `line`. The next call can continue an instruction."""
+        """Read whole lines; the first line has the number `line`. The next call can continue an instruction."""
         opened, column = self._open, 1
         if opened is not None:
             self._open = None

@@ -7,7 +7,7 @@ Without a ROOT mark the last instruction is the root, so a missing line changes 
 computation's signature (`(p: f32[2]) -> f32[2]`), as XLA's parser does. It is also compared with the result in the header's
 `entry_computation_layout`, and with the fusion, call or while that runs the computation. Equal shapes may be chance: a reducer
 without its sum ends with a parameter. XLA marks the root of every computation that it prints. In a text with XLA's header, an
-unmarked computation among marked ones has therefore lost a line.
+unmarked computation among marked computations has therefore lost a line.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class NameCheck:
             _note_reads(self._computation.reads, rows, uses)
 
     def doubtful(self, run: LineRun, columns: Sequence[HeadColumn]) -> Iterator[int]:
-        """Yield the numbers of the parts that may define a name twice or use an undefined one."""
+        """Yield the numbers of the parts that may define a name twice or use an undefined name."""
         if len(run.parts) == 1:  # `check` examines it anyway
             return
         opcodes: list[str] = []
@@ -139,7 +139,7 @@ class NameCheck:
 
 
 def _note_reads(reads: ParameterReads, rows: Rows, uses: set[str]) -> None:
-    """Record the parameters that the rows define and those that they use."""
+    """Record the parameters that the rows define and use."""
     reads.known = reads.known and not any(LEFT_OUT in tail for tail in rows.tails)
     for name, opcode, head in zip(rows.names, rows.opcodes, rows.heads, strict=True):
         if opcode == "parameter":
@@ -201,9 +201,7 @@ def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0
     texts = _operand_texts(tails, opcodes)
     joined = ", ".join(texts)
     has_shapes = joined.count(" %") != joined.count(", %")
-    if joined.count("\n") != starts or (
-        has_shapes and _TWO_NAMES.search(joined)
-    ):  # an instruction on several lines, or an unusual one
+    if joined.count("\n") != starts or (has_shapes and _TWO_NAMES.search(joined)):  # an unusual layout, such as line breaks
         texts = [_WITHOUT_NAMES.get(opcode) or ", ".join(_precise_names(t)) for t, opcode in zip(tails, opcodes, strict=True)]
         joined = ", ".join(texts)
     is_bare = "[" not in joined and "/*" not in joined  # then names are split faster than searched

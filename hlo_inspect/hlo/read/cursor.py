@@ -57,7 +57,7 @@ class TextSource:
 
 
 class Span(NamedTuple):
-    """Whole lines `text[start:end]`; the first one has the number `line`."""
+    """Whole lines `text[start:end]`; the first line has the number `line`."""
 
     text: str
     start: int
@@ -132,7 +132,7 @@ class Cursor:
         return self.line + self.text.count("\n", self.position)
 
     def next_line(self) -> None:
-        """Move past the next line end; pieces end in one."""
+        """Move past the next line end; every piece ends with a line."""
         end = self.text.find("\n", self.position)
         self.advance(end + 1 if end >= 0 else len(self.text))
 

@@ -59,7 +59,7 @@ class ModuleBuilder:
         return opened
 
     def end(self, opened: OpenComputation) -> None:
-        """Close a computation and store what is kept of it."""
+        """Close a computation and store its kept parts."""
         computation = opened.computation
         unmarked = None if opened.roots or opened.skipped_root else opened.last
         is_whole = not computation.is_truncated and self.module.unparsed_lines == opened.unparsed_before

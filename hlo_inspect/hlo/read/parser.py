@@ -63,7 +63,7 @@ def parse_head(text: str, position: int) -> tuple[int, int, str, int]:
 def _marked_name(text: str, start: int, mark: str, message: str, nameless: tuple[str, ...] = ()) -> tuple[bool, str, int]:
     """Parse `[mark] [%]name`: return True if marked, the name, and the index after them.
 
-    Before one of `nameless` the name may be missing.
+    The name may be missing before a text in `nameless`.
     """
     position = start
     word = tokens.IDENTIFIER.match(text, position)
@@ -105,7 +105,7 @@ def _shape_end(text: str, start: int) -> int:
 
 
 def _parse_attributes(text: str, position: int, *, is_final: bool) -> tuple[int, tokens.ScanError | None]:
-    """Return the index after the readable attributes, and the fault of the next one."""
+    """Return the index after the readable attributes, and the fault of the next attribute."""
     while True:
         comma = tokens.skip_space(text, position)
         if not text.startswith(",", comma):

@@ -54,7 +54,7 @@ _CUT_FIRST_LINE = lazy_pattern(r"(?:ENTRY|%)[^\n]*+\n\Z")
 
 
 OtherText = Callable[[str, int], None]
-"""Callback that receives whole lines outside any module, in order, and the number of the first one."""
+"""Callback that receives whole lines outside any module, in order, and the number of the first line."""
 
 
 def read_modules(source: TextSource, wants: Wants, other_text: OtherText | None = None) -> Iterator[Module]:
@@ -213,7 +213,7 @@ class ModuleReader:
     # -- the three ways -------------------------------------------------------------------------------------------------
 
     def _lines(self) -> bool:
-        """Skip, pick or read whole lines. Return False if the next one is left to the grammar."""
+        """Skip, pick or read whole lines. Return False if the next line is left to the grammar."""
         cursor, opened = self._cursor, self._open
         if cursor.text[cursor.position - 1] != "\n":
             return False
@@ -254,7 +254,7 @@ class ModuleReader:
         return True
 
     def _run(self) -> bool:
-        """Read the lines at the cursor that are as printers write them. Return False if the next one is not.
+        """Read the lines at the cursor that are as printers write them. Return False if the next line is not.
 
         A run that fails is tried again with fewer lines.
         """

@@ -35,8 +35,8 @@ _SKIPPABLE = lazy_pattern(
 )
 """Pattern of a skippable computation that another one follows, as printers write them.
 
-Its groups are the name and, if the root is a scalar or a tuple that starts with one, its shape and opcode. It matches an empty
-text, without groups, if there is none.
+Its groups are the name and, if the root is a scalar or a tuple that starts with a scalar, its shape and opcode. It matches an
+empty text, without groups, if there is none.
 """
 _STARTS_COMPUTATION = lazy_pattern(_FIRST_LINE, re.ASCII)
 _ROOT_OPCODE = lazy_pattern(rf"ROOT %?{NAME} = {SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)

@@ -50,7 +50,7 @@ class DeviceListError(ValueError):
 
 
 class Iota(NamedTuple):
-    """`[4,2]T(1,0)`: the ids 0…n-1 in this shape, transposed by the permutation if it has one, in row-major order."""
+    """`[4,2]T(1,0)`: the ids 0…n-1 in this shape, transposed by the permutation if there is one, in row-major order."""
 
     shape: tuple[int, ...]
     permutation: tuple[int, ...] = ()

@@ -116,7 +116,7 @@ _NOT_NAMES = lazy_pattern(
 )
 _INNERMOST = lazy_pattern(r"([\w.\-]+)\)*")
 NUMBER = lazy_pattern(r"\d++(?![^\W_])")
-"""Pattern of a number that ends a word, unlike the one in `conv2d`."""
+"""Pattern of a number that ends a word, unlike the number in `conv2d`."""
 LAYER_NUMBER = lazy_pattern(r"[0-9](?<=[_/][0-9])[0-9]*+(?![^\W_])")
 """Pattern of a number after an underscore or at the start of a scope.
 
