@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 def _page(form: Literal["text", "HTML"], shown: Report | Table) -> str:
-    """Return a report or table as a Python session or a notebook shows it."""
+    """Format a report or table for a Python session (text) or a notebook (HTML)."""
     from hlo_inspect.report import notebook
 
     return notebook.as_text(shown) if form == "text" else notebook.as_html(shown)
@@ -31,7 +31,7 @@ show_with(partial(_page, "text"), partial(_page, "HTML"))
 
 
 class HasText(Protocol):
-    """Object with HLO text: `jax.stages.Lowered` and `Compiled`, for example."""
+    """Object that returns HLO text, such as `jax.stages.Lowered` and `Compiled`."""
 
     @property
     def as_text(self) -> Callable[..., str | None]: ...
@@ -43,7 +43,7 @@ Inspectable = Openable | HasText
 def _with_options_of(
     request: Callable[P, Request],
 ) -> Callable[[Callable[[Inspectable, Request], R]], Callable[Concatenate[Inspectable, P], R]]:
-    """Give a function of a source and a request the options of the request as keywords."""
+    """Return a decorator that replaces the argument `request` of a function by a keyword for each option."""
 
     def decorated(function: Callable[[Inspectable, Request], R]) -> Callable[Concatenate[Inspectable, P], R]:
         def with_keywords(source: Inspectable, *arguments: P.args, **keywords: P.kwargs) -> R:
@@ -53,7 +53,7 @@ def _with_options_of(
         update_wrapper(with_keywords, function)
         first, *_ = signature(function).parameters.values()
         taken = [parameter.replace(annotation=Parameter.empty) for parameter in signature(Request).parameters.values()]
-        with_keywords.__signature__ = Signature([first, *taken])  # type: ignore[attr-defined]  # which `help` and IDEs show
+        with_keywords.__signature__ = Signature([first, *taken])  # type: ignore[attr-defined]  # for `help` and IDEs
         described = [f"  {option.name}: {option.info.help}" for option in OPTIONS]
         with_keywords.__doc__ = "\n".join([cleandoc(function.__doc__ or ""), "", "Options:", *described])
         return with_keywords  # type: ignore[return-value]  # the source may be named, too
@@ -79,19 +79,21 @@ def inspect_all(source: Inspectable, request: Request) -> Iterator[Report]:
 def inspect(source: Inspectable, request: Request) -> Report:
     """Inspect one module and return its report.
 
-    `source` holds one module, or `module` names it; instruction lines quoted around it are left out. Arguments and errors are
-    those of `inspect_all`.
+    `source` holds one module, or `module` names it. Partial modules around it are left out, and a note counts them. The
+    arguments and errors are as in `inspect_all`.
     """
     reports = list(_reports(source, request))
     whole = [report for report in reports if not is_partial_report(report)]
     if len(whole) == 1 < len(reports):
         parts = len(reports) - 1
-        counted = "1 partial module stands" if parts == 1 else f"{parts} partial modules stand"
-        note = f"{counted} beside this module: inspect_all yields all"
+        counted = "1 partial module" if parts == 1 else f"{parts} partial modules"
+        note = f"the text also holds {counted}; inspect_all returns a report for each"
         return replace(whole[0], notes=(*whole[0].notes, note))
     if len(reports) > 1:
         names = ", ".join(report.module_name for report in reports[:5])
-        raise UsageError(f"{len(reports)} modules ({names}{', …' if len(reports) > 5 else ''}): name one with module=")
+        raise UsageError(
+            f"the input has {len(reports)} modules ({names}{', …' if len(reports) > 5 else ''}); choose one with module="
+        )
     return reports[0]
 
 
@@ -101,11 +103,14 @@ def _reports(source: Inspectable, request: Request) -> Iterator[Report]:
 
 
 def _openable(source: Inspectable) -> Openable:
-    """Return the source, or its text: of JAX's `Lowered` HLO, since StableHLO would need jaxlib to read."""
+    """Return the source, or its text if it has `as_text()`.
+
+    The text of JAX's `Lowered` is HLO instead of StableHLO, which only jaxlib can read.
+    """
     as_text = getattr(source, "as_text", None)
     if as_text is None:
         return cast("Openable", source)
     text = as_text(dialect="hlo") if "dialect" in signature(as_text).parameters else as_text()
     if not isinstance(text, str):
-        raise InputError(f"as_text() of {type(source).__name__} did not return text")
+        raise InputError(f"as_text() of {type(source).__name__} returned no text; pass HLO text or a file")
     return text

@@ -1,9 +1,9 @@
-"""Configuration files: the folder of the package's own, and a strict reader of YAML with the place of every value.
+"""Configuration files: the folder of shipped files, and a strict YAML reader that keeps the place of every value.
 
 A getter raises `UsageError` if the node is of another kind. Aliases, anchors, tags, duplicate keys and a second document are
 refused. A plain decimal (`3`, `-0.5`, `1e12`) is a number, plain `true` and `false` are bools. Plain `null`, `~` and nothing
-are null; all else is text. So are YAML 1.1's other readings (`yes`, `010`, `1:30`, `1_000`, dates). A caller that expects a
-quantity reads it from `scalar`, the text as written.
+are null. Anything else is text, even if YAML 1.1 reads it as another type (`yes`, `010`, `1:30`, `1_000`, dates). A caller that
+expects a quantity reads it from `scalar`, the text as written.
 
 Example:
     node = configs.read("profile.yaml")                        # or parse(text, path)
@@ -32,12 +32,12 @@ MAX_BYTES = 1 << 20
 MAX_SHOWN = 60
 _KEY = lazy_pattern(r"[ \t]*+(?:-[ \t]++)*+[\w.\-]{1,60}[ \t]*+:(?=[ \t]|$)")
 _NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_LINE_BREAK = lazy_pattern("\r\n|[\r\n\x85\u2028\u2029]")  # what YAML counts as the end of a line
+_LINE_BREAK = lazy_pattern("\r\n|[\r\n\x85\u2028\u2029]")  # the line ends of YAML
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """File of nodes. If it `is_private`, errors show only the keys of its `lines`."""
+    """Configuration file. If it `is_private`, errors show only the keys of its `lines`."""
 
     path: str
     lines: tuple[str, ...]
@@ -94,13 +94,13 @@ class Node:
         return self._expect("mapping").pairs
 
     def fields(self, allowed: Iterable[str], required: Iterable[str] = ()) -> dict[str, Node]:
-        """Return the values of a mapping by key. Raise UsageError for a key not `allowed` or a missing `required` one."""
+        """Return the values of a mapping by key. Raise UsageError if a key is not `allowed`, or a `required` key is missing."""
         names = list(allowed)
         values = {}
         for key, value in self.entries():
             if key.scalar not in names:
                 keys, written = ", ".join(names), key.scalar[:MAX_SHOWN]
-                raise key.error(f"unknown key {written!r}; the keys here are {keys}{did_you_mean(written, names)}")
+                raise key.error(f"unknown key {written!r}; the keys are {keys}{did_you_mean(written, names)}")
             values[key.scalar] = value
         missing = [name for name in required if name not in values]
         if missing:
@@ -110,7 +110,7 @@ class Node:
     def _expect(self, kind: Kind) -> Node:
         if self.kind != kind:
             written = f" {self.scalar[:MAX_SHOWN]!r}" if self.scalar else ""
-            hint = "; put it in quotes if it is meant as text" if kind == "text" and self.kind in ("number", "bool") else ""
+            hint = "; put text in quotes" if kind == "text" and self.kind in ("number", "bool") else ""
             raise self.error(f"expected a value of kind {kind}, found {self.kind}{written}{hint}")
         return self
 
@@ -131,11 +131,11 @@ def read(path: str | Path) -> Node:
         with Path(path).open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
-            raise UsageError(f"is larger than {MAX_BYTES >> 20} MiB, the limit of configuration files", Location(str(path)))
+            raise UsageError(f"is larger than {MAX_BYTES >> 20} MiB, the limit for a configuration file", Location(str(path)))
         text = data.decode("utf-8-sig")
     except (OSError, ValueError) as error:
         if isinstance(error, UnicodeDecodeError):
-            raise UsageError(f"is not UTF-8 text (byte {error.start})", Location(str(path))) from error
+            raise UsageError(f"is not UTF-8 text (byte {error.start}); save it as UTF-8", Location(str(path))) from error
         raise UsageError(f"cannot be read: {getattr(error, 'strerror', None) or error}", Location(str(path))) from error
     return parse(text, str(path))
 
@@ -171,12 +171,12 @@ def _document(events: Iterator[yaml.Event], file: ConfigFile) -> Node:
         if isinstance(event, starts):
             continue
         if root is not None:
-            raise _error(event, file, "a second YAML document")
+            raise _error(event, file, "a second YAML document is not allowed; use one file for each")
         root = _node(event, events, file, MAX_DEPTH)
     if root is None:
         raise UsageError("is empty", Location(file.path))
     if root.kind not in ("mapping", "list"):
-        raise root.error("expected keys with values, found a text")
+        raise root.error("expected keys with values, found a single value")
     return root
 
 
@@ -185,7 +185,7 @@ def _node(event: yaml.Event, events: Iterator[yaml.Event], file: ConfigFile, dep
     import yaml
 
     if depth == 0:
-        raise _error(event, file, "nested too deep")
+        raise _error(event, file, f"the value is nested more than {MAX_DEPTH} levels deep")
     if isinstance(event, yaml.AliasEvent):
         raise _error(event, file, "an alias (*name) is not allowed; text that begins with * needs quotes")
     if getattr(event, "anchor", None) is not None or getattr(event, "tag", None) is not None:
@@ -207,9 +207,9 @@ def _distinct(pairs: list[tuple[Node, Node]]) -> tuple[tuple[Node, Node], ...]:
     lines: dict[str, int] = {}
     for key, _ in pairs:
         if key.kind in ("list", "mapping"):
-            raise key.error("a key must be text")
+            raise key.error("a key must be text, not a list or mapping")
         if key.scalar in lines:
-            raise key.error(f"duplicate key {key.scalar[:MAX_SHOWN]!r}, first on line {lines[key.scalar]}")
+            raise key.error(f"duplicate key {key.scalar[:MAX_SHOWN]!r}; the first is on line {lines[key.scalar]}")
         lines[key.scalar] = key.line
     return tuple(pairs)
 

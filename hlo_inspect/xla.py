@@ -1,6 +1,6 @@
 """The optional extra `[xla]`: XLA's own parser for `--strict`, and HLO text for serialized HLO and StableHLO.
 
-jaxlib runs in a process of its own (`xla_worker`). One process serves a whole run; after an abort the next task starts another.
+jaxlib runs in a separate process (`xla_worker`), which serves all inputs. After an abort, the next task starts another.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STRAY = lazy_pattern(
 
 
 class Xla:
-    """jaxlib in a process of its own, which starts on first use."""
+    """jaxlib in a separate process, which starts on first use."""
 
     def __init__(self) -> None:
         self._version = ""
@@ -73,14 +73,14 @@ class Xla:
         raise MissingExtraError(f"{purpose} the extra [xla], but {reason} ({UPGRADE})", location)
 
     def as_text(self, source: Source, data: bytes) -> bytes:
-        """Convert serialized HLO or StableHLO to HLO text, as the converter of a `Source`.
+        """Convert serialized HLO or StableHLO to HLO text. A `Source` calls it as its converter.
 
-        Raise InputError if XLA does not read it.
+        Raise InputError if XLA cannot read it.
         """
         from hlo_inspect.xla_worker import XlaAbortError, XlaError
 
         location = Location(source.name)
-        source.note = f"line numbers are of the HLO text that jaxlib makes of {source.format}"
+        source.note = f"jaxlib converted {source.format} to HLO text; line numbers refer to that text"
         worker = self.require(f"this is {source.format}; reading it needs", location)
         try:
             if source.format is Format.HLO_PROTO:
@@ -92,9 +92,9 @@ class Xla:
         except XlaError as error:
             if source.format is Format.HLO_PROTO:
                 reason = f"jaxlib {self._version} cannot read this serialized HLO: {_first_line(error.message)}"
-                raise InputError(f"{reason} (if it is of a newer XLA: {UPGRADE})", location) from error
+                raise InputError(f"{reason} (if a newer XLA wrote it: {UPGRADE})", location) from error
             raise _mlir_error(
-                error.message, f"jaxlib {self._version} cannot turn this MLIR into HLO", data, location
+                error.message, f"jaxlib {self._version} cannot convert this MLIR to HLO", data, location
             ) from error
 
     def modules(self, source: Source, wants: Wants, *, strict: bool) -> Iterator[tuple[Module, str | None] | ParseError]:
@@ -127,7 +127,7 @@ class Xla:
             lines = module.first_line - 1 + module.lines
             module.origin = source.format
             try:
-                printed = "" if source.format else worker.ask("check", text.encode())  # what XLA printed needs no check
+                printed = "" if source.format else worker.ask("check", text.encode())  # text from XLA needs no check
             except XlaAbortError as error:
                 self.close()
                 worker = self.require("--strict needs")
@@ -141,19 +141,19 @@ class Xla:
             _refuse_stray(source.take_lines(), whole, lines)
 
 
-_PRINTED = "the text leaves out shapes, so XLA printed the module again; line numbers are of that print"
+_PRINTED = "the text leaves out shapes, so XLA printed the module again; line numbers refer to that print"
 
 
 def _serialized_module(data: bytes, location: Location) -> memoryview:
     """Return the `HloModuleProto` in serialized HLO. Raise InputError if it is damaged."""
     module = find_module(memoryview(data))
     if module is None or module.fault:
-        raise InputError(f"is {Format.HLO_PROTO} and {module.fault if module else 'is damaged'}", location)
+        raise InputError(f"is {Format.HLO_PROTO}, but {module.fault if module else 'is damaged'}; write it again", location)
     return module.data
 
 
 def _mlir_error(message: str, reason: str, data: bytes, location: Location) -> InputError:
-    """Make the error for MLIR that XLA refuses with `message`, at the place that it names."""
+    """Return the error for MLIR that XLA refuses, at the place in XLA's `message`."""
     match = _MLIR_PLACE.match(message)
     if match is None or match[1] == "0":  # bytecode has no lines
         return InputError(f"{reason}: {_first_line(match[3] if match else message)}", location)
@@ -162,18 +162,18 @@ def _mlir_error(message: str, reason: str, data: bytes, location: Location) -> I
 
 
 def _refusal(message: str, text: str, module: Module) -> ParseError:
-    """Make the error for a module that XLA's parser refuses: the first line of `message` that has a place."""
+    """Return the error for a module that XLA's parser refuses, at the first place in its `message`."""
     places = _PLACE.findall(message)
     if not places:
         return _parse_error(f"XLA's parser: {_first_line(message)}", text, module)
     line, column, reason = places[0]
-    if reason.endswith(":") and len(places) > 1:  # it says what follows from the next one
+    if reason.endswith(":") and len(places) > 1:  # the next place has the reason
         reason += f" {places[1][2]}"
     return _parse_error(f"XLA's parser: {reason}", text, module, int(line), int(column))
 
 
 def _parse_error(message: str, text: str, module: Module, line: int = 1, byte: int = 1) -> ParseError:
-    """Make the error for a place in the text of a module."""
+    """Return the error for a place in the text of a module."""
     (line, column), picture = _place_in(text, line, byte)
     return ParseError(message, module.location(module.first_line - 1 + line, column), picture)
 
@@ -193,27 +193,27 @@ def _place_in(text: str, line: int, byte: int) -> tuple[tuple[int, int], str]:
 
 
 def _relocate(error: ParseError, text: Text) -> ParseError:
-    """Move an error from its place in a mended text to that in the input."""
+    """Move an error from its place in a mended text to its place in the input."""
     if error.location is None or error.location.line is None:
         return error
     line, column = text.mended.places.place(error.location.line, error.location.column or 1)
-    picture = error.source_line if column == error.location.column else None  # else the caret would stand elsewhere
+    picture = error.source_line if column == error.location.column else None  # the caret would be misplaced
     return ParseError(error.message, Location(error.location.path, line, column), picture)
 
 
 def _refuse_stray(text: str, whole: Text, lines: int) -> None:
-    """Raise ParseError for an instruction in the text between modules, which begins after `lines` lines."""
+    """Raise ParseError if the text between modules holds an instruction. `lines` lines precede the text."""
     match = _STRAY.search(text)
     if match is not None:
         start = text.rfind("\n", 0, match.start(1)) + 1
         line = lines + text.count("\n", 0, match.start(1)) + 1
         picture = text[start : text.find("\n", start)]
         place = Location(whole.source.name, *whole.mended.places.place(line, match.start(1) - start + 1))
-        raise ParseError("an instruction outside of any computation", place, picture)
+        raise ParseError("this instruction is outside any computation; --strict checks whole modules only", place, picture)
 
 
 def _read_again(printed: str, module: Module) -> Module:
-    """Read the module from XLA's print of it; it keeps its place in the input."""
+    """Read a module again, from XLA's print. It keeps its place in the input."""
     data = printed.encode()
     again = next(read_modules(Source(module.path, lambda: io.BytesIO(data)), module.wants))
     again.first_line, again.lines, again.bytes = module.first_line, module.lines, module.bytes
@@ -221,5 +221,5 @@ def _read_again(printed: str, module: Module) -> Module:
 
 
 def _first_line(message: str) -> str:
-    """Return the first line of a message, without the name of its status."""
+    """Return the first line of a message, without a status such as `INVALID_ARGUMENT`."""
     return _STATUS.sub("", message.strip().partition("\n")[0], count=1)

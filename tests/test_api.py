@@ -102,7 +102,7 @@ def test_a_pattern_finds_the_name_that_the_report_gives() -> None:
 
 
 def test_inspect_wants_one_module() -> None:
-    with pytest.raises(UsageError, match=r"2 modules \(jit_step, jit_loss\): name one with module="):
+    with pytest.raises(UsageError, match=r"the input has 2 modules \(jit_step, jit_loss\); choose one with module="):
         inspect(IN_LOG)
     assert inspect(IN_LOG, module="loss").facts["params.bytes"] == 32
 
@@ -125,7 +125,7 @@ def test_a_dump_directory() -> None:
     assert Path(second.input.path).name == "module_0002.jit_step.before_optimizations.txt"
     assert (first.facts["params.bytes"], second.facts["params.bytes"]) == (576, 48)
     assert not any("after optimizations" in note for note in first.notes)
-    assert [note for note in second.notes if note.startswith("module_0002.jit_step.before_optimizations.txt: ")] != []
+    assert [note for note in second.notes if note.startswith("module_0002.jit_step.before_optimizations.txt is read: ")] != []
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_what_has_text_is_a_source(source: Lowered | Compiled) -> None:
 
 
 def test_an_object_without_text_is_no_source() -> None:
-    with pytest.raises(hlo_inspect.InputError, match=r"as_text\(\) of WithoutText did not return text"):
+    with pytest.raises(hlo_inspect.InputError, match=r"as_text\(\) of WithoutText returned no text; pass HLO text or a file"):
         hlo_inspect.inspect(WithoutText())
 
 

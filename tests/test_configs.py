@@ -70,20 +70,20 @@ def test_a_scalar_is_what_it_looks_like(written: str, kind: str) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "part"),
     [
-        ("a: 1\nb: 2\na: 3\n", (3, 1), "duplicate key 'a', first on line 1"),
-        ("a: {b: 1, 'b': 2}", (1, 11), "duplicate key 'b', first on line 1"),
+        ("a: 1\nb: 2\na: 3\n", (3, 1), "duplicate key 'a'; the first is on line 1"),
+        ("a: {b: 1, 'b': 2}", (1, 11), "duplicate key 'b'; the first is on line 1"),
         ("a: &x 1\n", (1, 4), "an anchor (&name) or tag (!name) is not allowed"),
         ("a: !!int 1\n", (1, 4), "an anchor (&name) or tag (!name) is not allowed"),
         ("a: !!python/object/apply:os.system [ls]\n", (1, 4), "an anchor (&name) or tag (!name) is not allowed"),
         ("a: != 3\n", (1, 4), "text that begins with & or ! needs quotes"),
         ("b:\n  a: *x\n", (2, 6), "an alias (*name) is not allowed"),
-        ("a: 1\n---\nb: 2\n", (3, 1), "a second YAML document"),
-        ("? [1]\n: 2\n", (1, 3), "a key must be text"),
+        ("a: 1\n---\nb: 2\n", (3, 1), "a second YAML document is not allowed; use one file for each"),
+        ("? [1]\n: 2\n", (1, 3), "a key must be text, not a list or mapping"),
         ("a: >= 3\n", (1, 5), "text that begins with > or | needs quotes"),
         ("a: [1, 2\n", (2, 1), "not valid YAML"),
         ("a: 1\n b: 2\n", (2, 3), "not valid YAML"),
         ("a: 1\nb: \x07\n", (2, 4), "not valid YAML"),
-        ("[" * 30 + "]" * 30, (1, 21), "nested too deep"),
+        ("[" * 30 + "]" * 30, (1, 21), "the value is nested more than 20 levels deep"),
         ("", (None, None), "is empty"),
         ("# a comment\n", (None, None), "is empty"),
     ],
@@ -142,7 +142,7 @@ def test_fields_name_the_keys_there_are() -> None:
     with pytest.raises(UsageError) as caught:
         node.fields(allowed=("name", "peak"))
     assert caught.value.location == Location("some.yaml", 2, 1)
-    assert caught.value.message == "unknown key 'peek'; the keys here are name, peak; did you mean 'peak'?"
+    assert caught.value.message == "unknown key 'peek'; the keys are name, peak; did you mean 'peak'?"
     with pytest.raises(UsageError) as caught:
         node.fields(allowed=("name", "peek", "a", "b"), required=("a", "name", "b"))
     assert caught.value.location == Location("some.yaml", 1, 1)
@@ -152,8 +152,8 @@ def test_fields_name_the_keys_there_are() -> None:
 @pytest.mark.parametrize(
     ("written", "getter", "message"),
     [
-        ("3", "text", "expected a value of kind text, found number '3'; put it in quotes if it is meant as text"),
-        ("true", "text", "expected a value of kind text, found bool 'true'; put it in quotes if it is meant as text"),
+        ("3", "text", "expected a value of kind text, found number '3'; put text in quotes"),
+        ("true", "text", "expected a value of kind text, found bool 'true'; put text in quotes"),
         ("[1]", "text", "expected a value of kind text, found list"),
         ("", "text", "expected a value of kind text, found null"),
         ("x", "items", "expected a value of kind list, found text 'x'"),
@@ -182,7 +182,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     latin.write_bytes(b"a: caf\xe9\n")
     with pytest.raises(UsageError) as caught:
         configs.read(latin)
-    assert (caught.value.message, caught.value.path) == ("is not UTF-8 text (byte 6)", str(latin))
+    assert (caught.value.message, caught.value.path) == ("is not UTF-8 text (byte 6); save it as UTF-8", str(latin))
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> None:

@@ -58,11 +58,11 @@ _SHAPED = lazy_pattern(rf"{_NESTED}\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)
 """Pattern of operands with shapes, tuples of tuples at most, and what printers write after them."""
 
 LEFT_OUT = "...(+"
-"""Start of the number of operands that a printer with `compact_operands` leaves out, after the first four."""
+"""Start of the mark for operands that a printer with `compact_operands` leaves out, after the first four."""
 
 
 class Operand(NamedTuple):
-    """A use: the instruction's name, the tuple index of `name#0#1`, and the text of a printed shape.
+    """An operand: the instruction's name, the tuple index in `name#0#1`, and the text of a printed shape.
 
     `name` is None if the printer left the operand out, or if an instruction is written in its place.
     """
@@ -141,7 +141,7 @@ class Definitions(Protocol):
 class EnclosingComputation:
     """The part of a computation that its instructions refer to.
 
-    It does not refer to the computation, which holds the instructions. So a module is freed without a search for cycles.
+    It does not refer to the computation, which holds the instructions. So Python frees a module without a search for cycles.
     """
 
     __slots__ = ("is_entry", "name", "values")
@@ -184,7 +184,7 @@ class Instruction:
     )
 
     def __init__(self, computation: EnclosingComputation, row: Row, head: Head, line: int, metadata: str = "") -> None:
-        """Create a view of `row`. `metadata` is the end of its text, if stored apart to be shared."""
+        """Create a view of `row`. `metadata` is the end of its text, if equal texts share it."""
         root, self.name, _, self._text = row
         self.computation = computation
         self.opcode = head.opcode
@@ -207,7 +207,7 @@ class Instruction:
 
     @property
     def untouched(self) -> tuple[str, str] | None:
-        """Its text, and the metadata stored apart; None once `split` was called."""
+        """Its text and its shared metadata; None once `split` was called."""
         return None if self._is_split else (self._text, self._attributes)
 
     @property
@@ -317,7 +317,7 @@ class Instruction:
         return self.value(name) is not None
 
     def take_apart(self) -> AttributeForm[Value | MalformedValue]:
-        """Split the text of the attributes into a form, shared by many instructions, and its own places."""
+        """Split the text of the attributes into a form, which many instructions share, and its own places."""
         self.split()
         self._form, self._places = self.computation.values.forms.take_apart(self._attributes)
         self._attributes = ""
@@ -348,7 +348,7 @@ class Instruction:
     def may_call(self, callees: Set[str]) -> bool:
         """Return False if the instruction certainly calls none of `callees`.
 
-        That is known only of fusions and async-starts that are printed in the usual way.
+        This is certain only for fusions and async-starts that are printed in the usual way.
         """
         printed = self.printed_fusion if self.opcode in _CALLING_BY_ONE_ATTRIBUTE else None
         return printed is None or printed[1] in callees

@@ -1,4 +1,4 @@
-"""The content of a module's text, as far as it is wanted."""
+"""Modules, and the computations and faults that the reader kept of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 # -- faults of a text -------------------------------------------------------------------------------------------------------
 
 MAX_OF_A_KIND = 20
-"""Faults of one code that are kept with their location; further ones are counted."""
+"""Limit of faults of one code that keep their location; further faults are counted."""
 
 
 UNREADABLE = "HI001"
@@ -34,7 +34,7 @@ PART = "HI011"
 
 
 class Problem(NamedTuple):
-    """A fault of the text. `code` is that of the finding that it becomes."""
+    """A fault of the text. `code` is the code of its finding."""
 
     code: str
     message: str
@@ -46,8 +46,8 @@ class Problem(NamedTuple):
 class Problems:
     """The faults of one module.
 
-    A repeated fault is counted, not kept again; each unreadable line is a fault of its own. `left_out` counts the faults that
-    are not kept, by code.
+    A repeated fault is counted, not kept again. Each unreadable line is a separate fault. `left_out` counts by code the faults
+    that were not kept.
     """
 
     def __init__(self) -> None:
@@ -96,8 +96,8 @@ MAX_UNPACKED = 1 << 6
 class ParameterReads:
     """The reads of one computation's parameters.
 
-    `unread` are the parameters without a user. `elements` are the indices that are read of tuples used only element by element.
-    Both hold only if they are `known`: operands can be printed without names.
+    `unread` are the parameters without a user. `elements` maps each tuple that is read only by elements to the indices read.
+    Both are complete only if `known` is True, because operands can be printed without names.
     """
 
     def __init__(self) -> None:
@@ -109,12 +109,12 @@ class ParameterReads:
 class SharedByComputations:
     """The tables that the computations of a module share.
 
-    `values`: the values of attributes. `heads`: parsed heads. `scalar_forms`: forms of packed scalars. `unpacked`: the scalars
-    used last, by name and line of their computation.
+    `values`: the values of attributes. `heads`: parsed heads. `scalar_forms`: forms of packed scalars. `unpacked`: a cache of
+    scalars, by name and line of their computation.
     """
 
     def __init__(self, wanted: frozenset[str] = frozenset()) -> None:
-        """Keep instructions of the opcodes `wanted`."""
+        """Create the tables. `wanted` are the opcodes of instructions to keep."""
         self.values = ValueTable()
         self.heads = HeadTable(self.values.shapes, wanted)
         self.scalar_forms: dict[bytes, bytes] = {}
@@ -169,7 +169,7 @@ class Computation:
     def with_opcodes(self, opcodes: Set[str], callees: Set[str] | None = None) -> list[Instruction]:
         """Return the kept instructions of `opcodes`.
 
-        With `callees`, instructions that certainly call none of these computations are left out.
+        With `callees`, leave out instructions that certainly call none of these computations.
         """
         instructions = [i for i in self.instructions if i.opcode in opcodes]
         return instructions if callees is None else [i for i in instructions if i.may_call(callees)]
@@ -210,7 +210,7 @@ class Computation:
 
     @property
     def parameters(self) -> dict[int, Instruction]:
-        """The kept parameters by number, in ascending order; the last one if a number repeats."""
+        """The kept parameters by number, in ascending order; the last parameter if a number repeats."""
         numbered = [(i.parameter_number, i) for i in self.with_opcodes({"parameter"})]
         return dict(sorted([(number, i) for number, i in numbered if number is not None], key=itemgetter(0)))
 
@@ -240,7 +240,7 @@ class LogEntry(NamedTuple):
 
 
 class SkippedComputation(NamedTuple):
-    """A skipped computation that may belong to a loop. Its text starts on `line`; compressed it takes half the memory."""
+    """A skipped computation that may belong to a loop. Its text, which starts on `line`, is compressed to half its size."""
 
     root_opcode: str
     line: int
@@ -258,18 +258,18 @@ class SkippedComputation(NamedTuple):
 class Module:
     """A module, as far as it was read.
 
-    `computations`: those in which something was kept; all of them if every line was read.
+    `computations`: the entry and the computations with kept instructions or scalars; all of them if every line was read.
     `entry_signature`: the first line of the entry.
     `skipped`: skipped computations that may belong to loops, until `open_computation.read_skipped` reads them.
-    `root_opcodes`: the roots of other computations that are small or return a scalar, as reducers do.
+    `root_opcodes`: the roots' opcodes of other computations that are small or return a scalar, as reducers do.
     `shared`: the tables that its computations share. `values` and `heads` are two of them.
-    `device_marks`: the signs in its lines of how it is spread over devices.
+    `device_marks`: the signs of partitioning in its lines.
     `lines` and `bytes`: its size in the input, line ends included.
-    `origin`: the format from which XLA made the text. The counts of partitions and replicas are lost in it. None if the input
+    `origin`: the format that XLA converted to this text, which lacks the counts of partitions and replicas. None if the input
     is text.
-    `memory_lines`: numbered lines around it in which XLA reports that it ran out of memory.
+    `memory_lines`: numbered lines of XLA's out-of-memory report in the text around it.
     `quoted_lines`: the number of its instruction lines if it is a partial module.
-    `mends`: notes on what was undone in a pasted text. `text_line`: its first line in the mended text; 0 if the source's pieces
+    `mends`: notes on the repairs of a pasted text. `text_line`: its first line in the mended text; 0 if the source's pieces
     do not hold it.
     `log`: the measurements in the text around it.
     """
@@ -302,7 +302,7 @@ class Module:
 
     @property
     def name(self) -> str:
-        """The name in the header. Without a header it derives from the entry's, as in XLA's parser."""
+        """The name in the header. Without a header it derives from the entry's name, as in XLA's parser."""
         if self.quoted_lines:
             return "quoted_lines"
         if self.header.printed or self.entry is None:
@@ -332,7 +332,7 @@ class Module:
         return tuple(i for computation in self.holding for i in computation.instructions)
 
     def with_opcodes(self, opcodes: Set[str], callees: Set[str] | None = None) -> Iterator[Instruction]:
-        """Iterate over the kept instructions of `opcodes`; `callees` as in `Computation.with_opcodes`."""
+        """Iterate over the kept instructions of `opcodes`. `callees` works as in `Computation.with_opcodes`."""
         return chain.from_iterable(computation.with_opcodes(opcodes, callees) for computation in self.holding)
 
     @cached_property
@@ -355,7 +355,7 @@ def count_opcodes(computations: Iterable[Computation]) -> Counter[str]:
 # -- malformed attributes ---------------------------------------------------------------------------------------------------
 
 _PLAIN = lazy_pattern(rf"""[^()"'/=]*+\)(?:, [A-Za-z_][\w.\-]*+=(?:{"|".join(tokens.COMMON_VALUES)})(?=, |$))*+""")
-"""Pattern of most tails: operands without shapes, and attributes as most printers write them."""
+"""Pattern of most tails: operands without shapes, and attributes in their common forms."""
 
 
 class MalformedRow(NamedTuple):
@@ -393,7 +393,7 @@ def _fault(tail: str) -> str:
     """Return the fault of a tail's attributes; empty if they are valid or the operands are not closed."""
     try:
         end = operands_end(tail)
-    except tokens.ScanError:  # the reader says so
+    except tokens.ScanError:  # the reader reports it
         return ""
     try:
         for _ in tokens.attributes(tail, end + 1):

@@ -1,7 +1,7 @@
-"""The opcodes of HLO text, a row of `_ROWS` each, the sets that follow from them, and the custom calls that do no work.
+"""The opcodes of HLO text (one row of `_ROWS` each), sets of opcodes, and the custom calls that do no work.
 
-The opcodes are those of `HLO_OPCODE_LIST` (xla/hlo/ir/hlo_opcode.h) and of its older versions. The kinds of the attributes'
-values are in `values`.
+The opcodes come from `HLO_OPCODE_LIST` (xla/hlo/ir/hlo_opcode.h) and its older versions. The kinds of attribute values are in
+`values`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple, cast, get_args
 Role = Literal["run", "body", "condition", "branch", "fused", "applied", "custom"]
 """The role of a computation for its caller.
 
-It runs once, as the body or the condition of a loop, or as a branch. Or it is fused into one kernel, applied to elements (or to
-the values that a collective reduces), or run by a custom call.
+A computation can run once, as the body or the condition of a loop, or as a branch. It can also be fused into one kernel,
+applied to elements (or to the values that a collective reduces), or run by a custom call.
 """
 
 CalleeAttribute = Literal[
@@ -25,7 +25,7 @@ CalleeAttribute = Literal[
 AsyncHalf = Literal["", "start", "update", "done"]
 
 Result = Literal["same", "element", "packing", "move", "part", "computed"]
-"""The relation of a result to the operands; of an asynchronous start that of the whole operation.
+"""The relation of a result to the operands. The result of an asynchronous start is the result of the whole operation.
 
 * `same`: the value of the first operand, in another type, layout, shape or memory.
 * `element`: an element of a tuple; `packing`: a tuple of all operands.
@@ -46,15 +46,15 @@ Trait = Literal[
     "library",  # runs a routine of a library: a solver or a transform
     "reduction",  # reduces over elements, or over devices
     "marker",  # marks or orders values and computes nothing
-    "device-number",  # says on which device the program runs
+    "device-number",  # returns the number of the device that runs the program
     "relayout",  # keeps the elements: in another order, shape or memory
     "block",  # copies whole blocks of memory
     "update",  # writes into its first operand
-    "cheap",  # costs nothing to have in several fusions
+    "cheap",  # costs nothing if several fusions repeat it
     "collective",  # is one of `COLLECTIVE_KINDS`
     "point-to-point",  # is one of `POINT_TO_POINT`
     "global-ids",  # can have use_global_device_ids
-    "resized",  # is a collective of which an operand can have another size than the result
+    "resized",  # is a collective whose operands and result can differ in size
 ]  # fmt: skip
 
 _ROWS = """
@@ -148,7 +148,7 @@ replica-id                0  computed  device-number
 rng                       *  computed
 rng-bit-generator         *  computed
 rng-get-and-update-state  0  computed
-# what marks values or orders instructions
+# marks on values, order of instructions
 add-dependency            2  same      marker
 after-all                 *  computed  marker
 domain                    1  same      marker
@@ -177,7 +177,7 @@ recv-done                 1  same      point-to-point
 # the host
 infeed                    1  computed
 outfeed                   2  computed
-# what calls computations, and asynchronous halves of calls
+# calls of computations, and asynchronous halves of calls
 async-done                1  same
 async-start               *  computed  calls=run
 async-update              *  same
@@ -193,7 +193,7 @@ scatter                   *  computed  update to_apply=applied
 select-and-scatter        3  computed  select=applied scatter=applied
 sort                      *  computed  to_apply=applied
 while                     1  computed  body=body condition=condition
-# products, routines of libraries, and what XLA had
+# products, library routines, and opcodes of older versions
 batch-norm-grad           5  computed
 batch-norm-inference      5  computed
 batch-norm-training       3  computed
@@ -216,13 +216,14 @@ its current name. Collectives stand in the order in which reports list them.
 
 
 class Opcode(NamedTuple):
-    """An opcode, or the short spelling of an asynchronous one (`reduce-scatter-start`).
+    """An opcode, or the short spelling of an asynchronous opcode (`reduce-scatter-start`).
 
     `operands`: their number, None if it varies. A `parameter` and a `constant` have none, because their parentheses hold a
-    literal. `callees`: the attributes that name computations, each with its role. `collective`: the kind of collective that it
-    is, starts or ends, such as `all-reduce` for `all-reduce-done`. It is empty for others, and for `async-start`, whose
-    computation holds the kind. `base`: the opcode without its asynchronous suffix `half`. `is_wrapper`: a short spelling, which
-    means an `async-start`, `-update` or `-done` of a computation that holds only a `base`.
+    literal. `callees`: the attributes that name computations, each with its role.
+    `collective`: the kind of collective that it is, starts or ends, such as `all-reduce` for `all-reduce-done`. Other opcodes
+    have none, nor does `async-start`, whose computation holds the kind.
+    `base`: the opcode without its asynchronous suffix `half`. `is_wrapper`: True for a short spelling. It means an
+    `async-start`, `-update` or `-done` of a computation that holds only a `base`.
     """
 
     name: str
@@ -273,7 +274,7 @@ def _records() -> Iterator[Opcode]:
 def _short_spellings(opcodes: Mapping[str, Opcode]) -> Iterator[Opcode]:
     """Yield the spellings of asynchronous computations that hold one instruction.
 
-    An opcode that has a start and a done of its own has no short spelling.
+    An opcode with its own start and done has no short spelling.
     """
     native = {opcode.base for opcode in opcodes.values() if opcode.half}
     for wrapped in opcodes.values():
@@ -298,10 +299,10 @@ def _short_spellings(opcodes: Mapping[str, Opcode]) -> Iterator[Opcode]:
 _BY_NAME = {opcode.name: opcode for opcode in _records()}
 
 OPCODES = frozenset(_BY_NAME)
-"""The opcodes of all versions, without the short spellings of asynchronous ones."""
+"""The opcodes of all versions, without short spellings of asynchronous opcodes."""
 
 TABLE: Mapping[str, Opcode] = _BY_NAME | {opcode.name: opcode for opcode in _short_spellings(_BY_NAME)}
-"""Every opcode that XLA has, or had; the short spellings of asynchronous ones included."""
+"""Every opcode that XLA has or had, short spellings of asynchronous opcodes included."""
 
 
 _WITH_TRAITS = [opcode for opcode in TABLE.values() if opcode.traits]
@@ -309,7 +310,7 @@ _CALLING = [opcode for opcode in TABLE.values() if opcode.callees]
 
 
 def opcodes_that_are(*traits: Trait) -> frozenset[str]:
-    """Return the opcodes with one of these traits. Of short spellings only the starts of collectives have traits."""
+    """Return the opcodes with one of these traits. Among short spellings, only starts of collectives have traits."""
     return frozenset(opcode.name for opcode in _WITH_TRAITS if not opcode.traits.isdisjoint(traits))
 
 
@@ -339,7 +340,7 @@ ASYNC_ENDS = frozenset(opcode.name for opcode in TABLE.values() if opcode.half i
 """Opcodes that only wait for the result of another instruction."""
 
 STARTING_COLLECTIVES = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective and opcode.half in {"", "start"})
-"""Collectives; of an asynchronous pair the first instruction."""
+"""Collectives; the start stands for an asynchronous pair."""
 
 ELEMENTWISE = opcodes_that_are("flop", "transcendental", "elementwise")
 """Opcodes that compute each element of the result from the same element of each operand."""
@@ -363,7 +364,7 @@ CALLEE_ATTRIBUTES: tuple[CalleeAttribute, ...] = get_args(CalleeAttribute)
 CALLING_OPCODES = frozenset(
     opcode.name for opcode in TABLE.values() if opcode.callees or opcode.is_wrapper or opcode.base == "async"
 )
-"""Opcodes that can name a computation, as all asynchronous halves of others can."""
+"""Opcodes that can name a computation, all short spellings and `async-…` included."""
 
 
 # -- custom calls that do no work: they state the layout or placement of a value, or mark a start or an end --------------------

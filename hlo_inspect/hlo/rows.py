@@ -1,7 +1,7 @@
-"""The text of rows, kept until it is read.
+"""Rows as text, parsed when they are read.
 
-The rows of a computation are stored by column. Computations with equal heads share what depends on heads only. The scalars of
-loops are packed: a large module has many loops, which differ little but for names.
+The rows of a computation are stored by column. Computations with equal heads share the columns that depend on heads only. The
+scalars of loops are packed: a large module has many loops, which differ mostly in names.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Head(NamedTuple):
 
     `shape`: None if the text leaves it out or its element type is unknown.
     `problem`: code and message of an unknown opcode, element type or layout.
-    `is_wanted`: the opcode is one to keep.
-    `may_be_kept`: another opcode that can run a computation or be wanted for its custom-call target.
-    `holds_scalar`: the shape is an integer or Boolean scalar, or a tuple with one.
+    `is_wanted`: instructions of this opcode are kept.
+    `may_be_kept`: they are kept if they have a wanted custom-call target or call a computation with kept instructions.
+    `holds_scalar`: the shape is an integer or Boolean scalar, or a tuple with such a scalar.
     `may_call`: the opcode can name a computation, or is unknown.
     """
 
@@ -55,7 +55,7 @@ class Head(NamedTuple):
 
 
 class HeadTable(dict[str, Head]):
-    """`shape opcode` -> `Head`, parsed once per text of a module. Raises ShapeError for a wrong shape."""
+    """`shape opcode` -> `Head`. A module parses each text once. Raises ShapeError for a wrong shape."""
 
     def __init__(self, shapes: ShapeTable | None = None, wanted: frozenset[str] = frozenset()) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class HeadTable(dict[str, Head]):
         elif shape is None and shape_text:
             problem = ("HI006", f"unknown element type in {shape_text[:60]}")
         elif has_odd_layout:
-            problem = ("HI013", f"a layout that does not number each dimension in {shape_text[:60]}")
+            problem = ("HI013", f"the layout and the dimensions differ in number in {shape_text[:60]}")
         is_wanted = opcode in self._wanted
         may_be_kept = not is_wanted and bool(self._wanted) and opcode in _MAY_HOLD_WANTED
         may_call = opcode in CALLING_OPCODES or opcode not in TABLE
@@ -107,8 +107,8 @@ _MARKED_NAMES = lazy_pattern(r"%([\w.\-]++)", re.ASCII)
 class HeadColumn:
     """The heads of rows of one computation.
 
-    `marked`: indices of the rows marked ROOT. `root`: the head of the marked row, if exactly one is. `is_special` and
-    `holds_scalar`: True if they are for any head. `calling`: indices of the rows that can name a computation.
+    `marked`: indices of the rows marked ROOT. `root`: the head of the marked row, if exactly one is marked. `is_special` and
+    `holds_scalar`: True if they are True for any head. `calling`: indices of the rows that can name a computation.
     """
 
     def __init__(self, heads: Sequence[Head] = (), marked: frozenset[int] = frozenset()) -> None:
@@ -159,7 +159,7 @@ class ColumnTable:
 class Rows:
     """Rows by column; indexing builds a row.
 
-    `names`, heads, `tails` (the text after the opening parenthesis) and `lines` (line numbers).
+    The columns are `names`, `heads`, `tails` (the text after the opening parenthesis) and `lines` (line numbers).
     """
 
     __slots__ = ("column", "lines", "names", "tails")
@@ -203,7 +203,8 @@ NO_ROWS = Rows((), HeadColumn(), (), range(0))
 class PackedRows(NamedTuple):
     """Packed rows of one computation.
 
-    `form`: the rows with numbers for names, and lines relative to the computation's. `names`: the names, separated by blanks.
+    `form`: the rows, with numbers for names and lines relative to the computation's line. `names`: the names, separated by
+    blanks.
     """
 
     form: bytes
@@ -212,19 +213,19 @@ class PackedRows(NamedTuple):
     def rows(self, first: int) -> Iterator[tuple[Row, int]]:
         """Yield the rows and their lines. `first` is the line of the computation."""
         names = self.names.split(" ")
-        for root, number, head, (operand, *pieces), marked, line in marshal.loads(self.form):  # noqa: S302 - of `packed`
+        for root, number, head, (operand, *pieces), marked, line in marshal.loads(self.form):  # noqa: S302 - from `packed`
             tail = operand + "".join([f"%{names[mark]}{piece}" for mark, piece in zip(marked, pieces, strict=True)])
             yield (root, names[number], head, tail), first + line
 
 
 def packed(rows: Iterable[tuple[Row, int]], first: int, forms: dict[bytes, bytes]) -> PackedRows:
-    """Pack rows with their lines. `first` is the line of the computation, `forms` are those of the module."""
+    """Pack rows with their lines. `first` is the line of the computation; `forms` are the module's forms."""
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
     nameless = []
     for (root, name, head, tail), line in rows:
         pieces = _MARKED_NAMES.split(tail)
         nameless.append((root, numbers[name], head, pieces[::2], [numbers[operand] for operand in pieces[1::2]], line - first))
-    form = marshal.dumps(nameless, 2)  # later versions write the same in several ways
+    form = marshal.dumps(nameless, 2)  # later versions write equal rows in several ways
     if len(forms) < _MAX_PACKED_FORMS:
         form = forms.setdefault(form, form)
     return PackedRows(form, " ".join(numbers))

@@ -1,6 +1,6 @@
-"""Steps over HLO text that need no meaning: space, comments, strings, brackets, comma-separated attributes.
+"""Scanner of HLO text below the grammar: space, comments, strings, brackets, comma-separated attributes.
 
-Each function takes a text and a position, and is linear in the text that it passes.
+Each function takes a text and a position. Its time is linear in the text that it passes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ IDENTIFIER = lazy_pattern(NAME, re.ASCII)
 ATTRIBUTE = lazy_pattern(r"([A-Za-z_][\w.\-]*+)=", re.ASCII)
 
 DICTIONARIES = frozenset({"backend_config", "frontend_attributes"})
-"""Attributes whose braces hold free text, except for nested braces."""
+"""Attributes with free text in braces, in which nested braces are balanced."""
 
 # The start of an instruction, a computation or a module: such a line never continues the previous one.
 FRESH_LINE = lazy_pattern(
@@ -51,7 +51,7 @@ _ATOM = lazy_pattern(r"[^\s,(){}\[\]\"'/]++|/(?![*/])|'[^'\n]*'|\"(?:[^\"\\]++|\
 
 
 class ScanError(ValueError):
-    """Text that the grammar does not have; `position` is the 0-based index of the fault."""
+    """Text that does not fit the grammar; `position` is the 0-based index of the fault."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -80,10 +80,10 @@ def without_comments(text: str) -> str:
 
 
 def balanced_end(text: str, start: int, *, holds_lines: bool = False) -> int:
-    """Return the index after the bracket that closes the one at `start`.
+    """Return the index after the bracket that closes the bracket at `start`.
 
     A bracket may stay open over line ends, as in literals, but not past a line that starts an instruction. `holds_lines` lifts
-    that, for a computation in place or a quoted module. Raise ScanError if it is not closed.
+    this limit, for a computation in place or a quoted module. Raise ScanError if it is not closed.
     """
     stack: list[tuple[str, int]] = []
     for match in _WITHOUT_COMMAS.finditer(text, start):
@@ -107,7 +107,10 @@ def balanced_end(text: str, start: int, *, holds_lines: bool = False) -> int:
 
 
 def _mismatch(text: str, opened: tuple[str, int], closing: re.Match[str]) -> ScanError:
-    """Return the fault at the first of the two lines: the closing bracket further down may be right."""
+    """Return the fault of a mismatched pair.
+
+    On different lines, the opening bracket is at fault: the closing bracket may be right.
+    """
     bracket, position = opened
     if text.find("\n", position, closing.start()) >= 0:
         return ScanError(f"{bracket!r} is not closed", position)
@@ -118,8 +121,8 @@ def _refuse_fresh_line(text: str, token: re.Match[str], opened: tuple[str, int])
     line_end = text.find("\n", token.start())
     while token.start() <= line_end < token.end():
         if FRESH_LINE.match(text, line_end + 1):
-            what = opened if token[0] == "\n" else (token[0][:1], token.start())
-            raise ScanError(f"{what[0]!r} is not closed", what[1])
+            unclosed = opened if token[0] == "\n" else (token[0][:1], token.start())
+            raise ScanError(f"{unclosed[0]!r} is not closed", unclosed[1])
         line_end = text.find("\n", line_end + 1)
 
 
@@ -149,7 +152,7 @@ def value_end(text: str, start: int, *, name: str = "", holds_lines: bool = Fals
     if name in DICTIONARIES and text.startswith("{", begin):
         return _dict_end(text, begin)
     position = _chunk_end(text, begin, holds_lines=holds_lines)
-    if name == "literal":  # a shape, and behind it a value that may be a number
+    if name == "literal":  # a shape, then a value, which may be a number
         position = _chunk_end(text, skip_space(text, position), holds_lines=holds_lines)
     while not single:
         after = skip_space(text, position)
@@ -212,9 +215,9 @@ COMMON_VALUES = (
 )
 _COMMON = rf", ([A-Za-z_][\w.\-]*+)=({'|'.join(COMMON_VALUES)})(?=, (?!device_ids=)[a-z]"
 COMMON_ATTRIBUTE = lazy_pattern(rf"{_COMMON}|$)", re.ASCII)
-"""Pattern of comma, name and value of an attribute as printers write most.
+"""Pattern of comma, name and value of an attribute in the common forms.
 
-Such a value is a word, a string, braces nested at most once, or groups. `attributes` reads the others by the grammar.
+Its value is a word, a string, braces nested at most once, or groups. `attributes` reads other forms by the grammar.
 """
 COMMON_HEADER_ATTRIBUTE = lazy_pattern(rf"{_COMMON}|\n)", re.ASCII)
 """`COMMON_ATTRIBUTE` for a module's header, which ends with its line."""
@@ -252,9 +255,9 @@ _SIMPLE_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "
 
 
 def unquote(text: str) -> str:
-    r"""Return the contents of a quoted string without C escapes; a text without quotes stays.
+    r"""Return the contents of a quoted string without C escapes; return a text without quotes as it is.
 
-    XLA escapes the bytes of UTF-8 one by one; bytes that are not UTF-8 become `\xNN`.
+    XLA escapes each byte of UTF-8; bytes that are not UTF-8 become `\xNN`.
     """
     if len(text) < 2 or text[0] not in "\"'" or text[-1] != text[0]:
         return text
@@ -277,6 +280,6 @@ def _unescaped(match: re.Match[str]) -> str:
         return _SIMPLE_ESCAPES.get(char, char)
     if unicode:
         code = int(unicode, 16)
-        return "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)  # half of a pair is no character
+        return "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)  # half of a surrogate pair is no character
     byte = int(hexadecimal, 16) if hexadecimal else int(octal, 8) & 0xFF
     return chr(byte) if byte < 0x80 else chr(0xDC00 + byte)

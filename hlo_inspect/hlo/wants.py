@@ -1,4 +1,4 @@
-"""The parts of a module that a command needs."""
+"""Selection of the parts of a module that a command needs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 class Wants(NamedTuple):
     """The parts of a module that a pass needs; the reader reads their union and skips the rest.
 
-    `opcodes`: instructions to keep in any computation, and the instructions that call a computation with kept ones.
+    `opcodes`: instructions to keep in any computation, and the instructions that call a computation with kept instructions.
     `targets`: custom calls to keep too, in the same computations.
     `operands`: opcodes of kept instructions whose operand shapes are needed.
     `entry`: the entry's parameters and root.

@@ -123,7 +123,7 @@ def test_no_mesh_where_a_group_contradicts_the_program(entry: Callable[..., Cont
     ("sharding", "reason"),
     [
         ("devices=[4]<=[4]", "is for 4 devices, the program has 8 partitions"),
-        ("devices=[2,4]0,1,2,3", "has tiles for 8 devices and lists 4"),
+        ("devices=[2,4]0,1,2,3", "has tiles for 8 devices but lists 4"),
         ("mesh['a'=2,'b'=2], [{'a'}]", "is for 4 devices, the program has 8 partitions"),
     ],
 )

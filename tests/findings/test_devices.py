@@ -44,7 +44,7 @@ def faults(*lines: str, header: str = "") -> list[tuple[str, int | None, str]]:
             "HI202",
             "r: its groups differ in size; figures use the largest, of 3 devices",
         ),
-        (f"{REDUCE}[2,4]<=[4]", "HI201", f"r: 8 devices in [4], {UNKNOWN}"),
+        (f"{REDUCE}[2,4]<=[4]", "HI201", f"r: 8 devices do not fit the shape [4], {UNKNOWN}"),
         (f"{PERMUTE}{{{{0,1}},{{1,7}}}}", "HI203", "c: it names partition 7 of a program with 4"),
         (f"{PERMUTE}{{{{0,1}},{{0,2}}}}", "HI203", "c: it names partition 0 twice"),
         (f"{PERMUTE}{{{{0,1,2}}}}", "HI203", "c: '0,1,2' is not a pair of devices"),

@@ -153,7 +153,7 @@ def test_the_report_says_what_was_read(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "x.pb").write_bytes(serialized(SMALL))
     assert run(["params", str(tmp_path / "x.pb")]) == 0
     out = capsys.readouterr().out
-    assert "line numbers are of the HLO text that jaxlib makes of serialized HLO" in " ".join(out.split())
+    assert "jaxlib converted serialized HLO to HLO text; line numbers refer to that text" in " ".join(out.split())
     assert "partition" not in out.splitlines()[0]
 
 
@@ -189,16 +189,16 @@ class TestBadInput:
             (XPLANE + bytes(10), "is a binary file without HLO: it looks like a profile (xplane)"),
             (GRAPH + bytes(10), "is a binary file without HLO: it looks like a TensorFlow graph"),
             (bytes(range(256)), "is a binary file without HLO"),
-            (WHOLE[:1000], "is serialized HLO and is truncated"),
-            (hlo_proto(WHOLE)[:-3], "is serialized HLO and is truncated"),
+            (WHOLE[:1000], "is serialized HLO, but is truncated; write it again"),
+            (hlo_proto(WHOLE)[:-3], "is serialized HLO, but is truncated; write it again"),
             (gzip.compress(WHOLE)[:-30], "cannot be read to its end: Compressed file ended before the end-of-stream marker"),
-            (WHOLE + b"\xff" * 12, "is serialized HLO and is damaged"),
+            (WHOLE + b"\xff" * 12, "is serialized HLO, but is damaged; write it again"),
             (UNKNOWN_OPCODE, "cannot read this serialized HLO: "),
-            (UNKNOWN_OPCODE, "(if it is of a newer XLA: pip install --upgrade jaxlib)"),
+            (UNKNOWN_OPCODE, "(if a newer XLA wrote it: pip install --upgrade jaxlib)"),
             (b"module {\n  func.func @main() {\n", ":2:22: jaxlib "),
             (STABLEHLO.replace(b"return %arg0", b"return %arg1"), ": use of undeclared SSA value name"),
             (STABLEHLO.replace(b"@main", b"@other"), "conversion requires module with `main` function"),
-            (b"ML\xefR\x0dMLIR23\0garbage", "cannot turn this MLIR into HLO: "),
+            (b"ML\xefR\x0dMLIR23\0garbage", "cannot convert this MLIR to HLO: "),
         ],
     )
     def test_one_message_and_the_other_inputs_are_read(

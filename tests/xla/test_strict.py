@@ -260,7 +260,7 @@ def test_an_instruction_outside_of_any_computation(strict: Inspection, text: str
     error = refusal(strict, text)
     assert error is not None
     assert (error.line, error.column) == place
-    assert error.message == "an instruction outside of any computation"
+    assert error.message == "this instruction is outside any computation; --strict checks whole modules only"
 
 
 @pytest.mark.parametrize("text", ["", "no HLO\n", "a = f32[2] add(f32[2] x, f32[2] y)\n"])
@@ -279,7 +279,7 @@ class TestShapesThatAreLeftOut:
         assert report.facts["cost.flops"] == 2
         assert report.facts["module.unparsed_lines"] == 0
         assert (report.input.first_line, report.input.lines) == (2, 6)
-        assert [note for note in report.notes if "line numbers are of that print" in note] != []
+        assert [note for note in report.notes if "line numbers refer to that print" in note] != []
 
     def test_without_strict_they_are_unknown(self) -> None:
         report = hlo_inspect.inspect(self.TEXT, ("summary", "cost"))
@@ -296,7 +296,7 @@ class TestShapesThatAreLeftOut:
         without, count = shape.subn(r"\1", text, count=1)
         (report,) = strict_cost.reports(without.encode())
         assert report.facts == hlo_inspect.inspect(text, "summary").facts
-        assert count == sum("line numbers are of that print" in note for note in report.notes)
+        assert count == sum("line numbers refer to that print" in note for note in report.notes)
 
     def test_nothing_is_lost(self, worker: Worker) -> None:
         values = ", ".join(map(str, range(40)))
@@ -318,7 +318,7 @@ ABORTING = [
 
 
 class TestAborts:
-    """Texts that the process of jaxlib does not survive."""
+    """Texts that crash the process of jaxlib."""
 
     @pytest.mark.parametrize(("line", "reason"), ABORTING)
     def test_one_message_names_the_module(self, strict: Inspection, line: str, reason: str) -> None:

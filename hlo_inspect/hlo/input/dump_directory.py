@@ -1,8 +1,8 @@
-"""The files with a module in a directory, or those that match a pattern.
+"""The files of modules in a directory, or the files that match a pattern.
 
 XLA's dump directories (`--xla_dump_to`) have many files per module; one of them is read. Their names follow `FilenameFor` in
-xla/service/dump.cc: `[timestamp.]module_NNNN.name.stage.txt`, or `….hlo.pb` for serialized HLO. Of other directories every text
-is read. `compiled_modules` lists the files of compiler passes.
+xla/service/dump.cc: `[timestamp.]module_NNNN.name.stage.txt`, or `….hlo.pb` for serialized HLO. In other directories, every
+text is read. `compiled_modules` lists the files of compiler passes.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ PASS = lazy_pattern(
 )
 """Pattern of the end of a file's name that marks a compiler pass."""
 
-# the end of a module's name with a dot, and a TPU's build
+# The end of a module's name that has a dot, and the build of a TPU's compiler.
 _BEFORE_STAGE = lazy_pattern(r"(?:\d{1,3}\.|cl_\d+\.)*", re.ASCII)
 AFTER, BEFORE = "after_optimizations", "before_optimizations"
 
 
 class DirectoryFile(NamedTuple):
-    """A file to read. `note` says why it is not the expected one.
+    """A file to read. `note` says why it is not the expected file.
 
-    If it only `may_hold` a module, as its name does not tell, it may also have none.
+    `may_hold`: True if its name does not tell that it holds a module.
     """
 
     path: Path
@@ -64,8 +64,8 @@ def is_directory(source: Openable) -> bool:
 def expanded(argument: str) -> list[Path | str]:
     """Return the inputs that an argument of the command line names.
 
-    They are standard input (`-`), a file or directory of that name, else all matches of a pattern (`dumps/*.txt`, `**` for
-    folders), by name. Raise InputError if nothing matches a pattern.
+    These are standard input (`-`), a file or directory of that name, else all matches of a pattern (`dumps/*.txt`, `**` for
+    folders), sorted by name. Raise InputError if nothing matches a pattern.
     """
     if argument in {"-", ""}:
         return [argument]
@@ -91,10 +91,11 @@ def stage_of(path: str) -> str:
 
 
 def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile]:
-    """Yield the files to read: the optimized text of each module of a dump, or the closest to it, else all texts.
+    """Yield the files to read: the optimized text of each module of a dump, or the file closest to it, else all texts.
 
-    `stage` selects other files of a dump: those of that stage, else those with `stage` in their names. Serialized HLO counts if
-    the stage has no text. Raise InputError for a directory without dumps or texts, UsageError for a stage that no file has.
+    `stage` selects other files of a dump: the files of that stage, else the files with `stage` in their names. Serialized HLO
+    counts if the stage has no text. Raise InputError for a directory without dumps or texts, UsageError for a stage without
+    files.
     """
     root = Path(str(directory))
     files, fault = files_below(root)
@@ -113,7 +114,7 @@ def _chosen(root: Path, files: list[Path], stage: str | None) -> Iterator[Direct
     texts = [] if dumps else [path for path in files if _TEXT.fullmatch(path.name)]
     if not dumps and not texts:
         what = "is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb) or other texts"
-        raise InputError(what, Location(str(root)))
+        raise InputError(f"{what}; XLA writes dumps with --xla_dump_to=DIR", Location(str(root)))
     if stage is None:
         yield from (DirectoryFile(path, may_hold=True) for path in texts)
         return
@@ -122,19 +123,19 @@ def _chosen(root: Path, files: list[Path], stage: str | None) -> Iterator[Direct
     if not chosen:
         names = sorted({stage_of(path.name) for paths in dumps for path in paths} or {path.name for path in texts})
         hint = did_you_mean(stage, names)
-        raise UsageError(f"no file of {root} has {stage!r} in its name; there are: {', '.join(names)}{hint}")
+        raise UsageError(f"no file of {root} has {stage!r} in its name; choose from: {', '.join(names)}{hint}")
     yield from chosen
 
 
 def files_by_module(files: Iterable[Path]) -> list[list[tuple[Path, str]]]:
     """Group the files of a dump by module, each with the part of its name after the module's number.
 
-    Texts come before serialized files. Of a stage with both, only the text counts.
+    Texts come before serialized files. If a stage has both, only the text counts.
     """
     named = [(path, match) for path in files if (match := _FILE.fullmatch(path.name)) is not None]
     named = [(path, match) for path, match in named if not _SIDECAR.search(match["stem"])]
     texts = {(path.parent, match["number"], match["stem"]) for path, match in named if not match["serialized"]}
-    modules: dict[tuple[int, Path, str], list[tuple[Path, str]]] = {}  # processes that share a directory count alike
+    modules: dict[tuple[int, Path, str], list[tuple[Path, str]]] = {}  # processes that share a directory use equal numbers
     for path, match in named:
         number, stem = match["number"], match["stem"]
         if not match["serialized"] or (path.parent, number, stem) not in texts:
@@ -143,7 +144,7 @@ def files_by_module(files: Iterable[Path]) -> list[list[tuple[Path, str]]]:
 
 
 def _stage_files(paths: Iterable[Path], stage: str) -> list[Path]:
-    """Return the files of a module that have the stage, else those with it in their names."""
+    """Return the files of the stage of a module, else the files with `stage` in their names."""
     return [path for path in paths if stage_of(path.name) == stage] or [path for path in paths if stage in path.name]
 
 
@@ -164,7 +165,7 @@ def _latest(files: Sequence[tuple[Path, str]]) -> DirectoryFile:
     passes = [(int(match[1]), path) for path, stem in files if (match := PASS.search(stem)) is not None]
     before = [path for path, stem in files if stem.endswith(BEFORE)]
     chosen = max(passes, key=itemgetter(0))[1] if passes else before[-1] if before else files[-1][0]
-    return DirectoryFile(chosen, f"{chosen.name}: the dump has no file after optimizations for this module")
+    return DirectoryFile(chosen, f"{chosen.name} is read: the dump has no file after optimizations for this module")
 
 
 HOW_TO = "XLA writes them with --xla_dump_to=DIR --xla_dump_hlo_pass_re=.*"
@@ -175,8 +176,8 @@ _START, _END = "pipeline-start", "pipeline-end"
 class PassFile(NamedTuple):
     """The text of a module after a pass.
 
-    `name`: the pass that produced it. `pipeline`: the pipeline of that pass. `number`: the file's; None for the first and last
-    text, which are no files of passes.
+    `name`: the pass that produced it. `pipeline`: the pipeline of that pass. `number`: the number of the file; None for the
+    first and last text, which are not files of passes.
     """
 
     path: Path
@@ -186,15 +187,15 @@ class PassFile(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The pass and its number, since passes of one name run often."""
+        """The pass and its number, because passes of one name run often."""
         return self.name if self.number is None else f"{self.name} ({self.number:04d})"
 
 
 class CompiledModule(NamedTuple):
     """The files of a module in the order of compilation.
 
-    `passes`: the number of files of passes. `has_starts`: True if the dump, which has all passes, has the starts of pipelines
-    too.
+    `passes`: the number of files of passes. `has_starts`: True if the dump has starts of pipelines, as a dump of all
+    passes has.
     """
 
     name: str
@@ -242,7 +243,7 @@ def _module(stems: Sequence[tuple[Path, str]]) -> CompiledModule:
     outer, upcoming = "", ""
     for number, path, match in passes:
         after, pipeline = match["after"], match["pipeline"]
-        if after == _START:  # a pass that runs a pipeline made what is new, where the one that it belongs to goes on
+        if after == _START:  # the outer pipeline goes on: its pass that runs this one made the changes
             is_inside = pipeline != outer and last_of.get(outer, 0) > number and upcoming not in ("", _END)
             after = upcoming if is_inside else f"before {pipeline}"
         files.append(PassFile(path, number, pipeline, after))

@@ -1,4 +1,4 @@
-"""Recognition of inputs that are no HLO text: formats that XLA converts, and others, for the error that names them."""
+"""Recognition of inputs other than HLO text: formats that XLA converts, and formats that an error names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPCODE = lazy_pattern(rb"[a-z][a-z0-9\-]*+")
 
 
 class WireError(ValueError):
-    """Bytes that are no protocol buffer."""
+    """Bytes that are not a protocol buffer."""
 
 
 class CutOffError(WireError):
@@ -35,8 +35,8 @@ class SerializedModule(NamedTuple):
 def fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
     """Yield number and value of each field of a message: an integer, or bytes as far as present.
 
-    Numbers of 4 and 8 bytes are skipped. Raise WireError if `data` is no message, CutOffError after the last field if it ends
-    too early.
+    Numbers of 4 and 8 bytes are skipped. Raise WireError if `data` is not a message, CutOffError after the last field if it
+    ends too early.
     """
     position = 0
     while position < len(data):
@@ -70,7 +70,7 @@ def _varint(data: memoryview, position: int) -> tuple[int, int]:
 
 
 def messages(data: memoryview, number: int) -> Iterator[memoryview]:
-    """Yield the values of one field that are bytes, as far as `data` is readable."""
+    """Yield the values of field `number` that are bytes, as far as `data` is readable."""
     try:
         for field, value in fields(data):
             if field == number and isinstance(value, memoryview):
@@ -125,7 +125,7 @@ _PROTO_STARTS = (b"\x0a", b"\x12", b"\x1a")  # the tags of fields 1 to 3
 
 _TEXTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (lazy_pattern(r"\S+ model_parallel_NPU_group: |(?:HYBRID|DATA|MODEL)_\w+|MICRO\b"), "an ASTRA-sim text workload"),
-    (lazy_pattern(r"BufferAssignment:"), "XLA's buffer assignment; the module is in the file without -buffer-assignment"),
+    (lazy_pattern(r"BufferAssignment:"), "XLA's buffer assignment; read the file of this name without -buffer-assignment"),
     (
         lazy_pattern(r"module\b\s*(?:@|attributes\b)|\s*(?:stablehlo|mhlo|func)\.\w+|#loc\b|#sdy\b"),
         "MLIR text without StableHLO",
@@ -147,7 +147,7 @@ _WORKLOAD = lazy_pattern(
     r"\s*+\d++[ \t\r]*+\n\s*+[^\n]*?[ \t]-?\d++[ \t]++\S++[ \t]++[A-Za-z])",
     re.ASCII,
 )
-"""Pattern of a policy and keys, or another word in capitals if the number of rows and a row follow."""
+"""Pattern of a policy and keys, or of another word in capitals, a number of rows and a row."""
 
 MEMORY_FILE = lazy_pattern(r"\s*+(?:(BufferAssignment:)|(HloLiveRange \(max)|(Memory Space: |Total bytes used: ))")
 """Pattern of the start of XLA's files about memory.
@@ -189,9 +189,9 @@ def _is_before_module(start: bytes) -> bool:
 
 
 def describe_non_text(start: bytes) -> str:
-    """Return the message if the first bytes of an input are no UTF-8 text, else an empty string.
+    """Return the message if the first bytes of an input are not UTF-8 text, else an empty string.
 
-    They are none if they have a NUL, or more control characters than a program's coloured output.
+    Text has no NUL, and no more control characters than a program's coloured output.
     """
     head = start[:4096]
     is_text = b"\0" not in head and len(_CONTROL.findall(head)) <= max(3, len(head) / 50)
@@ -220,17 +220,17 @@ def _wide_encoding(start: bytes) -> str:
 
 
 def is_workload(start: str) -> bool:
-    """Return True if a text that starts so is a network simulator's workload file (ASTRA-sim, SimAI, aicb)."""
+    """Return True if `start` begins a workload file of a network simulator (ASTRA-sim, SimAI, aicb)."""
     return not start.startswith("HloModule") and _WORKLOAD.match(start) is not None
 
 
 def no_workload(start: str) -> str:
-    """Return the message for a text that starts so and is not a workload file."""
+    """Return the message for a text that begins with `start` and is not a workload file."""
     return f"is not a workload file of a network simulator{describe_foreign_text(start)}"
 
 
 def describe_foreign_text(start: str) -> str:
-    """Return `: it looks like …` for the start of a text without HLO; empty if it is not recognised."""
+    """Return `: it looks like …` for the start of a text without HLO; empty if no format matches."""
     start = start.lstrip()
     if not start:
         return ": it is empty"
@@ -250,7 +250,7 @@ def describe_log(keys: Sequence[str]) -> str:
 
 
 def _describe_binary(start: bytes) -> str:
-    """Return `: it looks like …` for the first bytes of a binary file; empty if not recognised."""
+    """Return `: it looks like …` for the first bytes of a binary file; empty if no format matches."""
     for prefix, name in _BINARIES:
         if start.startswith(prefix):
             return f": it looks like {name}"
@@ -266,7 +266,7 @@ def _describe_binary(start: bytes) -> str:
 
 
 def _is_protobuf(data: memoryview) -> bool:
-    """Return True if the start of a file is a protocol buffer: a few fields and nothing else."""
+    """Return True if the start of a file is a protocol buffer: a few fields and no other bytes."""
     count = 0
     try:
         for _ in fields(data):

@@ -1,7 +1,7 @@
-"""An input -> its modules, and the quoted lines around them as partial modules.
+"""The modules of an input, with the quoted lines around them as partial modules.
 
-Lines of several writers, such as the ranks of a job, are a text each. The modules of one text come before those of the next.
-`SecondReading` reads a module again with its graph if more of it is needed.
+The lines of each writer, such as a rank of a job, form a text. The modules of a text come before the modules of the next text.
+`SecondReading` reads a module again, with its graph.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class Text(NamedTuple):
-    """The text of one writer in an input; most inputs have one.
+    """The text of one writer in an input; most inputs have a single text.
 
-    `mended` says what was undone in the text and its position in the input, once it is read.
+    Once the text is read, `mended` has its repairs and its places in the input.
     """
 
     source: TextSource
@@ -34,7 +34,7 @@ class Text(NamedTuple):
     is_first: bool
 
     def finished(self, module: Module, first_line: int = 0, log: Sequence[Measurement] = ()) -> Module:
-        """Complete a module of the text that starts at `first_line`: lines of the input, and the `log` around it."""
+        """Add the `log` around a module that starts at `first_line`, and convert its lines to lines of the input."""
         place = self.mended.places.place
         module.text_line = module.first_line if self.is_first and not module.quoted_lines else 0
         module.log = tuple([LogEntry(o._replace(line=place(o.line)[0]), module.name, o.line < first_line) for o in log])
@@ -45,7 +45,7 @@ class Text(NamedTuple):
 
 
 def texts_of(source: Source) -> Iterator[Text]:
-    """Yield the texts of an input. Read each before the next one."""
+    """Yield the texts of an input. Read each text before the next."""
     yield Text(source, source.mender.text, is_first=True)
     for other in source.mender.others:
         yield Text(TextSource(source.name, other.kept()), other, is_first=False)
@@ -58,7 +58,7 @@ def read_input(source: Source, wants: Wants) -> Iterator[Module]:
     """
     for text in texts_of(source):
         surroundings = _SurroundingText(text.source.memory_lines)
-        for module in chain(read_modules(text.source, wants, surroundings.take), [None]):  # the last is the end of the text
+        for module in chain(read_modules(text.source, wants, surroundings.take), [None]):  # None is the end of the text
             first_line = module.first_line if module is not None else sys.maxsize
             quoted, log = surroundings.pop_before(first_line)
             if quoted:
@@ -77,7 +77,7 @@ def read_input(source: Source, wants: Wants) -> Iterator[Module]:
 class _SurroundingText:
     """The text around the modules of one writer.
 
-    It collects quoted lines and measurements that belong to no module so far, and lines about running out of memory.
+    It collects quoted lines and measurements that belong to no module so far, and the lines of an out-of-memory report.
     """
 
     def __init__(self, memory_lines: list[tuple[int, str]]) -> None:
@@ -87,7 +87,7 @@ class _SurroundingText:
         self.log: list[Measurement] = []
 
     def take(self, text: str, line: int) -> None:
-        """Read whole lines; the first one has the number `line`."""
+        """Read whole lines; the first line has the number `line`."""
         from hlo_inspect.hlo.pasted.logs import Measurements, take_memory_lines
         from hlo_inspect.hlo.pasted.quoted_lines import QuotedLines
 
@@ -114,9 +114,9 @@ Reading = Callable[[Source, Wants], Iterator[Module]]
 class SecondReading:
     """Reader of modules with their graphs, after a first reading.
 
-    `source` is that of the first reading, before anything is read of it; `read` reads modules. A file is opened again, and its
-    modules follow those of the first reading. Of inputs that can be read only once, such as standard input, the text of the
-    current module is kept.
+    `source` is the source of the first reading, still unread; `read` reads modules. A file is opened again, and its modules are
+    read in the same order. If an input can be read only once, such as standard input, the source keeps the text of the current
+    module.
     """
 
     def __init__(self, source: Source, read: Reading) -> None:
@@ -140,7 +140,7 @@ class SecondReading:
         return module if module is not None and (module.name, module.first_line) == (first.name, first.first_line) else None
 
     def forget(self, module: Module) -> None:
-        """Release the text of the module, which is no longer needed."""
+        """Release the kept text of a module."""
         if not self._source.reopens and module.text_line:
             last = module.text_line - 1 + module.lines
             self._source.take_lines(max(last - self._lines, 0))

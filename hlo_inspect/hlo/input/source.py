@@ -1,7 +1,7 @@
-r"""Inputs: a path, `-`, an open file or HLO text, compressed or not, as pieces of text cut at line ends.
+r"""Inputs (a path, `-`, an open file or HLO text, compressed or not), read in pieces that end with a line.
 
 A piece is about 0.1 MB, so that memory never holds the whole file. CRLF and bare CR become LF. Bytes that are not UTF-8 are
-kept as `\\xNN` escapes and counted. Serialized HLO and StableHLO are read whole and converted.
+kept as `\\xNN` escapes and counted. Serialized HLO and StableHLO are read whole, then converted.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class _Decompressor(Protocol):
 class _FramesFile:
     """A file of consecutive compressed streams, with nothing but zeros between them.
 
-    Not all readers of the libraries notice that other data follows the last stream, or that it is truncated.
+    Some readers of the libraries overlook other data after the last stream, or its truncation.
     """
 
-    STEP = 1 << 12  # compressed bytes at a time: they may hold 32,000 times as much
+    STEP = 1 << 12  # compressed bytes at a time: they may expand 32,000-fold
 
     def __init__(self, stream: IO[bytes], new_frame: Callable[[], _Decompressor]) -> None:
         self._chunks = self._decompress(stream, new_frame)
@@ -77,7 +77,7 @@ class _FramesFile:
 
 
 class _ZstdFrame:
-    """A frame of the package zstandard, which returns the output of all its input at once."""
+    """A frame of the package zstandard, which decompresses all of its input at once."""
 
     needs_input = True
 
@@ -103,7 +103,7 @@ def _frames(stream: IO[bytes], new_frame: Callable[[], _Decompressor]) -> IO[byt
 
 
 def _open_zstd(stream: IO[bytes]) -> IO[bytes]:
-    _ZstdFrame()  # an import that fails has to do so here
+    _ZstdFrame()  # raise ImportError now, not at the first read
     return _frames(stream, _ZstdFrame)
 
 
@@ -131,7 +131,7 @@ DECOMPRESSORS: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
     (b"\xfd7zXZ\x00", _open_xz),
     (b"\x28\xb5\x2f\xfd", _open_zstd),
 )
-"""First bytes of compressed streams, and their openers, which raise ImportError if a package is missing."""
+"""First bytes of compressed streams, with their openers. An opener raises ImportError if a package is missing."""
 
 
 PIECE_BYTES = 7 << 14  # from 128 KiB on C libraries ask the system for memory, which costs more than reading it
@@ -151,12 +151,12 @@ _INVALID_LINE = lazy_pattern("[\udc80-\udcff][^\n]*")  # one match a line
 class Source(TextSource):
     """An input that is read once.
 
-    After `pieces` were read, `start` is the first text of the input. If `converter` made HLO text of it, `format` is its
+    After `pieces` were read, `start` is the first text of the input. If `converter` converted it to HLO text, `format` is its
     original format and `note` a note for the report.
-    `bytes_read` is the size of the pieces; `ends_with_line` is True if the last one ends in a line end. `measured`: keys of the
-    measurements after the last module. `mender` maps the text to the input. `on_bytes` is called with the number of bytes read
-    of the file, before decompression.
-    A file that the caller opened is not closed. If it `reopens`, the input can be opened again and has the same text.
+    `bytes_read` is the size of the pieces; `ends_with_line` is True if the last piece ends with a line. `measured`: keys of the
+    measurements after the last module. `mender` maps the text to the input. `on_bytes` receives the number of bytes read from
+    the file, before decompression.
+    A source does not close a file that the caller opened. If it `reopens`, the input can be opened again and has the same text.
     """
 
     def __init__(self, name: str, opener: Callable[[], IO[bytes]], *, closes: bool = False, reopens: bool = False) -> None:
@@ -188,7 +188,7 @@ class Source(TextSource):
         return self.peek()[:START_CHARS].decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
     def raw_pieces(self) -> Iterator[bytes]:
-        """Yield the bytes in order, decompressed, cut at line ends; errors are those of `pieces`."""
+        """Yield the bytes in order, decompressed and cut at line ends. Raise the errors of `pieces`."""
         raw = self.peek()
         with closing(self._unread or self._cut()) as rest:
             while raw:
@@ -256,7 +256,7 @@ class Source(TextSource):
             other = describe_non_text(chunk)
             if other:
                 raise self._error(other)
-            while chunk.startswith(_BYTE_ORDER_MARK):  # files that were joined have several
+            while chunk.startswith(_BYTE_ORDER_MARK):  # joined files have several
                 chunk = chunk.removeprefix(_BYTE_ORDER_MARK)
             return chunk, stream
         whole = self._read_whole(chunk, stream)
@@ -275,7 +275,7 @@ class Source(TextSource):
             chunks.append(chunk)
             size += len(chunk)
             if size > MAX_BYTES:
-                raise self._error(f"is {self.format} of more than {(MAX_BYTES + 1) >> 30} GiB, which XLA does not read")
+                raise self._error(f"is {self.format} of more than {(MAX_BYTES + 1) >> 30} GiB, the limit of XLA")
         return b"".join(chunks)
 
     def _cut(self) -> Generator[bytes, None, None]:
@@ -287,7 +287,7 @@ class Source(TextSource):
             while chunk:
                 cut = chunk.rfind(b"\n") + 1
                 if not cut:
-                    cut = chunk.rfind(b"\r", 0, len(chunk) - 1) + 1  # a final CR is left, since its LF may follow
+                    cut = chunk.rfind(b"\r", 0, len(chunk) - 1) + 1  # a final CR waits, because its LF may follow
                 read = memoryview(chunk)
                 pending.append(read[:cut])
                 size += cut or len(chunk)
@@ -304,7 +304,7 @@ class Source(TextSource):
     def _read(self, stream: IO[bytes]) -> bytes:
         try:
             return stream.read(PIECE_BYTES)
-        except Exception as error:  # every decompressor has errors of its own for damaged data
+        except Exception as error:  # each decompressor raises its own errors for damaged data
             raise self._error(f"cannot be read to its end: {error}") from error
 
     def _error(self, message: str) -> InputError:
@@ -322,7 +322,7 @@ def open_source(source: Openable) -> Source:
         return Source("<stdin>", _standard_input)
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        again = os.path.isfile(path)  # noqa: PTH113 - a name that no file can have is none
+        again = os.path.isfile(path)  # noqa: PTH113 - False for an impossible name
         return Source(str(path), lambda: path.open("rb"), closes=True, reopens=again) if source else Source("''", _nothing)
     name = str(getattr(source, "name", "<file>"))
     if isinstance(source, io.TextIOBase):

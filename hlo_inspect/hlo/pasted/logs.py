@@ -1,6 +1,6 @@
 """Measurements and out-of-memory reports in the text around modules.
 
-A measurement is as in the log of a search: `Mean cost: 147.64 ms (std: 4.85 ms)`. A number counts only after a key and a colon
+The log of a search has such measurements: `Mean cost: 147.64 ms (std: 4.85 ms)`. A number counts only after a key and a colon
 or an equal sign. Numbers in brackets, also over several lines, take key and unit of the first `key: value` on the next line.
 """
 
@@ -13,7 +13,7 @@ from hlo_inspect.hlo.module import Measurement
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_KEPT = 1 << 17
-"""Measurements that are kept of the text between two modules."""
+"""Limit of measurements that are kept between two modules."""
 
 MAX_LIST_CHARS = 1 << 20
 
@@ -48,7 +48,7 @@ OUT_OF_MEMORY = lazy_pattern(
 """Pattern of the start of XLA's out-of-memory report; the second and third groups also continue it."""
 
 MAX_LINES = 50_000
-"""Lines of such reports that are kept."""
+"""Limit of lines that are kept of such reports."""
 
 MAX_LINE_CHARS = 1 << 14
 
@@ -59,12 +59,12 @@ class Measurements:
     def __init__(self) -> None:
         self._found: list[Measurement] = []
         self._open: tuple[list[float], list[int], int] | None = None  # a list that is not closed
-        self._closed: tuple[list[float], list[int]] | None = None  # one whose next line is unknown
+        self._closed: tuple[list[float], list[int]] | None = None  # a closed list whose next line is unknown
         self._next_line = 0
         self.left_out = 0
 
     def take(self, text: str, line: int) -> None:
-        """Read whole lines; the first one has the number `line`."""
+        """Read whole lines; the first line has the number `line`."""
         if line != self._next_line:
             self._open = self._closed = None
         self._next_line = line + text.count("\n")
@@ -139,7 +139,7 @@ def _pairs(text: str, line: int) -> Iterator[Measurement]:
 
 
 def _number(text: str) -> float:
-    """Parse a number; return an integer if it is written as one."""
+    """Parse a number; return an integer if it has digits only."""
     text = text.replace(",", "")
     return int(text) if text.lstrip("+-").isdigit() and len(text) < 19 else float(text)
 
@@ -147,7 +147,7 @@ def _number(text: str) -> float:
 def take_memory_lines(lines: list[tuple[int, str]], text: str, line: int) -> None:
     """Add numbered lines from the first sign of an out-of-memory report on.
 
-    `text` has whole lines outside any module; the first one has the number `line`.
+    `text` has whole lines outside any module; the first line has the number `line`.
     """
     if not lines and OUT_OF_MEMORY.search(text) is None:
         return

@@ -1,7 +1,7 @@
 r"""The mended text of one writer: its lines, and their positions in the input.
 
-A line knows the origin of its pieces. Functions here undo colour codes, no-break spaces, HTML entities and escapes such as
-`\n`. `JoinedLine` tells which lines continue one that was wrapped at a fixed column.
+A line keeps the origins of its pieces. Functions here undo colour codes, no-break spaces, HTML entities and escapes such as
+`\n`. `JoinedLine` collects the lines that continue a line wrapped at a fixed column.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SPACES = str.maketrans(dict.fromkeys(NO_BREAK_SPACES, " "))
 
 MIN_WIDTH = 40
 WIDTH_WINDOW = 200
-"""Lines of a module that are read to find the column at which they are wrapped."""
+"""Number of lines of a module that are read ahead to find the column of its line ends."""
 
 FRESH = lazy_pattern(
     r"\s*+(?:(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]++=[ \t]|ENTRY[ \t]|HloModule[ \t]|\}|$"
@@ -79,7 +79,7 @@ class Line(NamedTuple):
     def substituted(self, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]) -> Line:
         """Return the line with each match replaced."""
         pieces: list[str] = []
-        origins: dict[int, tuple[int, int, int]] = {}  # the last one of an index
+        origins: dict[int, tuple[int, int, int]] = {}  # the last origin of an index
         length = done = 0
         for match in pattern.finditer(self.text):
             for start, piece in ((done, self.text[done : match.start()]), (match.start(), replacement(match))):
@@ -123,7 +123,7 @@ def unescaped(line: Line) -> Iterator[Line]:
 
 
 def wrapped_width(text: str, without_prefix: Callable[[str], str]) -> int:
-    """Return the column at which the lines of a text are wrapped, or 0. The text begins with a module."""
+    """Return the column at which the lines of a text are wrapped, or 0. The text begins with a header."""
     lines = text.split("\n", WIDTH_WINDOW)[:WIDTH_WINDOW]
     width = max(map(len, lines))
     if width < MIN_WIDTH:
@@ -131,16 +131,16 @@ def wrapped_width(text: str, without_prefix: Callable[[str], str]) -> int:
     broken = [len(line) for line in lines[:-1]].count(width)
     if broken < 2:
         return 0
-    continued = {True: 0, False: 0}  # by whether the line has the full width
+    continued = {True: 0, False: 0}  # True: lines of full width
     for line, following in pairwise(lines):
         continued[len(line) == width] += JoinedLine(Line.from_input(line, 0)).is_continued_by(without_prefix(following))
-    # Hand-wrapped text has narrower lines, too, that the next one continues.
+    # In hand-wrapped text, narrower lines continue on the next line, too.
     is_wrapped = continued[True] > max(1, continued[False]) and continued[True] >= 0.7 * broken
     return width if is_wrapped else 0
 
 
 class JoinedLine:
-    """A line and those that continue it, to be joined when all are known."""
+    """A line and the lines that continue it, to be joined when all are known."""
 
     def __init__(self, line: Line) -> None:
         self.lines: list[Line] = []
@@ -166,14 +166,14 @@ class JoinedLine:
 
 PIECE_CHARS = 1 << 18
 SPOOLED_CHARS = 1 << 22
-"""Text of another rank that is kept in memory while one is read; more goes to a file."""
+"""Characters of another rank's text that stay in memory while the first rank's is read; more go to a file."""
 
 
 class SourceMap:
     """Map from positions of a text to lines and columns of the input.
 
-    An entry gives the origin of the text from a line and offset on. It holds for the rest of the line, and until the next entry
-    for the lines below, each one line further down in the input. `lines` are those of the entries.
+    An entry has the origin of the text from a line and offset on. It holds for the rest of the line, and until the next entry
+    for the lines below, each one line further down in the input. `lines` are the lines of the entries.
     """
 
     def __init__(self) -> None:
@@ -209,15 +209,15 @@ class SourceMap:
 
 
 class MendedText:
-    """The text of one writer, its `places` in the input, and `notes` on what was undone.
+    """The text of one writer, its `places` in the input, and `notes` on its repairs.
 
-    All texts but the first are kept until that one is read.
+    The reader takes the first text directly. Other texts are kept until the first one ends.
     """
 
     def __init__(self, *notes: str) -> None:
         self.notes = dict.fromkeys(notes)
         self.places = SourceMap()
-        self.lines = 1  # number of the next one
+        self.lines = 1  # number of the next line
         self.out: list[str] = []
         self.size = 0
         self.spool: IO[str] | None = None
@@ -259,10 +259,10 @@ class MendedText:
 
 
 def relocate(module: Module, places: SourceMap) -> None:
-    """Map every line and column in a module to those of the input."""
+    """Convert every line and column in a module to its place in the input."""
     if not places.lines:  # the text is unchanged
         return
-    read_skipped(module)  # while lines are those of the mended text
+    read_skipped(module)  # while lines count in the mended text
     module.first_line = places.place(module.first_line)[0]
     module.problems = _relocated(module.problems, places)
     for computation in module.computations.values():  # the entry is one of them

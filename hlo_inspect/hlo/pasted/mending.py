@@ -1,8 +1,8 @@
 r"""Pasted text -> text as XLA printed it.
 
 The mender removes prefixes (`prefixes`) and separates the lines of several ranks. It also undoes strings with `\n`, colour
-codes, no-break spaces, HTML entities and line ends at a fixed column. A piece without a sign of these passes unchanged, after a
-look at few of its lines. After the first sign, each line is examined. `places` maps the text to the input.
+codes, no-break spaces, HTML entities and line ends at a fixed column. A piece without a sign of these passes unchanged; only a
+few of its lines are examined. After the first sign, every line is examined. `places` maps the text to the input.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Mender:
         self._prefixes: list[Prefix] = []
         self._spaces = self._entities = self._colours = False
         self._string: str | None = None  # start of a line whose string holds the text
-        self._unended: Line | None = None  # the part in this string of a line that continues in the next one
+        self._unended: Line | None = None  # the part in this string of a line that continues in the next string
         self._width = 0
         self._joined: tuple[JoinedLine, MendedText] | None = None
 
@@ -114,7 +114,7 @@ class Mender:
 
     @property
     def _is_idle(self) -> bool:
-        """True if no sign in earlier lines applies to later ones."""
+        """True if no sign in earlier lines applies to later lines."""
         marks = self._spaces or self._entities or self._colours
         return not (marks or self._prefixes or self._string or self._width or self.others)
 
@@ -175,13 +175,13 @@ class Mender:
 
     def _cleaned(self, line: Line) -> Line:
         if self._colours and "\x1b" in line.text:
-            self._note("colour codes are left out")
+            self._note("colour codes were removed")
             line = without_colours(line)
         if self._entities and "&" in line.text:
-            self._note("HTML entities are decoded")
+            self._note("HTML entities were decoded")
             line = without_entities(line)
         if self._spaces and not line.text.isascii():
-            self._note("no-break spaces are read as spaces")
+            self._note("no-break spaces were replaced by spaces")
             line = with_plain_spaces(line)
         return line
 
@@ -210,33 +210,33 @@ class Mender:
         if start is None:
             is_old = self._prefixes and text.startswith("-") and self._prefixes[0].sample.strip() == "+"
             if is_old:
-                self._note("lines of the old side of the diff are left out")
+                self._note("lines that the diff removes were left out")
             return line._replace(text="") if is_old else line, None
         return (line, None) if _is_escaped(text) else self._without_new_prefix(line, start, self._next_texts(lines))
 
     def _without_new_prefix(self, line: Line, start: int, following: list[str]) -> tuple[Line, Match | None]:
-        """Return the line from `start`, at which HLO begins, if a prefix precedes it."""
+        """Return the line from `start`, the start of HLO, if a prefix precedes it; else the whole line."""
         learned = learn(line.text, start, following)
         match = learned.take_off(line.text) if learned is not None else None
         if learned is not None and match is not None:
-            since = f"from line {self._number - 1} on " if self._prefixes else ""
-            self._note(f'{since}each line began with "{learned.sample}"')
+            since = f" from line {self._number - 1} on" if self._prefixes else ""
+            self._note(f'the prefix of each line, such as "{learned.sample}", was removed{since}')
             self._prefixes = [learned, *self._prefixes[: MAX_PREFIXES - 1]]
             return line.part(match.length), match
         if _is_header_of(line.text, start, following):
-            self._note(f'the line of the header began with "{line.text[:start]}"')
+            self._note(f'the text "{line.text[:start]}" before the header was removed')
             return line.part(start), None
         return line, None
 
     def _new_stream(self, line: Line, lines: _Lines, sample: str) -> MendedText:
-        """Return a new text for a new key if a module follows or other keys return; else the last text."""
+        """Return a new text for a new key if a module or an earlier key follows; else the last text."""
         if not self._streams:
             return self._last
         if not line.text.lstrip().startswith("HloModule"):
             matches = [self._match(text) for text in self._next_texts(lines)]
             if not any(match is not None and match.key in self._streams for match in matches):
                 return self._last
-        self.others.append(MendedText(f'several writers are interleaved; these are the lines that begin as "{sample}"'))
+        self.others.append(MendedText(f'the input has several writers; these are the lines that begin like "{sample}"'))
         return self.others[-1]
 
     # -- text in strings ------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ class Mender:
     def _strings(self, line: Line) -> Iterator[Line]:
         r"""Yield the lines in a line's string, or the line itself.
 
-        A string without `\n` at its end continues in the next one.
+        A string without `\n` at its end continues in the next string.
         """
         text = line.text
         if self._string is None:
@@ -252,7 +252,7 @@ class Mender:
                 yield line
                 return
             self._string = text[: text.index("HloModule")]
-            self._note("the text is unescaped: its line ends were written as \\n")
+            self._note("escapes such as \\n were decoded")
         start = self._string_start(text)
         if start is None:
             self._string = None
@@ -270,7 +270,7 @@ class Mender:
         yield from ended
 
     def _string_start(self, text: str) -> int | None:
-        """Return the start of the string in a line that begins like the first one, or is only a string."""
+        """Return the start of the string in a line that begins like the first line of strings, or is only a string."""
         begin = self._string or ""
         if text.startswith(begin) and (begin or "HloModule" in text):
             return len(begin)
@@ -285,12 +285,12 @@ class Mender:
     # -- wrapped lines --------------------------------------------------------------------------------------------------
 
     def _put(self, line: Line, stream: MendedText, lines: _Lines) -> None:
-        """Add a line to its text, once the next one is known not to continue it."""
+        """Add a line to its text, once the next line is known not to continue it."""
         if not self._width and self._string is None and line.text.startswith("HloModule"):
             following = "\n".join([line.text + " " * (line.width - len(line.text)), *self._next_texts(lines, WIDTH_WINDOW)])
             self._width = wrapped_width(following, self._rest_of)
             if self._width:
-                self._note(f"lines that were wrapped at column {self._width} are joined")
+                self._note(f"lines wrapped at column {self._width} were joined")
         if not self._width:
             stream.emit(line)
             return
@@ -317,7 +317,7 @@ class Mender:
 
 def _looks_plain(piece: str) -> bool:
     """Return True if samples of a long piece, with its last line, look like a module as XLA prints it."""
-    end = 0  # of the line that was looked at last
+    end = 0  # of the last examined line
     for position in (*range(0, len(piece) - 1, PLAIN_STEP), len(piece) - 1):
         if position < end:
             continue
@@ -338,7 +338,7 @@ def _holds_outside_strings(piece: str, pattern: re.Pattern[str]) -> bool:
 
 
 def _is_prefixed(line: str, following: list[str]) -> bool:
-    """Return True if a line has a prefix. More lines may follow the `following` ones."""
+    """Return True if a line has a prefix. More lines may come after `following`."""
     start = prefixed_start(line)
     if start is None:
         return False
@@ -359,6 +359,6 @@ def _is_header_of(line: str, start: int, following: list[str]) -> bool:
     """Return True if a line ends in the header of the module that follows, after a log's own text."""
     before = line[:start]
     if not _PLAIN_HEADER.match(line, start) or (before.endswith(("'", '"')) and not before.endswith(("'''", '"""'))):
-        return False  # in quotes it may be a value in the header of another module
+        return False  # in quotes, it may be a value in another module's header
     texts = [text for text in following if text.strip()]
     return bool(texts) and FRESH.match(texts[0]) is not None and (content_start(texts[0]) or 0) < 3

@@ -1,4 +1,4 @@
-r"""The text before each line that a log, mail, terminal or diff adds.
+r"""Prefixes of lines, which a log, mail, terminal or diff adds.
 
 Each pattern of `FORMS` is a part of a prefix. A prefix is a row of parts, as in `worker-0  | 2024-06-10T12:00:01.1Z [rank0]: `.
 Text that fits no form is fixed, except for runs of digits. A prefix is learned from a line in which HLO follows it, and only if
@@ -46,7 +46,7 @@ MAX_PREFIX = 400
 """Longest prefix, in characters."""
 
 WINDOW = 64
-"""Lines that are read ahead to learn a prefix."""
+"""Number of lines that are read ahead to learn a prefix."""
 
 _FORMS = tuple(lazy_pattern(pattern, re.ASCII) for _, pattern in FORMS)
 _BLANKS = lazy_pattern(r"[ \t]++")
@@ -94,13 +94,13 @@ class Prefix(NamedTuple):
 
 
 def content_start(line: str) -> int | None:
-    """Return the index at which HLO begins in a line, or None."""
+    """Return the index of the start of HLO in a line, or None."""
     match = CONTENT.search(line[: 2 * MAX_PREFIX].rstrip())
     return match.start() if match is not None and match.start() <= MAX_PREFIX else None
 
 
 def prefixed_start(line: str) -> int | None:
-    """Return the index at which HLO begins after other text in a line, or None."""
+    """Return the index of the start of HLO after other text in a line, or None."""
     start = content_start(line)
     return start if start is not None and line[:start].strip() else None
 
@@ -113,14 +113,14 @@ def _is_content(line: str) -> bool:
 def learn(line: str, start: int, following: Iterable[str], *, is_cut: bool = False) -> Prefix | None:
     """Return the prefix of a line in which HLO begins at `start`, or None.
 
-    It is none if the `following` lines lack it or have no HLO after it. The latter is not checked if they are `is_cut`, as more
-    lines follow.
+    Return None if the `following` lines lack the prefix, or have no HLO after it. If more lines follow them (`is_cut`), HLO is
+    not required.
     """
     text = line[:start]
     if not text.strip() or "*/" in text:
         return None  # a comment is white space of the module itself
     ahead = [text for text in following if text.strip()]
-    is_indented = line.find(" = ", start, start + MAX_PREFIX) >= 0  # some of the blanks are the instruction's own
+    is_indented = line.find(" = ", start, start + MAX_PREFIX) >= 0  # some of the blanks belong to the instruction
     spelled, numbers, keys, is_known = _pattern(text, blanks=1 if is_indented else MAX_PREFIX)
     pattern = re.compile(spelled, re.ASCII)
     matches = list(map(pattern.match, ahead))
@@ -129,7 +129,7 @@ def learn(line: str, start: int, following: Iterable[str], *, is_cut: bool = Fal
     if ahead and not is_cut and not any(_is_content(match.string[match.end() :]) for match in matched):
         return None
     if text.lstrip().startswith("//") and any(map(_is_content, ahead)):
-        return None  # comments of a module that stands as it is
+        return None  # comments of a module without prefixes
     if near < (1 if is_known else min(2, len(ahead))) if ahead else not is_known:
         return None
     returning = [number for number in numbers if _returns([match[number] for match in matched if match[number]])]

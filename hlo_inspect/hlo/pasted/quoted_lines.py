@@ -1,8 +1,8 @@
 """Quoted instruction lines outside any computation: a partial module.
 
 They may be contiguous, or have prose, fences, `...`, signs of a diff or a label such as `XLA label:` around them. A line needs
-a name, an equal sign, a shape of an XLA type and an XLA opcode. Lines of Python, MLIR and LLVM lack these. Text after the
-instruction in its line is ignored.
+a name, an equal sign, a shape of an XLA type and an XLA opcode. Lines of Python, MLIR and LLVM lack these. Text after an
+instruction on its line is ignored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_CHARS = 1 << 16
 _EQUALS = lazy_pattern(rf"=[ \t]*+(?:\(|/\*[^*\n]*+\*/|b\()*+(?:{TYPE_NAMES})\[", re.ASCII)
 _NAME = lazy_pattern(r"(?<![\w.%\-])(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]*+(?==)", re.ASCII)
 _DIRECTIVE = lazy_pattern(r"[ \t]*+(?://|#|;)?[ \t]*+[A-Z0-9_\-]*CHECK[A-Z0-9_\-]*+:", re.ASCII)
-"""Pattern of an expectation of a compiler test (LLVM's FileCheck), which no program printed."""
+"""Pattern of an expected line in a compiler test (LLVM's FileCheck), which no program printed."""
 _STOP = lazy_pattern(r"\n[ \t]*+(?:\n|```|~~~)")
 _AROUND = "`;*<>."  # punctuation after the value of the last attribute
 _ELLIPSIS = lazy_pattern(r"(?:\.\.\.|…)[ \t`'\"]*+\Z")
@@ -41,7 +41,7 @@ _ELIDED = lazy_pattern(
 _LINE_END = lazy_pattern(r"\s*\n\s*")
 _ONLY_BLANK = lazy_pattern(r"[ \t\n,]*+\Z")
 _WHOLE_MODULE = frozenset({TRUNCATED, "HI007", "HI008", "HI009", "HI010"})
-"""Problems of whole modules only: names that are undefined or that two computations share."""
+"""Codes of problems that only a whole module has: its end, its ENTRY and ROOT, repeated and undefined names."""
 
 
 class QuotedLine(NamedTuple):
@@ -61,10 +61,10 @@ class QuotedLines:
 
     def __init__(self) -> None:
         self._found: list[QuotedLine] = []
-        self._open: tuple[str, int, int] | None = None  # an instruction that may go on, with its line and column
+        self._open: tuple[str, int, int] | None = None  # an instruction that may continue, with its line and column
 
     def take(self, text: str, line: int) -> None:
-        """Read whole lines; the first one has the number `line`. The next call can continue an instruction."""
+        """Read whole lines; the first line has the number `line`. The next call can continue an instruction."""
         opened, column = self._open, 1
         if opened is not None:
             self._open = None
@@ -83,7 +83,7 @@ class QuotedLines:
         return lines
 
     def _search(self, text: str, line: int, column: int, *, is_final: bool) -> None:
-        """Search the text; `column` is that of its first character."""
+        """Search the text. Its first character is on `line`, in `column`."""
         counted = end = 0
         starts = _starts(text)
         for start, limit in pairwise([*starts, len(text)]):
@@ -105,7 +105,7 @@ class QuotedLines:
 
 
 def _can_be_read(text: str) -> bool:
-    """Return True if the joined text is still an instruction: cut text may contain the closing bracket."""
+    """Return True if the joined text is still an instruction: a removed part can hold the closing bracket."""
     try:
         parser.parse_instruction(text, 0)
     except tokens.ScanError:
@@ -128,7 +128,7 @@ def _starts(text: str) -> list[int]:
 
 class _Read(NamedTuple):
     end: int  # in the text
-    added: str  # behind it
+    added: str  # text to append
     fault: str
 
 
@@ -159,7 +159,7 @@ def _ends_line(text: str, position: int, line_end: int) -> bool:
 
 
 def _read_cut(text: str, start: int, line_end: int) -> tuple[_Read | None, int]:
-    """Return an instruction without its end, as far as its operands go."""
+    """Return the instruction of a truncated line, up to its last whole operand, and the index after the line."""
     whole = _ELLIPSIS.sub("", text[start:line_end])
     try:
         equals = whole.index("=")
@@ -189,7 +189,7 @@ def _is_instruction(row: tokens.Row) -> bool:
 
 
 def _placed(instruction: _Read, text: str, start: int, line: int, column: int) -> QuotedLine:
-    """Return the instruction at `start` as one line. `line` and `column` are those of its start."""
+    """Return the instruction at `start` as one line. It starts on `line`, in `column`."""
     pieces: list[Line] = []
     while start < instruction.end:
         wrap = _LINE_END.search(text, start, instruction.end)
@@ -217,5 +217,5 @@ def part_of_module(lines: list[QuotedLine], path: str, wants: Wants) -> Module:
         if quoted.fault:
             module.note(UNREADABLE, quoted.fault, quoted.number)
     counted = "an instruction line" if len(lines) == 1 else f"{len(lines):,} instruction lines"
-    module.note(PART, f"{counted} outside any computation: a partial module", lines[0].number)
+    module.note(PART, f"this partial module has {counted} outside any computation", lines[0].number)
     return module

@@ -1,13 +1,13 @@
 """Consistency of a module: names (`NameCheck`) and roots (`RootCheck`).
 
 Every used name has to be defined exactly once. A valid module takes a few set operations over many rows; only doubtful rows are
-read one by one. The check also finds the entry parameters without users.
+read separately. The check also finds the entry parameters without users.
 
 Without a ROOT mark the last instruction is the root, so a missing line changes the root. Its shape is compared with the
 computation's signature (`(p: f32[2]) -> f32[2]`), as XLA's parser does. It is also compared with the result in the header's
 `entry_computation_layout`, and with the fusion, call or while that runs the computation. Equal shapes may be chance: a reducer
 without its sum ends with a parameter. XLA marks the root of every computation that it prints. In a text with XLA's header, an
-unmarked computation among marked ones has therefore lost a line.
+unmarked computation among marked computations has therefore lost a line.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _CALLEES = lazy_pattern(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\
 _NAME = lazy_pattern(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 _COUNTER = lazy_pattern(r"/\*[^*]*+\*/")  # `/*index=5*/`
 _MARKED = lazy_pattern(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
-_PRINTED_SHAPE = lazy_pattern(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASCII)  # what precedes a name, unless it is a name
-_TWO_NAMES = lazy_pattern(r" %(?<=[\w.\-] %)", re.ASCII)  # starts with plain text, which is found fast
+_PRINTED_SHAPE = lazy_pattern(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASCII)  # text before a name, unless it is a name
+_TWO_NAMES = lazy_pattern(r" %(?<=[\w.\-] %)", re.ASCII)  # starts with plain text, for a fast search
 _TUPLE_INDEX = lazy_pattern(r"#[\d#]*+", re.ASCII)  # of `name#0#1`
 _INDEX = lazy_pattern(r", index=(\d{1,9})", re.ASCII)
 
-_WITHOUT_NAMES = dict.fromkeys(LITERAL_OPCODES, "") | {"": "\n"}  # the last is the first line of a computation
+_WITHOUT_NAMES = dict.fromkeys(LITERAL_OPCODES, "") | {"": "\n"}  # no opcode: the first line of a computation
 
 NoteProblem = Callable[[str, str, int | None, str | None], None]
 """Callback that receives code, message, line and subject of a problem."""
@@ -42,7 +42,7 @@ NoteProblem = Callable[[str, str, int | None, str | None], None]
 class NameCheck:
     """Checks of the names of a module.
 
-    A name may be used before its line; it is undefined only if it never comes.
+    A name may be used before its definition; it is undefined only if no definition follows.
     """
 
     def __init__(self, note: NoteProblem, computations: Container[str]) -> None:
@@ -78,8 +78,8 @@ class NameCheck:
             _note_reads(self._computation.reads, rows, uses)
 
     def doubtful(self, run: LineRun, columns: Sequence[HeadColumn]) -> Iterator[int]:
-        """Yield the numbers of the parts that may define a name twice or use an undefined one."""
-        if len(run.parts) == 1:  # it is checked by itself
+        """Yield the numbers of the parts that may define a name twice or use an undefined name."""
+        if len(run.parts) == 1:  # `check` examines it anyway
             return
         opcodes: list[str] = []
         for (name, _, _, _, _, _), column in zip(run.parts, columns, strict=True):
@@ -99,7 +99,7 @@ class NameCheck:
             seen.add(name)
 
     def _check_operands(self, rows: Rows) -> set[str]:
-        """Return the used names, read operand by operand; record those that are undefined so far."""
+        """Return the used names, read operand by operand; record those that have no definition so far."""
         uses: set[str] = set()
         for line, tail, opcode in zip(rows.lines, rows.tails, rows.opcodes, strict=True):
             if opcode not in LITERAL_OPCODES:
@@ -117,7 +117,7 @@ class NameCheck:
         return all(map(self._known.__contains__, _quick_callees(tails)))
 
     def note_callees(self, rows: Rows) -> None:
-        """Record the called computations that are undefined so far."""
+        """Record the called computations that have no definition so far."""
         for line, tail in zip(rows.lines, rows.tails, strict=True):
             if not self.knows_callees(tail):
                 for callee in _precise_callees(tail):
@@ -135,11 +135,11 @@ class NameCheck:
         """End the module: report called computations that are undefined."""
         for name, line in self._unknown_callees.items():
             if name not in self._known:
-                self._note("HI009", f"computation {name} is called and not defined", line, name)
+                self._note("HI009", f"computation {name} is called but not defined", line, name)
 
 
 def _note_reads(reads: ParameterReads, rows: Rows, uses: set[str]) -> None:
-    """Record the parameters that the rows define and those that they use."""
+    """Record the parameters that the rows define and use."""
     reads.known = reads.known and not any(LEFT_OUT in tail for tail in rows.tails)
     for name, opcode, head in zip(rows.names, rows.opcodes, rows.heads, strict=True):
         if opcode == "parameter":
@@ -173,7 +173,7 @@ def _note_elements(elements: dict[str, set[int]], rows: Rows) -> None:
 
 
 def _quick_callees(text: str) -> list[str]:
-    """Return the callees named in the attributes of `text`, including those that stand in strings."""
+    """Return the callees named in the attributes of `text`, including names in strings."""
     callees = []
     for name, names in _CALLEES.findall(text):
         callees += [name] if name else [part.strip() for part in names.replace("%", "").split(",") if part.strip()]
@@ -188,20 +188,20 @@ def _precise_callees(tail: str) -> list[str]:
             if name in CALLEE_ATTRIBUTES and "=" not in text:
                 callees += _NAME.findall(text)
     except tokens.ScanError:
-        pass  # a fault of its own
+        pass  # reported as a separate fault
     return callees
 
 
 def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0) -> list[list[str]]:
     """Return the names in the operands of rows, with `""` for rows without operands.
 
-    First lines of computations, of which there are `starts`, have no opcode and begin a new list. The first list holds the rows
-    before them.
+    The `starts` first lines of computations have no opcode, and each begins a new list. The first list holds the rows before
+    them.
     """
     texts = _operand_texts(tails, opcodes)
     joined = ", ".join(texts)
     has_shapes = joined.count(" %") != joined.count(", %")
-    if joined.count("\n") != starts or (has_shapes and _TWO_NAMES.search(joined)):  # an instruction on several lines, or odd
+    if joined.count("\n") != starts or (has_shapes and _TWO_NAMES.search(joined)):  # an unusual layout, such as line breaks
         texts = [_WITHOUT_NAMES.get(opcode) or ", ".join(_precise_names(t)) for t, opcode in zip(tails, opcodes, strict=True)]
         joined = ", ".join(texts)
     is_bare = "[" not in joined and "/*" not in joined  # then names are split faster than searched
@@ -250,7 +250,7 @@ def _precise_names(tail: str) -> list[str]:
 # -- roots ------------------------------------------------------------------------------------------------------------------
 
 _GIVING = {"calls": "fusion", "to_apply": "call", "body": "while"}
-"""The opcode whose result is the root of the computation that an attribute names, by attribute."""
+"""Opcodes by attribute: their result is the root of the computation that the attribute names."""
 
 _CALLEE = lazy_pattern(rf", ({'|'.join(_GIVING)})=%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 
@@ -265,7 +265,10 @@ class RootCheck:
         self._count = 0
 
     def end(self, computation: Computation, signature: str, name: str, shape: Shape | None, line: int) -> None:
-        """End a computation without ROOT: its first line, and name, shape and line of its last instruction."""
+        """End a computation without ROOT.
+
+        `signature` is its first line; `name`, `shape` and `line` belong to its last instruction.
+        """
         self._count += 1
         self._agreeing[computation.name] = name, line
         if shape is None:
@@ -295,19 +298,20 @@ class RootCheck:
                     self._note(callee, name, line, shape, f"its caller {row}", stated)
 
     def finish(self, computations: int) -> None:
-        """End a module of `computations`: report those without a root if most have one, as XLA prints them."""
+        """End a module with this number of `computations`.
+
+        Report the computations without a ROOT mark if XLA's printer wrote the header and most computations have the mark.
+        """
         if not self._module.header.prints_counts or 2 * self._count >= computations:
             return
         for computation, (name, line) in self._agreeing.items():
-            message = (
-                f"no instruction of {computation} is marked ROOT, unlike in most computations here; {name} is taken as its root"
-            )
+            message = f"no instruction of {computation} is marked ROOT, unlike in most computations here; {name} counts as ROOT"
             self._module.note("HI015", message, line, computation)
 
     def _note(self, computation: str, name: str, line: int, shape: Shape, source: str, stated: Shape) -> None:
         self._agreeing.pop(computation, None)
-        last = f"the last instruction of {computation}, which marks no ROOT, is {name} of {_short(shape)}"
-        self._module.note("HI014", f"{last}; {source} says {_short(stated)}", line, computation)
+        last = f"{computation} marks no ROOT, and its last instruction {name} has the shape {_short(shape)}"
+        self._module.note("HI014", f"{last}; {source} states {_short(stated)}", line, computation)
 
 
 def _stated_result(first_line: str) -> Shape | None:

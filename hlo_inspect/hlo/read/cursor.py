@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 MAX_ITEM_CHARS = 1 << 26
-"""Longest item of the text that the reader waits for."""
+"""Length of the longest item that the reader waits for."""
 
 
 class TextSource:
@@ -29,7 +29,7 @@ class TextSource:
         self._kept: deque[str] | None = None
 
     def pieces(self, next_line: Callable[[], int] = lambda: 1) -> Iterator[str]:
-        """Yield the text in order. `next_line` returns the number of a piece's first line, if needed."""
+        """Yield the text in order. `next_line` returns the number of the first line of the next piece."""
         for piece in self._mended(next_line):
             if self._kept is not None:
                 self._kept.append(piece)
@@ -57,7 +57,7 @@ class TextSource:
 
 
 class Span(NamedTuple):
-    """Whole lines `text[start:end]`; the first one has the number `line`."""
+    """Whole lines `text[start:end]`; the first line has the number `line`."""
 
     text: str
     start: int
@@ -110,7 +110,10 @@ class Cursor:
         return True
 
     def twice_as_much(self) -> bool:
-        """Append pieces until twice as much text follows the position, before it is read again; else as `more`."""
+        """Append pieces until twice as much text follows the position, so that repeated attempts take linear time.
+
+        Return False as `more` does.
+        """
         wanted = 2 * (len(self.text) - self.position)
         is_more = self.more()
         while is_more and len(self.text) - self.position < wanted and self.more():
@@ -129,7 +132,7 @@ class Cursor:
         return self.line + self.text.count("\n", self.position)
 
     def next_line(self) -> None:
-        """Move past the next line end; pieces end in one."""
+        """Move past the next line end; every piece ends with a line."""
         end = self.text.find("\n", self.position)
         self.advance(end + 1 if end >= 0 else len(self.text))
 

@@ -1,8 +1,8 @@
 """The fast path: rows as XLA's printers write them, many lines at a time.
 
-A run is a number of whole lines: instructions, and the first and last lines of computations. One expression finds the rows of
-all its lines. Counts over the whole run, without strings and comments, then prove that each line holds one closed instruction.
-A run that fails is not read at all: the reader tries a shorter one, and leaves a failing single line to `parser`.
+A run consists of whole lines: instructions, and the first and last lines of computations. One expression splits all its lines
+into rows. Counts over the whole run, without strings and comments, then prove that each line holds one closed instruction.
+If a run fails, none of it is read: the reader tries a shorter run, and leaves a failing single line to `parser`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _ITEM = lazy_pattern(
 )
 """Pattern of the text before the tail of an instruction or before the first line of a computation.
 
-The latter is the last line of another computation. A match starts at the line end before it. A line that ends in a comma or an
-equal sign continues on the next line.
+Before such a first line, it is the last line of another computation. A match starts at the line end before it. A line that ends
+in a comma or an equal sign continues on the next line.
 """
 
 _START = lazy_pattern(rf"\n?+(ENTRY )?+%?({NAME}) (?:\{{|\([^\n]*\) -> [^\n]* \{{)", re.ASCII)
@@ -57,7 +57,7 @@ _MAX_DEPTH = 8
 
 
 Part = tuple[str | None, bool, int, int, int, bool]
-"""The rows of one computation in a run, as a plain tuple, since a module has many.
+"""The rows of one computation in a run, as a plain tuple, because a module has many.
 
 Its items: name (None if the computation begins before the run); True if it is the entry; number of its first row; number after
 its last row; line of its first row, relative to the run; True if it is closed. It is closed unless the run ends in it.
@@ -112,8 +112,8 @@ def find_run(text: str, start: int, limit: int, *, inside: bool, is_final: bool)
     """Return the run from `start`, the beginning of a line, to before `limit`, at least one line long.
 
     `inside`: it starts in a computation. Return None if a line is not as printers write it. The run ends after a computation if
-    possible, else before a line that continues none. Unless the text is final, its last line is left out: the next piece may
-    continue it.
+    possible, else before a line that continues no other. Unless the text is final, its last line is left out: the next piece
+    may continue it.
     """
     close = text.rfind("\n}", start - 1, limit)
     if close >= 0:

@@ -43,7 +43,7 @@ class ModuleBuilder:
         is_first = module.entry is None or not module.entry.is_entry
         if is_entry:
             if module.entry is not None and not is_first:
-                module.note("HI010", f"a second ENTRY computation, {name}; the first is {module.entry.name}", line, name)
+                module.note("HI010", f"{name} is a second ENTRY computation; the first is {module.entry.name}", line, name)
             module.entry, module.entry_signature = computation, signature
         if self._wants.checked or (self._wants.unused and is_entry):
             self._names.begin(computation)
@@ -59,7 +59,7 @@ class ModuleBuilder:
         return opened
 
     def end(self, opened: OpenComputation) -> None:
-        """Close a computation and store what is kept of it."""
+        """Close a computation and store its kept parts."""
         computation = opened.computation
         unmarked = None if opened.roots or opened.skipped_root else opened.last
         is_whole = not computation.is_truncated and self.module.unparsed_lines == opened.unparsed_before
@@ -103,7 +103,7 @@ class ModuleBuilder:
         if computation.instructions and not computation.is_entry:
             self.holders.add(computation.name)
         if not in_place and (module.entry is None or not module.entry.is_entry):
-            module.entry = computation  # without an ENTRY it is the last one
+            module.entry = computation  # without an ENTRY it is the last computation
 
     def finish(self, last_line: int) -> None:
         """End the module after its last computation.
@@ -118,7 +118,7 @@ class ModuleBuilder:
         if self._roots is not None:
             self._roots.finish(module.computation_count)
         if module.computation_count == 0:
-            module.note("HI002", "the module has a header and no computation", module.first_line)
+            module.note("HI002", "the module has a header but no computation", module.first_line)
         if module.entry is not None and not module.entry.is_entry:
             is_printed = "entry_computation_layout" in module.header.attributes
             may_be_unmarked = module.computation_count == 1 and not module.header.is_scheduled and self._first_fits_header()
@@ -129,19 +129,19 @@ class ModuleBuilder:
             module.computations[module.entry.name] = module.entry
 
     def _first_fits_header(self) -> bool:
-        """Return True unless the header states another number of parameters than the first computation has."""
+        """Return False if the header and the first computation differ in their number of parameters."""
         stated = self.module.header.entry_layout
         return stated is None or not isinstance(stated[0], TupleShape) or len(stated[0].elements) == self._first_parameters
 
     def _make_entry(self, last: Computation, opened: OpenComputation | None) -> None:
-        """Make the last computation the entry, as none is marked, unless the text is truncated."""
+        """Make the last computation the entry of a module without ENTRY, unless the text is truncated."""
         if self.module.problems.is_truncated:
             self.module.entry = None
             return
         last.make_entry()
         if opened is None or opened.computation is not last:
             return
-        names = NameCheck(lambda _code, _message, _line, _subject: None, self.module.computations)  # reported before
+        names = NameCheck(lambda _code, _message, _line, _subject: None, self.module.computations)  # reports nothing again
         names.begin(last)
         kept = {instruction.line for instruction in opened.instructions}
         for rows in opened.parts:
@@ -216,7 +216,7 @@ class ModuleBuilder:
             for number, ((name, is_entry, _, _, _, _), heads) in enumerate(zip(run.parts, columns, strict=True))
             if name is None or is_entry or heads.is_special or heads.root is None or (wants_scalars and heads.root.holds_scalar)
         }
-        numbers.add(len(run.parts) - 1)  # the entry, if none is marked
+        numbers.add(len(run.parts) - 1)  # the last part is the entry if none is marked
         if self._wants.checked:
             numbers.update(self._names.doubtful(run, columns))
         return numbers
@@ -257,7 +257,7 @@ class ModuleBuilder:
             self._keep(opened, rows[index], rows.lines[index], is_printed=is_printed)
 
     def take_picked(self, opened: OpenComputation, picked: Sequence[tuple[int, Row]], lines: Span) -> int:
-        """Keep the wanted rows of `lines`, of which only the `picked` ones were read, each with its index.
+        """Keep the wanted rows of `lines`. Only the `picked` rows were read, each with its index.
 
         Return the number of lines.
         """
@@ -296,7 +296,7 @@ class ModuleBuilder:
         for index in sorted(rows.column.marked):
             opened.roots += 1
             if opened.roots > 1:
-                message = f"a second ROOT in computation {computation.name}"
+                message = f"computation {computation.name} has a second ROOT"
                 self.module.note("HI010", message, rows.lines[index], rows.names[index])
             computation.root_opcode = rows.opcodes[index]
 
@@ -326,7 +326,7 @@ class ModuleBuilder:
         """
         head, tail, metadata = self._heads[row[2]], row[3], ""
         looks_up = head.opcode in self._wants.operands
-        is_unread = is_printed and not looks_up and "'" not in tail  # `fast_path` takes this for no quote
+        is_unread = is_printed and not looks_up and "'" not in tail  # `fast_path` does not treat `'` as a quote
         metadata_start = tail.rfind(", metadata={") if is_unread and not self._wants.graph else -1
         if metadata_start >= 0:
             row, metadata = (*row[:3], tail[:metadata_start]), self.module.values.forms.shared(tail[metadata_start:])

@@ -1,13 +1,13 @@
-"""The computation that is being read: the part of its lines that later lines need.
+"""The open computation: the parts of its lines that later lines need.
 
 That includes the integer scalars on which a loop's trip count can depend. A counter, its step and its limit are such scalars. A
 tuple passes them to the loop, its condition compares them, its body changes them. A callee comes before its caller, so a
-condition is read before it is known as one. A second reading is not possible: the input may be a pipe.
+condition is read before its loop. A second reading is not possible: the input may be a pipe.
 
 Little has to be kept, though. Conditions, and fusions and calls that compare or count, have an integer scalar as root. The
 tuple that a body returns usually starts with one. Few other computations do (3 of 12,249 in a dump of 14 MB). The reader keeps
-the text of such skipped computations, if it is short, until a trip count is needed. Of those that it reads, it keeps the
-instructions that feed the root or the operands of a loop or a call. These are a handful, even in a body of hundreds.
+the text of such skipped computations, if it is short, until a trip count is needed. Of the computations that it reads, it
+keeps the instructions that feed the root or the operands of a loop or a call. These are a handful, even in a body of hundreds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 MAX_DEFINITIONS = 1 << 20
 
 HANDING_OPCODES = frozenset({"while", "call"})
-"""Opcodes whose operands are another computation's parameters."""
+"""Opcodes whose operands become the parameters of another computation."""
 
 _CONVERTING = frozenset(name for name in OPCODES if TABLE[name].base in {"convert", "copy"})
 PASSING_OPCODES = _CONVERTING | {"bitcast", "opt-barrier"}
@@ -42,7 +42,7 @@ CONDITION_ROOTS = PASSING_OPCODES | (HANDING_OPCODES - {"while"}) | {"compare", 
 _FOLLOWED = CONDITION_ROOTS | HANDING_OPCODES | NAMING | {"add", "subtract"}
 
 SCALAR_ROOT = lazy_pattern(r"\(*+(?:pred|[su]\d{1,2})\[\]", re.ASCII)
-"""Pattern of the start of a root's shape that is an integer or Boolean scalar, or a tuple that starts with one."""
+"""Pattern of the start of a root's shape: an integer or Boolean scalar, or a tuple that starts with such a scalar."""
 
 _SCALAR = lazy_pattern(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # after a name, or in a string
 
@@ -70,16 +70,16 @@ class OpenComputation:
 
     `reads_all`: all of its lines are wanted.
     `in_place`: it is written among the attributes of an instruction.
-    `may_be_entry`: it is needed whole in case that no computation is marked ENTRY.
-    `instructions`: the kept ones. `columns`: the heads of its rows, if every line is read. `parts`: its rows, if the graph is
-    wanted or it may be the entry. All are in text order.
+    `may_be_entry`: it is needed whole if no computation is marked ENTRY.
+    `instructions`: the kept instructions. `columns`: the heads of its rows, if every line is read. `parts`: its rows, if the
+    graph is wanted or it may be the entry. All are in text order.
     `signature`: its first line, unless it is in place.
     `counts`: its scalars can decide how often a loop runs.
-    `roots`: the number of marked rows. `skipped_root`: one was not read. `last`: the last row and its line.
-    `parameters`: their number, in the first computation of a module.
+    `roots`: the number of marked rows. `skipped_root`: True if a marked row was not read. `last`: the last row and its line.
+    `parameters`: the number of parameters, in the first computation of a module.
     `unparsed_before`: the number of unreadable lines of the module before it.
-    `scalars`: its integer scalars, and tuples with some.
-    `unread_lines`: the last lines of which most were not read. `unread`: the definitions in them, searched on first use.
+    `scalars`: its integer scalars, and tuples with integer scalars.
+    `unread_lines`: the last lines, mostly unread. `unread`: the definitions in them, searched on first use.
     """
 
     def __init__(
@@ -117,11 +117,11 @@ class OpenComputation:
     def define(self, rows: Rows) -> None:
         """Store the heads of rows by name."""
         self._read.update(zip(rows.names, rows.column.heads, strict=True))
-        if len(self._read) > MAX_DEFINITIONS:  # drop the oldest, many at once: one by one is quadratic
+        if len(self._read) > MAX_DEFINITIONS:  # drop the oldest half at once; single drops would be quadratic
             self._read = dict(islice(self._read.items(), len(self._read) - MAX_DEFINITIONS // 2, None))
 
     def get(self, name: str) -> Head | None:
-        """Return the head of an instruction that was read, or that is in the last unread lines."""
+        """Return the head of an instruction that was read or is in the last unread lines."""
         read = self._read.get(name)
         if read is not None or self.unread_lines is None:
             return read
@@ -157,7 +157,7 @@ class OpenComputation:
     def feeding_scalars(self, last: str | None) -> list[tuple[Row, int]]:
         """Return the scalars that feed the root or the operands of loops and calls, with their lines.
 
-        The root is the one marked so, else the `last` instruction. It counts if it is a scalar, or if the computation can be a
+        The root is the instruction marked ROOT, else `last`. It counts if it is a scalar, or if the computation can be a
         loop's body, from tuple to tuple. The entry's root feeds nothing.
         """
         computation, root = self.computation, self._scalar_root or last

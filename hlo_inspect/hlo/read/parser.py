@@ -26,7 +26,7 @@ _FIRST_LINE = lazy_pattern(r"(ENTRY )?+%?([A-Za-z_][\w.\-]*+) (?:\([^\n]*\) -> [
 
 
 class ParsedInstruction(NamedTuple):
-    """An instruction and the index after it. `fault` is that of the first attribute that is left out."""
+    """An instruction and the index after it. `fault` is the fault of an unreadable attribute that follows it."""
 
     row: Row
     end: int
@@ -63,7 +63,7 @@ def parse_head(text: str, position: int) -> tuple[int, int, str, int]:
 def _marked_name(text: str, start: int, mark: str, message: str, nameless: tuple[str, ...] = ()) -> tuple[bool, str, int]:
     """Parse `[mark] [%]name`: return True if marked, the name, and the index after them.
 
-    Before one of `nameless` the name may be missing.
+    The name may be missing before a text in `nameless`.
     """
     position = start
     word = tokens.IDENTIFIER.match(text, position)
@@ -105,7 +105,7 @@ def _shape_end(text: str, start: int) -> int:
 
 
 def _parse_attributes(text: str, position: int, *, is_final: bool) -> tuple[int, tokens.ScanError | None]:
-    """Return the index after the readable attributes, and the fault of the next one."""
+    """Return the index after the readable attributes, and the fault of the next attribute."""
     while True:
         comma = tokens.skip_space(text, position)
         if not text.startswith(",", comma):
@@ -143,8 +143,7 @@ def _starts_line(text: str, start: int, end: int) -> bool:
 def parse_first_line(text: str, start: int) -> tuple[str, bool, int]:
     """Parse the first line of a computation, `[ENTRY] [name] [(parameters) -> shape] {`.
 
-    Return its name, True if it is the entry, and the index after the line's `{`. XLA leaves the name out if it is to print no
-    ids.
+    Return its name, True if it is the entry, and the index after the line's `{`. XLA can print computations without names.
     """
     printed = _FIRST_LINE.match(text, start)
     if printed is not None:
@@ -172,7 +171,7 @@ def closer_end(text: str, start: int) -> int:
 
 
 MAX_DEPTH = 64
-"""Deepest nesting of instructions and computations in place that is read: each level reads the text again."""
+"""Deepest nesting of instructions and computations in place that is read. Each level reads the text again."""
 
 _BODY = lazy_pattern(rf",\s*+(?:{'|'.join(CALLEE_ATTRIBUTES)})=\s*+\{{", re.ASCII)
 _LIST = lazy_pattern(r"\{|%?[\w.\-]++\s*+,", re.ASCII)

@@ -1,8 +1,8 @@
-"""Pieces of text -> modules, as far as wanted.
+"""Reader of modules from pieces of text, as far as they are wanted.
 
-`read_modules` finds the modules in other text, `ModuleReader` reads one. It proceeds in one of three ways. `selective` skips
-unwanted text, `fast_path` reads many lines as printers write them, `parser` reads the next item otherwise. A `ModuleBuilder`
-receives the results. A line that none can read is counted and becomes a problem with its location.
+`read_modules` searches other text for modules, and a `ModuleReader` reads each module in three ways. `selective` skips unwanted
+text, `fast_path` reads many lines as printers write them, `parser` reads the next item otherwise. A `ModuleBuilder` receives
+the results. If all three fail on a line, it is counted and becomes a problem with its location.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_UNREADABLE_RUN = 20
 
 MIN_RUN_CHARS = 1 << 6
 MAX_RUN_CHARS = 1 << 17
-MIN_LOADED_CHARS = 1 << 15  # most computations are shorter; what follows them tells what is wanted
+MIN_LOADED_CHARS = 1 << 15  # most computations are shorter; the text after them shows if they are wanted
 
 _BLANK = r"(?:[ \t]++|/\*(?:[^*\n]++|\*(?!/))*+\*/)*+"
 _START = lazy_pattern(
@@ -59,7 +59,7 @@ _CUT_FIRST_LINE = lazy_pattern(r"(?:ENTRY|%)[^\n]*+\n\Z")
 
 
 OtherText = Callable[[str, int], None]
-"""Callback that receives whole lines outside any module, in order, and the number of the first one."""
+"""Callback that receives whole lines outside any module, in order, and the number of the first line."""
 
 
 def read_modules(source: TextSource, wants: Wants, other_text: OtherText | None = None) -> Iterator[Module]:
@@ -80,14 +80,15 @@ def read_modules(source: TextSource, wants: Wants, other_text: OtherText | None 
         module.lines = body.last_line - first_line + 1
         module.bytes = body.end_bytes - begin
         if source.invalid_lines:
-            message = f"{source.invalid_lines} lines hold bytes that are not UTF-8; they are shown as \\xNN"
+            counted = "1 line holds" if source.invalid_lines == 1 else f"{source.invalid_lines} lines hold"
+            message = f"{counted} bytes that are not UTF-8; they are shown as \\xNN"
             module.note("HI005", message, source.first_invalid_line)
         error = None
         try:
             has_more = _find_module(cursor, other_text)
-        except InputError as unreadable:  # the module before it is whole
+        except InputError as unreadable:  # yield the module before the fault
             error = unreadable
-        if module.computation_count or header.attributes:  # else it is only a word that looks like a header
+        if module.computation_count or header.attributes:  # else it is a word that only looks like a header
             yield module
         if error is not None:
             raise error
@@ -166,8 +167,8 @@ class ModuleReader:
         self._unreadable_run = 0
         self._run_mark = (0, 0)
         self._run_chars = MAX_RUN_CHARS
-        self._read_up_to = 0  # the line before which nothing is skipped
-        self._in_place: dict[str, int] = {}  # how many computations in place have a name
+        self._read_up_to = 0  # nothing is skipped before this line
+        self._in_place: dict[str, int] = {}  # number of computations in place, by name
         self._is_elided = False
         self._mark_end()
 
@@ -220,7 +221,7 @@ class ModuleReader:
     # -- the three ways -------------------------------------------------------------------------------------------------
 
     def _lines(self) -> bool:
-        """Skip, pick or read whole lines. Return False if the next one is left to the grammar."""
+        """Skip, pick or read whole lines. Return False if the next line is left to the grammar."""
         cursor, opened = self._cursor, self._open
         if cursor.text[cursor.position - 1] != "\n":
             return False
@@ -261,7 +262,7 @@ class ModuleReader:
         return True
 
     def _run(self) -> bool:
-        """Read the lines at the cursor that are as printers write them. Return False if the next one is not.
+        """Read the lines at the cursor that are as printers write them. Return False if the next line is not.
 
         A run that fails is tried again with fewer lines.
         """
@@ -269,13 +270,13 @@ class ModuleReader:
         if not inside and not parser.starts_computation(cursor.text, cursor.position):
             return False
         last = len(cursor.text) if self._reads_every_line else cursor.text.find("\n}", cursor.position - 1) + 2
-        if self._reads_every_line:  # many small modules: a run holds nothing of the next one
+        if self._reads_every_line:  # with many small modules: a run ends before the next module
             last = cursor.text.find("\nHloModule", cursor.position, cursor.position + self._run_chars) + 1 or last
         while True:
             limit = min(cursor.position + self._run_chars, last) if last > 1 else cursor.position + self._run_chars
             run = find_run(cursor.text, cursor.position, limit, inside=inside, is_final=cursor.is_final)
             if run is not None and self._seen_entry and not inside and (run.starts[:2] == [0, 1] or len(run) == 1):
-                return False  # the entry may be followed by other text
+                return False  # other text may follow the entry
             if run is not None:
                 taken, self._open = self._builder.take_run(run, cursor.line, cursor.text, self._open)
                 if taken:
@@ -382,7 +383,7 @@ class ModuleReader:
     def _read_nested(self, row: Row, line: int, depth: int = 0) -> Row:
         """Read the computations in place in a row, and return the row with their names.
 
-        They are read before it, as callees precede callers elsewhere. The row itself is in `depth` of them.
+        They are read before the row, as callees precede callers elsewhere. `depth` computations in place enclose the row.
         """
         nested = list(nested_computations(row, line))
         if depth <= MAX_DEPTH:
@@ -421,7 +422,7 @@ class ModuleReader:
         cursor = self._cursor
         if not _CUT_FIRST_LINE.match(cursor.text, cursor.position) or cursor.more():
             return False
-        self._module.note("HI002", "the text ends at the start of a computation", cursor.line)
+        self._module.note("HI002", "the text ends in the first line of a computation", cursor.line)
         cursor.advance(len(cursor.text))
         return True
 

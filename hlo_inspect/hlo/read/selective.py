@@ -1,7 +1,7 @@
 """Selection of wanted text before it is read.
 
-Whole computations are skipped; in the others, only the lines with wanted instructions are picked. Of skipped ones little is
-stored: scalar roots, as reducers have, and possible parts of loops.
+Whole computations are skipped. In the others, only the lines with wanted instructions are picked. The module stores little of
+skipped computations: scalar roots, as reducers have, and possible parts of loops.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _SKIPPABLE = lazy_pattern(
 )
 """Pattern of a skippable computation that another one follows, as printers write them.
 
-Its groups are the name and, if the root is a scalar or a tuple that starts with one, its shape and opcode. It matches an empty
-text, without groups, if there is none.
+Its groups are the name and, if the root is a scalar or a tuple that starts with a scalar, its shape and opcode. It matches an
+empty text, without groups, if there is none.
 """
 _STARTS_COMPUTATION = lazy_pattern(_FIRST_LINE, re.ASCII)
 _ROOT_OPCODE = lazy_pattern(rf"ROOT %?{NAME} = {SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
@@ -51,7 +51,7 @@ def _search_for(opcodes: frozenset[str]) -> re.Pattern[str]:
     """
     words = sorted({TABLE[opcode].base if opcode in TABLE else opcode for opcode in opcodes})
     by_letter = [(letter, [re.escape(word[1:]) for word in group]) for letter, group in groupby(words, itemgetter(0))]
-    spelled = "|".join(f"{letter}(?:{'|'.join(rest)})" for letter, rest in by_letter)  # few words start with such a letter
+    spelled = "|".join(f"{letter}(?:{'|'.join(rest)})" for letter, rest in by_letter)  # each letter starts few words
     return re.compile(f" (?:{spelled})[a-z-]*\\(")
 
 
@@ -73,8 +73,8 @@ class Selection:
     def skip(self, text: str, start: int, line: int) -> tuple[int, int]:
         """Skip the computations from `start`, on `line`, without wanted instructions, if printed in the usual way.
 
-        Return the index after the last one and its line; `start` and `line` if there is none. The entry is never skipped, nor a
-        computation that no other one follows: a brace may close a computation in place.
+        Return the index after the last of them and its line; `start` and `line` if there is none. Never skip the entry, nor a
+        computation that no other follows: its brace may close a computation in place.
         """
         if self.is_empty or not _STARTS_COMPUTATION.match(text, start):
             return start, line
@@ -92,9 +92,9 @@ class Selection:
                 line += count_lines(text, counted, match.start())
                 counted = match.start()
                 if name in self._module.computations or name in self._module.skipped:
-                    continue  # of several of one name the first counts
+                    continue  # the first computation of a name counts
                 passed = SkippedComputation.compress(sys.intern(opcode), line, match[0])
-                if len(match[0]) > MAX_LOOP_CHARS:  # it takes more room than the few scalars in it
+                if len(match[0]) > MAX_LOOP_CHARS:  # its text takes more memory than its few scalars
                     keep_scalars(self._module, name, passed)
                 else:
                     self._module.skipped[name] = passed
@@ -107,7 +107,7 @@ class Selection:
     def _clear_end(self, text: str, start: int) -> int:
         """Return an index before which nothing from `start` is wanted.
 
-        It is at most `_WINDOW` further if calls have to be checked.
+        If calls have to be checked, it is at most `_WINDOW` further.
         """
         cleared_text, end = self._clear
         if cleared_text is not text or end < start:
@@ -152,12 +152,12 @@ class Selection:
 
 def _opens_comment(text: str, start: int, end: int) -> bool:
     """Return True if `text[start:end]` leaves a comment open. None may be open at `start`."""
-    comment = text.rfind("/*", start, text.rfind("*", start, end) + 1)  # one character is found much faster than two
+    comment = text.rfind("/*", start, text.rfind("*", start, end) + 1)  # a search for one character is much faster
     return comment >= 0 and text.find("*/", comment + 2, end) < 0
 
 
 def small_root(text: str, start: int, end: int) -> str | None:
-    """Return the opcode of the root of the lines from `start` to `end`, if they are few."""
+    """Return the opcode of the root in the lines from `start` to `end`; None if they are many or show no root."""
     if end - start > MAX_REDUCER_CHARS or text.count("\n", start, end) > MAX_REDUCER_LINES:
         return None
     line_start = text.rfind("ROOT ", start, end)

@@ -1,8 +1,8 @@
 """Forms: the part of the attributes' text that many instructions share.
 
-A form is the text without the parts of a single instruction: its callees, channel and metadata. The instruction keeps these as
-its places. A value in the form is read once for all its instructions. A form and its places give back the exact text: texts
-that differ elsewhere, even in a blank, have different forms.
+A form is the text without the parts of a single instruction: its callees, channel and metadata. The instruction keeps these
+parts as its places. A value in the form is read once for all its instructions. A form and its places give back the exact text:
+texts that differ elsewhere, even in a blank, have different forms.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ V = TypeVar("V")
 class AttributeForm(Generic[V]):
     """A text of attributes with numbered holes for its places.
 
-    `texts`: the text of each attribute by name; the first if a name repeats. If the text stops making sense, they end there and
-    `fault` says why.
+    `texts`: the text of each attribute by name; the first if a name repeats. They end before the first unreadable attribute,
+    and `fault` says why.
     `places`: the number of the place of each attribute that has one.
     `known`: the values read so far that need no place; None for absent attributes.
     """
@@ -91,7 +91,7 @@ class FormTable(Generic[V]):
         return form
 
     def shared(self, text: str) -> str:
-        """Return a text, nearly always metadata, as an object shared by equal texts, within `MAX_FORMS`."""
+        """Return the string that stands for all equal texts, nearly always metadata. `MAX_FORMS` limits their number."""
         first = self._texts.get(text)
         if first is None:
             first = text
@@ -107,7 +107,7 @@ _PRINTED_FUSION = lazy_pattern(
 )
 """Pattern of operands, with comments and shapes of tuples and tiles, then kind and callee.
 
-Operands with strings do not match: a string may hold what looks like their end. The next attribute or nothing follows the
+Operands with strings do not match: a string may look like their end. The next attribute or nothing follows the
 callee.
 """
 

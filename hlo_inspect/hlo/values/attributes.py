@@ -1,7 +1,7 @@
-"""The values of attributes: the kind of each attribute's value, and how it is read from text.
+"""The values of attributes: the kind of each attribute's value, and its parser.
 
-The grammar is that of `HloParserImpl::ParseAttributeHelper` (xla/hlo/parser/hlo_parser.cc) and of older printers. A text that
-does not fit becomes a `MalformedValue`.
+The grammar follows `HloParserImpl::ParseAttributeHelper` (xla/hlo/parser/hlo_parser.cc) and older printers. A text that does
+not fit becomes a `MalformedValue`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ TextAttribute = Literal[
 class WindowDimension(NamedTuple):
     """A dimension of a `window={…}`, with the defaults that printers leave out.
 
-    `lhs_dilate` is the base dilation, `rhs_dilate` the window's.
+    `base_dilation` is printed as `lhs_dilate`, `window_dilation` as `rhs_dilate`.
     """
 
     size: int = 1
@@ -67,7 +67,7 @@ class WindowDimension(NamedTuple):
 
 
 class PaddingDimension(NamedTuple):
-    """Elements added before, after and between those of a dimension."""
+    """Numbers of elements that are added before, after and between the elements of a dimension."""
 
     low: int
     high: int
@@ -114,7 +114,7 @@ def _window(text: str) -> tuple[WindowDimension, ...]:
     fields = {name: value.split("x") for name, value in _WINDOW_FIELD.findall(text)}
     sizes = fields.get("size", [])
     if sizes and any(len(values) != len(sizes) for values in fields.values()):
-        raise ValueError("the parts of the window differ in dimensions")
+        raise ValueError("the fields of the window differ in their number of dimensions")
     dimensions = []
     for i, size in enumerate(sizes):
         low, high = fields["pad"][i].split("_") if "pad" in fields else ("0", "0")
@@ -212,7 +212,7 @@ class BackendConfig:
 
     @property
     def fault(self) -> str:
-        """Set if the text is neither empty, nor JSON, nor attributes of an FFI call."""
+        """The fault of a text that is neither empty, nor JSON, nor attributes of an FFI call; else empty."""
         return "it is not JSON" if self._content is None else ""
 
     @cached_property
@@ -222,15 +222,15 @@ class BackendConfig:
         import json  # few commands need it
 
         try:
-            value = json.loads(self.text, strict=False)  # before optimization JSON in JSON has line breaks in its strings
+            value = json.loads(self.text, strict=False)  # before optimization, JSON in JSON has strings with line breaks
         except (ValueError, RecursionError):
             return _ffi_attributes(self.text)
         return value if isinstance(value, dict) else {}
 
     def member(self, *names: str) -> Mapping[str, Any]:
-        """Return the object in the first of these fields that has one; JSON in a string is parsed.
+        """Return the object in the first of these fields that holds one, possibly as JSON in a string.
 
-        Return an empty one if no field has.
+        Return an empty object if no field holds one.
         """
         for name in names:
             value = self.fields.get(name)
@@ -316,7 +316,7 @@ def _frontend_attributes(text: str) -> Mapping[str, str]:
 # -- table of kinds ---------------------------------------------------------------------------------------------------------
 
 Value = bool | int | float | str | tuple[Any, ...] | Mapping[str, str] | DeviceGroups | BackendConfig | Shape
-"""Tuples are NamedTuples or hold such: `Metadata`, `Sharding`, `DevicePairs`, the dimensions of a window."""
+"""Tuples are NamedTuples or hold NamedTuples: `Metadata`, `Sharding`, `DevicePairs`, the dimensions of a window."""
 
 
 class AttributeKind(NamedTuple):
@@ -342,8 +342,8 @@ _FLOAT = r"-?(?:\d{1,40}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,4})?|-?inf|-
 _SLICED = rf"\[\s*+{_N}\s*+:\s*+{_N}\s*+(?::\s*+{_N}\s*+)?+\]"
 _NAMED = _NAME.pattern
 
-_INTEGERS = f"{_listed(_N)}|{_N}"  # texts of 2018 wrote one without braces
-_INTEGER_LISTS = f"{_INTEGERS}|{_listed(_listed(_N))}"  # of a permute in place, a list for each slice
+_INTEGERS = f"{_listed(_N)}|{_N}"  # printers of 2018 wrote a single integer without braces
+_INTEGER_LISTS = f"{_INTEGERS}|{_listed(_listed(_N))}"  # a permute in place has a list for each slice
 _NAMES = rf"{_listed(_NAMED)}|{_NAMED}(?:\s*+,\s*+{_NAMED})*+|[^=]*+=.*"
 _WINDOW = rf"\{{\s*+(?:(?:pad={_PAD}(?:x{_PAD})*+|(?!pad=)\w++={_N}(?:x{_N})*+)\s*+)*+\}}"
 

@@ -1,6 +1,6 @@
 """Lists of devices as values: meshes, replica groups in their three spellings, source-target pairs.
 
-Each is parsed once and keeps its text. `DeviceListError` says why a text does not parse.
+A list is parsed once and keeps its text. `DeviceListError` says why a text does not parse.
 """
 
 from __future__ import annotations
@@ -43,22 +43,24 @@ _AXIS_REFERENCE = lazy_pattern(rf"(?:'([^']*)'|\"([^\"]*)\")\s*(?::\s*\(\s*({NUM
 
 
 class DeviceListError(ValueError):
-    """Text that is no device list, or contradicts itself."""
+    """Text that is not a device list, or that contradicts itself."""
 
 
 # -- lists of devices -------------------------------------------------------------------------------------------------------
 
 
 class Iota(NamedTuple):
-    """`[4,2]T(1,0)`: the ids 0…n-1 in this shape, transposed by the permutation if it has one, in row-major order."""
+    """`[4,2]T(1,0)`: the ids 0…n-1 in this shape, transposed by the permutation if there is one, in row-major order."""
 
     shape: tuple[int, ...]
     permutation: tuple[int, ...] = ()
 
     def require(self, count: int) -> None:
         """Raise DeviceListError unless these are `count` ids."""
-        if count > MAX_DEVICES or math.prod(self.shape) != count:
-            raise DeviceListError(f"{count} devices in {list(self.shape)}")
+        if count > MAX_DEVICES:
+            raise DeviceListError(f"{count} devices exceed the limit of {MAX_DEVICES}")
+        if math.prod(self.shape) != count:
+            raise DeviceListError(f"{count} devices do not fit the shape {list(self.shape)}")
         if self.permutation and sorted(self.permutation) != list(range(len(self.shape))):
             raise DeviceListError(f"{list(self.permutation)} is not a permutation of {len(self.shape)} dimensions")
 
@@ -77,7 +79,7 @@ class Iota(NamedTuple):
 def integers(text: str | None) -> tuple[int, ...]:
     """Return the numbers of a comma-separated list.
 
-    Raise DeviceListError if an item is no number of at most ten digits.
+    Raise DeviceListError if an item is not a number of at most ten digits.
     """
     parts = [part.strip() for part in (text or "").split(",") if part.strip()]
     if not all(part.isascii() and part.isdigit() and len(part) <= 10 for part in parts):
@@ -115,7 +117,7 @@ class NamedMesh(NamedTuple):
     """`mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))`.
 
     `axes`: names and sizes, major to minor. `device_ids`: the devices in row-major order; None for 0…n-1. `device`: the only
-    one of `maximal_mesh[device_id=3]`.
+    device of `maximal_mesh[device_id=3]`.
     """
 
     axes: tuple[tuple[str, int], ...]
@@ -128,19 +130,19 @@ class NamedMesh(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of devices of the axes; 1 without axes."""
+        """The number of devices over all axes; 1 without axes."""
         return math.prod(size for _, size in self.axes)
 
     def group_size(self, references: Iterable[AxisReference]) -> int:
         """Return the number of devices in each of `groups`, without expanding them.
 
-        Raise DeviceListError if there are no such groups.
+        Raise DeviceListError if the axes form no groups.
         """
         if self.device is not None:
             return 1
         total = self.size
         if total > MAX_DEVICES or total == 0:
-            raise DeviceListError(f"a mesh of {total} devices")
+            raise DeviceListError(f"the mesh has {total} devices, not 1 to {MAX_DEVICES}")
         steps = self._steps()
         axis_parts = [_part_of_axis(steps, reference) for reference in references]
         parts = sorted([part for part in axis_parts if part.size > 1], key=lambda part: part.stride)
@@ -185,9 +187,9 @@ class NamedMesh(NamedTuple):
         if isinstance(self.device_ids, Iota):
             return self.device_ids.ids(total)
         if len(self.device_ids) != total:
-            raise DeviceListError(f"{len(self.device_ids)} device ids for a mesh of {total}")
+            raise DeviceListError(f"the mesh has {total} devices but lists {len(self.device_ids)} ids")
         if len(set(self.device_ids)) != total:
-            raise DeviceListError("the mesh names a device twice")
+            raise DeviceListError("the mesh lists a device twice")
         return self.device_ids
 
 
@@ -199,7 +201,7 @@ def _part_of_axis(steps: dict[str, _Steps], reference: AxisReference) -> _Steps:
     if before is None or size is None:
         return axis
     if before == 0 or size == 0 or axis.size % (before * size):
-        raise DeviceListError(f"({before}){size} is not a part of an axis of {axis.size}")
+        raise DeviceListError(f"({before}){size} is not a part of an axis of size {axis.size}")
     return _Steps(size, axis.stride * (axis.size // (before * size)))
 
 
@@ -209,7 +211,7 @@ def named_mesh(match: re.Match[str]) -> NamedMesh:
     if maximal:
         devices = integers(axes.partition("=")[2])
         if len(devices) != 1:
-            raise DeviceListError(f"{axes!r} is not a device id")
+            raise DeviceListError(f"{axes!r} is not a single device")
         return NamedMesh((), device=devices[0])
     named = tuple((axis[1] or axis[2] or "", int(axis[3])) for axis in _AXIS.finditer(axes))
     if device_ids is None:
@@ -242,8 +244,8 @@ class MeshGroups(NamedTuple):
 class DeviceGroups:
     """The groups of `replica_groups`, in order; none for `{}`, which means one group of all devices.
 
-    `mesh`: the mesh that the text names. `listed`: the groups as the text has them. An iota list or mesh axes are short and may
-    stand for a million devices, each once. `groups` expands them on first use.
+    `mesh`: the mesh that the text names. `listed`: the groups as the text has them. An iota list or mesh axes are short, but
+    can hold a million devices, each once. `groups` expands them on first use.
     `sizes`: the sizes of groups. `count`: the number of ids in all groups. `largest_id`: -1 without ids.
     """
 
@@ -261,7 +263,7 @@ class DeviceGroups:
 
     @property
     def key(self) -> Groups | str:
-        """Equal for equal groups, except for long compact ones in different spellings."""
+        """Key that is equal for equal groups, except for long compact groups in different spellings."""
         return self.text if self.is_compact and self.count > MAX_KEY_IDS else self.groups
 
     @cached_property
@@ -284,7 +286,7 @@ def parse_groups(text: str) -> DeviceGroups:
     if iota is not None:
         sizes, *shape = map(integers, iota.groups())
         if len(sizes) != 2:
-            raise DeviceListError(f"groups of {len(sizes)} dimensions")
+            raise DeviceListError(f"expected [groups,size], found {len(sizes)} dimensions")
         ids, count = Iota(*shape), math.prod(sizes)
         ids.require(count)
         return DeviceGroups(text, ids, frozenset(sizes[1:]), count, count - 1) if count else _listed(text, ())

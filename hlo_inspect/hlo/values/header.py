@@ -32,7 +32,7 @@ class Alias(NamedTuple):
 
 
 class Donor(NamedTuple):
-    """A parameter that is donated without an output that uses its buffer (`buffer_donor`)."""
+    """A parameter that is donated although no output uses its buffer (`buffer_donor`)."""
 
     parameter: int
     parameter_index: ShapeIndex
@@ -42,8 +42,8 @@ class Header:
     """The contents of an `HloModule` line.
 
     `attributes`: the text of every attribute. `printed`: False for a module without a header.
-    `fault`: the reason why it was not read to its end. `faults`: messages for all that is wrong, `fault` included.
-    `tells_donation`: True if `aliases` and `donors` are complete. `states_devices`: True if a device count is printed.
+    `fault`: the reason why it was not read to its end. `faults`: the messages of all its faults, `fault` included.
+    `tells_donation`: True if `aliases` and `donors` are complete. `states_devices`: True if it states a number of devices.
     `prints_counts`: True if its printer prints each count other than 1.
     """
 
@@ -60,7 +60,7 @@ class Header:
         odd = {name: self.attributes[name][:40] for name, count in counts.items() if count is None}
         self.faults = (
             *([f"the header cannot be read to its end: {fault}"] if fault else ()),
-            *[f"{name} has an entry that cannot be read: {rest[:40]!r}" for name, rest in unread],
+            *[f"{name} has an unreadable entry: {rest[:40]!r}" for name, rest in unread],
             *[f"{name} is not a number: {text!r}" for name, text in odd.items()],
         )
         numbers = {name: int(count[0]) for name, count in counts.items() if count is not None}
@@ -100,9 +100,9 @@ class Header:
 
 
 def read_signature(text: str) -> tuple[TupleShape, Shape] | None:
-    """Return the shapes of parameters and result in `main (p: f32[8]) -> f32[] {`; None if not printed.
+    """Return the shapes of parameters and result in `main (p: f32[8]) -> f32[] {`; None if they are not printed.
 
-    They are the shapes that a truncated text states of the computation.
+    They stand in for the instructions that a truncated text lacks.
     """
     text = tokens.without_comments(text)
     opening = text.find("(")
@@ -123,8 +123,8 @@ def _index(text: str) -> ShapeIndex:
 def scan_header(text: str, start: int, *, final: bool) -> tuple[Header, int]:
     """Return the header at `start` (at `HloModule`) and the index after it.
 
-    A header that stops making sense ends there, with a fault. Raise IncompleteError if it may continue after the text, unless
-    that is `final`.
+    The header ends before its first unreadable text, with a fault. Raise IncompleteError if it may continue after the text,
+    unless the text is `final`.
     """
     position = tokens.skip_space(text, start + len("HloModule"))
     name = tokens.IDENTIFIER.match(text, position + text.startswith("%", position))
@@ -137,7 +137,7 @@ def scan_header(text: str, start: int, *, final: bool) -> tuple[Header, int]:
     try:
         position = _scan_attributes(text, position, attributes)
         if not final and tokens.skip_space(text, position) == len(text):
-            raise tokens.IncompleteError("the header may go on", position)
+            raise tokens.IncompleteError("the header may continue", position)
     except tokens.ScanError as error:
         if isinstance(error, tokens.IncompleteError) and not final:
             raise

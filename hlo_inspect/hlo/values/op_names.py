@@ -1,9 +1,9 @@
 """The origin of an instruction in its metadata: scopes of its `op_name`, source line, phase.
 
-An `op_name` is the path of scopes that JAX writes for an operation. Forward operations are in a scope `jvp(…)`, backward ones
-in `transpose(jvp(…))`. Recomputation of a checkpoint is below `rematted_computation`, but not in JAX 0.4.16. XLA's combiners
-write `jit(step)/(jvp()/gather:jvp(layer_0)/dot_general)` for the names that they combine. Other passes join two names by a
-semicolon.
+An `op_name` is the path of scopes that JAX writes for an operation. Forward operations are in a scope `jvp(…)`, backward
+operations in `transpose(jvp(…))`. Recomputation of a checkpoint is below `rematted_computation`, but not in JAX 0.4.16. XLA's
+combiners write `jit(step)/(jvp()/gather:jvp(layer_0)/dot_general)` for the names that they combine. Other passes join two names
+by a semicolon.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ class SourceLine(NamedTuple):
 class StackFrames:
     """The four tables to which `stack_frame_id` in metadata refers.
 
-    Rows count from 1; they are parsed on first use. `user_lines` caches the line of each stack that an analysis takes for the
-    user's.
+    Rows count from 1; they are parsed on first use. `user_lines` caches the line of the user's program in each stack.
     """
 
     def __init__(self) -> None:
@@ -69,11 +68,11 @@ class StackFrames:
         self._texts[name] = table
 
     def stack(self, frame_id: int) -> tuple[SourceLine, ...]:
-        """Return the lines of a frame and its callers, innermost first, without lines that the tables lack."""
+        """Return the lines of a frame and its callers, innermost first. Skip lines that the tables lack."""
         missing: list[int] = []
         while frame_id not in self._stacks and self._row("StackFrames", frame_id) and len(missing) < MAX_FRAMES:
             missing.append(frame_id)
-            caller = self._cells("StackFrames", frame_id).get("parent_frame_id", 0) - 1  # printed is one more than the number
+            caller = self._cells("StackFrames", frame_id).get("parent_frame_id", 0) - 1  # the text has the number plus one
             frame_id = caller if caller < frame_id else 0  # callers are numbered first
         stack = self._stacks.get(frame_id, ())
         for number in reversed(missing):
@@ -102,9 +101,9 @@ class StackFrames:
 UNKNOWN, FORWARD, LOSS, BACKWARD, RECOMPUTE, OPTIMIZER = "unknown", "forward", "loss", "backward", "recompute", "optimizer"
 PHASES = (FORWARD, RECOMPUTE, BACKWARD, LOSS, OPTIMIZER, UNKNOWN)
 NOT_SOUGHT = ""
-"""The phase of instructions whose names leave it open, if no other sign is used (`--quick`)."""
+"""The phase under `--quick` of instructions whose names do not tell it. Other signs are not used."""
 
-_OUTER_FIRST = (UNKNOWN, FORWARD, BACKWARD, RECOMPUTE)  # each implies those before it, or none of them
+_OUTER_FIRST = (UNKNOWN, FORWARD, BACKWARD, RECOMPUTE)  # the later of two phases wins
 
 _BRACKET = lazy_pattern(r"[()\[\]{}]")
 _TRANSPOSE = lazy_pattern(r"(?<![\w.])transpose\(")
@@ -117,7 +116,7 @@ _NOT_NAMES = lazy_pattern(
 )
 _INNERMOST = lazy_pattern(r"([\w.\-]+)\)*")
 NUMBER = lazy_pattern(r"\d++(?![^\W_])")
-"""Pattern of a number that ends a word, unlike the one in `conv2d`."""
+"""Pattern of a number that ends a word, unlike the number in `conv2d`."""
 LAYER_NUMBER = lazy_pattern(r"[0-9](?<=[_/][0-9])[0-9]*+(?![^\W_])")
 """Pattern of a number after an underscore or at the start of a scope.
 
@@ -128,8 +127,8 @@ Such a number distinguishes no phase, JAX scope or function.
 class Scope(NamedTuple):
     """The scopes of an `op_name`.
 
-    `path`: the scopes, outermost first, the primitive last; empty if the name joins several. `phase`: the phase by the scopes.
-    `parts`: the phases of the operations of a combined one, in the order of its operands.
+    `path`: the scopes, outermost first, the primitive last; empty if the name joins several names. `phase`: the phase by the
+    scopes. `parts`: the phases of the operations that a joined name lists, in the order of operands.
     """
 
     path: tuple[str, ...] = ()
@@ -147,7 +146,7 @@ class Scope(NamedTuple):
 
     @property
     def is_bare(self) -> bool:
-        """True if the operation is in the compiled function itself, in no scope of its own."""
+        """True if the operation is directly in the compiled function, in no other scope."""
         if len(self.path) < 2 or not _FUNCTION.fullmatch(self.path[0]) or self.path[0].startswith(("jvp(", "transpose(")):
             return False
         return all(scope in {"jit(main)", "jvp()"} for scope in self.path[1:-1])
@@ -275,7 +274,7 @@ def origin_of(metadata: Metadata | None, frames: StackFrames) -> Origin:
 def _user_line(stack: Sequence[SourceLine]) -> str:
     """Return the innermost line outside installed packages and frameworks.
 
-    Fall back to the innermost outside installed packages, then to the innermost.
+    Fall back to the innermost line outside installed packages, then to the innermost line.
     """
     not_installed = [line for line in stack if not _INSTALLED.search(line.file)]
     users = (line for line in not_installed if not _FRAMEWORK.search(line.file))
@@ -295,7 +294,7 @@ def phase_of(innermost: str, scope: Scope) -> str:
     """Return the phase by an instruction's own metadata: innermost source line and scope."""
     if scope.parts:
         return scope.parts[0] if len(set(scope.parts)) == 1 else UNKNOWN
-    sources = innermost.split(",")  # of combined instructions XLA lists all
+    sources = innermost.split(",")  # XLA lists the sources of all combined instructions
     if scope.phase == FORWARD and (_come_from(sources, _LOSS_FILES) or any(map(_LOSS_SCOPE.fullmatch, scope.names[:1]))):
         return LOSS
     if scope.phase == UNKNOWN and not _come_from(sources, _LOSS_FILES):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from hlo_inspect.hlo import tokens
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-# -- element types, as XLA's `primitive_util` has them ----------------------------------------------------------------------
+# -- element types, from XLA's `primitive_util` -----------------------------------------------------------------------------
 
 _BITS_TO_NAMES = {
     1: "s1 u1",
@@ -55,7 +55,7 @@ MAX_ELEMENTS = 2**63 - 1  # XLA refuses more
 class Layout(NamedTuple):
     """The layout of an array in memory.
 
-    `minor_to_major` numbers the dimensions. `tiles` hold dimensions; None for one that is combined with the next (`*`).
+    `minor_to_major` numbers the dimensions. `tiles` hold sizes; None (`*`) combines a dimension with the next one.
     `element_bits` is 0 for the natural width. Elements are rounded up to a multiple of `tail_padding`.
     """
 
@@ -70,7 +70,7 @@ class Layout(NamedTuple):
 class ArrayShape:
     """An array, token or opaque.
 
-    `dimensions`: bounds; None for an unbounded one. `dynamic`: True for each dimension that can shrink.
+    `dimensions`: bounds; None for an unbounded dimension. `dynamic`: True for each dimension that can shrink.
     """
 
     dtype: str
@@ -89,7 +89,7 @@ class ArrayShape:
 
     @cached_property
     def bytes(self) -> int | None:
-        """Bytes of the elements without padding; 0 for a token, a pointer's for an opaque; None if unknown."""
+        """Bytes of the elements without padding; 0 for a token, `POINTER_BYTES` for an opaque; None if unknown."""
         if self.dtype in NOT_ARRAYS:
             return POINTER_BYTES if self.dtype == "opaque" else 0
         return self._stored(self.elements)
@@ -199,7 +199,7 @@ def subshape(shape: Shape, index: Iterable[int]) -> Shape | None:
 def _tiled(dims: list[int], tile: tuple[int | None, ...]) -> list[int]:
     """Return the dimensions after one level of tiling.
 
-    The most minor ones are divided by the tile, rounded up, and followed by the tile itself.
+    The most minor dimensions are divided by the tile, rounded up, and followed by the tile itself.
     """
     dims = [1] * (len(tile) - len(dims)) + dims
     outer, inner = dims[: len(dims) - len(tile)], dims[len(dims) - len(tile) :]
@@ -236,7 +236,7 @@ MAX_NESTING = 100
 MAX_KEPT = 1 << 16
 """Bound on cached texts of shapes; a module has a few hundred."""
 
-_MAX_DIGITS = 19  # an int64; longer numbers are refused before Python converts them
+_MAX_DIGITS = 19  # an int64; Python never converts longer numbers
 _SPACE = lazy_pattern(r"\s*+", re.ASCII)
 _ARRAY = lazy_pattern(r"([a-z][a-z0-9]*)\s*\[([^\]\[{}()]*)\]", re.ASCII)
 _LAYOUT = lazy_pattern(r"\s*+\{(\s*+(?:[0-9:](?:[^{}]|\{[^{}]*+\})*+)?)\}", re.ASCII)  # else a brace opens something else
@@ -248,7 +248,7 @@ _FIELD = lazy_pattern(r"(SC|[DTLESPM])((?:\((?:[^()]|\([^()]*\))*\))+)|#\((\w+)\
 
 
 class ShapeError(ValueError):
-    """Text that is no shape; `position` is a 0-based index into it."""
+    """Text that is not a shape; `position` is a 0-based index into it."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -267,7 +267,7 @@ class ShapeTable:
         self._known: dict[str, Shape | None] = {}
 
     def parse(self, text: str) -> Shape:
-        """Parse a shape. Raise ShapeError if the text is none."""
+        """Parse a shape. Raise ShapeError if the text is not a shape."""
         cached = self._arrays.get(text)
         if cached is not None:
             return cached
@@ -291,7 +291,7 @@ class ShapeTable:
         return shape
 
     def get(self, text: str) -> Shape | None:
-        """Parse a shape; return None if the text is none."""
+        """Parse a shape; return None if the text is not a shape."""
         if text in self._known:
             return self._known[text]
         try:
@@ -304,7 +304,7 @@ class ShapeTable:
 
 
 def parse_shape(text: str) -> Shape:
-    """Parse a shape without a table. Raise ShapeError if the text is none."""
+    """Parse a shape without a table. Raise ShapeError if the text is not a shape."""
     return ShapeTable().parse(text)
 
 
@@ -316,13 +316,13 @@ def _flat_tuple(text: str, arrays: dict[str, ArrayShape]) -> TupleShape | None:
     if not text.startswith("(") or not text.endswith(")"):
         return None
     elements = []
-    for part in map(str.lstrip, text[1:-1].split(", ")):  # a comment has become blanks
+    for part in map(str.lstrip, text[1:-1].split(", ")):  # a comment became blanks
         element = arrays.get(part)
         if element is None:
             try:
                 element, end = _scan_array(part, 0, arrays)
             except ShapeError:
-                return None  # the general parser says what is wrong, and where
+                return None  # the general parser reports the fault and its place
             if end != len(part):
                 return None
         elements.append(element)
@@ -335,16 +335,16 @@ def scan_shape(text: str, start: int, arrays: dict[str, ArrayShape] | None = Non
     Raise ShapeError if there is none.
     """
     if depth > MAX_NESTING:
-        raise ShapeError(f"tuples nested deeper than {MAX_NESTING}", start)
+        raise ShapeError(f"tuples are nested more than {MAX_NESTING} deep", start)
     arrays = {} if arrays is None else arrays
     start = _skip(text, start)
     if text.startswith("(", start):
         return _scan_tuple(text, start + 1, arrays, depth)
-    if text.startswith("b(", start):  # a buffer counts as what it holds
+    if text.startswith("b(", start):  # a buffer counts as its contents
         shape, end = scan_shape(text, start + 2, arrays, depth + 1)
         end = _skip(text, end)
         if not text.startswith(")", end):
-            raise ShapeError("a buffer's shape is not closed", end)
+            raise ShapeError("the shape of a buffer is not closed", end)
         return shape, end + 1
     return _scan_array(text, start, arrays)
 
@@ -368,7 +368,7 @@ def _scan_array(text: str, start: int, arrays: dict[str, ArrayShape]) -> tuple[A
     if match is None:
         raise ShapeError("expected a shape", start)
     end = match.end()
-    if text.startswith("sparse{", end):  # 2019's sparse arrays give the number of elements kept
+    if text.startswith("sparse{", end):  # sparse arrays of 2019 state their number of stored elements
         end = text.find("}", end) + 1
     layout = _LAYOUT.match(text, end)
     end = layout.end() if layout else end
@@ -424,7 +424,7 @@ def parse_layout(text: str) -> Layout:
 def _tile(text: str) -> tuple[int | None, ...]:
     tile = tuple(None if part.strip() == "*" else next(iter(_integers(part)), 0) for part in text.split(","))
     if 0 in tile:
-        raise ShapeError(f"a tile of size 0: {text!r}", 0)
+        raise ShapeError(f"a tile has size 0: {text!r}", 0)
     return tile
 
 

@@ -1,6 +1,6 @@
 """Shardings as values: how an array is divided over devices, in the spellings of XLA and Shardy.
 
-Each keeps the text from which it is parsed. `DeviceListError` says why a text is no sharding.
+A sharding keeps the text from which it is parsed. `DeviceListError` says why a text is not a sharding.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _LIST_OF_AXES = lazy_pattern(r"\{([^{}]*+)\}")
 class Sharding(NamedTuple):
     """Division of an array over devices, or for a `tuple` the shardings of its `elements`.
 
-    `tiled`: the devices form a grid of `tile_sizes`, in the order of `device_ids`. Its first dimensions divide those of the
-    array. `subgroups` are the kinds of the last ones (`replicated`, `manual`), major to minor.
-    `named`: `dimension_axes` are the axes of `mesh` that divide each dimension of the array. `other_axes` are pairs of another
-    purpose and its axes.
+    `tiled`: the devices form a grid of `tile_sizes`, in the order of `device_ids`. The first dimensions of the grid divide the
+    dimensions of the array. `subgroups` are the kinds of its last dimensions (`replicated`, `manual`), major to minor.
+    `named`: `dimension_axes` are the axes of `mesh` that divide each dimension of the array. `other_axes` are pairs of a kind,
+    such as `replicated`, and its axes.
     `maximal`: the whole array is on `device`.
     """
 
@@ -77,17 +77,17 @@ class Sharding(NamedTuple):
 
     @property
     def tile_count_fault(self) -> str | None:
-        """The fault of a grid whose tiles and listed devices differ in number."""
+        """The fault of a grid with more or fewer tiles than listed devices; None if they match."""
         if self.kind != "tiled":
             return None
         tiles = math.prod(self.tile_sizes)
         listed = math.prod(self.device_ids.shape) if isinstance(self.device_ids, Iota) else len(self.device_ids)
-        return f"has tiles for {tiles} devices and lists {listed}" if tiles != listed else None
+        return f"has tiles for {tiles} devices but lists {listed}" if tiles != listed else None
 
     def device_lines(self) -> Iterator[Groups]:
         """Yield the lines of devices along each divided dimension and each named set of axes.
 
-        The order within a line of subgroups has no meaning; these are sorted.
+        The order of devices in a line of subgroups has no meaning; such lines are sorted.
         """
         if self.mesh is not None:
             for axes in (*self.dimension_axes, *(axes for _, axes in self.other_axes)):
@@ -101,7 +101,7 @@ class Sharding(NamedTuple):
         count = math.prod(sizes)
         ids = self.device_ids.ids(count) if isinstance(self.device_ids, Iota) else list(self.device_ids)
         if not ids or count != len(ids):
-            raise DeviceListError(f"{len(ids)} devices in {list(sizes)}")
+            raise DeviceListError(f"{len(ids)} devices do not fit the tiles {list(sizes)}")
         stride = len(ids)
         for dimension, size in enumerate(sizes):
             stride //= size
@@ -141,7 +141,7 @@ class Sharding(NamedTuple):
         return tuple((device,) for line in lines[0] for device in line)
 
     def _copies_in_mesh(self, mesh: NamedMesh) -> Groups | None:
-        """Group the devices that differ only along axes which divide no dimension: they hold the same part."""
+        """Group the devices that differ only along axes that divide no dimension: they hold the same part."""
         dividing = [axis for axes in self.dimension_axes for axis in axes]
         if any(kind != "replicated" for kind, _ in self.other_axes) or any(axis.size is not None for axis in dividing):
             return None
@@ -237,16 +237,16 @@ _TELLING = lazy_pattern(rf'custom_call_target="(Sharding|SPMD\w+|xla\.sdy\.\w+|{
 
 
 class DeviceMarks:
-    """Signs in the lines of a module of how it is spread over devices, collected while it is read.
+    """Signs of partitioning in the lines of a module, collected while the module is read.
 
     `partitioning_targets`: the custom-call targets that occur only before partitioning.
-    `shardings`: the distinct ones in the entry; a tuple counts as its elements.
-    `tiling`: the first sharding over devices, if the header does not count them. `crosses_meshes`: a custom call then sums over
-    devices of several meshes.
+    `shardings`: the distinct shardings in the entry; a tuple counts as its elements.
+    `tiling`: the first sharding over devices. `crosses_meshes`: True if a custom call sums over devices of several meshes. Both
+    are searched only if the header states no number of devices.
     """
 
     def __init__(self, *, states_devices: bool = False, is_scheduled: bool = False) -> None:
-        """Take `states_devices` and `is_scheduled` from the header."""
+        """Start without signs. `states_devices` and `is_scheduled` come from the header."""
         self._states_devices = states_devices
         self._is_scheduled = is_scheduled
         self.partitioning_targets: set[str] = set()
@@ -260,7 +260,7 @@ class DeviceMarks:
         if self._is_scheduled:
             crosses_meshes = not counts_devices and text.find(f'{_TARGET}{_CROSS_MESH}"', start, end) >= 0
         else:
-            has_target = text.rfind(_TARGET, start, end) >= 0  # found much faster than the pattern, and than by `find`
+            has_target = text.rfind(_TARGET, start, end) >= 0  # much faster than the pattern, and than `find`
             targets = set(_TELLING.findall(text, start, end)) if has_target else set()
             crosses_meshes = not counts_devices and _CROSS_MESH in targets
             self.partitioning_targets |= targets - {_CROSS_MESH}

@@ -65,7 +65,10 @@ def test_else_the_text_before(root: Path) -> None:
     fill(root, "module_0001.jit_f.before_optimizations.txt")
     (file,) = dump_files(root, None)
     assert file.path.name == "module_0001.jit_f.before_optimizations.txt"
-    assert file.note == "module_0001.jit_f.before_optimizations.txt: the dump has no file after optimizations for this module"
+    assert (
+        file.note
+        == "module_0001.jit_f.before_optimizations.txt is read: the dump has no file after optimizations for this module"
+    )
 
 
 def test_every_module_is_read_in_the_order_of_its_number(root: Path) -> None:
@@ -154,7 +157,7 @@ def test_a_stage_is_a_part_of_the_name(root: Path) -> None:
     with pytest.raises(UsageError) as caught:
         chosen(root, "spmd")
     assert str(caught.value) == (
-        f"no file of {root} has 'spmd' in its name; there are: before_optimizations, cpu_after_optimizations"
+        f"no file of {root} has 'spmd' in its name; choose from: before_optimizations, cpu_after_optimizations"
     )
 
 
@@ -164,7 +167,7 @@ def test_a_directory_without_dumps(root: Path) -> None:
         with pytest.raises(InputError) as caught:
             chosen(root, stage)
         message = "is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb) or other texts"
-        assert str(caught.value) == f"{root}: {message}"
+        assert str(caught.value) == f"{root}: {message}; XLA writes dumps with --xla_dump_to=DIR"
 
 
 def test_of_a_directory_without_dumps_every_text_is_read(root: Path) -> None:
@@ -179,7 +182,7 @@ def test_of_a_directory_without_dumps_every_text_is_read(root: Path) -> None:
     ]
     assert {(file.note, file.may_hold) for file in files} == {(None, True)}
     assert chosen(root, "txt") == ["a.hlo.txt.xz", "b.txt"]
-    with pytest.raises(UsageError, match=r"has 'b.text' in its name; there are: .*; did you mean 'b.txt'"):
+    with pytest.raises(UsageError, match=r"has 'b.text' in its name; choose from: .*; did you mean 'b.txt'"):
         chosen(root, "b.text")
 
 
@@ -220,7 +223,7 @@ def test_a_stage_by_its_whole_name_is_that_stage(root: Path) -> None:
     with pytest.raises(UsageError) as caught:
         chosen(root, "before_optimisations")
     assert str(caught.value) == (
-        f"no file of {root} has 'before_optimisations' in its name; there are: after_optimizations, "
+        f"no file of {root} has 'before_optimisations' in its name; choose from: after_optimizations, "
         "after_optimizations_after_buffer_assignment, before_optimizations, cpu_after_optimizations; did you mean "
         "'before_optimizations' or 'after_optimizations' or 'cpu_after_optimizations'?"
     )

@@ -231,7 +231,7 @@ def test_the_end_of_a_comment_is_no_prefix() -> None:
     parameters = "".join(f"/* two\nlines = */%p{number} = f32[8] parameter({number})\n" for number in range(30))
     report = hlo_inspect.inspect(f"HloModule m\n\n/* two\nlines = */ENTRY %e {{{parameters}}}\n", "params")
     assert report.facts["params.count"] == 30
-    assert not any("each line began" in note for note in report.notes)
+    assert not any("the prefix of each line" in note for note in report.notes)
 
 
 def test_lines_that_end_anywhere_are_not_wrapped() -> None:
@@ -335,7 +335,7 @@ def test_lines_in_tables_are_those_of_the_input() -> None:
 
 def test_what_was_taken_off_is_said_once() -> None:
     (report,) = reports(prefixed(lambda _: "[rank0]: ")(DUMP), "collectives")
-    assert [note for note in report.notes if "rank0" in note] == ['each line began with "[rank0]: "']
+    assert [note for note in report.notes if "rank0" in note] == ['the prefix of each line, such as "[rank0]: ", was removed']
 
 
 # -- what is no prefix ------------------------------------------------------------------------------------------------------

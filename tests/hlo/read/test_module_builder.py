@@ -222,15 +222,18 @@ def entry_of(*lines: str) -> str:
         (entry_of("a = f32[] send-start()"), [("HI004", 3, None, "unknown opcode 'send-start'", 1)]),
         (entry_of("a = f99[2] iota()"), [("HI006", 3, None, "unknown element type in f99[2]", 1)]),
         (entry_of("a = (f32[], f99[2]) iota()"), [("HI006", 3, None, "unknown element type in (f32[], f99[2])", 1)]),
-        (entry_of("ROOT a = f32[] iota()", "ROOT b = f32[] iota()"), [("HI010", 4, None, "a second ROOT in computation e", 1)]),
+        (
+            entry_of("ROOT a = f32[] iota()", "ROOT b = f32[] iota()"),
+            [("HI010", 4, None, "computation e has a second ROOT", 1)],
+        ),
         (entry_of("a = f32[2,,3] iota()"), [("HI001", 3, 11, "'' is not a dimension", 1)]),
         (entry_of("a = (f32[2], f32[2]{a}) iota()"), [("HI001", 3, 22, "expected ',' or ')' in a tuple shape", 1)]),
-        (entry_of("a = s32[2]{0:T(0)} iota()"), [("HI001", 3, 7, "a tile of size 0: '0'", 1)]),
+        (entry_of("a = s32[2]{0:T(0)} iota()"), [("HI001", 3, 7, "a tile has size 0: '0'", 1)]),
         (
             entry_of("a = f32[] iota()") + "ENTRY f {\n  b = f32[] iota()\n}\n",
-            [("HI010", 5, None, "a second ENTRY computation, f; the first is e", 1)],
+            [("HI010", 5, None, "f is a second ENTRY computation; the first is e", 1)],
         ),
-        ("HloModule m, is_scheduled=true\n", [("HI002", 1, None, "the module has a header and no computation", 1)]),
+        ("HloModule m, is_scheduled=true\n", [("HI002", 1, None, "the module has a header but no computation", 1)]),
         (
             entry_of(*(f"a{n} = f32[] frobnicate()" for n in range(30))),
             [("HI004", 3, None, "unknown opcode 'frobnicate'", 30)],
@@ -348,7 +351,7 @@ def test_heads_are_classified_once() -> None:
     assert [record.problem for record in heads[4:]] == [
         ("HI006", "unknown element type in x32[]"),
         ("HI004", "unknown opcode 'frob'"),
-        ("HI013", "a layout that does not number each dimension in (f32[2]{0}, f32[2]{1,0})"),
+        ("HI013", "the layout and the dimensions differ in number in (f32[2]{0}, f32[2]{1,0})"),
     ]
     assert [record.is_special for record in heads] == [True, True, True, False, True, True, True]
     assert [record.may_call for record in heads] == [False, True, True, False, False, True, False]  # an unknown one may

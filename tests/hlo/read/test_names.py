@@ -80,7 +80,7 @@ def test_operands_that_are_not_defined(lines: tuple[str, ...], line: int, name: 
 )
 def test_computations_that_are_not_defined(attribute: str, names: list[str]) -> None:
     messages = faults("%p = f32[2] parameter(0)", f"ROOT %r = f32[2] custom-call(%p), {attribute}")
-    assert messages == [("HI009", 9, f"computation {name} is called and not defined") for name in names]
+    assert messages == [("HI009", 9, f"computation {name} is called but not defined") for name in names]
 
 
 def test_a_computation_may_be_defined_behind_its_caller() -> None:

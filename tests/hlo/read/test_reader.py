@@ -87,7 +87,7 @@ def test_what_holds_no_module(text: str) -> None:
 
 def test_a_header_alone_is_a_module_if_it_says_something() -> None:
     assert problems(module("HloModule m, num_partitions=2\n")) == [
-        ("HI002", 1, None, "the module has a header and no computation", 1)
+        ("HI002", 1, None, "the module has a header but no computation", 1)
     ]
 
 
@@ -110,7 +110,7 @@ def test_bytes_that_are_not_utf_8_are_told(piece_bytes: int, monkeypatch: pytest
     monkeypatch.setattr(source, "PIECE_BYTES", piece_bytes)
     raw = WHOLE.replace("negate(%p)", 'negate(%p), metadata={op_name="\xff"}').encode("latin-1")
     parsed = module(raw)
-    assert problems(parsed) == [("HI005", 10, None, "1 lines hold bytes that are not UTF-8; they are shown as \\xNN", 1)]
+    assert problems(parsed) == [("HI005", 10, None, "1 line holds bytes that are not UTF-8; they are shown as \\xNN", 1)]
 
 
 def test_the_bytes_of_a_module_are_those_of_its_text() -> None:

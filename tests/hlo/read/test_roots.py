@@ -27,7 +27,7 @@ def found(text: str, command: str = "summary", rule: str = "HI014") -> list[tupl
 @pytest.mark.parametrize("command", ["summary", "cost", "optimizer"])
 def test_a_signature_that_says_another_result(command: str) -> None:
     text = f"HloModule m\n\nf (q: f32[8]) -> f32[] {{\n{BODY}}}\n\n{MAIN}".replace("CALLER", "fusion(p), kind=kLoop, calls=f")
-    message = "the last instruction of f, which marks no ROOT, is n of f32[8]; its signature says f32[]"
+    message = "f marks no ROOT, and its last instruction n has the shape f32[8]; its signature states f32[]"
     assert found(text, command) == [(message, 5)]
     assert found(text.replace("-> f32[] {", "-> f32[8] {"), command) == []
     assert found(text.replace("-> f32[] {", "-> f32[8]{0} {"), command) == []
@@ -51,7 +51,7 @@ def test_an_entry_that_gives_something_else_than_the_header_says() -> None:
     text = HEADER + MAIN.replace("CALLER", "negate(p)")
     assert found(text) == []
     assert found(text.replace("  ROOT t = (f32[8]) tuple(c)\n", "")) == [
-        ("the last instruction of e, which marks no ROOT, is c of f32[8]; entry_computation_layout says (f32[8])", 5)
+        ("e marks no ROOT, and its last instruction c has the shape f32[8]; entry_computation_layout states (f32[8])", 5)
     ]
 
 
@@ -94,7 +94,7 @@ def test_a_root_that_is_not_marked_among_others(marked: int, layout: bool, is_no
     header = "HloModule m, entry_computation_layout={(f32[8])->f32[8]}\n\n" if layout else "HloModule m\n\n"
     others = "".join(f"f{i} {{\n{BODY}}}\n\n".replace("  n = ", "  ROOT n = ") for i in range(marked))
     text = f"{header}{others}ENTRY e {{\n{BODY}}}\n"
-    message = "no instruction of e is marked ROOT, unlike in most computations here; n is taken as its root"
+    message = "no instruction of e is marked ROOT, unlike in most computations here; n counts as ROOT"
     line = 3 + 5 * marked + 2
     assert found(text, rule="HI015") == ([(message, line)] if is_noted else [])
 

@@ -62,5 +62,5 @@ def test_lines_before_a_module_are_not_dropped() -> None:
     )
     quoted, module = hlo_inspect.inspect_all(text.encode(), "summary")
     assert (quoted.facts["opcode.copy"], module.facts["module.name"]) == (1, "jit_f")
-    note = "1 partial module stands beside this module: inspect_all yields all"
+    note = "the text also holds 1 partial module; inspect_all returns a report for each"
     assert hlo_inspect.inspect(text.encode(), "summary").notes[-1] == note

@@ -161,7 +161,7 @@ def test_no_aliases_and_no_donors() -> None:
 def test_entries_that_cannot_be_read(attribute: str, rest: str) -> None:
     faults = header(f"HloModule m, {attribute}\n").faults
     assert len(faults) == 1
-    assert faults[0].startswith(f"{attribute.partition('=')[0]} has an entry that cannot be read")
+    assert faults[0].startswith(f"{attribute.partition('=')[0]} has an unreadable entry")
     assert rest.strip("{}, ") in faults[0]
 
 

@@ -55,8 +55,8 @@ def test_where_a_shape_ends(text: str, end: int) -> None:
         ("f32[99999999999999999999]", 4, "not a dimension"),
         ("f32[2]{0} f32[3]", 10, "unexpected text"),
         ("f32[2]{0,x}", 0, "not a list of integers"),
-        ("f32[2]{0:T(0)}", 0, "a tile of size 0"),
-        ("(" * (MAX_NESTING + 2), MAX_NESTING + 1, "nested deeper than 100"),
+        ("f32[2]{0:T(0)}", 0, "a tile has size 0"),
+        ("(" * (MAX_NESTING + 2), MAX_NESTING + 1, "nested more than 100 deep"),
     ],
 )
 def test_what_is_no_shape(text: str, position: int, message: str) -> None:

@@ -125,7 +125,7 @@ def test_numbers(text: str, value: float) -> None:
         ("slice", "[0:1]", "expected slices"),
         ("padding", "1x2", "expected padding"),
         ("window", "size=3", "expected a window"),
-        ("window", "{size=3 pad=1_1x1_1}", "differ in dimensions"),
+        ("window", "{size=3 pad=1_1x1_1}", "differ in their number of dimensions"),
         ("window", "{size=3 pad=1_1_1}", "expected a window"),
         ("dim_labels", "b01f", "expected labels"),
         ("replica_groups", "{0,1}", "not replica groups"),
