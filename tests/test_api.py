@@ -155,6 +155,7 @@ def test_passes_by_name() -> None:
         "collective_groups",
         "collectives_by_kind",
         "collectives_by_axis",
+        "collectives_by_size",
         "collectives_by_phase",
         "params",
         "params_by_role",
