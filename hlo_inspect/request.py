@@ -102,7 +102,10 @@ class Request:
         commands=("summary", "params", "memory", "list", "show"),
     )
     cost_model: CostModelName | None = _option(
-        None, "--cost-model", help="Add Alpa's costs (no unit).", commands=("collectives",)
+        None,
+        "--cost-model",
+        help="Add the costs of Alpa's first search or of its device mesh. They have no unit.",
+        commands=("collectives",),
     )
     alpha: str | None = _option(
         None,
@@ -135,7 +138,7 @@ class Request:
         False,
         "--strict",
         section=INPUT,
-        help="Refuse texts that XLA's parser refuses (extra [xla]). That parser accepts wrong result shapes.",
+        help="Refuse texts that XLA's parser refuses; needs the extra [xla]. That parser accepts wrong result shapes.",
     )
     jobs: int = _option(
         1,
@@ -154,7 +157,7 @@ class Request:
         "--mesh",
         metavar="NAME=N,…",
         section=PROGRAM,
-        help="Name the mesh axes with their sizes, for example data=4,model=2.",
+        help="Name the mesh axes with their sizes, for example data=4,model=2. Default: the names of the dump, else d0, d1, …",
     )
     phases: PhasesFrom = _option(
         "graph",

@@ -34,7 +34,7 @@ UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
     metavar="FILE",
     multiple=True,
     shell_complete=completion.files,
-    help="YAML file of checks. Repeat it to add files.",
+    help="Read checks from this YAML file. Repeat the option to add files.",
 )
 @click.option(
     "--assert",
@@ -56,7 +56,7 @@ UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
     metavar="COND",
     multiple=True,
     shell_complete=completion.facts,
-    help="Fail on this difference from the baseline, for example 'memory.peak_bytes > +5%' or different; see `diff`.",
+    help="Fail on this difference from the baseline, for example 'memory.peak_bytes > +5%' or 'different'; see `diff`.",
 )
 @click.option(
     "--allow-partial",

@@ -30,7 +30,7 @@ from hlo_inspect.request import Request
     multiple=True,
     shell_complete=completion.facts,
     help="Exit with 1 if this holds, for example 'memory.peak_bytes > +5%' or 'collectives.count != 0' (NEW - OLD); "
-    "'optimizer.name different', or different (any difference).",
+    "'optimizer.name different' (one fact) or 'different' (anything).",
 )
 @click.option(
     "--new-module", metavar="REGEX", help="Choose modules of NEW by this name; --module then chooses those of OLD only."

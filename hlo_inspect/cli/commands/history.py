@@ -23,9 +23,9 @@ def history(directory: str, pattern: str | None, module: str | None, jobs: int, 
     DIR is a dump directory with a file for each pass; XLA writes it with --xla_dump_to=DIR --xla_dump_hlo_pass_re=.*. If it
     holds several modules, --module chooses one; the default is the largest.
 
-    With PATTERN the page lists instructions and the passes that introduced, merged, removed or made them asynchronous. PATTERN
-    is an opcode such as all-gather, a name, a part of an op_name, or `*`. XLA records no identity of instructions, so they are
-    matched by name, op_name, shape and groups.
+    With PATTERN the page lists instructions. For each it names the passes that introduced, merged or removed it, or made it
+    asynchronous. PATTERN is an opcode such as all-gather, a name, a part of an op_name, or `*`. XLA records no identity of
+    instructions, so they are matched by name, op_name, shape and groups.
     """
     from hlo_inspect.inspection.pass_histories import PassHistory
 

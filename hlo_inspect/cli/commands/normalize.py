@@ -28,8 +28,9 @@ def normalize(source: str, output: str | None, *, quiet: bool, **asked: Any) -> 
     """Print the module with canonical names of instructions, computations and channels.
 
     Two texts of one program have the same normal form. So `git diff` shows real changes, and golden tests stay stable. An
-    instruction's name is its opcode and a hash of shape, opcode and attributes. It does not depend on the line, so one new line
-    renames few others. An unscheduled text is sorted; a scheduled one keeps its order. XLA's parser accepts the result.
+    instruction's name is its opcode and a hash of shape, opcode and attributes. The name does not depend on the line number,
+    so a new line renames few others. An unscheduled text is sorted; a scheduled one keeps its order. XLA's parser accepts the
+    result.
     """
     from hlo_inspect.inspection.normal_texts import NormalTexts
 

@@ -64,9 +64,9 @@ def report(
     """Write one HTML file: time of the step, kernels, collectives, memory, parameters, findings.
 
     It opens in any browser without a network, and can be attached to an issue. Tables sort, filter and copy as CSV. Each of
-    several modules has a page in the file, behind an index. OLD NEW --diff begins with the changes. A directory with a file for
-    each compiler pass adds a history of the passes. Without -o the page goes to standard output, unless that is a terminal.
-    Needs the extra [html].
+    several modules has a page in the file, behind an index. With --diff and two inputs the file begins with the changes. A
+    directory with a file for each compiler pass adds a history of the passes. Without -o the page goes to standard output,
+    unless that is a terminal. Needs the extra [html].
     """
     from hlo_inspect.report.html.assets import need_extra
 

@@ -21,7 +21,7 @@ _GROUPS = frozenset(GROUPS)
 class WorkloadFile(WorkloadPass):
     """Read a network simulator's workload file: totals by pass, kind and group; or convert it to another dialect.
 
-    The command reads files of ASTRA-sim 1.0, SimAI, and aicb, which writes SimAI's dialect. Each row counts once, as in one
+    The command reads files of ASTRA-sim 1.0, SimAI and aicb; aicb writes SimAI's dialect. Each row counts once, as in one
     pass of the simulator. Sizes are bytes as the file's own client counts them. Times are in its unit and never converted to
     seconds. Groups are those that SimAI reads if the policy is HYBRID_TRANSFORMER_FWD_IN_BCKWD.
 
