@@ -166,8 +166,7 @@ class _Reader:
         elif self._short is not None and self._short[0] == self.line and not source.ends_with_line:
             workload.note(TRUNCATED, "the file ends inside a row", self.line, None, self._short[1])
         if source.invalid_lines:
-            message = f"{source.invalid_lines} lines hold bytes that are not UTF-8; they are shown as \\xNN"
-            workload.note(_INVALID_UTF8, message, source.first_invalid_line)
+            workload.note(_INVALID_UTF8, source.invalid_message, source.first_invalid_line)
         self._note_rows(workload)
         return workload
 

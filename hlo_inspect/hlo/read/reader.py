@@ -80,9 +80,7 @@ def read_modules(source: TextSource, wants: Wants, other_text: OtherText | None 
         module.lines = body.last_line - first_line + 1
         module.bytes = body.end_bytes - begin
         if source.invalid_lines:
-            counted = "1 line holds" if source.invalid_lines == 1 else f"{source.invalid_lines} lines hold"
-            message = f"{counted} bytes that are not UTF-8; they are shown as \\xNN"
-            module.note("HI005", message, source.first_invalid_line)
+            module.note("HI005", source.invalid_message, source.first_invalid_line)
         error = None
         try:
             has_more = _find_module(cursor, other_text)

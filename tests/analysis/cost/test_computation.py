@@ -111,7 +111,7 @@ def test_a_library_call_whose_configuration_is_broken() -> None:
     """Figures that depend on it are unknown; XLA counts no custom call."""
     line = '%g = f32[3,7] custom-call(%x, %y), custom_call_target="__cublas$gemm", backend_config="odd"'
     cost = cost_of("%x = f32[3,5] parameter(0)", "%y = f32[5,7] parameter(1)", line, "%n = f32[3,7] negate(%g)")
-    fault = "its backend_config is no JSON"
+    fault = "its backend_config is not JSON"
     assert [(call.instruction.name, call.target, call.line, call.cost.fault) for call in cost.unknown_calls] == [
         ("g", "__cublas$gemm", 13, fault)
     ]

@@ -125,10 +125,10 @@ def matrices(op: Operation, count: int) -> list[ArrayShape]:
 
 
 def config_of(op: Operation) -> BackendConfig:
-    """Return the `backend_config`. Raise UnknownCostError if it is no JSON."""
+    """Return the `backend_config`. Raise UnknownCostError if it is not JSON."""
     config = op.instruction.attr("backend_config") or BackendConfig("")
     if config.fault:
-        raise UnknownCostError("its backend_config is no JSON")
+        raise UnknownCostError("its backend_config is not JSON")
     return config
 
 

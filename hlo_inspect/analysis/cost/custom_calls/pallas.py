@@ -118,7 +118,7 @@ def _json_object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise UnknownCostError("cost_estimate_json in its backend_config is no JSON object")
+        raise UnknownCostError("cost_estimate_json in its backend_config is not a JSON object")
     return value
 
 

@@ -121,7 +121,7 @@ def test_a_library_call_that_does_not_tell_its_dimensions(config: str) -> None:
 @pytest.mark.parametrize("config", ['"not json"', "{broken}", '"{\\"dot_dimension_numbers\\":"'])
 def test_a_configuration_that_is_no_json(config: str) -> None:
     """Other targets may have any text there."""
-    fault = "its backend_config is no JSON"
+    fault = "its backend_config is not JSON"
     attributes = f", backend_config={config}"
     assert call("tpu_custom_call", "f32[8]", "f32[8]", attributes=attributes) == CallCost(None, 64, fault=fault)
     assert call("__cublas$gemm", "f32[8]", "f32[8]", "f32[8]", attributes=attributes) == CallCost(None, 96, fault=fault)
