@@ -187,12 +187,6 @@ class Source(TextSource):
         """Return the first characters of `peek` with single line ends."""
         return self.peek()[:START_CHARS].decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
-    @property
-    def invalid_message(self) -> str:
-        """The message about the lines that are not UTF-8."""
-        counted = "1 line holds" if self.invalid_lines == 1 else f"{self.invalid_lines} lines hold"
-        return f"{counted} bytes that are not UTF-8; they are shown as \\xNN"
-
     def raw_pieces(self) -> Iterator[bytes]:
         """Yield the bytes in order, decompressed and cut at line ends. Raise the errors of `pieces`."""
         raw = self.peek()

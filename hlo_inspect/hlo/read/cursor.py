@@ -28,6 +28,12 @@ class TextSource:
         self._pieces = pieces
         self._kept: deque[str] | None = None
 
+    @property
+    def invalid_message(self) -> str:
+        """The message about the lines that are not UTF-8."""
+        counted = "1 line holds" if self.invalid_lines == 1 else f"{self.invalid_lines} lines hold"
+        return f"{counted} bytes that are not UTF-8; they are shown as \\xNN"
+
     def pieces(self, next_line: Callable[[], int] = lambda: 1) -> Iterator[str]:
         """Yield the text in order. `next_line` returns the number of the first line of the next piece."""
         for piece in self._mended(next_line):
