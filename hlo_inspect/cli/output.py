@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
@@ -159,7 +160,7 @@ def _width(*, on_terminal: bool) -> int | None:
 
         return shutil.get_terminal_size().columns
     stated = os.environ.get("COLUMNS", "")
-    return int(stated) if stated.isascii() and stated.isdigit() and 0 < int(stated[:9]) == int(stated) else None
+    return int(stated) if re.fullmatch(r"[1-9][0-9]{0,5}", stated) else None
 
 
 def _has_color(options: OutputOptions) -> bool:

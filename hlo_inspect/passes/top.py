@@ -160,7 +160,7 @@ def _costs(context: Context, *, has_times: bool) -> Iterator[Column]:
     if has_times:
         yield bounded("bound_s", "seconds", lambda row: row.cost.time and row.cost.time.bound)
         yield bounded("estimate_s", "seconds", lambda row: row.cost.time and row.cost.time.estimate, optional=True)
-        yield bounded("estimate_exposed_s", "seconds", _exposed, optional=True, page_name="exposed")
+        yield bounded("estimate_exposed_s", "seconds", _exposed, optional=True, summed=False, page_name="exposed")
         yield bounded("compiler_s", "seconds", lambda row: row.cost.time and row.cost.time.compiler, 5, optional=True)
     if is_scheduled and step is not None and timelines is not None:
         whole = 0.0 if timelines.estimate.timeline.reason else step.estimate_step.least

@@ -215,18 +215,9 @@ class Table(Displayable):
         """Return the sums of the rows; in a column of lower bounds known values count if a row has no bound."""
         lower = self._lower_bounds(rows) if any(column.bound_of for column in self.columns) else ()
         return tuple(
-            lower[index] if column.bound_of else _sum(self._summands(index, rows)) if column.summed else None
+            lower[index] if column.bound_of else _sum([row[index] for row in rows]) if column.summed else None
             for index, column in enumerate(self.columns)
         )
-
-    def _summands(self, index: int, rows: Sequence[Row]) -> Sequence[Value]:
-        """Return the values of a column; without those that are absent, if it has others."""
-        values = [row[index] for row in rows]
-        bound = self.bound_columns.get(index)
-        if not self.columns[index].optional:
-            return values
-        present = [row[index] for row in rows if row[index] is not None or (bound is not None and row[bound] is not None)]
-        return present or values
 
     def _lower_bounds(self, rows: Sequence[Row]) -> Row:
         exact_or_bound = {index: (index, bound) for index, bound in self.bound_columns.items()}
