@@ -175,6 +175,16 @@ class MachineAnalyses:
         )
         return times if analyses.module.entry is not None else times.without_entry()
 
+    @property
+    def known_step(self) -> Seconds | None:
+        """The known part of the estimate of a step, of which shares are; None without a profile or a schedule.
+
+        It has a reason if the runs of a kernel are unknown: nothing is a share of it then. A missing model is no such reason.
+        """
+        if self.step_times is None or self.timelines is None or not self.timelines.is_scheduled:
+            return None
+        return self.step_times.estimate_step._replace(reason=self.timelines.estimate.timeline.reason)
+
     @cached_property
     def _collective_times_by_place(self) -> dict[InstructionPlace, CollectiveTime]:
         return {

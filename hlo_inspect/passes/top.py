@@ -132,10 +132,10 @@ def kernel_groups(context: Context) -> Table:
 
 def _order(context: Context) -> str:
     """Return the order of the rows, and which of their times is in the step."""
-    profile, timelines = context.on_machine.profile, context.on_machine.timelines
-    if profile is None or timelines is None:
+    profile = context.on_machine.profile
+    if profile is None:
         return "by FLOPs, before fusion" if no_bytes_reason(context.module) else "by bytes accessed"
-    if not timelines.is_scheduled:
+    if context.on_machine.known_step is None:
         return f"by bound on {profile.name}"
     return f"by share of the step on {profile.name}; collectives and copies count their exposed time"
 
@@ -148,9 +148,7 @@ def _figures(context: Context) -> Iterator[Column]:
 
 def _costs(context: Context, *, has_times: bool) -> Iterator[Column]:
     """Yield the columns of the costs of a row. Shares are of the scheduled step, of all bounds, bytes or FLOPs."""
-    step, timelines = context.on_machine.step_times, context.on_machine.timelines
-    is_before_fusion = bool(no_bytes_reason(context.module))
-    is_scheduled = has_times and timelines is not None and timelines.is_scheduled
+    step, is_before_fusion = context.on_machine.known_step, bool(no_bytes_reason(context.module))
     yield bounded("runs", "count", attrgetter("cost.runs"), detail=1)
     yield bounded("flops", "flops", attrgetter("cost.flops"))
     yield bounded("matmul_flops", "flops", attrgetter("cost.matmul_flops"), detail=8)
@@ -162,12 +160,11 @@ def _costs(context: Context, *, has_times: bool) -> Iterator[Column]:
         yield bounded("estimate_s", "seconds", lambda row: row.cost.time and row.cost.time.estimate, optional=True)
         yield bounded("estimate_exposed_s", "seconds", _exposed, optional=True, summed=False, page_name="exposed")
         yield bounded("compiler_s", "seconds", lambda row: row.cost.time and row.cost.time.compiler, 5, optional=True)
-    if is_scheduled and step is not None and timelines is not None:
-        whole = 0.0 if timelines.estimate.timeline.reason else step.estimate_step.least
-        yield Column("step_share", "share", page_name="share_of_step", optional=True, get=lambda row: _step_share(row, whole))
+    if step is not None:
+        yield Column("step_share", "share", page_name="share_of_step", optional=True, get=lambda row: _step_share(row, step))
     of_what = "share_of_bound" if has_times else "share_of_flops" if is_before_fusion else "share_of_bytes"
     yield Column(
-        "share", "share", detail=9 if is_scheduled else 0, optional=True, page_name=of_what, get=attrgetter("cost.share")
+        "share", "share", detail=0 if step is None else 9, optional=True, page_name=of_what, get=attrgetter("cost.share")
     )
     yield Column(
         "bound_by", detail=2 if has_times else 9, optional=True, get=lambda row: row.cost.time and row.cost.time.bound_by
@@ -181,10 +178,10 @@ def _exposed(row: Costing) -> Seconds | None:
     return None if row.cost.time is None else row.cost.time.exposed
 
 
-def _step_share(row: Costing, whole: float) -> float | None:
-    """Return the share that a row has of the known estimate of a step of `whole` seconds."""
+def _step_share(row: Costing, step: Seconds) -> float | None:
+    """Return the share that a row has of the known part of the step's estimate."""
     in_step = None if row.cost.time is None else row.cost.time.in_step
-    return None if in_step is None or not whole else in_step.least / whole
+    return None if in_step is None else in_step.share_of(step)
 
 
 def _name(row: Costing) -> str:

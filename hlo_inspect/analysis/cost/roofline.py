@@ -49,6 +49,10 @@ class Seconds(NamedTuple):
         """The time; None if a part is unknown."""
         return None if self.reason else self.least
 
+    def share_of(self, whole: Seconds) -> float | None:
+        """Return the share that the known part of this time has of `whole`; None if `whole` is 0 or a lower bound."""
+        return self.least / whole.least if whole.least and not whole.reason else None
+
 
 def rate(unit: str, profile: HardwareProfile) -> tuple[float, str] | None:
     """Return the rate of a unit in operations/s and the figure of the profile that states it; None if none fits.

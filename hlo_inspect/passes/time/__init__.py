@@ -24,7 +24,6 @@ from hlo_inspect.passes.time.tables import (
     exposed_table,
     is_longer,
     resources_table,
-    share_of,
     step_table,
     time_parts,
     total_seconds,
@@ -89,8 +88,7 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
         yield compared
     if timelines.is_scheduled:
         yield step_table(parts_of(), timelines.estimate.timeline.reason)
-    likely = _known_step(context, times) if timelines.is_scheduled else None
-    yield resources_table(busy_resources(context), times.step, likely)
+    yield resources_table(busy_resources(context), times.step, context.on_machine.known_step)
     yield replace(kernels_table(context), page_rows=_KERNEL_ROWS)
     yield replace(kernel_groups(context), page_rows=_KERNEL_ROWS)
     if context.collectives:
@@ -103,11 +101,9 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
 
 def _notes(context: Context) -> Iterator[str]:
     """Yield of what shares are, if kernels have no estimate, and why a resource has no share of the step's known bound."""
-    times, timelines = context.on_machine.step_times, context.on_machine.timelines
-    if times is not None and timelines is not None and timelines.is_scheduled:
-        missing = times.estimate_step.reason
-        if missing and not timelines.estimate.timeline.reason:
-            yield f"share: shares are of the known part of the step's estimate, because {missing}"
+    times, known = context.on_machine.step_times, context.on_machine.known_step
+    if times is not None and known is not None and times.estimate_step.reason and not known.reason:
+        yield f"share: shares are of the known part of the step's estimate, because {times.estimate_step.reason}"
     if times is None or times.step.reason:
         return
     too_long = [name for name, busy in busy_resources(context).items() if not busy.reason and is_longer(busy, times.step)]
@@ -131,23 +127,18 @@ def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> I
     if context.module.entry is None:
         yield HeadlineRow("step", (f"unknown: {times.step.reason}",))
         return
-    if timelines.is_scheduled:
+    known = context.on_machine.known_step
+    if known is not None:
         yield HeadlineRow("step", tuple(_step(context, times)))
-        yield HeadlineRow("kernels", tuple(_kernels(times, _known_step(context, times), parts_of())))
+        yield HeadlineRow("kernels", tuple(_kernels(times, known, parts_of())))
         if context.collectives:
-            yield HeadlineRow("exposed", tuple(_exposed(times, _known_step(context, times), parts_of())))
+            yield HeadlineRow("exposed", tuple(_exposed(times, known, parts_of())))
     else:
         yield HeadlineRow("step", tuple(_range(context, times)))
-    binding = tuple(_binding(context, times))
+    binding = tuple(_binding(context))
     yield from [HeadlineRow("bottleneck", binding)] if binding else []
     compiler = tuple(_compiler(context))
     yield from [HeadlineRow("compiler", compiler)] if compiler else []
-
-
-def _known_step(context: Context, times: StepTimes) -> Seconds:
-    """Return the known part of the step's estimate, of which shares are; unknown if some runs are."""
-    timelines = context.on_machine.timelines
-    return times.estimate_step._replace(reason="" if timelines is None else timelines.estimate.timeline.reason)
 
 
 def _amount(time: Seconds) -> Amount:
@@ -182,7 +173,7 @@ def _range(context: Context, times: StepTimes) -> Parts:
 
 def _share_of_step(part: Seconds, step: Seconds) -> Parts:
     """Yield the share of the estimate of the step that a part takes, if both are known."""
-    share = share_of(part, step)
+    share = part.share_of(step)
     if share is not None:
         yield from sentence(" ({} of the step)", Amount(share, "share"))
 
@@ -222,15 +213,16 @@ def _exposed(times: StepTimes, step: Seconds, parts: Iterable[TimePart]) -> Part
         yield ", …"
 
 
-def _binding(context: Context, times: StepTimes) -> Parts:
+def _binding(context: Context) -> Parts:
     """Yield the resource that is busy longest, and the speed at which another would be."""
     busy = busy_resources(context)
     limit = bottleneck(busy)
     if limit is None:
         return
     yield from sentence("{}, busy for {} at its peak rate", limit.resource, Amount(limit.seconds, "seconds"))
-    share = share_of(busy[limit.resource], _known_step(context, times))
-    if share is not None and context.module.header.is_scheduled:
+    known = context.on_machine.known_step
+    share = None if known is None else busy[limit.resource].share_of(known)
+    if share is not None:
         yield from sentence(" ({} of the step's estimate)", Amount(share, "share"))
     if limit.next_resource is not None and limit.factor is not None:
         factor = Amount(round(limit.factor, 2), "number")

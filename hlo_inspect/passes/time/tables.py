@@ -109,16 +109,6 @@ class _Share(NamedTuple):
     whole_estimate: Seconds
 
 
-def share_of(part: Seconds, whole: Seconds) -> float | None:
-    """Return `part / whole`; None if `whole` is 0 or either is a lower bound."""
-    return part.least / whole.least if whole.least and not part.reason and not whole.reason else None
-
-
-def _share_of_known(part: Seconds, whole: Seconds) -> float | None:
-    """Return `part / whole` of what is known of both; None if `whole` is 0, or unknown for more than a missing model."""
-    return part.least / whole.least if whole.least and not whole.reason else None
-
-
 def _shares(parts: Sequence[Counted], label: Callable[[TimePart], str], unknown_runs: str) -> list[_Share]:
     """Return the parts by label, with the known part of the step as the whole, unless some runs are unknown."""
     whole = [Seconds(seconds.least, unknown_runs) for seconds in _bound_and_estimate(parts)]
@@ -146,6 +136,16 @@ def _subtract(whole: Seconds, part: Seconds) -> Seconds:
     return Seconds(whole.least - part.least, whole.reason)
 
 
+_SHARE_OF_ESTIMATE = Column(
+    "share",
+    "share",
+    page_name="share_of_estimate",
+    width=32,
+    bar="stacked",
+    get=lambda row: row.estimate.share_of(row.whole_estimate),
+)
+
+
 def step_table(parts: Sequence[TimePart], unknown_runs: str) -> Table:
     """Return the parts of the step: kernels by bound, their fixed costs, and exposed collectives by axis.
 
@@ -165,17 +165,10 @@ def step_table(parts: Sequence[TimePart], unknown_runs: str) -> Table:
             "share",
             page_name="share_of_bound",
             detail=2,
-            get=lambda row: _share_of_known(row.bound, row.whole_bound),
+            get=lambda row: row.bound.share_of(row.whole_bound),
         ),
         bounded("estimate_s", "seconds", lambda row: row.estimate),
-        Column(
-            "share",
-            "share",
-            page_name="share_of_estimate",
-            width=32,
-            bar="stacked",
-            get=lambda row: _share_of_known(row.estimate, row.whole_estimate),
-        ),
+        _SHARE_OF_ESTIMATE,
     )
     return Table.of("step", "Parts of the step: bound and estimate", columns, rows, page_rows=0)
 
@@ -196,14 +189,7 @@ def _time_by(
         bounded("estimate_s", "seconds", lambda row: row.estimate),
         bounded("exposed_s", "seconds", partial(_collective_estimate, busy=False), detail[0]),
         bounded("collective_s", "seconds", partial(_collective_estimate, busy=True), detail[1]),
-        Column(
-            "share",
-            "share",
-            page_name="share_of_estimate",
-            width=32,
-            bar="stacked",
-            get=lambda row: _share_of_known(row.estimate, row.whole_estimate),
-        ),
+        _SHARE_OF_ESTIMATE,
     )
     return Table.of(f"time_by_{name}", title, columns, shares, page_rows=rows, on_page=len(shares) > 1)
 
@@ -248,7 +234,7 @@ def resources_table(busy: Mapping[str, Seconds], step: Seconds, estimate: Second
     """
 
     def share(busy: Seconds, whole: Seconds) -> float | None:
-        return None if is_longer(busy, whole) else share_of(busy, whole)
+        return None if is_longer(busy, whole) else busy.share_of(whole)
 
     of_bound = Column("of_bound", "share", page_name="share_of_bound", get=lambda row: share(row[1], step))
     columns = [
