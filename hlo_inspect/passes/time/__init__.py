@@ -101,8 +101,8 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
 
 def _notes(context: Context) -> Iterator[str]:
     """Yield of what shares are, if kernels have no estimate, and why a resource has no share of the step's known bound."""
-    times, known = context.on_machine.step_times, context.on_machine.known_step
-    if times is not None and known is not None and times.estimate_step.reason and not known.reason:
+    times, step = context.on_machine.step_times, context.on_machine.known_step
+    if times is not None and step is not None and times.estimate_step.reason and not step.reason:
         yield f"share: shares are of the known part of the step's estimate, because {times.estimate_step.reason}"
     if times is None or times.step.reason:
         return
@@ -127,12 +127,12 @@ def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> I
     if context.module.entry is None:
         yield HeadlineRow("step", (f"unknown: {times.step.reason}",))
         return
-    known = context.on_machine.known_step
-    if known is not None:
+    step = context.on_machine.known_step
+    if step is not None:
         yield HeadlineRow("step", tuple(_step(context, times)))
-        yield HeadlineRow("kernels", tuple(_kernels(times, known, parts_of())))
+        yield HeadlineRow("kernels", tuple(_kernels(times, step, parts_of())))
         if context.collectives:
-            yield HeadlineRow("exposed", tuple(_exposed(times, known, parts_of())))
+            yield HeadlineRow("exposed", tuple(_exposed(times, step, parts_of())))
     else:
         yield HeadlineRow("step", tuple(_range(context, times)))
     binding = tuple(_binding(context))
@@ -220,8 +220,8 @@ def _binding(context: Context) -> Parts:
     if limit is None:
         return
     yield from sentence("{}, busy for {} at its peak rate", limit.resource, Amount(limit.seconds, "seconds"))
-    known = context.on_machine.known_step
-    share = None if known is None else busy[limit.resource].share_of(known)
+    step = context.on_machine.known_step
+    share = None if step is None else busy[limit.resource].share_of(step)
     if share is not None:
         yield from sentence(" ({} of the step's estimate)", Amount(share, "share"))
     if limit.next_resource is not None and limit.factor is not None:
