@@ -228,6 +228,11 @@ def is_partial_module(finding: Finding) -> bool:
     return finding.rule == PART
 
 
+def is_truncated(report: Report) -> bool:
+    """Return True if a finding says that the text is truncated. Lines of a partial module are not."""
+    return any(finding.rule == TRUNCATED for finding in report.findings)
+
+
 UNKNOWN_VALUE = RulePage(
     "HI090",
     "unknown-value",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 
+from hlo_inspect.findings.reading_problems import is_truncated
 from hlo_inspect.hlo.input.dump_directory import stage_of
-from hlo_inspect.hlo.module import TRUNCATED
 from hlo_inspect.report.model import (
     LOWER_BOUND,
     Column,
@@ -33,7 +33,6 @@ class ModuleList:
         self._lines = self._bytes = 0
         self._known: set[str] = set()
         self._profile: str | None = None
-        self._truncated: list[str] = []
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -44,8 +43,6 @@ class ModuleList:
         self._lines += report.input.lines
         self._bytes += report.input.bytes
         self._profile = report.profile
-        if _is_truncated(report):
-            self._truncated.append(f"{report.module_name} in {report.input.place}")
 
     def noting(self, reports: Iterable[Report]) -> Iterator[Report]:
         """Yield the reports, and add each when it comes."""
@@ -67,23 +64,15 @@ class ModuleList:
             notes=tuple(_notes(table)),
             profile=self._profile,
             title=number_of(len(rows), "module"),
-            headline=tuple(self._warnings()),
+            headline=tuple(_warnings(table)),
         )
-
-    def _warnings(self) -> Iterator[HeadlineRow]:
-        """Yield the truncated modules."""
-        if self._truncated:
-            others = f" and {len(self._truncated) - 1:,} more" if len(self._truncated) > 1 else ""
-            yield HeadlineRow(
-                "", (f"TRUNCATED: {self._truncated[0]}{others}; their counts are lower bounds",), severity="error"
-            )
 
 
 def _columns() -> Iterator[tuple[Column, str]]:
     """Yield the columns, each with the name of the fact that it shows, or ""."""
     yield Column("name", get=lambda report: report.module_name), ""
     yield Column("stage", detail=4, optional=True, get=_stage), ""
-    yield Column("truncated", "bool", optional=True, get=lambda report: _is_truncated(report) or None), ""
+    yield Column("truncated", "bool", optional=True, get=lambda report: is_truncated(report) or None), ""
     yield Column("lines", "count", summed=True, get=lambda report: report.input.lines), ""
     yield Column("devices", "count", detail=2, get=_fact("module.devices")), "module.devices"
     yield _bounded("flops", "flops", "cost.executed_flops"), "cost.executed_flops"
@@ -94,10 +83,6 @@ def _columns() -> Iterator[tuple[Column, str]]:
     yield _counted("errors", _count_severity("error"), detail=5), ""
     yield _counted("warnings", _count_severity("warning"), detail=6), ""
     yield Column("path", width=24, is_file=True, get=lambda report: report.input.place), ""
-
-
-def _is_truncated(report: Report) -> bool:
-    return any(finding.rule == TRUNCATED for finding in report.findings)
 
 
 def _counted(name: str, count: Callable[[Report], int], detail: int = 0) -> Column:
@@ -126,6 +111,15 @@ def _stage(report: Report) -> str | None:
     """Return the stage in the name of the file, else `optimized` if the module is scheduled or has fusions."""
     is_optimized = report.facts.get("module.is_scheduled") or report.facts.get("fusions.count")
     return stage_of(report.input.path) or ("optimized" if is_optimized else None)
+
+
+def _warnings(table: Table) -> Iterator[HeadlineRow]:
+    """Yield a line with the first truncated module and the number of others, if there is one."""
+    truncated = [record for record in table.records() if record["truncated"]]
+    if truncated:
+        first, others = truncated[0], f" and {len(truncated) - 1:,} more" if len(truncated) > 1 else ""
+        text = f"TRUNCATED: {first['name']} in {first['path']}{others}; their counts are lower bounds"
+        yield HeadlineRow("", (text,), severity="error")
 
 
 def _notes(table: Table) -> Iterator[str]:
