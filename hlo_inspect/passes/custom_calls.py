@@ -153,12 +153,11 @@ def _by_target(name: str, page_name: str, columns: tuple[Column, ...], calls: Se
         yield Table.of(name, title, columns, groups)
         return
     target, *others = columns
-    label = f"[{len(markers)} marker targets]"
-    named = target._replace(get=lambda group: label if is_marker(group[0].target) else group[0].target)
-    merged = [group for group in groups if not is_marker(group[0].target)]
-    merged.append([call for group in markers for call in group])
+    merged = [call for group in markers for call in group]
+    rows = [*(group for group in groups if not is_marker(group[0].target)), merged]
+    named = target._replace(get=lambda row: f"[{len(markers)} marker targets]" if row is merged else row[0].target)
     yield Table.of(name, title, columns, groups, page_as=page_name)
-    yield Table.of(page_name, title, (named, *others), merged)
+    yield Table.of(page_name, title, (named, *others), rows)
 
 
 def _transfers(calls: Iterable[StepCall]) -> Table:

@@ -24,7 +24,7 @@ NARROW = lazy_pattern("[ -~\u00a0-\u00ac\u00ae-\u02ff\u0370-\u03ff\u2010-\u2027\
 PAGE_WIDTH = 120  # chooses the columns if the output has no width of its own
 
 _MACHINE_ONLY = 9  # the `detail` of a column that only JSON and CSV have
-_EQUAL_DETAIL = 2
+_EQUAL_DETAIL = 2  # added to the `detail` of a column whose cells are equal
 _COMPARED_ROWS = 1_000  # at most so many rows of a page decide which columns it has
 _USUAL: dict[Unit, int] = {
     "text": 16,
@@ -108,7 +108,7 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
     its row.
     """
     cells = format_table(table, raw_bytes)
-    valued = _known_columns(cells)
+    valued = _valued_columns(cells)
     kept = _chosen([_usual_width(column, raw_bytes) for column in cells.columns], cells, valued, width or PAGE_WIDTH)
     total = cells.total if cells.total and any(cells.total[index] for index in kept if cells.columns[index].summed) else None
     sums = [line for line in (total, cells.left_out) if line]
@@ -142,7 +142,7 @@ def _usual_width(column: Column, raw_bytes: bool) -> int:
     return max(cell_width(heading(column, raw_bytes)), usual)
 
 
-def _known_columns(cells: Cells) -> list[int]:
+def _valued_columns(cells: Cells) -> list[int]:
     """Return the positions of the columns that a page can have: the first, those asked for, and those with a known value."""
     return [
         index
@@ -171,13 +171,13 @@ def _chosen(usual: Sequence[int], cells: Cells, valued: Sequence[int], width: in
     fixed = [index for index in valued if index == 0 or cells.columns[index].is_chosen]
     fixed += [index for index in valued if index not in fixed and cells.columns[index].detail == 0 and index not in equal]
 
-    def detail(index: int) -> tuple[int, int]:
+    def rank(index: int) -> tuple[int, int]:
         detail = cells.columns[index].detail
         return detail + (_EQUAL_DETAIL if detail and index in equal else 0), index
 
-    others = sorted(set(valued) - set(fixed), key=detail)
+    others = sorted(set(valued) - set(fixed), key=rank)
     kept = _fitting(usual, fixed, others, width)
-    while column := _telling_apart(rows, usual, kept, [index for index in others if index not in kept]):
+    while (column := _telling_apart(rows, usual, kept, [index for index in others if index not in kept])) is not None:
         fixed.append(column)
         others.remove(column)
         kept = _fitting(usual, fixed, others, width)

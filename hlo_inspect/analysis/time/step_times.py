@@ -240,7 +240,7 @@ class TimesInStep:
             None if own.compiler_s is None else Seconds(own.compiler_s * kernel.runs.least, unknown_runs),
             bound_by,
             exposed,
-            (exposed or estimate) if timelines.is_scheduled else None,
+            (estimate if exposed is None else exposed) if timelines.is_scheduled else None,
         )
 
 

@@ -42,12 +42,14 @@ def _columns(context: Context, timelines: Timelines, members: Callable[[Any], Se
 
     yield bounded("bound_s", "seconds", summed_time(lambda at_least, _: at_least.busy), 3)
     yield bounded("estimate_s", "seconds", summed_time(lambda _, likely: likely.busy), 1)
-    windows = summed_if_scheduled(lambda at_least, _: at_least.window), summed_if_scheduled(lambda _, likely: likely.window)
-    exposed = summed_if_scheduled(lambda at_least, _: at_least.exposed), summed_if_scheduled(lambda _, likely: likely.exposed)
-    yield bounded("estimate_window_s", "seconds", windows[1], 6, optional=True, page_name="window")
-    yield bounded("estimate_exposed_s", "seconds", exposed[1], 2, optional=True, page_name="exposed")
-    yield bounded("window_s", "seconds", windows[0], 9, optional=True, page_name="bound_window")
-    yield bounded("exposed_s", "seconds", exposed[0], 9, optional=True, page_name="bound_exposed")
+    window = summed_if_scheduled(lambda _, likely: likely.window)
+    exposed = summed_if_scheduled(lambda _, likely: likely.exposed)
+    bound_window = summed_if_scheduled(lambda at_least, _: at_least.window)
+    bound_exposed = summed_if_scheduled(lambda at_least, _: at_least.exposed)
+    yield bounded("estimate_window_s", "seconds", window, 6, optional=True, page_name="window")
+    yield bounded("estimate_exposed_s", "seconds", exposed, 2, optional=True, page_name="exposed")
+    yield bounded("window_s", "seconds", bound_window, 9, optional=True, page_name="bound_window")
+    yield bounded("exposed_s", "seconds", bound_exposed, 9, optional=True, page_name="bound_exposed")
     yield Column(
         "bus_bandwidth",
         "bytes_per_s",
