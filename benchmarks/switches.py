@@ -121,7 +121,7 @@ SWITCHES: dict[str, Switch] = {
     "lines at once": Switch(
         "lines as printers write them are read by one expression, thousands at a time, the others by the grammar",
         _READ,
-        {"hlo.read.reader:ModuleReader._run": _constant(value=False), "hlo.read.parser:closer_end": _include_line_break},
+        {"hlo.read.module_reader:ModuleReader._run": _constant(value=False), "hlo.read.parser:closer_end": _include_line_break},
     ),
     "head table": Switch(
         "shape and opcode are parsed once for all rows that have the same",

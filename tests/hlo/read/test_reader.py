@@ -437,7 +437,7 @@ def test_one_shape_that_makes_no_sense_does_not_make_reading_quadratic(monkeypat
         tried += run.end - run.start if run is not None else limit - start
         return run
 
-    monkeypatch.setattr("hlo_inspect.hlo.read.reader.find_run", counted)
+    monkeypatch.setattr("hlo_inspect.hlo.read.module_reader.find_run", counted)
     parsed = module(text, EVERYTHING)
     assert parsed.unparsed_lines == 1
     assert parsed.opcode_counts == {"parameter": 1, "negate": 4000}
