@@ -82,6 +82,7 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "reduction": ((CPU, 173, "max"), (TPU, 174, "add")),
             "is_async": ((GPU, 148, True), (GPU, 153, False)),
             "form": ((GPU, 157, "reduce-scatter-start"), (TPU, 148, "fusion")),
+            "loop": (("cpu/scan_forward.after", 87, "while.9"), ("cpu/scan_fsdp.after", 226, "while.27")),
             "computation": (("cpu/scan_forward.after", 87, "region_0.1_spmd"), (CPU, 172, "main.0_spmd")),
             "op_name": ((CPU, 173, "jit(step)/shard_map/pmax"), (TPU, 147, "jit(step)/shard_map/all_gather")),
             "source": ((CPU, 172, "/train/programs.py:190"), (GPU, 157, "/train/programs.py:194")),

@@ -179,20 +179,19 @@ class CallGraph:
 
     # -- loops ----------------------------------------------------------------------------------------------------------
 
-    def loops_around(self, computation: str) -> Iterator[Instruction]:
-        """Yield the whiles that run a computation, innermost first. If a computation has several callers, follow the first."""
+    def loops_around(self, computation: str) -> Iterator[Loop]:
+        """Yield the loops that run a computation, innermost first. If a computation has several callers, follow the first."""
         loop = self._innermost_loops.get(computation)
         while loop is not None:
             yield loop
-            loop = self._innermost_loops.get(loop.computation.name)
+            loop = self._innermost_loops.get(loop.instruction.computation.name)
 
     @cached_property
-    def _innermost_loops(self) -> Mapping[str, Instruction | None]:
-        innermost: dict[str, Instruction | None] = dict.fromkeys(self.order[:1])
+    def _innermost_loops(self) -> Mapping[str, Loop | None]:
+        innermost: dict[str, Loop | None] = dict.fromkeys(self.order[:1])
         for name in self.order:
             for call in self.calls[name]:
-                is_loop = place(call.instruction) in self._loops
-                innermost.setdefault(call.callee, call.instruction if is_loop else innermost[name])
+                innermost.setdefault(call.callee, self._loops.get(place(call.instruction), innermost[name]))
         return innermost
 
     # -- figures --------------------------------------------------------------------------------------------------------

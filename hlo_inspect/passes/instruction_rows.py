@@ -9,6 +9,7 @@ from os.path import commonprefix
 from typing import Any, TypeVar
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.op_names import UNKNOWN, Origin, StackFrames, origin_of
@@ -38,6 +39,11 @@ def joined_name(names: Sequence[str]) -> str:
         return f"{stems.pop()}.* × {len(names):,}"
     stem = commonprefix(list(stems))  # noqa: RUF071 - names are no paths, and share characters
     return f"{stem if len(stem) >= _SHORTEST_STEM else ''}* × {len(names):,}"
+
+
+def loop_names(graph: CallGraph, computation: str) -> str:
+    """Return the loops around a computation, innermost first, as `while.225 < while.224`; empty outside of loops."""
+    return " < ".join(loop.instruction.name for loop in graph.loops_around(computation))
 
 
 def phase_source(get: Callable[[Any], str]) -> Column:

@@ -9,6 +9,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.report.model import Report
+from hlo_inspect.report.page import headline_text
 from tests.tables import columns, totals
 
 TEXT = """HloModule m, is_scheduled=true, num_partitions=4
@@ -219,6 +220,8 @@ ENTRY main {
         ("all-gather", "f32[16]", 2, 7, 224, 224, "small.* × 2"),
         ("all-gather", "f32[64]", 1, 1, 128, 128, "large"),
     ]
+    assert columns(report.table("collectives"), "loop") == [("loop",), (None,), ("again",)]
+    assert columns(report.table("collective_groups"), "loop") == [("2 loops",), (None,)]
     loops = columns(
         report.table("loops"), "loop", "parent", "trip_count", "runs", "collectives", "executed_wire_bytes", "known_from"
     )
@@ -263,6 +266,40 @@ ENTRY %main (p: {state}) -> {state} {{
 """
     loops = hlo_inspect.inspect(text, command).table("loops")
     assert columns(loops, "loop", "parent", "trip_count", "runs") == [("v", "w", 3, 15), ("w", "", 5, 5)]
+
+
+def test_a_row_names_the_loops_around_it_innermost_first() -> None:
+    """A mean over 2 devices within 4 micro-batches of 3 layers: 12 runs."""
+    state, trips = "(f32[8])", 'backend_config={"known_trip_count":{"n":"%d"}}'
+    text = f"""HloModule m, num_partitions=2
+
+layer {{
+  x = {state} parameter(0)
+  v = f32[8] get-tuple-element(x), index=0
+  mean = f32[8] all-to-all(v), channel_id=1, replica_groups={{{{0,1}}}}, dimensions={{0}}
+  ROOT y = {state} tuple(mean)
+}}
+
+batch {{
+  x = {state} parameter(0)
+  ROOT layers = {state} while(x), condition=more, body=layer, {trips % 3}
+}}
+
+more {{
+  x = {state} parameter(0)
+  ROOT c = pred[] constant(false)
+}}
+
+ENTRY main {{
+  p = {state} parameter(0)
+  ROOT batches = {state} while(p), condition=more, body=batch, {trips % 4}
+}}
+"""
+    report = collectives(text)
+    assert columns(report.table("collectives"), "name", "runs", "loop") == [("mean", 12, "layers < batches")]
+    assert columns(report.table("collective_groups"), "runs", "loop") == [(12, "layers < batches")]
+    runs = next(row for row in hlo_inspect.inspect(text, "show", name="mean").headline if row.label == "runs")
+    assert headline_text(runs) == "12 in a step, in layers (3 iterations, line 12) < batches (4 iterations, line 22)"
 
 
 def test_a_string_of_a_caller_names_nothing_that_it_calls() -> None:

@@ -153,7 +153,7 @@ def test_a_loop_is_made_of_its_start_and_of_its_body() -> None:
     assert feeds == {"zero", "v", "next", "twice"}
     assert reads == {"next", "twice", "fusion.1"}
     said = block(show("twice"))
-    assert said["runs"] == "5 in a step, in the loop loop (line 40)"
+    assert said["runs"] == "5 in a step, in loop (5 iterations, line 40)"
     assert said["from"] == "param 1 x → loop → twice"
 
 

@@ -260,7 +260,8 @@ def _loop_rows(context: Context, *, with_cost: bool) -> Iterator[_Row]:
         instruction = loop.instruction
         parent = next(graph.loops_around(instruction.computation.name), None)
         source = origin_of(instruction.attr("metadata"), context.module.frames).source
-        yield _Row(loop, parent.name if parent is not None else "", graph.runs_of_loop(loop), source, inside[instruction])
+        parent_name = parent.instruction.name if parent is not None else ""
+        yield _Row(loop, parent_name, graph.runs_of_loop(loop), source, inside[instruction])
 
 
 def _loop_figures(context: Context, *, with_cost: bool) -> dict[Instruction, _InsideOfLoop]:
@@ -282,8 +283,8 @@ def _loop_figures(context: Context, *, with_cost: bool) -> dict[Instruction, _In
         around = next(graph.loops_around(computation), None)
         if around is not None:
             for more in (own.get(computation, _NOTHING), *map(inside.__getitem__, loops_in[computation])):
-                figures = _plus(inside[around], more)
-                inside[around] = shared.setdefault(figures, figures)
+                figures = _plus(inside[around.instruction], more)
+                inside[around.instruction] = shared.setdefault(figures, figures)
     return inside
 
 

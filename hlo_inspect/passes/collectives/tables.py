@@ -12,10 +12,10 @@ from hlo_inspect.analysis.collectives import Collective, leaf_dtype
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedTotals
 from hlo_inspect.analysis.provenance import InstructionPhase
-from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.graph.calls import Bounds, CallGraph
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
-from hlo_inspect.passes.instruction_rows import joined_name, joined_sources, phase_column, phase_source
+from hlo_inspect.passes.instruction_rows import joined_name, joined_sources, loop_names, phase_column, phase_source
 from hlo_inspect.report.model import Column, Table, Value
 
 Label = TypeVar("Label", bound=Hashable)
@@ -25,12 +25,13 @@ Label = TypeVar("Label", bound=Hashable)
 
 
 class _Site(NamedTuple):
-    """A collective, its mesh axes, its phase, and the runs of its computation."""
+    """A collective, its mesh axes and phase, the runs of its computation, and the loops around it."""
 
     collective: Collective
     axis: str | None
     phase: InstructionPhase
     runs: Bounds
+    loop: str
 
 
 def _step_column(name: str, page_name: str, size: Callable[[Collective], int | None], detail: int = 0) -> Column:
@@ -92,6 +93,7 @@ _SITES = (
     Column("is_async", "bool", detail=5, get=lambda site: site.collective.is_async),
     Column("form", detail=9, get=lambda site: site.collective.start.opcode),
     Column("computation", detail=8, get=lambda site: site.collective.start.computation.name),
+    Column("loop", detail=5, optional=True, get=lambda site: site.loop or None),
     Column("op_name", detail=6, get=lambda site: site.collective.origin.op_name),
     Column("source", detail=2, get=lambda site: site.collective.origin.source),
     Column("line", "number", detail=7, get=lambda site: site.collective.start.line),
@@ -106,7 +108,7 @@ def sites(context: Context) -> Table:
     """Return one row per collective, those first that send most in one step."""
     graph = context.call_graph
     rows = [
-        _Site(collective, axis, phase, graph.runs(collective.inner.computation.name))
+        _Site(collective, axis, phase, graph.runs(collective.inner.computation.name), _loop(graph, collective))
         for collective, axis, phase in zip(context.collectives, context.axes, context.phases.of_collectives, strict=True)
     ]
     rows.sort(key=lambda site: _weight(site.runs.least, site.collective), reverse=True)
@@ -115,6 +117,10 @@ def sites(context: Context) -> Table:
         columns = tuple(column._replace(summed=False) if "runs" in column.name else column for column in columns)
     title = _title("Collectives, by bytes sent in one step", context)
     return Table.of("collectives", title, columns, rows, page_as="collective_groups")
+
+
+def _loop(graph: CallGraph, collective: Collective) -> str:
+    return sys.intern(loop_names(graph, collective.inner.computation.name))
 
 
 def _weight(runs: int, collective: Collective) -> tuple[int, int]:
@@ -170,6 +176,16 @@ _GROUPS = (
 )
 
 
+def _loop_column(graph: CallGraph) -> Column:
+    """Return the column of the loops around the collectives of a row, or of their number if they differ."""
+
+    def text(row: _CollectiveRow) -> str | None:
+        loops = {_loop(graph, collective) for collective in row.members} - {""}
+        return loops.pop() if len(loops) == 1 else f"{len(loops)} loops" if loops else None
+
+    return Column("loop", detail=3, optional=True, get=text)
+
+
 def groups(context: Context) -> Table:
     """Return the merged collectives, without send and recv, which are in no total."""
     shared: dict[_CollectiveGroup, _CollectiveGroup] = {}  # equal labels share one object
@@ -184,7 +200,8 @@ def groups(context: Context) -> Table:
         sources.setdefault(label, set()).add(source.phase_from)
     index = next(index for index, column in enumerate(_GROUPS, 1) if column.name == "phase")
     source_column = phase_source(lambda row: joined_sources(sources[row.label]))
-    columns = with_times((*_GROUPS[:index], source_column, *_GROUPS[index:]), context, _members)
+    with_loops = (*_GROUPS[:index], source_column, *_GROUPS[index:], _loop_column(context.call_graph))
+    columns = with_times(with_loops, context, _members)
     title = _title("Collectives of one step, merged, by bytes sent", context)
     return Table.of("collective_groups", title, columns, _group_collectives(context, labels))
 

@@ -12,6 +12,7 @@ from hlo_inspect.analysis.memory.buffer_life import find_lives
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.errors import UsageError
+from hlo_inspect.graph.loops import Loop
 from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
 from hlo_inspect.graph.neighbourhood.instruction_graph import InstructionGraph, callers, graph_around
 from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace, find_rows
@@ -38,7 +39,7 @@ from hlo_inspect.passes.show.tables import (
     path_text,
     shape_text,
 )
-from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, Table, sentence
+from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, Table, number_of, sentence
 
 
 class Show(Pass):
@@ -308,7 +309,13 @@ def _runs_words(context: Context, computation: str) -> Parts:
     yield from sentence("{} in a step", Amount(bounds.exact, "count", at_least=bounds.least))
     loops = list(graph.loops_around(computation))
     if loops:
-        yield f", in the loop {' in '.join(f'{loop.name} (line {loop.line})' for loop in loops)}"
+        yield f", in {' < '.join(_loop_text(loop) for loop in loops)}"
+
+
+def _loop_text(loop: Loop) -> str:
+    """Return a loop with its iterations: `while.3 (4 iterations, line 20)`."""
+    iterations = number_of(loop.trip_count, "iteration") if loop.trip_count is not None else "? iterations"
+    return f"{loop.instruction.name} ({iterations}, line {loop.instruction.line})"
 
 
 def _phase_text(context: Context, instruction: Instruction) -> str:
