@@ -166,6 +166,7 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "memory_space": (("handmade/layouts", 1, 1), ("handmade/layouts", 4, 5)),
             "sharding": ((ADAMW, 7, "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"), (UNUSED, 0, "{replicated}")),
             "partition_spec": ((ADAMW, 7, '("d0", None)'), (UNUSED, 0, "replicated")),
+            "copies": ((ADAMW, 0, 8), (ADAMW, 7, 4)),  # of 8 devices each half of the batch is on 4
             "aliased_output": ((ADAMW, 3, "{3}"), (ALIASES, 2, "{2}")),
             "donated": ((ADAMW, 6, True), (ADAMW, 7, False)),
             "unused": ((UNUSED, 4, True), (UNUSED, 3, False)),

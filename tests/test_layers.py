@@ -118,7 +118,7 @@ FACES = {"optimizer": "hlo_inspect.optimizer.overview"}
 ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("provenance", "hardware", "hardware_figures", "tpu_marks"),
     ("devices", "collectives", "executed_collectives", "mesh", "mesh_axes"),
-    ("fusions", "state_savings"),
+    ("fusions", "replication", "state_savings"),
     ("cost",),
     ("phases",),
     ("memory",),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.phases.phases import Phases
     from hlo_inspect.analysis.program import Program
     from hlo_inspect.analysis.provenance import Labeller, Labels, Provenances
+    from hlo_inspect.analysis.replication import Copies
     from hlo_inspect.graph.canonical.module import CanonicalModule
     from hlo_inspect.graph.parameters import Interface
     from hlo_inspect.graph.view import View, Views
@@ -190,6 +191,13 @@ class ModuleAnalyses:
 
         weak_self = proxy(self)
         return PartitionSpecs(self.module, lambda: weak_self.mesh)
+
+    @cached_property
+    def parameter_copies(self) -> Copies:
+        """The number of devices that hold the same part of a parameter, by the text of its sharding."""
+        from hlo_inspect.analysis.replication import count_copies
+
+        return count_copies(self.interface.parameters, self.device_counts)
 
     @cached_property
     def views(self) -> Views:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from os.path import commonprefix
@@ -16,7 +17,7 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
 from hlo_inspect.passes.instruction_rows import group_rows
-from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
+from hlo_inspect.report.model import Amount, Column, FactSpec, HeadlineRow, Parts, Section, Table, Value, sentence
 
 Leaves = Sequence[ParameterLeaf] | Sequence[Output]
 
@@ -25,9 +26,10 @@ class Params(Pass):
     """List entry parameters and outputs: shape, bytes, sharding, role, donated or why not, used or not.
 
     A page shows totals by role, parameters that are not donated, and the others with equal arrays merged. --sites and other
-    formats have one row per array. Bytes are those of the printed shapes. Aliases and donors come from the header's
-    `input_output_alias` and `buffer_donor`. A parameter is unused if no instruction of the entry reads it. If the text lacks
-    the entry, the header's layout is used. With --quick no parameter has a role.
+    formats have one row per array. An array is replicated if several devices hold the same part of it. Bytes are those of the
+    printed shapes. Aliases and donors come from the header's `input_output_alias` and `buffer_donor`. A parameter is unused if
+    no instruction of the entry reads it. If the text lacks the entry, the header's layout is used. With --quick no parameter
+    has a role.
     """
 
     name = "params"
@@ -76,7 +78,7 @@ class Params(Pass):
             _add(facts, f"{name}{end}count", is_known, len(leaves))
             _add(facts, f"{name}{end}bytes", is_known, _bytes(leaves))
         notes = [f"{name}: {_unknown_reason(name, interface)}" for name in unknown(facts)]
-        return Section(facts, parameter_tables(context), notes)
+        return Section(facts, parameter_tables(context), notes, _replicated(context))
 
 
 def _add(facts: dict[str, Value], name: str, is_known: bool, value: int | None) -> None:
@@ -117,12 +119,17 @@ class _Parameter(NamedTuple):
     role: str
     kind: str
     spec: str
+    copies: int | None
+
+    @property
+    def replicated_bytes(self) -> int | None:
+        """The bytes that other devices hold too; None if the sharding does not tell."""
+        return None if self.copies is None else self.leaf.shape.bytes if self.copies > 1 else 0
 
 
 def parameter_tables(context: Context) -> Iterator[Table]:
     """Yield the tables of parameters and outputs; the command's own table comes first."""
-    roles = None if context.request.quick else context.optimizer.roles
-    parameters = [_parameter(context, leaf, roles) for leaf in context.interface.parameters]
+    parameters = _parameters(context)
     yield _rows(parameters)
     yield _by_role(parameters)
     parts = (_not_donated([p for p in parameters if not p.leaf.donated]), _donated([p for p in parameters if p.leaf.donated]))
@@ -130,11 +137,55 @@ def parameter_tables(context: Context) -> Iterator[Table]:
     yield from _outputs(context)
 
 
+def _parameters(context: Context) -> list[_Parameter]:
+    roles = None if context.request.quick else context.optimizer.roles
+    return [_parameter(context, leaf, roles) for leaf in context.interface.parameters]
+
+
 def _parameter(context: Context, leaf: ParameterLeaf, roles: Mapping[tuple[int, ShapeIndex], str] | None) -> _Parameter:
     role = roles.get((leaf.number, leaf.index), "") if roles is not None else ""
     other = "" if roles is None else "input" if roles else "parameter"
     spec = context.partition_specs.text(leaf.sharding, None if leaf.index else leaf.instruction)
-    return _Parameter(leaf, role, role or other, spec)
+    copies = context.parameter_copies.get(leaf.sharding.text) if leaf.sharding is not None else None
+    return _Parameter(leaf, role, role or other, spec, copies)
+
+
+# -- first lines -----------------------------------------------------------------------------------------------------------
+
+
+_WEIGHTS = frozenset({"weight", "frozen"})
+_NO_STATE = frozenset({"input", "parameter", ""})
+
+
+def _replicated(context: Context) -> Iterator[HeadlineRow]:
+    """Yield the bytes of weights, and of optimizer state, that several devices hold in copies."""
+    parameters = _parameters(context) if context.parameter_copies else []
+    groups = {
+        "weights": [p for p in parameters if p.kind in _WEIGHTS],
+        "state": [p for p in parameters if p.kind not in _WEIGHTS | _NO_STATE],
+        "parameters": [p for p in parameters if p.kind in {"parameter", ""}],
+    }
+    parts = [tuple(_replicated_words(name, group)) for name, group in groups.items()]
+    said = [words for words in parts if words]
+    if said:
+        yield HeadlineRow("replicated", sum([("; ", *words) for words in said[1:]], said[0]))
+
+
+def _replicated_words(name: str, group: Sequence[_Parameter]) -> Parts:
+    """Yield for example `weights: 61.7 MiB of 61.7 MiB (61.5 MiB on 2 devices, 152.0 KiB on 16 devices)`."""
+    sizes: Counter[int] = Counter()
+    for parameter in group:
+        if parameter.copies is not None and parameter.replicated_bytes:
+            sizes[parameter.copies] += parameter.replicated_bytes
+    if not sizes:
+        return
+    yield from sentence(f"{name}: {{}} of {{}}", Amount(sizes.total(), "bytes"), Amount(_group_bytes(group), "bytes"))
+    if len(sizes) == 1:
+        yield f" on {next(iter(sizes)):,} devices"
+        return
+    for number, (copies, size) in enumerate(sizes.most_common()):
+        yield from sentence(f"{', ' if number else ' ('}{{}} on {copies:,} devices", Amount(size, "bytes"))
+    yield ")"
 
 
 # -- one row an array -------------------------------------------------------------------------------------------------------
@@ -153,6 +204,7 @@ def _rows(parameters: Sequence[_Parameter]) -> Table:
         Column("role", detail=1, width=8, optional=True, get=lambda p: p.role or None),
         Column("sharding", detail=9, get=lambda p: p.leaf.sharding.text if p.leaf.sharding else ""),
         Column("partition_spec", detail=3, get=lambda p: p.spec),
+        Column("copies", "number", detail=9, optional=True, get=lambda p: p.copies),
         Column("aliased_output", detail=1, width=6, get=lambda p: _aliased_output(p.leaf)),
         Column("donated", "bool", get=lambda p: p.leaf.donated),
         Column("not_donated_because", detail=2, get=lambda p: _not_donated_reason(p.leaf)),
@@ -201,6 +253,7 @@ def _by_role(parameters: Sequence[_Parameter]) -> Table:
         Column("donated_bytes", "bytes", summed=True, get=partial(_bytes_donated, donated=True)),
         Column("not_donated_bytes", "bytes", summed=True, detail=9, get=partial(_bytes_donated, donated=False)),
         Column("unused", "count", summed=True, detail=1, get=_unused),
+        Column("replicated_bytes", "bytes", summed=True, detail=2, optional=True, get=_replicated_bytes),
     )
     groups = sorted(group_rows(parameters, lambda p: p.kind), key=lambda group: _rank(group[0].kind))
     return Table.of("params_by_role", "Parameters by role", columns, groups, page_rows=0)
@@ -244,6 +297,10 @@ def _bytes_donated(group: Sequence[_Parameter], *, donated: bool) -> int | None:
     """Return the bytes that are donated, or not; None if the donation of an array is unknown."""
     is_known = all(p.leaf.donated is not None for p in group)
     return _group_bytes(p for p in group if p.leaf.donated is donated) if is_known else None
+
+
+def _replicated_bytes(group: Sequence[_Parameter]) -> int | None:
+    return total(p.replicated_bytes for p in group)
 
 
 def _unused(group: Sequence[_Parameter]) -> int | None:

@@ -7,6 +7,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.passes.params import joined_path
 from hlo_inspect.report.model import Report
+from hlo_inspect.report.page import headline_text
 from tests.optimizer.programs import ADAM, changed, step_of
 
 KIB = 1024
@@ -106,3 +107,30 @@ def test_a_path_that_all_parameters_have_is_none(first: str, second: str, paths:
         "  ROOT %n = f32[8] add(%p, %q)\n}\n"
     )
     assert [row["path"] for row in hlo_inspect.inspect(text, "params").table("params").records()] == paths
+
+
+def test_bytes_that_several_devices_hold() -> None:
+    """All 8 devices hold `bias`, two hold the same quarter of `rows`, and each has its own eighth of `batch`."""
+    text = """HloModule m, num_partitions=8
+
+ENTRY main {
+  bias = f32[1024] parameter(0), sharding={replicated}
+  rows = f32[64,64] parameter(1), sharding={devices=[4,1,2]<=[8] last_tile_dim_replicate}
+  batch = f32[64,64] parameter(2), sharding={devices=[8,1]<=[8]}
+  ROOT all = (f32[1024], f32[64,64], f32[64,64]) tuple(bias, rows, batch)
+}
+"""
+    report = hlo_inspect.inspect(text, "params")
+    assert [row["copies"] for row in report.table("params").records()] == [8, 2, 1]
+    assert [row["replicated_bytes"] for row in report.table("params_by_role").records()] == [20 * KIB]
+    said = [headline_text(row).replace("\u00a0", " ") for row in report.headline if row.label == "replicated"]
+    assert said == ["parameters: 20.0 KiB of 36.0 KiB (16.0 KiB on 2 devices, 4.00 KiB on 8 devices)"]
+
+
+@pytest.mark.parametrize("devices", ["", ", replica_count=8"])
+def test_a_program_of_one_partition_replicates_nothing(devices: str) -> None:
+    """Replicas may hold different arrays."""
+    text = f"HloModule m{devices}\n\nENTRY main {{\n  ROOT p = f32[8] parameter(0), sharding={{replicated}}\n}}\n"
+    report = hlo_inspect.inspect(text, "params")
+    assert [row["copies"] for row in report.table("params").records()] == [None]
+    assert "replicated" not in [row.label for row in report.headline]
