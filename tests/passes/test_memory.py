@@ -127,6 +127,53 @@ def test_what_makes_no_array(relations: dict[Value, tuple[Value, ...]]) -> None:
     assert relations.keys().isdisjoint({"t", "loop", "end", "flat", "s", "x", "layers", "out", "b", "next"})
 
 
+def test_copies_of_parameters_are_summed_by_kind() -> None:
+    """A weight of 64 × 32 floats is transposed once, and rounded to bf16; the rounded array is copied."""
+    report = hlo_inspect.inspect(RELATIONS, "memory")
+    assert columns(report, "parameter_copies", "relation", "arrays", "padded_bytes", "runs", "written_bytes") == [
+        ("transpose", 1, 8192, 1, 8192),
+        ("conversion", 1, 4096, 1, 4096),
+        ("conversion, copy", 1, 4096, 1, 4096),
+    ]
+
+
+def test_copies_in_a_loop_count_each_run() -> None:
+    """Each of 3 iterations rounds a layer of 64 floats to 128 bytes. Before fusion there is no sum."""
+    text = """HloModule m{0}
+
+%body (s: (s32[], f32[3,64])) -> (s32[], f32[3,64]) {{
+  %s = (s32[], f32[3,64]{{1,0}}) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %w = f32[3,64]{{1,0}} get-tuple-element(%s), index=1
+  %zero.1 = s32[] constant(0)
+  %layer = f32[1,64]{{1,0}} dynamic-slice(%w, %i, %zero.1), dynamic_slice_sizes={{1,64}}
+  %half = bf16[1,64]{{1,0}} convert(%layer)
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  ROOT %t = (s32[], f32[3,64]{{1,0}}) tuple(%next, %w)
+}}
+
+%condition (s.1: (s32[], f32[3,64])) -> pred[] {{
+  %s.1 = (s32[], f32[3,64]{{1,0}}) parameter(0)
+  %i.1 = s32[] get-tuple-element(%s.1), index=0
+  %three = s32[] constant(3)
+  ROOT %less = pred[] compare(%i.1, %three), direction=LT
+}}
+
+ENTRY %main (p: f32[3,64]) -> (s32[], f32[3,64]) {{
+  %p = f32[3,64]{{1,0}} parameter(0)
+  %zero = s32[] constant(0)
+  %init = (s32[], f32[3,64]{{1,0}}) tuple(%zero, %p)
+  ROOT %loop = (s32[], f32[3,64]{{1,0}}) while(%init), condition=%condition, body=%body
+}}
+"""
+    before, after = (hlo_inspect.inspect(text.format(words), "memory") for words in ("", ", is_scheduled=true"))
+    assert columns(after, "parameter_copies", "relation", "arrays", "padded_bytes", "runs", "written_bytes") == [
+        ("conversion", 1, 128, 3, 384)
+    ]
+    assert "parameter_copies" not in [table.name for table in before.tables]
+
+
 def test_equal_arrays_share_a_row() -> None:
     text = """HloModule m
 ENTRY %main (a: f32[1024], b: f32[1024]) -> f32[1024] {

@@ -103,6 +103,11 @@ class LargestArrays:
         """Return the constants among the arrays of at least the largest one's bytes / `LEAST_SHARE`."""
         return [self._described(array) for array in self._large() if array[0].opcodes[array[1]] == "constant"]
 
+    def parameter_copies(self) -> list[LargeArray]:
+        """Return the arrays that hold a parameter, or a part of it, copied, transposed, converted or gathered."""
+        made = (array for _, array in self._sized if array[0].opcodes[array[1]] != "parameter" and not self._is_in_place(array))
+        return [array for array in map(self._described, made) if array.relation is not None and array.relation.copying]
+
     def _large(self) -> Iterator[Made]:
         least = self._sized[0][0] / LEAST_SHARE if self._sized else 0
         return (array for size, array in self._sized if size >= least)

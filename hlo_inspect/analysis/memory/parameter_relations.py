@@ -29,6 +29,9 @@ _WORDS = {
 }
 """The word for an instruction's result in relation to its first operand. Other opcodes to step through add no word."""
 
+_COPYING = frozenset({"copy", "transpose", "conversion", GATHERED})
+_CHANGING = frozenset({GRADIENT, NEW_VALUE, BROADCAST, "update"})
+
 _PARTICIPLES = frozenset({GATHERED, "moved", "padded"})
 
 _OF_FIRST_OPERAND = _PARTS | opcodes_that_are("update") | {"broadcast"}
@@ -50,6 +53,11 @@ class Relation(NamedTuple):
 
     def __str__(self) -> str:
         return ", ".join(self.steps) or PARAMETER
+
+    @property
+    def copying(self) -> str:
+        """The steps that copy a parameter or a part of it, as `conversion, gathered`; empty if others change its values."""
+        return ", ".join(step for step in self.steps if step in _COPYING) if _CHANGING.isdisjoint(self.steps) else ""
 
     @property
     def phrase(self) -> str:

@@ -22,6 +22,7 @@ from hlo_inspect.passes.memory.tables import (
     live_tables,
     out_of_memory_rows,
     out_of_memory_tables,
+    parameter_copies,
     reports_of,
     space_name,
 )
@@ -49,6 +50,8 @@ class Memory(Pass):
     The largest arrays are those that instructions define, merged if equal. Each has its defining instruction, its bytes with
     tile padding, and its relation to an entry parameter: copy, transpose, conversion, slice, gradient or new value. Arrays
     below 1 % of the largest are left out. With --quick gradients and roles in the optimizer are unknown.
+
+    Copies of parameters are all arrays that hold a parameter, or a part of it, copied, transposed, converted or gathered.
 
     With NAME, an instruction, the command shows the buffers of its result: definition, writes, reads, end of life, and other
     values in the same memory.
@@ -106,6 +109,7 @@ def _tables(context: Context) -> Iterator[Table]:
         yield from live_tables(context, device)
     yield from out_of_memory_tables(reports_of(context), context.live_arrays)
     yield largest_arrays(context)
+    yield from parameter_copies(context)
     yield from host_copies(context)
 
 

@@ -195,8 +195,11 @@ def array_groups(arrays: Sequence[LargeArray]) -> list[list[LargeArray]]:
 
 def _title(context: Context) -> str:
     """Return the title: it says if XLA may fuse the arrays away."""
-    is_optimized = context.module.header.is_scheduled or context.module.opcode_counts["fusion"] > 0
-    return "Largest arrays" if is_optimized else "Largest arrays before fusion; XLA may fuse some of them away"
+    return "Largest arrays" if _is_optimized(context) else "Largest arrays before fusion; XLA may fuse some of them away"
+
+
+def _is_optimized(context: Context) -> bool:
+    return context.module.header.is_scheduled or context.module.opcode_counts["fusion"] > 0
 
 
 def _large_array_key(array: LargeArray) -> object:
@@ -222,6 +225,41 @@ def _space(array: LargeArray) -> int:
 
 
 # -- host -------------------------------------------------------------------------------------------------------------------
+
+
+def parameter_copies(context: Context) -> Iterator[Table]:
+    """Yield one row per kind of copy of a parameter: the bytes of all arrays, and those that a step writes.
+
+    A text before fusion has no table: XLA fuses many of its copies away.
+    """
+    copies = context.largest_arrays.parameter_copies() if _is_optimized(context) else []
+    if not copies:
+        return
+    runs_of = context.call_graph.runs
+
+    def written(group: ArrayGroup) -> Bounds:
+        sizes = [Bounds.exactly(array.shape.padded_bytes or 0).times(runs_of(array.view.computation.name)) for array in group]
+        return Bounds.sum(sizes)
+
+    columns = (
+        Column("relation", width=24, get=lambda group: _copying(group[0])),
+        Column("memory_space", "number", detail=1, get=lambda group: _space(group[0])),
+        Column("arrays", "count", summed=True, get=len),
+        Column("padded_bytes", "bytes", summed=True, page_name="size", get=lambda group: total(map(_padded_bytes, group))),
+        bounded("runs", "count", lambda group: Bounds.sum([runs_of(array.view.computation.name) for array in group]), 1),
+        bounded("written_bytes", "bytes", written, page_name="written"),
+    )
+    groups = group_rows(copies, lambda array: (_copying(array), _space(array)))
+    groups.sort(key=lambda group: -written(group).least)
+    yield Table.of("parameter_copies", "Copies of parameters in one step", columns, groups)
+
+
+def _copying(array: LargeArray) -> str:
+    return array.relation.copying if array.relation is not None else ""
+
+
+def _padded_bytes(array: LargeArray) -> int | None:
+    return array.shape.padded_bytes
 
 
 def host_copies(context: Context) -> Iterator[Table]:

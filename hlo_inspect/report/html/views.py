@@ -266,6 +266,7 @@ _PLAN = (
             "live_by_scope",
             "live_by_source",
             "largest_arrays",
+            "parameter_copies",
             "live_bytes",
             "memory_fit",
         ),
