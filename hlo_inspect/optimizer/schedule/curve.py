@@ -48,7 +48,10 @@ class Curve:
         if self.kind == "power":
             return math.pow(inner_value, self.parameter)
         if self.kind == "exponential":
-            return math.pow(self.parameter, inner_value)
+            try:
+                return math.pow(self.parameter, inner_value)
+            except OverflowError:
+                return math.inf
         return inner_value if self.kind == "linear" else math.floor(inner_value + NEARLY)
 
     def passed(self, counter: int) -> float:

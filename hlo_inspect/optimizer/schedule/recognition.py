@@ -93,8 +93,7 @@ class Segment:
 
 def format_segments(parts: Sequence[Segment]) -> str:
     """Format segments as a phrase. Each has its value at the end, and at the start unless the previous segment ended there."""
-    one_step = parts[0].kind == "constant" and parts[0].start == 0.0 and parts[0].steps == 1
-    if len(parts) == 2 and (_is_warm_up(parts[0]) or one_step) and parts[1].kind == "cosine" and parts[1].steps is None:
+    if len(parts) == 2 and _is_warm_up(parts[0]) and parts[1].kind == "cosine" and parts[1].steps is None:
         return f"{_phrase(parts[1], None)} after {parts[0].steps} of warm-up"
     phrases: list[str] = []
     before: float | None = None
@@ -114,7 +113,7 @@ def _phrase(part: Segment, before: float | None) -> str:
     name: str = "linear warm-up" if _is_warm_up(part) else part.kind
     if part.exponent != 1.0 and part.kind in {"cosine", "polynomial"}:
         name = f"{name} with exponent {_number(part.exponent)}"
-    lasting = "" if part.steps is None else f" for {part.steps} steps"
+    lasting = "" if part.steps is None else f" for {_steps(part.steps)}"
     if part.kind == "constant":
         return f"{name} {_number(part.start)}{lasting}"
     if part.kind == "inverse square root":
@@ -128,7 +127,11 @@ def _phrase(part: Segment, before: float | None) -> str:
     if part.steps is None and part.kind == "linear":
         return f"{name} from {_number(part.start)} by {_number(part.factor)} each step"
     source = "" if part.start == before else f" {_number(part.start)}"
-    return f"{name}{source} to {_number(part.end)} over {_number(part.steps or part.every)} steps"
+    return f"{name}{source} to {_number(part.end)} over {_steps(part.steps or part.every)}"
+
+
+def _steps(count: float) -> str:
+    return "1 step" if count == 1 else f"{_number(count)} steps"
 
 
 def _number(value: float) -> str:
@@ -217,7 +220,19 @@ def _schedule(forms: NormalForms, rate: Sum, counter: int, ahead: int) -> list[S
         if parts and part.kind == "constant" and abs(part.start - parts[-1].end) <= EXACT * largest:
             part = replace(part, start=parts[-1].end, end=parts[-1].end)
         parts.append(part)
+    parts = _with_short_warm_up(parts, TOLERANCE * largest)
     return parts if _holds(forms, rate, parts, ahead, TOLERANCE * largest) else None
+
+
+def _with_short_warm_up(parts: list[Segment], tolerance: float) -> list[Segment]:
+    """Return the segments; constants of one step each that rise from 0 on a line to the next segment become that line."""
+    count = next((n for n, part in enumerate(parts) if part.kind != "constant" or part.steps != 1), len(parts))
+    if not 0 < count < len(parts) or parts[0].first != 0 or parts[0].start != 0.0:
+        return parts
+    end = parts[count].value(count)
+    line = Segment("linear", 0, count, 0.0, end, factor=end / count)
+    is_even = all(abs(part.start - line.value(part.first)) <= tolerance for part in parts[:count])
+    return [line, *parts[count:]] if is_even and end > 0.0 else parts
 
 
 def counts_steps(forms: NormalForms, new: Sum, counter: int) -> bool:

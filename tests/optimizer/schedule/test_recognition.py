@@ -53,6 +53,23 @@ def test_a_wave_that_nothing_ends(warm: int, peak: float) -> None:
     assert words(x, x("cosine", x("multiply", x.c, math.pi / 15))) == "cosine 1 to -1 over 15 steps"
 
 
+@pytest.mark.parametrize(("warm", "steps"), [(1, "1 step"), (2, "2 steps"), (3, "3 steps")])
+def test_a_warm_up_of_few_steps_is_a_line(warm: int, steps: str) -> None:
+    """Rates 0, 1e-5, … before 3e-5 at counter 3; XLA computes as many separate steps."""
+    x = ScheduleCounter()
+    node = x("multiply", 1.0, 1e-5 * warm)
+    for counter in reversed(range(warm)):
+        node = x("select", x("compare", x.c, float(counter + 1), how="LT"), 1e-5 * counter, node)
+    assert words(x, node) == f"linear warm-up 0 to {1e-5 * warm:g} over {steps}"
+
+
+def test_steps_that_do_not_rise_evenly_are_no_line() -> None:
+    x = ScheduleCounter()
+    jump = x("select", x("compare", x.c, 2.0, how="LT"), 0.1, 0.3)
+    node = x("select", x("compare", x.c, 1.0, how="LT"), 0.0, jump)
+    assert words(x, node) == "constant 0 for 1 step, then constant 0.1 for 1 step, then constant 0.3"
+
+
 def test_waves_that_start_again() -> None:
     x = ScheduleCounter()
     first = cosine(x, x.c, 100.0)
@@ -185,6 +202,7 @@ def built(x: ScheduleCounter, steps: list[tuple[str, int, float]]) -> int:
 
 
 @settings(max_examples=300)
+@example([("multiply", 0, -0.01), ("power", 1, 0.0), ("minimum", 2, 2.0)], [0, 656, 2000], 0)  # 0.9 ** -2e7 at the last step
 @example([("multiply", 0, 250.0), ("minimum", 1, 0.0), ("power", 2, 0.0)], [0, 1, 2000], 1)  # 0.9 ** -250 before the first step
 @given(STEPS, st.lists(st.integers(0, 2000), min_size=20, max_size=20), st.integers(0, 1))
 def test_what_is_named_is_what_is_computed(steps: list[tuple[str, int, float]], counters: list[int], ahead: int) -> None:
