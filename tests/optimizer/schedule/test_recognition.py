@@ -55,7 +55,7 @@ def test_a_wave_that_nothing_ends(warm: int, peak: float) -> None:
 
 @pytest.mark.parametrize(("warm", "steps"), [(1, "1 step"), (2, "2 steps"), (3, "3 steps")])
 def test_a_warm_up_of_few_steps_is_a_line(warm: int, steps: str) -> None:
-    """Rates 0, 1e-5, … before 3e-5 at counter 3; XLA computes as many separate steps."""
+    """The rate is 0 at counter 0 and rises by 1e-5 until counter `warm`. The text chooses between single numbers."""
     x = ScheduleCounter()
     node = x("multiply", 1.0, 1e-5 * warm)
     for counter in reversed(range(warm)):
