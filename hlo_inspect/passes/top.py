@@ -19,7 +19,7 @@ from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.values.shapes import array_leaves
 from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
-from hlo_inspect.passes.cost.times import inferred_clock
+from hlo_inspect.passes.cost.times import inferred_clock, step_words
 from hlo_inspect.passes.instruction_rows import (
     differences,
     joined_name,
@@ -29,7 +29,7 @@ from hlo_inspect.passes.instruction_rows import (
     phase_source,
     stacks_of,
 )
-from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
+from hlo_inspect.report.model import Amount, Column, FactSpec, HeadlineRow, Section, Table, Value, sentence
 
 
 class Top(Pass):
@@ -65,7 +65,20 @@ class Top(Pass):
         if times is not None:
             notes += [f"kernels: {reason}" for reason in _about_times(context, times)]
         of_phases = phase_notes(context, (kernel.instruction for kernel in kernels))
-        return Section(facts, _tables(context), chain(notes, of_phases))
+        return Section(facts, _tables(context), chain(notes, of_phases), _headline(context))
+
+
+def _headline(context: Context) -> Iterator[HeadlineRow]:
+    """Yield the time of the step, and the time of rows that is hidden beside others."""
+    times = context.on_machine.step_times
+    if times is None or context.module.entry is None:
+        return
+    yield HeadlineRow("step", tuple(step_words(context, times)))
+    rows = [row.cost.time for row in context.on_machine.costings if row.cost.time is not None]
+    hidden = sum(row.estimate.least - row.in_step.least for row in rows if row.in_step is not None)
+    if hidden > 0:
+        text = "estimates add up to {} more than the step: that time is hidden behind other rows"
+        yield HeadlineRow("rows", tuple(sentence(text, Amount(hidden, "seconds"))))
 
 
 def _about_times(context: Context, times: KernelTimes) -> Iterator[str]:

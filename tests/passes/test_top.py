@@ -10,6 +10,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.report.layout import make_grid
 from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.page import headline_text
 from tests.tables import columns, totals
 
 DATA = Path(__file__).parents[1] / "data"
@@ -234,3 +235,17 @@ def test_before_fusion_kernels_are_ordered_by_flops() -> None:
     assert {"share of flops", "as written"} < set(make_grid(table, 200).header)
     compute = next(row for row in hlo_inspect.inspect(UNFUSED, "summary").headline if row.label == "compute")
     assert "".join(map(str, compute.parts)).endswith(" as written, before fusion")
+
+
+def test_the_page_says_how_much_of_its_rows_is_hidden() -> None:
+    """A transpose of 16 MiB hides its 6.0 us of one gather, a product hides another whole: 18.6 us and 24 MiB on the links."""
+    report = hlo_inspect.inspect(DATA / "gpu/gathered_matmul.after.txt", "top", profile="h100-sxm")
+    hidden = next(row for row in report.headline if row.label == "rows")
+    transpose, gather = 1e-6 + 2**24 / 3352e9, 18.6e-6 + 3 * 2**23 / (0.824 * 450e9)
+    assert (
+        headline_text(hidden).replace("\u00a0", " ").startswith(f"estimates add up to {1e6 * (transpose + gather):.1f} µs more")
+    )
+    time = hlo_inspect.inspect(DATA / "gpu/gathered_matmul.after.txt", "time", profile="h100-sxm").facts["time.estimate_step_s"]
+    assert isinstance(time, float)
+    assert totals(report.table("kernels"))["estimate_s"] == pytest.approx(time + transpose + gather, rel=1e-3)
+    assert not hlo_inspect.inspect(DATA / "gpu/gathered_matmul.after.txt", "top").headline

@@ -1,4 +1,4 @@
-"""The facts about times, which are the same whichever command gives them."""
+"""The time of a step as facts and in words, which are the same whichever command gives them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import Seconds
-from hlo_inspect.analysis.time.step_times import compiler_cycles
+from hlo_inspect.analysis.time.step_times import StepTimes, compiler_cycles
 from hlo_inspect.analysis.time.utilization import model_seconds, utilization_bound
 from hlo_inspect.passes.base import with_lower_bound
-from hlo_inspect.report.model import FactSpec, Unit, Value
+from hlo_inspect.report.model import Amount, FactSpec, Parts, Unit, Value, sentence
 
 _NO_PROFILE = "times need a hardware profile: give --profile NAME"
 
@@ -84,3 +84,30 @@ def inferred_clock(context: Context) -> str:
     return (
         f"the compiler's cycles are converted to seconds by an inferred clock of {profile.name}, {clock}: no document states it"
     )
+
+
+def amount_of(time: Seconds) -> Amount:
+    """Return a time as a figure of a sentence, with `>=` if a part of it is unknown."""
+    return Amount(time.exact, "seconds", at_least=time.least)
+
+
+def step_words(context: Context, times: StepTimes) -> Parts:
+    """Yield bound and estimate of a step and the hardware; without a schedule the range that overlap leaves open."""
+    if context.on_machine.known_step is not None:
+        yield from sentence("bound {}, estimate {}", Amount(times.step.least, "seconds"), amount_of(times.estimate_step))
+        yield from _machine_words(context)
+        return
+    alone = (times.compute, times.memory, times.collectives)
+    text = "{} or more if FLOPs, bytes and collectives overlap; {} or more if nothing overlaps"
+    amounts = (Amount(time, "seconds") for time in (times.step.least, sum(seconds.least for seconds in alone)))
+    yield from sentence(text, *amounts)
+    yield from _machine_words(context)
+    yield "; the module is not scheduled"
+
+
+def _machine_words(context: Context) -> Parts:
+    profile, chosen_by = context.on_machine.profile, context.on_machine.profile_choice.chosen_by
+    if profile is not None:
+        yield f", on {profile.name}"
+        yield f" (recognized by {chosen_by})" if chosen_by and not chosen_by.startswith("--") else ""
+        yield "".join(f", {change}" for change in profile.changes)

@@ -15,6 +15,7 @@ from hlo_inspect.analysis.time.step_times import NO_SECONDS, StepTimes, compiler
 from hlo_inspect.analysis.time.utilization import bottleneck
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.collectives.times import link_table
+from hlo_inspect.passes.cost.times import amount_of, step_words
 from hlo_inspect.passes.time.comparison import comparison
 from hlo_inspect.passes.time.tables import (
     TimePart,
@@ -128,47 +129,15 @@ def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> I
         yield HeadlineRow("step", (f"unknown: {times.step.reason}",))
         return
     step = context.on_machine.known_step
+    yield HeadlineRow("step", tuple(step_words(context, times)))
     if step is not None:
-        yield HeadlineRow("step", tuple(_step(context, times)))
         yield HeadlineRow("kernels", tuple(_kernels(times, step, parts_of())))
         if context.collectives:
             yield HeadlineRow("exposed", tuple(_exposed(times, step, parts_of())))
-    else:
-        yield HeadlineRow("step", tuple(_range(context, times)))
     binding = tuple(_binding(context))
     yield from [HeadlineRow("bottleneck", binding)] if binding else []
     compiler = tuple(_compiler(context))
     yield from [HeadlineRow("compiler", compiler)] if compiler else []
-
-
-def _amount(time: Seconds) -> Amount:
-    return Amount(time.exact, "seconds", at_least=time.least)
-
-
-def _least(time: Seconds) -> Amount:
-    return Amount(time.least, "seconds")
-
-
-def _step(context: Context, times: StepTimes) -> Parts:
-    yield from sentence("bound {}, estimate {}", _least(times.step), _amount(times.estimate_step))
-    yield from _machine_words(context)
-
-
-def _machine_words(context: Context) -> Parts:
-    profile, chosen_by = context.on_machine.profile, context.on_machine.profile_choice.chosen_by
-    if profile is not None:
-        yield f", on {profile.name}"
-        yield f" (recognized by {chosen_by})" if chosen_by and not chosen_by.startswith("--") else ""
-        yield "".join(f", {change}" for change in profile.changes)
-
-
-def _range(context: Context, times: StepTimes) -> Parts:
-    """Yield the times without a schedule: the longest of FLOPs, bytes and collectives, and their sum."""
-    alone = (times.compute, times.memory, times.collectives)
-    text = "{} or more if FLOPs, bytes and collectives overlap; {} or more if nothing overlaps"
-    yield from sentence(text, _least(times.step), Amount(sum(seconds.least for seconds in alone), "seconds"))
-    yield from _machine_words(context)
-    yield "; the module is not scheduled"
 
 
 def _share_of_step(part: Seconds, step: Seconds) -> Parts:
@@ -180,7 +149,7 @@ def _share_of_step(part: Seconds, step: Seconds) -> Parts:
 
 def _kernels(times: StepTimes, step: Seconds, parts: Iterable[TimePart]) -> Parts:
     """Yield the estimate of the kernels and the shares bound by memory and by compute."""
-    yield from sentence("estimate {}", _amount(times.estimate_kernels))
+    yield from sentence("estimate {}", amount_of(times.estimate_kernels))
     whole = times.estimate_kernels.exact
     if not whole:
         return
@@ -201,14 +170,14 @@ def _exposed(times: StepTimes, step: Seconds, parts: Iterable[TimePart]) -> Part
         yield f"unknown: {times.estimate_exposed.reason}"
         return
     busy = total_seconds(counted(collectives), lambda part: part.estimate_busy)
-    yield from sentence("estimate {} of {} of collectives", _amount(times.estimate_exposed), _amount(busy))
+    yield from sentence("estimate {} of {} of collectives", amount_of(times.estimate_exposed), amount_of(busy))
     yield from _share_of_step(times.estimate_exposed, step)
     axes: dict[str, Seconds] = {}
     for part in collectives:
         axes[part.axis or ""] = sum_of(axes.get(part.axis or "", NO_SECONDS), part.estimate)
     ordered = sorted(axes.items(), key=lambda item: -item[1].least)
     for index, (axis, seconds) in enumerate(ordered[:_AXES] if len(axes) > 1 else []):
-        yield from sentence(", {} {}" if index else ": {} {}", axis, _amount(seconds))
+        yield from sentence(", {} {}" if index else ": {} {}", axis, amount_of(seconds))
     if len(ordered) > _AXES:
         yield ", …"
 
@@ -241,7 +210,7 @@ def _compiler(context: Context) -> Parts:
     stated = Amount(cycles.exact, "count", "cycle", at_least=cycles.least)
     if seconds.least:
         clock = ", at an inferred clock" if times.profile.clock_is_inferred else ""
-        yield from sentence("{} by the compiler's own estimates ({}{})", _amount(seconds), stated, clock)
+        yield from sentence("{} by the compiler's own estimates ({}{})", amount_of(seconds), stated, clock)
     else:
         yield stated
     count = sum(times.for_kernel(kernel).compiler_cycles is not None for kernel in kernels)
