@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre
     from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
     from hlo_inspect.analysis.fusions import Fusion, FusionKind
+    from hlo_inspect.analysis.memory.array_flow import ArrayFlow, ArrayPlace
+    from hlo_inspect.analysis.memory.array_sources import ArraySource, ArraySources
     from hlo_inspect.analysis.memory.host_transfers import HostTransfer
     from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
     from hlo_inspect.analysis.memory.live_arrays import LiveArray
     from hlo_inspect.analysis.memory.parameter_copies import GatheredParameter
-    from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, Relation
+    from hlo_inspect.analysis.memory.parameter_relations import ParameterRelations, Relation
     from hlo_inspect.analysis.memory.program_memory import ProgramMemory
     from hlo_inspect.analysis.memory.sidecars import Sidecars, StatedFigure
     from hlo_inspect.analysis.mesh import Mesh
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from hlo_inspect.graph.view import View, Views
     from hlo_inspect.hlo.module import Module
     from hlo_inspect.hlo.values.device_groups import NamedMesh
+    from hlo_inspect.hlo.values.header import ShapeIndex
     from hlo_inspect.optimizer.overview import Overview
 
 NO_REQUEST = Request()
@@ -318,7 +321,7 @@ class ModuleAnalyses:
         if device is None:
             return []
         roles = None if self.request.quick else self.optimizer.roles
-        return LiveArrays(device, roles, self.largest_arrays.relation, self.labels_of, self.phase_of).find()
+        return LiveArrays(device, roles, self.relation_of, self.array_sources, self.labels_of, self.phase_of).find()
 
     @cached_property
     def gathered_parameters(self) -> list[GatheredParameter]:
@@ -326,7 +329,7 @@ class ModuleAnalyses:
         from hlo_inspect.analysis.memory.parameter_copies import find_gathered
 
         device = self.memory.device
-        return find_gathered(device, self.largest_arrays.relation, self.phase_of) if device is not None else []
+        return find_gathered(device, self.relation_of, self.phase_of) if device is not None else []
 
     def phase_of(self, view: View, row: int) -> str:
         phase = self.phases.of_row(view, row)
@@ -347,9 +350,38 @@ class ModuleAnalyses:
         """The largest arrays that the text makes. Gradients are found unless --quick leaves out the optimizer."""
         from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
 
-        weak_self = proxy(self)
-        made, labels = (lambda: weak_self._made_arrays()), (lambda view, row: weak_self.labels_of(view, row))  # noqa: PLW0108 - methods hold the context
-        return LargestArrays(self.module, self.views, made, labels)
+        weak_self = proxy(self)  # methods would hold the context
+        relations = lambda view, row, index: weak_self.relation_of(view, row, index)  # noqa: E731, PLW0108
+        sources = lambda view, row, index: weak_self.source_of(view, row, index)  # noqa: E731, PLW0108
+        return LargestArrays(self.module, self.views, self._array_flow, relations, sources)
+
+    def relation_of(self, view: View, row: int, element: ShapeIndex) -> Relation | None:
+        """Return the relation of a row's array to a parameter, if any."""
+        return self._parameter_relations.get((view.computation.name, row, element))
+
+    def source_of(self, view: View, row: int, element: ShapeIndex) -> ArraySource:
+        """Return the source of a row's array, with the phase of the row."""
+        return self.array_sources.with_phase((view.computation.name, row, element), self.labels_of(view, row))
+
+    @cached_property
+    def array_sources(self) -> ArraySources:
+        """The instructions whose metadata says which line of the program makes an array."""
+        from hlo_inspect.analysis.memory.array_sources import ArraySources
+
+        paths = {leaf.number: leaf.path for leaf in self.interface.parameters}
+        return ArraySources(self._array_flow, self._parameter_relations, self._labeller.named, paths)
+
+    @cached_property
+    def _array_flow(self) -> ArrayFlow:
+        from hlo_inspect.analysis.memory.array_flow import ArrayFlow
+
+        return ArrayFlow(self.module, self.views)
+
+    @cached_property
+    def _parameter_relations(self) -> ParameterRelations:
+        from hlo_inspect.analysis.memory.parameter_relations import ParameterRelations
+
+        return ParameterRelations(self._array_flow, self._made_arrays())
 
     def _made_arrays(self) -> dict[ArrayPlace, Relation]:
         from hlo_inspect.analysis.memory.parameter_relations import made_arrays

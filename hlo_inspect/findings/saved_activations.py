@@ -55,7 +55,7 @@ class SavedActivations(Rule):
             return
         totals: dict[str, int] = {}
         for array in saved:
-            scope = array.labels.scope if array.labels.scope not in {NO_SCOPE, NOT_PRINTED} else array.labels.source
+            scope = array.scope if array.scope not in {NO_SCOPE, NOT_PRINTED} else array.source
             scope = "(no scope or line)" if scope == NOT_PRINTED else scope
             totals[scope] = totals.get(scope, 0) + array.bytes
         largest = sorted(totals.items(), key=lambda item: -item[1])

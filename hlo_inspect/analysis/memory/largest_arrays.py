@@ -6,19 +6,18 @@ result of an asynchronous pair is the result of its end. In a scheduled text an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, ParameterRelations, Relation
+from hlo_inspect.analysis.memory.array_flow import ArrayFlow
+from hlo_inspect.analysis.memory.array_sources import ArraySource
+from hlo_inspect.analysis.memory.parameter_relations import Relation
 from hlo_inspect.analysis.provenance import Labels
 from hlo_inspect.graph.frames import MAX_STEPS, Frames, Place
-from hlo_inspect.graph.loops import RUNNING_OPCODES
 from hlo_inspect.graph.view import View, Views
-from hlo_inspect.hlo.instruction import Callee
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import (
-    CALLING_OPCODES,
     CONTROL_FLOW,
     MARKERS,
     NAMING,
@@ -38,11 +37,13 @@ _MADE_ELSEWHERE = (
     NAMING | MARKERS | CONTROL_FLOW | {opcode.name for opcode in TABLE.values() if opcode.half in ("start", "update")}
 )
 _MARKERS = UNCHANGED_TARGETS - TRANSFERS
-_RUNNING = frozenset({"run", "body", "condition", "branch"})
 
 
 class LargeArray(NamedTuple):
-    """An array: the row that makes it, the index `element` into its result, and its relation to the entry's parameters."""
+    """An array: the row that makes it, the index `element` into its result, and its relation to the entry's parameters.
+
+    `labels` have source and scope of the instruction that makes the elements, `path` is the path of the parameter.
+    """
 
     view: View
     row: int
@@ -50,6 +51,7 @@ class LargeArray(NamedTuple):
     shape: ArrayShape
     relation: Relation | None
     labels: Labels
+    path: str
 
     @property
     def name(self) -> str:
@@ -71,26 +73,22 @@ Made = tuple[View, int, ShapeIndex, ArrayShape]
 class LargestArrays:
     """The arrays of a module that was read with its graph, by their bytes with padding.
 
-    `made` returns the relations of `made_arrays`; it is called on first use.
+    `relation_of` returns the relation of an array to a parameter, `source_of` its source.
     """
 
     def __init__(
         self,
         module: Module,
         views: Views,
-        made: Callable[[], Mapping[ArrayPlace, Relation]],
-        labels_of: Callable[[View, int], Labels],
+        flow: ArrayFlow,
+        relation_of: Callable[[View, int, ShapeIndex], Relation | None],
+        source_of: Callable[[View, int, ShapeIndex], ArraySource],
     ) -> None:
-        self._module = module
-        self._views = views
-        self._made = made
-        self._labels_of = labels_of
-        self._run = list(_run(module, views))
+        self._relation_of = relation_of
+        self._source_of = source_of
         self._in_place = _InPlace(views) if module.header.is_scheduled else None
         entry = module.entry.name if module.entry is not None else ""
-        arrays = [
-            array for _, name in self._run for array in _arrays(views.for_computation(name), has_inputs=entry in {"", name})
-        ]
+        arrays = [array for view in flow.views for array in _arrays(view, has_inputs=entry in {"", view.computation.name})]
         sized = [(size, array) for array in arrays if (size := array[3].padded_bytes)]
         self._sized = sorted(sized, key=lambda item: -item[0])
 
@@ -135,46 +133,8 @@ class LargestArrays:
 
     def _described(self, array: Made) -> LargeArray:
         view, row, element, shape = array
-        return LargeArray(view, row, element, shape, self.relation(view, row, element), self._labels_of(view, row))
-
-    def relation(self, view: View, row: int, element: ShapeIndex) -> Relation | None:
-        """Return the relation of a row's array to a parameter, if any."""
-        return self._relations.get((view.computation.name, row, element))
-
-    @cached_property
-    def _relations(self) -> ParameterRelations:
-        relations = ParameterRelations(self._module, self._views, self._made())
-        for caller, name in self._run:
-            relations.enter(caller, name)
-        return relations
-
-
-def _run(module: Module, views: Views) -> Iterator[tuple[ArrayPlace | None, str]]:
-    """Yield the computations that run unfused, callers first, each with the first instruction that runs it.
-
-    Without an entry, start with the computations that no instruction fuses or applies.
-    """
-    if module.entry is not None:
-        waiting: list[tuple[ArrayPlace | None, str]] = [(None, module.entry.name)]
-    else:
-        inner = {
-            callee.name for name in views.computations for _, callee in _called(views.for_computation(name), CALLING_OPCODES)
-        }
-        waiting = [(None, name) for name in views.computations if name not in inner]
-    seen = {name for _, name in waiting}
-    for caller, name in waiting:
-        yield caller, name
-        for row, callee in _called(views.for_computation(name), RUNNING_OPCODES):
-            if callee.role in _RUNNING and callee.name in views.computations and callee.name not in seen:
-                seen.add(callee.name)
-                waiting.append(((name, row, ()), callee.name))
-
-
-def _called(view: View, opcodes: Set[str]) -> Iterator[tuple[int, Callee]]:
-    """Yield the computations that rows of these opcodes call, except computations that starts wrap."""
-    for row, opcode in enumerate(view.opcodes):
-        if opcode in opcodes and not TABLE[opcode].half:
-            yield from ((row, callee) for callee in view.called_at(row))
+        source = self._source_of(view, row, element)
+        return LargeArray(view, row, element, shape, self._relation_of(view, row, element), source.labels, source.path)
 
 
 def _arrays(view: View, *, has_inputs: bool) -> Iterator[Made]:

@@ -11,6 +11,8 @@ from heapq import nlargest
 from operator import itemgetter
 from typing import NamedTuple
 
+from hlo_inspect.analysis.memory.array_flow import ArrayPlace
+from hlo_inspect.analysis.memory.array_sources import ArraySources
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory, LiveBuffer
 from hlo_inspect.analysis.memory.heap import Change, Interval
 from hlo_inspect.analysis.memory.parameter_relations import GRADIENT, NEW_VALUE, Relation
@@ -25,6 +27,9 @@ ACTIVATION, WEIGHT_COPY, TEMPORARY, OUTPUT, CONSTANT, TABLE = (
     "activation", "weight copy", "temporary", "output", "constant", "tuple table",
 )  # fmt: skip
 """Roles of arrays other than parameters, besides `gradient`, `new value` and copies of other parameters."""
+
+PARAMETERS, COPIES = "(parameters)", "(copies of parameters)"
+"""Names of all parameters, and of all their copies without a line of the program, in totals by source line or scope."""
 
 INPUT, INPUT_COPY, STATE_COPY = "input", "input copy", "state copy"
 
@@ -41,6 +46,8 @@ class LiveArray(NamedTuple):
 
     `time` is the time of the instruction that makes it, or of a later writer if the first has no source line. `live_from` and
     `live_to` are schedule positions, None for constants of applied computations. `kind` is the kind of the allocation.
+    `labels` have source and scope of the instruction that makes the elements. `parameter` and `path` are number and path of
+    the parameter that they come from. `is_copy`: no line of the program stands between that parameter and the array.
     """
 
     name: str
@@ -58,13 +65,30 @@ class LiveArray(NamedTuple):
     line: int | None
     buffer: int | None = None
     relation: Relation | None = None
+    parameter: int | None = None
+    path: str = ""
+    is_copy: bool = False
+
+    @property
+    def source(self) -> str:
+        """The source line; parameters and their copies have none, but a name together."""
+        return self._parameter_label or self.labels.source
+
+    @property
+    def scope(self) -> str:
+        """The named scope; parameters and their copies have none, but a name together."""
+        return self._parameter_label or self.labels.scope
+
+    @property
+    def _parameter_label(self) -> str:
+        return PARAMETERS if self.kind == "parameter" else COPIES if self.is_copy else ""
 
 
 class LiveArrays:
     """The arrays that are live at the peak of a program. They add up to its peak.
 
     `parameter_roles`: roles of the optimizer's parameters, None if it is left out. `relation_of` returns the relation of an
-    array to a parameter, `labels_of` and `phase_of` labels and phase of a row.
+    array to a parameter, `sources` are those of arrays, `labels_of` and `phase_of` return labels and phase of a row.
     """
 
     def __init__(
@@ -72,6 +96,7 @@ class LiveArrays:
         device: DeviceMemory,
         parameter_roles: Mapping[tuple[int, ShapeIndex], str] | None,
         relation_of: Callable[[View, int, ShapeIndex], Relation | None],
+        sources: ArraySources,
         labels_of: Callable[[View, int], Labels],
         phase_of: Callable[[View, int], str],
     ) -> None:
@@ -79,6 +104,7 @@ class LiveArrays:
         self._asks_optimizer = parameter_roles is not None
         self._roles = parameter_roles or {}
         self._relation_of = relation_of
+        self._sources = sources
         self._labels_of = labels_of
         self._phase_of = phase_of
 
@@ -96,10 +122,11 @@ class LiveArrays:
         value = self._named_value(row)
         time = device.values.times[value]
         view, number = device.schedule.view(time), device.schedule.rows[time]
-        element = () if time in device.schedule.wrapped else device.values.index(value)
+        element = self._array(value)[2]
         labels = self._labels_of(view, number)
         relation = self._relation_of(view, number, element)
         start, end = device.live_range(row.buffer)
+        source = self._sources.with_phase(self._array(self._written_value(row, value)), labels)
         return LiveArray(
             view.names[number],
             view.opcodes[number],
@@ -112,10 +139,13 @@ class LiveArrays:
             row.space,
             start,
             end,
-            labels,
+            source.labels,
             view.lines[number],
             row.buffer,
             relation,
+            source.parameter,
+            source.path,
+            source.is_copy,
         )
 
     def _named_value(self, row: LiveBuffer) -> int:
@@ -126,6 +156,21 @@ class LiveArrays:
         shape = str(device.shape(row.value))
         written = (value for value in members if str(device.shape(value)) == shape)
         return next((value for value in written if self._has_source(value)), row.value)
+
+    def _written_value(self, row: LiveBuffer, value: int) -> int:
+        """Return the value that a loop writes into a buffer as a stack; `value` if none does."""
+        if row.kind in {"parameter", "constant"}:
+            return value
+        shape = str(self._device.shape(row.value))
+        members = (member for member in self._device.buffers.members[row.buffer] if str(self._device.shape(member)) == shape)
+        return next((member for member in members if self._sources.is_stack(self._array(member))), value)
+
+    def _array(self, value: int) -> ArrayPlace:
+        """Return the place of a value in the text."""
+        device = self._device
+        time = device.values.times[value]
+        element = () if time in device.schedule.wrapped else device.values.index(value)
+        return device.schedule.view(time).computation.name, device.schedule.rows[time], element
 
     def _has_source(self, value: int) -> bool:
         time = self._device.values.times[value]

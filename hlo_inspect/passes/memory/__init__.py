@@ -45,6 +45,9 @@ class Memory(Pass):
     parameter. A saved activation is an array that the forward pass writes and the backward pass reads. With --profile the
     page says whether the program fits. On TPU, HBM and each on-chip memory have a heap of their own.
 
+    Source line and scope of an array belong to the instruction that makes its elements. For a stack that a loop writes layer by
+    layer this is the instruction that makes a layer, not the loop. Arrays that come from a parameter have its path.
+
     For a module without a schedule only the sizes of arguments and outputs are known, without padding.
 
     The largest arrays are those that instructions define, merged if equal. Each has its defining instruction, its bytes with

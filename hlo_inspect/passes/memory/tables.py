@@ -18,11 +18,8 @@ from hlo_inspect.hlo.values.op_names import NOT_SOUGHT
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
-from hlo_inspect.passes.params import index_text, number_ranges
+from hlo_inspect.passes.params import index_text, joined_path, number_ranges
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Parts, Table, sentence
-
-PARAMETERS = "(parameters)"
-"""Name of all parameters in totals by a label of instructions."""
 
 SPACE_NAMES = {0: "HBM", 1: "VMEM", 3: "CMEM", 5: "host"}
 """Memory spaces of TPU; 0 and 5 are those of every platform."""
@@ -47,9 +44,9 @@ def live_tables(context: Context, device: DeviceMemory) -> Iterator[Table]:
     yield _live_bytes(context, device)
     if not context.request.quick:
         yield _totals("live_by_role", "Live at the peak by role", "role", live, attrgetter("role"))
-    yield _totals("live_by_source", "Live at the peak by source line", "source", live, _source)
+    yield _totals("live_by_source", "Live at the peak by source line", "source", live, attrgetter("source"))
     if any(array.labels.scope not in {NOT_PRINTED, NO_SCOPE} for array in live):
-        yield _totals("live_by_scope", "Live at the peak by scope", "scope", live, _scope)
+        yield _totals("live_by_scope", "Live at the peak by scope", "scope", live, attrgetter("scope"))
 
 
 def _fitted(columns: Iterable[Column], live: Sequence[LiveArray]) -> tuple[Column, ...]:
@@ -71,7 +68,8 @@ _COLUMNS = (
     Column("live_from", "number", detail=2, optional=True, get=attrgetter("live_from")),
     Column("live_to", "number", detail=2, optional=True, get=attrgetter("live_to")),
     Column("memory_space", "number", detail=5, get=attrgetter("space")),
-    Column("of_parameter", "number", detail=9, optional=True, get=lambda array: array.relation and array.relation.parameter),
+    Column("of_parameter", "number", detail=9, optional=True, get=attrgetter("parameter")),
+    Column("path", detail=3, optional=True, get=lambda array: array.path or None),
     phase_column(attrgetter("labels.phase"), detail=2),
     Column("op_name", detail=6, get=attrgetter("labels.op_name")),
     Column("source", detail=1, get=lambda array: printed(array.labels.source)),
@@ -85,7 +83,7 @@ def _array_key(array: LiveArray) -> object:
     """Return the properties that the arrays of one row share."""
     if array.kind == "parameter":
         return (str(array.shape), array.bytes, array.role, array.space)
-    return (array.opcode, str(array.shape), array.bytes, array.role, array.space, array.labels.phase, array.labels.source)
+    return (array.opcode, str(array.shape), array.bytes, array.role, array.space, array.labels.phase, array.source)
 
 
 def _bytes(group: Group) -> int:
@@ -99,6 +97,14 @@ def _lives(group: Group) -> str:
     return f"{min(starts)}-{max(ends)}" if starts and ends else ""
 
 
+def _line_or_path(group: Group) -> str:
+    """Return the source line of the arrays, or the path of the parameters that they are or are copies of."""
+    array = group[0]
+    if array.kind == "parameter" or array.is_copy:
+        return joined_path([array.path for array in group])
+    return printed(array.labels.source)
+
+
 _GROUPS = (
     Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
     Column("shape", width=20, get=lambda group: "" if group[0].shape is None else str(group[0].shape)),
@@ -106,19 +112,11 @@ _GROUPS = (
     Column("bytes", "bytes", summed=True, get=_bytes),
     Column("padding_bytes", "bytes", summed=True, detail=3, get=lambda group: sum(array.padding for array in group)),
     Column("role", get=lambda group: group[0].role or None),
-    Column("live", detail=1, width=11, get=_lives),
+    Column("live", detail=2, width=11, get=_lives),
     Column("memory_space", "number", detail=8, get=lambda group: group[0].space),
     phase_column(lambda group: group[0].labels.phase, detail=3),
-    Column("source", detail=1, get=lambda group: printed(group[0].labels.source)),
+    Column("source", detail=1, get=_line_or_path),
 )
-
-
-def _source(array: LiveArray) -> str:
-    return PARAMETERS if array.kind == "parameter" else array.labels.source
-
-
-def _scope(array: LiveArray) -> str:
-    return PARAMETERS if array.kind == "parameter" else array.labels.scope
 
 
 class _Total(NamedTuple):
@@ -177,6 +175,7 @@ def largest_arrays(context: Context) -> Table:
         Column("total_bytes", "bytes", detail=3, get=lambda group: (group[0].shape.padded_bytes or 0) * len(group)),
         Column("of_parameter", detail=1, optional=True, width=12, get=_parameters),
         Column("relation", detail=1, optional=True, get=lambda group: str(group[0].relation) if group[0].relation else None),
+        Column("path", detail=4, optional=True, get=_path),
         Column("memory_space", "number", detail=9, get=lambda group: _space(group[0])),
         phase_column(_phases, detail=5),
         Column("op_name", detail=6, get=lambda group: group[0].labels.op_name),
@@ -217,6 +216,11 @@ def _phases(group: ArrayGroup) -> str:
 def _parameters(group: ArrayGroup) -> str | None:
     numbers = [array.relation.parameter for array in group if array.relation is not None]
     return number_ranges(sorted(numbers)) or None
+
+
+def _path(group: ArrayGroup) -> str | None:
+    paths = [array.path for array in group if array.path]
+    return joined_path(paths) if paths else None
 
 
 def _space(array: LargeArray) -> int:

@@ -226,10 +226,11 @@ def _live_leaves(context: Context) -> Iterator[tuple[Path, tuple[TreeAmount, Tre
     """Yield the arrays, grouped by role, scope, shape and opcode."""
 
     def label_of(array: LiveArray) -> object:
-        return array.role, array.labels.scope, array.opcode, str(array.shape), array.bytes
+        return array.role, array.scope, array.opcode, str(array.shape), array.bytes
 
     for group in group_rows(context.live_arrays, label_of):
         first = group[0]
-        scope = () if first.kind == "parameter" or first.labels.scope == NOT_PRINTED else tuple(first.labels.scope.split("/"))
+        is_named = not first.is_copy and first.kind != "parameter" and first.scope != NOT_PRINTED
+        scope = tuple(first.scope.split("/")) if is_named else ()
         name = f"{joined_name(list(map(attrgetter('name'), group)))} {'' if first.shape is None else first.shape}".strip()
         yield (first.role, *scope, name), (TreeAmount(len(group)), TreeAmount(sum(array.bytes for array in group)))

@@ -8,9 +8,11 @@ from itertools import groupby
 from hlo_inspect.analysis.collectives import KERNEL_WANTS, Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.fusions import OPCODES
+from hlo_inspect.analysis.memory.array_sources import ArraySource
 from hlo_inspect.analysis.memory.buffer_life import find_lives
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.phases import phases
+from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED, printed
 from hlo_inspect.errors import UsageError
 from hlo_inspect.graph.loops import Loop
 from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
@@ -176,6 +178,8 @@ def _step_rows(context: Context, around: Neighbourhood) -> Iterator[tuple[str, P
         yield "memory", _buffer_words(device, around.name, around.line)
     yield "op_name", _said(_scope_text(instruction))
     yield "source", _said(_source_text(context, instruction))
+    if not context.request.quick:
+        yield "elements", _said(_elements_text(context, around, instruction.shape))
 
 
 def _neighbour_rows(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Parts]]:
@@ -344,6 +348,21 @@ def _source_text(context: Context, instruction: Instruction) -> str:
     more = len(origin.stack) - len(frames)
     stack = f"{' < '.join(frames)}{f' and {more} more' if more else ''}"
     return stack if origin.source == origin.stack[0].place else f"{origin.source}, inlined into {stack}"
+
+
+def _elements_text(context: Context, around: Neighbourhood, shape: Shape | None) -> str:
+    """Return the sources of a result's elements that are not the instruction's own, as `memory` shows them."""
+    own = context.labels_of(around.view, around.row)
+    sources = [context.array_sources.get((*around.place, index)) for index, _ in array_leaves(shape)]
+    others = [source for source in sources if source is not None and source.labels.op_name != own.op_name]
+    return _listed(list(dict.fromkeys(map(_element_text, others))))
+
+
+def _element_text(source: ArraySource) -> str:
+    if source.is_copy:
+        return f"copied from parameter {source.parameter}{f', {source.path}' if source.path else ''}"
+    scope = source.labels.scope
+    return f"made at {printed(source.labels.source)}{f' in {scope}' if scope not in {NOT_PRINTED, NO_SCOPE} else ''}"
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------------
