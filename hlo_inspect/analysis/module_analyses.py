@@ -14,6 +14,7 @@ from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.collectives import Collective, CollectiveFault
+    from hlo_inspect.analysis.compiler_warnings import JoinedWarning
     from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
     from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
     from hlo_inspect.analysis.cost.module_cost import ModuleCost
@@ -395,6 +396,18 @@ class ModuleAnalyses:
         from hlo_inspect.analysis.memory.host_transfers import find_transfers
 
         return find_transfers(self.views, self.call_graph)
+
+    @cached_property
+    def compiler_warnings(self) -> list[JoinedWarning]:
+        """XLA's warnings in the log around the module."""
+        if not self.module.warnings:
+            return []
+        from hlo_inspect.analysis.compiler_warnings import join_warnings
+        from hlo_inspect.graph.view import Views
+
+        whole = self.with_graph
+        views = None if whole is None else self.views if whole is self.module else Views(whole.computations)
+        return join_warnings(self.module, self.collectives, views)
 
     @cached_property
     def collective_faults(self) -> list[CollectiveFault]:

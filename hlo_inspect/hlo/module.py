@@ -239,6 +239,21 @@ class LogEntry(NamedTuple):
     is_before: bool
 
 
+class CompilerWarning(NamedTuple):
+    """A warning of XLA in a log: its kind, and what the line prints of the instruction, its shardings and its duration.
+
+    `instruction` is the printed text. `context` names what was compiled.
+    """
+
+    line: int
+    kind: str
+    instruction: str = ""
+    from_sharding: str = ""
+    to_sharding: str = ""
+    context: str = ""
+    seconds: float | None = None
+
+
 class SkippedComputation(NamedTuple):
     """A skipped computation that may belong to a loop. Its text, which starts on `line`, is compressed to half its size."""
 
@@ -271,7 +286,7 @@ class Module:
     `quoted_lines`: the number of its instruction lines if it is a partial module.
     `mends`: notes on the repairs of a pasted text. `text_line`: its first line in the mended text; 0 if the source's pieces
     do not hold it.
-    `log`: the measurements in the text around it.
+    `log`: the measurements in the text around it, `warnings` those of XLA. `left_out_warnings` are too many to be kept.
     """
 
     def __init__(self, header: Header, path: str, first_line: int, wants: Wants) -> None:
@@ -297,6 +312,8 @@ class Module:
         self.mends: tuple[str, ...] = ()
         self.text_line = 0
         self.log: tuple[LogEntry, ...] = ()
+        self.warnings: tuple[CompilerWarning, ...] = ()
+        self.left_out_warnings = 0
         self.shared = SharedByComputations(wants.opcodes)
         self.values, self.heads = self.shared.values, self.shared.heads
 

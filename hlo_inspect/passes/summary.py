@@ -24,6 +24,7 @@ from hlo_inspect.optimizer.overview import HYPERPARAMETERS, Overview
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.collectives import loops
 from hlo_inspect.passes.collectives import tables as collective_tables
+from hlo_inspect.passes.compiler_warnings import warnings_notes, warnings_rows, warnings_table
 from hlo_inspect.passes.cost import cost_by_phase
 from hlo_inspect.passes.custom_calls import custom_calls_by_target
 from hlo_inspect.passes.fusions import fusions_by_kind
@@ -63,11 +64,13 @@ class Summary(Pass):
         }
         facts |= {f"opcode.{opcode}": count for opcode, count in sorted(counts.items())}
         notes = [] if module.entry else ["module.entry_instructions: the text ends before the entry computation"]
+        notes += warnings_notes(context)
         return Section(facts, (table for table in _tables(context) if table.rows), notes, headline(context))
 
 
 def _tables(context: Context) -> Iterator[Table]:
     with_cost = not context.request.quick
+    yield from warnings_table(context)
     yield _buffers(context.interface)
     if with_cost:
         yield cost_by_phase(context)
@@ -147,6 +150,7 @@ def headline(context: Context) -> Iterator[HeadlineRow]:
         time = tuple(_time(context))
         yield from [HeadlineRow("time", time)] if time else []
     yield HeadlineRow("collectives", tuple(_collectives(context)))
+    yield from warnings_rows(context)
     if context.interface.parameters_known:
         yield HeadlineRow("memory", tuple(_memory(context)))
     if not context.request.quick:

@@ -12,13 +12,14 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.hlo.input.source import Source
-from hlo_inspect.hlo.module import LogEntry, Measurement, Module
+from hlo_inspect.hlo.module import CompilerWarning, LogEntry, Measurement, Module
 from hlo_inspect.hlo.pasted.mended_text import MendedText, relocate
 from hlo_inspect.hlo.read.cursor import TextSource
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
 
 if TYPE_CHECKING:
+    from hlo_inspect.hlo.pasted.compiler_log import CompilerLog
     from hlo_inspect.hlo.pasted.logs import Measurements
     from hlo_inspect.hlo.pasted.quoted_lines import QuotedLine, QuotedLines
 
@@ -33,11 +34,14 @@ class Text(NamedTuple):
     mended: MendedText
     is_first: bool
 
-    def finished(self, module: Module, first_line: int = 0, log: Sequence[Measurement] = ()) -> Module:
-        """Add the `log` around a module that starts at `first_line`, and convert its lines to lines of the input."""
+    def finished(
+        self, module: Module, first_line: int = 0, log: Sequence[Measurement] = (), warnings: Sequence[CompilerWarning] = ()
+    ) -> Module:
+        """Add what stands around a module that starts at `first_line`, and convert lines to those of the input."""
         place = self.mended.places.place
         module.text_line = module.first_line if self.is_first and not module.quoted_lines else 0
         module.log = tuple([LogEntry(o._replace(line=place(o.line)[0]), module.name, o.line < first_line) for o in log])
+        module.warnings = tuple([warning._replace(line=place(warning.line)[0]) for warning in warnings])
         module.memory_lines = self.source.memory_lines
         module.mends = tuple(self.mended.notes)
         relocate(module, self.mended.places)
@@ -54,21 +58,26 @@ def texts_of(source: Source) -> Iterator[Text]:
 def read_input(source: Source, wants: Wants) -> Iterator[Module]:
     """Yield the modules of `source` in order, with the measurements around them.
 
-    Quoted lines between two modules count as one module. Raise InputError if the input cannot be read.
+    Quoted lines between two modules count as one module. Instructions that XLA's log prints beside a module do not count.
+    Raise InputError if the input cannot be read.
     """
     for text in texts_of(source):
         surroundings = _SurroundingText(text.source.memory_lines)
         for module in chain(read_modules(text.source, wants, surroundings.take), [None]):  # None is the end of the text
             first_line = module.first_line if module is not None else sys.maxsize
-            quoted, log = surroundings.pop_before(first_line)
+            surroundings.has_module |= module is not None
+            quoted, log, warnings = surroundings.pop_before(first_line)
             if quoted:
                 from hlo_inspect.hlo.pasted.quoted_lines import part_of_module
 
                 before = [measurement for measurement in log if measurement.line < first_line]
-                yield text.finished(part_of_module(quoted, source.name, wants), quoted[0].number, before)
+                part = part_of_module(quoted, source.name, wants)
+                yield text.finished(part, quoted[0].number, before, () if surroundings.has_module else warnings)
             if module is not None:
-                yield text.finished(module, first_line, log)
+                module.left_out_warnings = surroundings.left_out_warnings
+                yield text.finished(module, first_line, log, warnings)
                 surroundings.log = [measurement for measurement in log if measurement.line >= first_line]
+                surroundings.warnings = [warning for warning in warnings if warning.line >= first_line]
         source.measured += tuple([measurement.key for measurement in surroundings.log])
         if text.source is not source:
             source.memory_lines += text.source.memory_lines
@@ -77,35 +86,46 @@ def read_input(source: Source, wants: Wants) -> Iterator[Module]:
 class _SurroundingText:
     """The text around the modules of one writer.
 
-    It collects quoted lines and measurements that belong to no module so far, and the lines of an out-of-memory report.
+    It collects quoted lines, measurements and XLA's warnings that belong to no module so far, and the lines of an out-of-memory
+    report. With `has_module` the text has a module.
     """
 
     def __init__(self, memory_lines: list[tuple[int, str]]) -> None:
-        self._readers: tuple[QuotedLines, Measurements] | None = None
+        self._readers: tuple[QuotedLines, Measurements, CompilerLog] | None = None
         self._memory_lines = memory_lines
         self._lines: list[QuotedLine] = []
         self.log: list[Measurement] = []
+        self.warnings: list[CompilerWarning] = []
+        self.has_module = False
 
     def take(self, text: str, line: int) -> None:
         """Read whole lines; the first line has the number `line`."""
+        from hlo_inspect.hlo.pasted.compiler_log import CompilerLog
         from hlo_inspect.hlo.pasted.logs import Measurements, take_memory_lines
         from hlo_inspect.hlo.pasted.quoted_lines import QuotedLines
 
-        self._readers = self._readers or (QuotedLines(), Measurements())
+        self._readers = self._readers or (QuotedLines(), Measurements(), CompilerLog())
         for reader in self._readers:
             reader.take(text, line)
         take_memory_lines(self._memory_lines, text, line)
 
-    def pop_before(self, line: int) -> tuple[list[QuotedLine], list[Measurement]]:
-        """Remove and return the quoted lines before a line; also return all measurements so far."""
+    @property
+    def left_out_warnings(self) -> int:
+        return self._readers[2].left_out if self._readers is not None else 0
+
+    def pop_before(self, line: int) -> tuple[list[QuotedLine], list[Measurement], list[CompilerWarning]]:
+        """Remove and return the quoted lines before a line; also return all measurements and warnings so far."""
         if self._readers is None:
-            return [], []
-        quotes, measurements = self._readers
+            return [], [], []
+        quotes, measurements, compiler_log = self._readers
         self._lines += quotes.finish()
         self.log += measurements.finish()
+        self.warnings += compiler_log.finish()
         quoted = [quote for quote in self._lines if quote.number < line]
         self._lines = self._lines[len(quoted) :]
-        return quoted, self.log
+        if self.has_module:
+            quoted = [quote for quote in quoted if quote.number not in compiler_log.quoted]
+        return quoted, self.log, self.warnings
 
 
 Reading = Callable[[Source, Wants], Iterator[Module]]

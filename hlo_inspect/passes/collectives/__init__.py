@@ -18,6 +18,7 @@ from hlo_inspect.hlo.values.op_names import PHASES, origin_of
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import Pass, bounded, unknown, with_lower_bound
 from hlo_inspect.passes.collectives import tables
+from hlo_inspect.passes.compiler_warnings import warnings_notes, warnings_rows, warnings_table
 from hlo_inspect.passes.instruction_rows import call_stacks, differences, phase_notes
 from hlo_inspect.report.model import LOWER_BOUND, Column, FactSpec, Section, Table, Value
 
@@ -83,7 +84,8 @@ class Collectives(Pass):
     def run(self, context: Context) -> Section:
         facts = _facts(context)
         notes = phase_notes(context, (collective.inner for collective in context.collectives))
-        return Section(facts, _tables(context), [*_notes(context, unknown(facts)), *notes])
+        said = [*_notes(context, unknown(facts)), *notes, *warnings_notes(context)]
+        return Section(facts, _tables(context), said, warnings_rows(context))
 
 
 def _tables(context: Context) -> Iterator[Table]:
@@ -99,6 +101,7 @@ def _tables(context: Context) -> Iterator[Table]:
         loops,
     )
     yield from (table for table in (make_table(context) for make_table in others) if table.rows)
+    yield from warnings_table(context)
     yield from call_stacks(collective.origin for collective in context.collectives)
     yield from differences(context, [collective.inner for collective in context.collectives], "collectives")
 
