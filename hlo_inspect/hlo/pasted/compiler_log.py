@@ -2,7 +2,8 @@
 
 XLA warns if a change of sharding replicates a tensor on every device (`spmd_partitioner.cc`). It also warns of slow compilation
 (`slow_operation_alarm.cc`) and slow constant folding (`hlo_constant_folding.cc`). The first warning has three wordings. Until
-2024 it lacks the instruction; later ones have it, the latest begins with `[SPMD]`. Out-of-memory reports print instructions too.
+2024 it lacks the instruction. Later wordings have it; the latest begins with `[SPMD]`. Out-of-memory reports print instructions
+too.
 """
 
 from __future__ import annotations
