@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.memory.array_flow import ArrayFlow, ArrayPlace
     from hlo_inspect.analysis.memory.array_sources import ArraySource, ArraySources
     from hlo_inspect.analysis.memory.host_transfers import HostTransfer
+    from hlo_inspect.analysis.memory.ignored_offload import IgnoredOffload
     from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
     from hlo_inspect.analysis.memory.live_arrays import LiveArray
     from hlo_inspect.analysis.memory.parameter_copies import GatheredParameter
@@ -408,6 +409,13 @@ class ModuleAnalyses:
         whole = self.with_graph
         views = None if whole is None else self.views if whole is self.module else Views(whole.computations)
         return join_warnings(self.module, self.collectives, views)
+
+    @cached_property
+    def ignored_offload(self) -> IgnoredOffload | None:
+        """The requests for host memory that an optimized program ignores."""
+        from hlo_inspect.analysis.memory.ignored_offload import find_ignored_offload
+
+        return find_ignored_offload(self.module, self.views)
 
     @cached_property
     def collective_faults(self) -> list[CollectiveFault]:

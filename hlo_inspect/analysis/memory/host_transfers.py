@@ -1,7 +1,8 @@
 """Host memory of a program, and its copies between host and device.
 
-Before optimization these are the custom calls `MoveToHost` and `MoveToDevice`. XLA's host offloading turns them into copies,
-slices and updates whose operand and result are in different memory spaces; the host's is 5.
+Before optimization these are the custom calls `MoveToHost` and `MoveToDevice`, in JAX's own text `annotate_device_placement`.
+XLA's host offloading turns them into copies, slices and updates whose operand and result are in different memory spaces; the
+host's is 5. An update moves its update operand, not the array that it writes into. On TPU it is a `dynamic-update-slice-start`.
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ from typing import Literal, NamedTuple
 from hlo_inspect.graph.calls import Bounds, CallGraph
 from hlo_inspect.graph.parameters import Interface, ParameterLeaf
 from hlo_inspect.graph.view import View, Views
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.hlo.values.shapes import HOST_SPACE, ArrayShape, Shape
 
 Direction = Literal["to device", "to host"]
 
 _TARGETS: dict[str, Direction] = {"MoveToDevice": "to device", "MoveToHost": "to host"}
-_WRITING = frozenset({"dynamic-update-slice"})
+_PLACEMENTS: dict[str, Direction] = {"device": "to device", "pinned_host": "to host", "unpinned_host": "to host"}
+"""The directions by memory kind of a placement that the program asks for (`xla/service/memory_annotations.h`)."""
+
+_PLACING = "annotate_device_placement"
+_WRITING = frozenset({"dynamic-update-slice", "dynamic-update-slice-start"})
 _BLOCKS = opcodes_that_are("block") - {"concatenate"}
-_COPYING = _BLOCKS | {f"{opcode}-start" for opcode in _BLOCKS - _WRITING}
+_COPYING = _BLOCKS | {f"{opcode}-start" for opcode in _BLOCKS}
 
 
 class HostTransfer(NamedTuple):
@@ -67,7 +73,7 @@ def _transfers(view: View, calls: CallGraph) -> Iterator[HostTransfer]:
     runs = calls.runs(view.computation.name)
     for row, opcode in enumerate(view.opcodes):
         if opcode == "custom-call":
-            direction, shape = _TARGETS.get(_target(view, row)), view.shapes[row]
+            direction, shape = asked_direction(view.instruction_at(row)), view.shapes[row]
         elif opcode in _COPYING:
             direction, shape = _copied(view, row)
         else:
@@ -76,9 +82,17 @@ def _transfers(view: View, calls: CallGraph) -> Iterator[HostTransfer]:
             yield HostTransfer(view, row, direction, shape, runs)
 
 
-def _target(view: View, row: int) -> str:
-    instruction = view.instruction_at(row)
-    return instruction.attr("custom_call_target") or ""
+def asked_direction(call: Instruction) -> Direction | None:
+    """Return the direction of the copy that a custom call asks for; None if it asks for none."""
+    target = call.attr("custom_call_target") or ""
+    if target != _PLACING:
+        return _TARGETS.get(target)
+    return _PLACEMENTS.get((call.attr("frontend_attributes") or {}).get("_xla_buffer_placement", ""))
+
+
+def copy_direction(view: View, row: int) -> Direction | None:
+    """Return the direction in which an instruction that copies blocks of memory crosses between host and device, if it does."""
+    return _copied(view, row)[0]
 
 
 def _copied(view: View, row: int) -> tuple[Direction | None, Shape | None]:

@@ -13,14 +13,14 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import ASYNC_DONE_TARGET, Collective
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, StartRows
-from hlo_inspect.analysis.cost.operation import RUNNERS, memory_space, wrapped
+from hlo_inspect.analysis.cost.operation import RUNNERS, wrapped
+from hlo_inspect.analysis.memory.host_transfers import copy_direction
 from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE, Role, opcodes_that_are
 from hlo_inspect.hlo.tokens import ScanError
-from hlo_inspect.hlo.values.shapes import HOST_SPACE, array_leaves
 
 
 class ComputeStep(NamedTuple):
@@ -92,6 +92,7 @@ def called_by(step: Step) -> tuple[str, ...]:
 COPIES, TO_HOST, FROM_HOST = "copies", "to host", "from host"
 """The streams of asynchronous copies: within the device's memories, and over the link to the host."""
 
+_HOST_STREAMS = {"to host": TO_HOST, "to device": FROM_HOST}
 _ASYNCHRONOUS = "asynchronous"
 """The stream of asynchronous computations that name no thread."""
 
@@ -187,7 +188,7 @@ class _StepBuilder:
         if entry is None or entry.half != "start" or not self._in_order:
             return ComputeStep(position)
         self.streams[position] = (
-            (rows.copy_stream(row),) if entry.base in _MOVING else (_thread(rows.view.instruction_at(row)),)
+            (_copy_stream(rows.view, row),) if entry.base in _MOVING else (_thread(rows.view.instruction_at(row)),)
         )
         return IssueStep(position, waits=False)
 
@@ -220,7 +221,8 @@ class _StepBuilder:
                 continue
             self.parallel[position] = name
             moves = all(opcode in FREE or opcode in _MOVING for opcode in self._opcodes(name))
-            self.streams[position] = (rows.copy_stream(row),) if moves else (_thread(rows.view.instruction_at(row)),)
+            stream = _copy_stream(self._views.for_computation(name)) if moves else _thread(rows.view.instruction_at(row))
+            self.streams[position] = (stream,)
             yield IssueStep(position, waits=False)
 
     def _opcodes(self, name: str) -> Iterable[str]:
@@ -273,12 +275,12 @@ class _Rows:
         except ScanError:
             return []
 
-    def copy_stream(self, row: int) -> str:
-        """Return the stream of a copy: the link to the host if an end of the copy is in host memory."""
-        if memory_space(self.view.operand_shape(row, 0)) == HOST_SPACE:
-            return FROM_HOST
-        results = array_leaves(self.view.shapes[row])
-        return TO_HOST if any(memory_space(leaf) == HOST_SPACE for _, leaf in results) else COPIES
+
+def _copy_stream(view: View, row: int | None = None) -> str:
+    """Return the stream of a copy, or of the copies of a computation: the link to the host if one end is in host memory."""
+    rows = range(len(view.opcodes)) if row is None else (row,)
+    directions = (copy_direction(view, copy) for copy in rows)
+    return next((_HOST_STREAMS[direction] for direction in directions if direction is not None), COPIES)
 
 
 def _is_collective(opcode: str) -> bool:

@@ -168,6 +168,19 @@ def _latest(files: Sequence[tuple[Path, str]]) -> DirectoryFile:
     return DirectoryFile(chosen, f"{chosen.name} is read: the dump has no file after optimizations for this module")
 
 
+def text_before_optimizations(optimized: Path) -> Path | None:
+    """Return the text before optimizations of the module whose optimized text this is; None if the dump has none."""
+    match = _FILE.fullmatch(optimized.name)
+    if match is None or not match["stem"].endswith(AFTER):
+        return None
+    try:
+        modules = files_by_module(sorted(optimized.parent.iterdir()))
+    except OSError:
+        return None
+    files = next((files for files in modules if any(path == optimized for path, _ in files)), [])
+    return next((path for path, stem in files if stem.endswith(BEFORE)), None)
+
+
 HOW_TO = "XLA writes them with --xla_dump_to=DIR --xla_dump_hlo_pass_re=.*"
 
 _START, _END = "pipeline-start", "pipeline-end"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
+from hlo_inspect.analysis.memory.ignored_offload import IgnoredOffload
 from hlo_inspect.analysis.memory.live_arrays import loop_around
 from hlo_inspect.analysis.memory.platforms import MAX_SPACES, Platform
 from hlo_inspect.analysis.memory.program_memory import ProgramMemory
@@ -47,6 +48,9 @@ class Memory(Pass):
 
     Source line and scope of an array belong to the instruction that makes its elements. For a stack that a loop writes layer by
     layer this is the instruction that makes a layer, not the loop. Arrays that come from a parameter have its path.
+
+    Host transfers count the bytes that move: of a stack in host memory one layer per iteration. In a dump directory a note says
+    if the text before optimizations asks for host memory and the optimized program does not use it.
 
     For a module without a schedule only the sizes of arguments and outputs are known, without padding.
 
@@ -97,7 +101,18 @@ class Memory(Pass):
         notes = [f"memory.{name}: {reason}" for name, reason in memory.reasons.items()]
         if memory.platform.is_tpu and memory.device is not None:
             notes.append(f"memory.temp_bytes: {_TEMPORARIES_OF_TPU}")
+        if context.ignored_offload is not None:
+            notes.append(_offload_note(context.ignored_offload))
         return Section(facts, _tables(context), notes, _headline(context))
+
+
+def _offload_note(offload: IgnoredOffload) -> str:
+    """Say that XLA ignored requests for host memory."""
+    calls = f"{offload.requests} custom call{'s' if offload.requests > 1 else ''}"
+    return (
+        f"{offload.file} asks for host memory in {calls} (first: line {offload.line}), but the optimized program has no array "
+        "there. XLA ignored the offload; `history` shows the pass that dropped it, if the dump has all passes"
+    )
 
 
 def _tables(context: Context) -> Iterator[Table]:

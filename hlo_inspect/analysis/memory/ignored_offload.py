@@ -1,0 +1,59 @@
+"""Host memory that the program asks for and that its optimized text does not use.
+
+The request is a custom call (`asked_direction`). XLA removes it even if it ignores it: only the text before optimizations has
+it. A dump directory has that text beside the optimized one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from hlo_inspect.analysis.memory.host_transfers import asked_direction, on_host
+from hlo_inspect.errors import HloInspectError
+from hlo_inspect.graph.view import Views
+from hlo_inspect.hlo.input.dump_directory import text_before_optimizations
+from hlo_inspect.hlo.input.inputs import read_input
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.values.shapes import array_leaves
+from hlo_inspect.hlo.wants import Wants
+
+_CALLS = frozenset({"custom-call"})
+
+
+class IgnoredOffload(NamedTuple):
+    """The custom calls of a file that ask for host memory: their number, and the line of the first."""
+
+    file: str
+    requests: int
+    line: int
+
+
+def find_ignored_offload(module: Module, views: Views) -> IgnoredOffload | None:
+    """Return the requests for host memory if the module is optimized and has no array there; None otherwise."""
+    if not module.header.is_scheduled:
+        return None
+    before = text_before_optimizations(Path(module.path))
+    requests = _requests(module) or (_requests_of_file(before, module.name) if before is not None else None)
+    return requests if requests is not None and not _uses_host(views) else None
+
+
+def _requests(module: Module) -> IgnoredOffload | None:
+    calls = [call for call in module.with_opcodes(_CALLS) if asked_direction(call) == "to host"]
+    return IgnoredOffload(Path(module.path).name, len(calls), calls[0].line) if calls else None
+
+
+def _requests_of_file(path: Path, name: str) -> IgnoredOffload | None:
+    """Return the requests of the module of that name in a file; None if it has none or cannot be read."""
+    try:
+        modules = list(read_input(open_source(path), Wants(opcodes=_CALLS)))
+    except HloInspectError:
+        return None
+    return next((requests for module in modules if module.name == name and (requests := _requests(module))), None)
+
+
+def _uses_host(views: Views) -> bool:
+    """Return True if an array of the program is in host memory."""
+    shapes = {id(shape): shape for name in views.computations for shape in views.for_computation(name).shapes}
+    return any(on_host(leaf) for shape in shapes.values() for _, leaf in array_leaves(shape))
