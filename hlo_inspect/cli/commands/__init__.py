@@ -16,7 +16,7 @@ COMMANDS: dict[str, str] = {
     "check": "Check facts against a policy: exit status 1 when one fails.",
     "diff": "Compare OLD with NEW: facts that differ first, then the changes that explain them.",
     "report": "Write one HTML file: time of the step, kernels, collectives, memory, parameters, findings.",
-    "show": "Show one instruction: its operands, users and source line; or the paths between two.",
+    "show": "Show one instruction: its operands, users and source line; or a source line; or the paths between two.",
     "normalize": "Print the module with canonical names, for git diff and golden tests.",
     "history": "Show which compiler pass changed the module, from a dump directory with a file for each pass.",
     "profiles": "List the hardware profiles, or show one with the sources of its figures.",

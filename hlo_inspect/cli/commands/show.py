@@ -32,7 +32,7 @@ _PASS = Show()
     help="Show the paths from instruction A to B instead.",
 )
 @click.argument("source", metavar="INPUT", shell_complete=completion.files)
-@click.argument("name", metavar="[NAME|LINE|PATTERN]", required=False, shell_complete=completion.instructions)
+@click.argument("name", metavar="[NAME|LINE|PATTERN|FILE:LINE]", required=False, shell_complete=completion.instructions)
 def show(
     source: str,
     name: str | None,

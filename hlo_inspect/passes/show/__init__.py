@@ -31,6 +31,14 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.instruction_rows import stacks_of
 from hlo_inspect.passes.params import index_text
+from hlo_inspect.passes.show.source_lines import (
+    LineFigures,
+    asks_for_source,
+    by_cost,
+    find_source_lines,
+    source_lines_table,
+    source_rows,
+)
 from hlo_inspect.passes.show.tables import (
     InstructionFigures,
     instructions_table,
@@ -45,10 +53,13 @@ from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, Table,
 
 
 class Show(Pass):
-    """Show one instruction: its operands, users and source line; or the paths between two.
+    """Show one instruction: its operands, users and source line; or a source line; or the paths between two.
 
     NAME is an instruction as other commands name it, LINE its line in the input. PATTERN is an opcode, or a text in which *
     stands for any text; it is matched with names, opcodes and op_names. If several instructions match, they are listed.
+
+    A source line or file, as `gen.py:160` or `train/*.py`, lists its instructions, with their cost, sent bytes and bytes at the
+    peak.
 
     Operands and users are shown up to --depth steps away. A step leads from an array to an array computed from it. Tuples,
     calls, bitcasts and the ends of asynchronous pairs do not count as steps. A fusion is one instruction, shown with its root
@@ -72,6 +83,8 @@ class Show(Pass):
         query = context.request
         if query.name is None:
             raise UsageError("show needs an instruction: give its name, its line or a pattern")
+        if query.to is None and asks_for_source(context, query.name):
+            return _source_section(context, find_source_lines(context, query.name))
         places = find_rows(context.module, context.views, query.name)
         if query.to is not None:
             paths = InstructionPaths(context.module, context.views, places, find_rows(context.module, context.views, query.to))
@@ -82,6 +95,14 @@ class Show(Pass):
         around = Neighbourhood(context.module, context.views, places[0], query.depth)
         about = None if query.quick else (around.line, around.name)
         return Section({}, _tables(context, around), _notes(around.graph), instruction_block(context, around), about=about)
+
+
+def _source_section(context: Context, lines: Sequence[LineFigures]) -> Section:
+    """Return the section of source lines: their sums, and their instructions, the most expensive first."""
+    places = by_cost(context, [place for line in lines for place in line.places])
+    graph = graph_around(context.module, context.views, places, callers(context.views))
+    tables = (source_lines_table(lines), instructions_table(context, places, graph))
+    return Section({}, tables, _notes(graph), source_rows(lines))
 
 
 def _notes(graph: InstructionGraph) -> list[str]:

@@ -88,40 +88,44 @@ def columns(report: Report, table: str, *names: str) -> list[tuple[Value, ...]]:
 
 
 def sources(report: Report, table: str = "live_at_peak") -> dict[Value, tuple[Value, ...]]:
-    return {name: rest for name, *rest in columns(report, table, "name", "source", "path")}  # type: ignore[misc]
+    return {row[0]: row[1:] for row in columns(report, table, "name", "source", "path")}
+
+
+def sizes(report: Report, table: str, label: str) -> dict[Value, int]:
+    return {row[0]: int(str(row[1])) for row in columns(report, table, label, "bytes")}
 
 
 def test_a_stack_has_the_line_of_what_the_loop_writes_into_it() -> None:
     """Two stacks: one of `tanh` in line 6, one of the layer's input, which line 7 makes; `lax.scan` is line 20."""
     rows = sources(hlo_inspect.inspect(TRAIN, "memory"))
-    assert rows["a"] == ["m.py:6", None]
-    assert rows["a.1"] == ["m.py:7", None]
+    assert rows["a"] == ("m.py:6", None)
+    assert rows["a.1"] == ("m.py:7", None)
 
 
 def test_arrays_of_a_parameter_have_its_path() -> None:
     """A copy, a conversion by line 3, and the layer that the scan slices."""
     rows = sources(hlo_inspect.inspect(TRAIN, "memory"))
-    assert rows["p"] == ["", "params['w']"]
-    assert rows["w.1"] == ["", "params['w']"]
-    assert rows["half"] == ["m.py:3", "params['w']"]
-    assert rows["layer"] == ["", "params['w']"]
+    assert rows["p"] == ("", "params['w']")
+    assert rows["w.1"] == ("", "params['w']")
+    assert rows["half"] == ("m.py:3", "params['w']")
+    assert rows["layer"] == ("", "params['w']")
 
 
 def test_totals_by_line_and_scope_add_up_to_the_peak() -> None:
     """A stack of 4 x 8 x 64 floats is 8,192 bytes, a layer's result 2,048, the parameter 65,536 and one layer of it 16,384."""
     report = hlo_inspect.inspect(TRAIN, "memory")
-    lines = dict(columns(report, "live_by_source", "source", "bytes"))
+    lines = sizes(report, "live_by_source", "source")
     assert lines["m.py:6"] == 8192
     assert lines["m.py:7"] == 8192 + 2048
     assert lines["m.py:3"] == 65536 // 2
     assert lines["(parameters)"] == 65536 + 2048
     assert lines["(copies of parameters)"] == 65536 + 16384
     assert "m.py:20" not in lines
-    scopes = dict(columns(report, "live_by_scope", "scope", "bytes"))
+    scopes = sizes(report, "live_by_scope", "scope")
     assert scopes["mlp"] == 8192 + 2048  # `a` and `dot`
     assert scopes["(copies of parameters)"] == 65536 + 16384
     for totals in (lines, scopes):
-        assert sum(totals.values()) == report.facts["memory.peak_bytes"]  # type: ignore[arg-type]
+        assert sum(totals.values()) == report.facts["memory.peak_bytes"]
 
 
 def test_largest_arrays_and_show_say_the_same() -> None:
@@ -162,7 +166,7 @@ def test_saved_activations_are_named_by_what_is_written() -> None:
 )
 def test_metadata_that_is_missing_or_equal(old: str, new: str, expected: str) -> None:
     assert module(old) in TRAIN
-    assert sources(hlo_inspect.inspect(TRAIN.replace(module(old), new), "memory"))["a"] == [expected, None]
+    assert sources(hlo_inspect.inspect(TRAIN.replace(module(old), new), "memory"))["a"] == (expected, None)
 
 
 def test_a_loop_that_reads_a_stack_has_slices_with_the_line_of_its_elements() -> None:
@@ -207,7 +211,7 @@ def test_asynchronous_writes_are_writes() -> None:
     lines = TRAIN.splitlines(keepends=True)
     write = next(line for line in lines if line.startswith("  %saved.1 = "))
     text = TRAIN.replace(write, "  %up = f32[1,8,64]{2,1,0} bitcast(%tanh)\n" + start)
-    assert sources(hlo_inspect.inspect(text, "memory"))["a"] == ["m.py:6", None]
+    assert sources(hlo_inspect.inspect(text, "memory"))["a"] == ("m.py:6", None)
 
 
 def test_a_write_outside_of_a_loop_keeps_its_own_line() -> None:
@@ -223,7 +227,7 @@ ENTRY %main (x: f32[8,64]) -> f32[8] {
   ROOT %r = f32[8]{0} custom-call(%u), custom_call_target="reads"
 }
 """
-    assert sources(hlo_inspect.inspect(text, "memory"))["u"] == ["m.py:8", None]
+    assert sources(hlo_inspect.inspect(text, "memory"))["u"] == ("m.py:8", None)
 
 
 def test_joined_slices_are_a_copy_of_the_parameter() -> None:

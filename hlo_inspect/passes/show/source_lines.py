@@ -1,0 +1,97 @@
+"""The instructions of source lines: their cost in a step, the bytes that they send, and those live at the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.figures import Tally
+from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedTotals
+from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace
+from hlo_inspect.graph.neighbourhood.source_lookup import find_sources, is_source_query
+from hlo_inspect.passes.base import bounded
+from hlo_inspect.report.model import Amount, Column, HeadlineRow, Table
+
+
+class LineFigures(NamedTuple):
+    """A source line with the rows of its instructions. `live` is None if the peak is unknown."""
+
+    source: str
+    places: Sequence[RowPlace]
+    cost: Tally
+    collectives: ExecutedTotals
+    live: int | None
+
+
+def asks_for_source(context: Context, query: str) -> bool:
+    """Return True if a query names a source file or line, and no instruction."""
+    views = context.views
+    return is_source_query(query) and all(views.for_computation(name).index(query) is None for name in views.computations)
+
+
+def find_source_lines(context: Context, query: str) -> list[LineFigures]:
+    """Return the source lines of a query, the most expensive first. Raise NoSuchInstructionError if none fits.
+
+    Costs are those of `cost` by source line, bytes at the peak those of `memory`, sent bytes those of `collectives`.
+    """
+    places = _places_by_source(context)
+    costs = dict(context.cost.tally("source").by_label())
+    chosen = find_sources(query, places, context.module.name)
+    sources = [collective.origin.source for collective in context.collectives]
+    executed = context.executed.by_label(sources, [not collective.is_point_to_point for collective in context.collectives])
+    live: dict[str, int] = {}
+    for array in context.live_arrays:
+        live[array.source] = live.get(array.source, 0) + array.bytes
+    has_peak = context.memory.device is not None
+    lines = [
+        LineFigures(
+            source,
+            places[source],
+            costs.get(source, Tally()),
+            executed.get(source, NOT_EXECUTED),
+            live.get(source, 0) if has_peak else None,
+        )
+        for source in chosen
+    ]
+    return sorted(lines, key=lambda line: (-line.cost.bounds("bytes").least, -line.cost.bounds("flops").least, line.source))
+
+
+def _places_by_source(context: Context) -> dict[str, list[RowPlace]]:
+    places: dict[str, list[RowPlace]] = {}
+    for name in context.views.computations:
+        view = context.views.for_computation(name)
+        for row in range(len(view.names)):
+            metadata = view.metadata(row)
+            source = context.provenances.get(metadata).origin.source if metadata is not None else ""
+            if source:
+                places.setdefault(source, []).append(RowPlace(name, row))
+    return places
+
+
+def by_cost(context: Context, places: Sequence[RowPlace]) -> list[RowPlace]:
+    """Return the places with the kernels first, those of the most bytes before others."""
+    kernels = context.kernels.launched
+    costs = {(k.view.computation.name, k.row): (k.of_step("bytes").least, k.of_step("flops").least) for k in kernels}
+    return sorted(places, key=lambda place: costs.get((place.computation, place.row), (-1, -1)), reverse=True)
+
+
+def source_lines_table(lines: Sequence[LineFigures]) -> Table:
+    """Return one row per source line."""
+    columns = (
+        Column("source", width=28, get=lambda line: line.source),
+        Column("instructions", "count", summed=True, detail=2, get=lambda line: len(line.places)),
+        bounded("flops", "flops", lambda line: line.cost.bounds("flops")),
+        bounded("matmul_flops", "flops", lambda line: line.cost.bounds("matmul_flops"), 3),
+        bounded("bytes_accessed", "bytes", lambda line: line.cost.bounds("bytes")),
+        bounded("collectives", "count", lambda line: line.collectives.count, 1),
+        bounded("executed_wire_bytes", "bytes", lambda line: line.collectives.wire_bytes, page_name="sent"),
+        Column("live_bytes", "bytes", summed=True, optional=True, page_name="live_at_peak", get=lambda line: line.live),
+    )
+    return Table.of("source_lines", "Source lines in one step", columns, lines)
+
+
+def source_rows(lines: Sequence[LineFigures]) -> Iterator[HeadlineRow]:
+    """Yield the source line, or their number, and the number of instructions."""
+    name = lines[0].source if len(lines) == 1 else f"{len(lines):,} source lines"
+    yield HeadlineRow("", (f"{name}: ", Amount(sum(len(line.places) for line in lines), "count", "instruction")))
