@@ -101,16 +101,13 @@ def headline_changes(changes: Sequence[ModuleChange]) -> list[ModuleChange]:
 
 
 def format_change(change: ModuleChange) -> Parts:
-    """Format a change in one line, without its area: aspects, what happened, sites, name, phase, and amounts."""
-    if change.aspects:
-        yield ", ".join(map(_format_aspect, change.aspects)) + ": "
-    if change.what != "changed":
-        yield f"{change.what}: "
+    """Format a change in one line, without its area: sites, name and phase, then what happened, and amounts."""
     if len(change.names) > 1:
         yield from sentence("{} × ", Amount(len(change.names), "count"))
-    yield " ".join(filter(None, (change.kind, change.name)))
-    if change.phase:
-        yield f", {change.phase}"
+    yield ", ".join(filter(None, (" ".join(filter(None, (change.kind, change.name))), change.phase)))
+    happened = [change.what] if change.what != "changed" else []
+    yield ": "
+    yield ", ".join([*happened, *map(_format_aspect, change.aspects)]) or change.what
     for amount in (Amount(change.size, "bytes"), Amount(change.flops, "flops")):
         if isinstance(amount.value, int) and amount.value:
             yield from sentence(", +{}" if amount.value > 0 else ", {}", amount)

@@ -13,7 +13,7 @@ from hlo_inspect.hlo.input.dump_directory import CompiledModule, PassFile
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.instruction_rows import group_rows
-from hlo_inspect.report.model import Column, HeadlineRow, Input, Report, Table, Unit, Value, number_of
+from hlo_inspect.report.model import ALL_ROWS, Column, HeadlineRow, Input, Report, Table, Unit, Value, number_of
 
 COMMAND = "history"
 _KINDS = (*COLLECTIVE_KINDS, *POINT_TO_POINT)
@@ -52,7 +52,7 @@ def history_table(rows: Sequence[PassRow], *, on_page: bool) -> Table:
         Column("largest_array_bytes", "bytes", detail=1, get=_largest_bytes),
         Column("largest_array", detail=4, get=lambda row: str(row.after.largest_array or "")),
     )
-    return Table.of("history", "Passes that changed the module", columns, rows, page_rows=0, on_page=on_page)
+    return Table.of("history", "Passes that changed the module", columns, rows, page_rows=ALL_ROWS, on_page=on_page)
 
 
 def _figure(name: str, unit: Unit, figure: Callable[[PassRow], Bounds], detail: int = 0) -> Column:
@@ -90,7 +90,7 @@ def _change(row: PassRow) -> str:
 def traces_table(traces: Sequence[PassTrace]) -> Table:
     """Return one row per group of equal kind, shape and op_name, with the passes that changed them."""
     groups = group_rows(traces, _trace_key)
-    return Table.of("traces", "Pass that introduced each instruction", _trace_columns(groups), groups, page_rows=0)
+    return Table.of("traces", "Pass that introduced each instruction", _trace_columns(groups), groups, page_rows=ALL_ROWS)
 
 
 def _trace_key(trace: PassTrace) -> tuple[str, ...]:

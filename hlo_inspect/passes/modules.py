@@ -8,6 +8,7 @@ from operator import itemgetter
 from hlo_inspect.findings.reading_problems import is_truncated
 from hlo_inspect.hlo.input.dump_directory import stage_of
 from hlo_inspect.report.model import (
+    ALL_ROWS,
     LOWER_BOUND,
     Column,
     HeadlineRow,
@@ -55,7 +56,7 @@ class ModuleList:
         chosen = [index for index, (_, fact) in enumerate(self._columns) if not fact or fact in self._known]
         rows = [tuple(row[index] for index in chosen) for _, row in sorted(self._rows, key=itemgetter(0))]
         columns = tuple(self._columns[index][0]._replace(get=None) for index in chosen)
-        table = Table("modules", "Modules", columns, tuple(rows), page_rows=0)
+        table = Table("modules", "Modules", columns, tuple(rows), page_rows=ALL_ROWS)
         return Report(
             COMMAND,
             Input(path, first_line=1, lines=self._lines, bytes=self._bytes),

@@ -6,6 +6,7 @@ Markdown, `check`) reads these objects and nothing else. Values are raw: bytes a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -115,6 +116,10 @@ class FilteredRows(NamedTuple):
     rows: int
     sums: Row
     at_least: Row
+
+
+ALL_ROWS = sys.maxsize
+"""The `page_rows` of a table that a page shows whole unless the user sets a number of rows."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

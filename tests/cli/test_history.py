@@ -222,3 +222,13 @@ def test_the_page_names_the_module_and_its_passes(capsys: pytest.CaptureFixture[
     page = capsys.readouterr().out
     assert page.startswith("jit_step in ")
     assert "9 from spmd-partitioning (0006)" in page
+
+
+def test_the_number_of_rows_is_the_one_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """A page has all passes, with -n the first ones."""
+    passes = len(history_rows("history"))
+    capsys.readouterr()
+    assert run(["history", str(PASSES), "-n", "2"]) == 0
+    assert f"[{passes - 2} others]" in capsys.readouterr().out
+    assert run(["history", str(PASSES)]) == 0
+    assert "others]" not in capsys.readouterr().out
