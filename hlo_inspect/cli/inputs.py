@@ -135,13 +135,13 @@ class ReadingBar:
 
     def reading(self, name: str, read: int) -> None:
         """Show that `read` bytes of the file are read."""
-        if name != self._name:
+        if name != self._name or read > self._read:
             self._module = ""
         self._name, self._read = name, read
         self._update()
 
     def analysing(self, module: str) -> None:
-        """Show that the module is read and is being analyzed."""
+        """Show that the module is read and is being analyzed, which takes an unknown time."""
         self._module = module
         self._update()
 
@@ -152,17 +152,22 @@ class ReadingBar:
         text = TextColumn("{task.description}", markup=False)
         columns = (text, BarColumn(bar_width=30), DownloadColumn(binary_units=True), TimeElapsedColumn())
         bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
-        self._task = bar.add_task(self._words(), completed=self._read, total=_size(self._name))
+        self._task = bar.add_task(self._words(), completed=self._read, total=self._total())
         self._bar = bar
         if not self._is_hidden:
             bar.start()
 
     def _update(self) -> None:
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, description=self._words(), completed=self._read, total=_size(self._name))
+            self._bar.update(self._task, description=self._words(), completed=self._read, total=self._total())
+
+    def _total(self) -> int | None:
+        """Return the bytes of the file; None, for a bar without an end, while a module is analyzed."""
+        return None if self._module else _size(self._name)
 
     def _words(self) -> str:
-        return printable(f"{Path(self._name).name}  {self._module}".rstrip())
+        doing = f"analyzing {self._module}" if self._module else "reading"
+        return printable(f"{Path(self._name).name}  {doing}")
 
 
 def _on_terminal() -> bool:

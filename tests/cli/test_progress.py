@@ -43,8 +43,21 @@ def test_a_long_reading_shows_the_file_its_bytes_and_its_module(monkeypatch: pyt
         time.sleep(0.5)
     shown = terminal.getvalue()
     assert "collectives.after.txt" in shown
-    assert "jit_[bold]step" in shown
+    assert "analyzing jit_[bold]step" in shown
     assert "KiB" in shown
+
+
+def test_an_analysis_has_a_bar_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is read, but the work is not done: 100 % would be wrong."""
+    on_terminal(monkeypatch)
+    size = DUMP.stat().st_size
+    with ReadingBar(wanted=False) as bar:
+        bar.reading(str(DUMP), size // 2)
+        assert bar._total() == size
+        bar.analysing("jit_step")
+        assert bar._total() is None
+        bar.reading(str(DUMP), size)
+        assert bar._total() == size
 
 
 @pytest.mark.parametrize("wanted", [True, False])
