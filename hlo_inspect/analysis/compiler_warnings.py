@@ -15,7 +15,7 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import CompilerWarning, Module
-from hlo_inspect.hlo.opcodes import NAMING, opcodes_that_are
+from hlo_inspect.hlo.opcodes import NAMING, opcodes_that_are, opcodes_that_give
 from hlo_inspect.hlo.read.cursor import TextSource
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.values.op_names import Origin, origin_of
@@ -26,7 +26,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 MAX_MOVES = 8
 """Limit of moves, such as copies and transposes, between a collective and the array that it reads."""
 
-_MOVES = NAMING | opcodes_that_are("relayout") | {"copy-start", "copy-done", "dynamic-slice", "slice"}
+_MOVES = NAMING | opcodes_that_are("relayout") | (opcodes_that_give("part") - opcodes_that_are("collective"))
 _NUMBERS = lazy_pattern(r"(?:\.\d+)+$", re.ASCII)
 
 

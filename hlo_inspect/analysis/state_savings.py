@@ -11,11 +11,11 @@ from collections import Counter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.devices import DeviceCounts, parts_among
+from hlo_inspect.analysis.replication import MAX_PARTITIONS
 from hlo_inspect.graph.parameters import Interface, ParameterLeaf, fitting
 from hlo_inspect.hlo.values.device_groups import Groups
 from hlo_inspect.optimizer.overview import Overview
 
-MAX_PARTITIONS = 1 << 14
 MAX_SHARDINGS = 20  # of parameters that are only read, and of state
 KINDS = ("first moment", "second moment", "master weight", "accumulator")
 

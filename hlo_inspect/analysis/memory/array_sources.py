@@ -23,7 +23,8 @@ from hlo_inspect.hlo.values.shapes import array_leaves
 _WRITING = frozenset({"dynamic-update-slice"})
 _WRITES = _WRITING | {"dynamic-update-slice-start"}
 _ENDS_OF_WRITES = frozenset({"dynamic-update-slice-done"})
-_PASSING = NAMING | {"fusion", "call", "copy"}
+_CALLING = frozenset({"fusion", "call"})
+_PASSING = NAMING | _CALLING | {"copy"}
 _FILLING = frozenset({"broadcast", "constant"})
 _ALLOCATING = frozenset({"AllocateBuffer", "CreateBuffer"})
 

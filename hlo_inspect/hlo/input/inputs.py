@@ -96,6 +96,7 @@ class _SurroundingText:
         self._lines: list[QuotedLine] = []
         self.log: list[Measurement] = []
         self.warnings: list[CompilerWarning] = []
+        self.left_out_warnings = 0
         self.has_module = False
 
     def take(self, text: str, line: int) -> None:
@@ -109,10 +110,6 @@ class _SurroundingText:
             reader.take(text, line)
         take_memory_lines(self._memory_lines, text, line)
 
-    @property
-    def left_out_warnings(self) -> int:
-        return self._readers[2].left_out if self._readers is not None else 0
-
     def pop_before(self, line: int) -> tuple[list[QuotedLine], list[Measurement], list[CompilerWarning]]:
         """Remove and return the quoted lines before a line; also return all measurements and warnings so far."""
         if self._readers is None:
@@ -121,6 +118,7 @@ class _SurroundingText:
         self._lines += quotes.finish()
         self.log += measurements.finish()
         self.warnings += compiler_log.finish()
+        self.left_out_warnings = compiler_log.left_out
         quoted = [quote for quote in self._lines if quote.number < line]
         self._lines = self._lines[len(quoted) :]
         if self.has_module:

@@ -10,7 +10,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from hlo_inspect.hlo.input import source
-from hlo_inspect.hlo.read import parser, reader
+from hlo_inspect.hlo.read import module_reader, parser
 from hlo_inspect.hlo.read.fast_path import find_run, read_row
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.shapes import parse_shape
@@ -62,7 +62,7 @@ def test_the_fast_path_takes_what_the_parser_takes_or_nothing(seed: int, plain: 
 @contextmanager
 def parser_only(piece_bytes: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "find_run", lambda *_args, **_options: None)
+        patch.setattr(module_reader, "find_run", lambda *_args, **_options: None)
         patch.setattr(source, "PIECE_BYTES", piece_bytes)
         yield
 

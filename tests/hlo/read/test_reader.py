@@ -12,7 +12,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.hlo.input import source
 from hlo_inspect.hlo.input.source import open_source
-from hlo_inspect.hlo.read import fast_path, reader
+from hlo_inspect.hlo.read import fast_path, module_reader
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.values.op_names import SourceLine
 from hlo_inspect.hlo.wants import Wants
@@ -470,7 +470,7 @@ def test_a_small_module_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         searched.append(min(limit, len(text)) - start)
         return find_run(text, start, limit, inside=inside, is_final=is_final)
 
-    monkeypatch.setattr(reader, "find_run", counting)
+    monkeypatch.setattr(module_reader, "find_run", counting)
     text = WHOLE * 200
     assert len(modules(text)) == 200
     assert len(searched) == 200
