@@ -101,10 +101,14 @@ def headline_changes(changes: Sequence[ModuleChange]) -> list[ModuleChange]:
 
 
 def format_change(change: ModuleChange) -> Parts:
-    """Format a change in one line, without its area: sites, name and phase, then what happened, and amounts."""
+    """Format a change in one line, without its area: sites, name, source line and phase, then what happened, and amounts.
+
+    Merged changes have no source line, as they may come from several.
+    """
     if len(change.names) > 1:
         yield from sentence("{} × ", Amount(len(change.names), "count"))
-    yield ", ".join(filter(None, (" ".join(filter(None, (change.kind, change.name))), change.phase)))
+    source = f"({change.source})" if len(change.names) == 1 and change.source else ""
+    yield ", ".join(filter(None, (" ".join(filter(None, (change.kind, change.name, source))), change.phase)))
     happened = [change.what] if change.what != "changed" else []
     yield ": "
     yield ", ".join([*happened, *map(_format_aspect, change.aspects)]) or change.what
