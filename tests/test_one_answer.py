@@ -192,7 +192,7 @@ def test_what_quick_leaves_out_is_in_the_findings_line(tmp_path: Path) -> None:
     assert listed(path)["findings"] == 1
 
 
-def test_costly_rules_are_left_out_of_a_large_module_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_costly_rules_are_left_out_of_a_large_module_by_all_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """HI307, a rule on device memory; only `check` runs it however large the module is."""
     path = tmp_path / "large.txt"
     path.write_text(EXAMPLES["large-constant"] + "\n", encoding="utf-8")

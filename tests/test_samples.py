@@ -279,7 +279,7 @@ def test_the_workload_is_written_back(to: str) -> None:
     assert rewritten_workload(path, to) == path.read_bytes()
 
 
-def test_what_another_dialect_cannot_say_is_named() -> None:
+def test_entries_that_another_dialect_lacks_are_named() -> None:
     with pytest.raises(hlo_inspect.HloInspectError, match=r"pp: 16 .* has no place in the header"):
         rewritten_workload(SEEDS / f"{WORKLOAD}.txt", "astra-sim")
 

@@ -70,7 +70,7 @@ def test_a_permute_to_itself_sends_nothing(entry: Entry, pairs: str, wire: int) 
     assert collective.group_size is None
 
 
-def test_what_a_ragged_exchange_sends_is_in_its_operands(entry: Entry) -> None:
+def test_a_ragged_exchange_sends_the_bytes_of_its_operands(entry: Entry) -> None:
     offsets = "%i = s64[2]{0} parameter(1)"
     line = "ROOT %c = f32[8]{0} ragged-all-to-all(%p, %p, %i, %i, %i, %i), replica_groups={{0,1}}"
     collective = one(entry(P, offsets, line))

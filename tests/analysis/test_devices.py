@@ -115,7 +115,7 @@ def test_devices_of_a_group_among_2_replicas_of_4_partitions(mode: GroupMode, te
     ("mode", "text", "size"),
     [(FLATTENED, "{{0,1,2},{3}}", 3), (PARTITIONS, "{{0},{1,2,3}}", 3)],
 )
-def test_of_groups_that_differ_the_largest_counts(mode: GroupMode, text: str, size: int) -> None:
+def test_the_largest_of_unequal_groups_counts(mode: GroupMode, text: str, size: int) -> None:
     members = participants(spelled(text), mode, TWO_BY_FOUR)
     assert (members.size, members.uniform) == (size, False)
 

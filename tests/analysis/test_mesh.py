@@ -460,7 +460,7 @@ def test_groups_that_leave_the_order_open(lists: list[Groups], devices: int) -> 
     assert find_order(lists, devices) is None
 
 
-def test_so_many_devices_are_not_tried() -> None:
+def test_a_mesh_of_too_many_devices_is_not_tried() -> None:
     devices = 2 * MAX_ORDERED_DEVICES
     assert find_order([(tuple(range(devices)),)], devices) is None
 

@@ -43,7 +43,7 @@ def test_another_name_with_op_name_shape_and_groups() -> None:
     assert trace.now.name == "a.clone"
 
 
-def test_one_that_is_made_asynchronous() -> None:
+def test_a_pass_makes_a_collective_asynchronous() -> None:
     (trace,) = traces(
         [one("all-gather", "a", "x")],
         [one("all-gather", "a-start", "x", is_async=True)],
@@ -77,7 +77,7 @@ def test_a_loop_that_is_unrolled_brings_copies() -> None:
     assert [said(trace)[:2] for trace in history] == [("a", "p0"), ("a.1", "p1"), ("a.2", "p1")]
 
 
-def test_equal_ones_are_counted_one_by_one() -> None:
+def test_equal_instructions_are_counted_one_by_one() -> None:
     a = one("all-gather", "a", "x")
     history = traces([a, a], [a])
     assert sorted(trace.gone_by for trace in history) == ["", "p1"]

@@ -41,7 +41,7 @@ def test_rows_say_whether_they_hold() -> None:
     assert len({figure.name for figure in FIGURES}) == len(FIGURES)
 
 
-def test_runs_of_one_commit_are_one(tmp_path: Path) -> None:
+def test_runs_of_one_commit_are_merged(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     append({"a": {COLLECTIVES: 5.0}}, path)
     append({"a": {COLLECTIVES: 6.0}, "b": {START: 1.25}}, path)

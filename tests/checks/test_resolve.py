@@ -64,7 +64,7 @@ def test_names_that_there_are_not(name: str) -> None:
     assert covered(name) is None
 
 
-def test_of_two_families_the_one_with_more_fixed_text_has_the_fact() -> None:
+def test_the_family_with_more_fixed_text_has_the_fact() -> None:
     specs = (
         FactSpec("a.<any>.count", "count", "open to all"),
         FactSpec("a.group.<n>.count", "count", "by number"),

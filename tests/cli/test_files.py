@@ -239,7 +239,9 @@ class TestStreams:
         result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert (result.returncode, result.stderr) == (130, "hlo-inspect: interrupted\n")
 
-    def test_out_of_memory_is_said(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_page_says_that_memory_did_not_suffice(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         from hlo_inspect.cli.main import run
         from hlo_inspect.inspection.inspection import Inspection
 

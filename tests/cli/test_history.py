@@ -76,7 +76,7 @@ def test_the_first_pass_of_each_collective() -> None:
         assert brought == more
 
 
-def test_what_merged_two_of_them() -> None:
+def test_the_pass_that_merged_two_collectives_is_named() -> None:
     """The gradients of head and bias, which are reduced over the same groups."""
     traces = history_rows("traces", "all-reduce")
     merged = {row["shape"]: (row["merged_by"], row["op_name"]) for row in traces if row["merged_by"]}
@@ -126,7 +126,7 @@ def small(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_pass_that_made_one_asynchronous(capsys: pytest.CaptureFixture[str], small: Path) -> None:
+def test_the_pass_that_made_a_collective_asynchronous_is_named(capsys: pytest.CaptureFixture[str], small: Path) -> None:
     (row,) = rows(report(capsys, str(small), "all-gather"), "traces")
     assert (row["brought_in_by"], row["async_by"]) == ("gatherer (0001)", "async-creator (0002)")
     changes = rows(report(capsys, str(small)), "history")
@@ -156,7 +156,7 @@ def test_several_processes_say_the_same(capsys: pytest.CaptureFixture[str], smal
     assert report(capsys, str(small), "all-gather", "-j", "2") == report(capsys, str(small), "all-gather")
 
 
-def test_a_change_of_the_header_alone_is_one(capsys: pytest.CaptureFixture[str], small: Path) -> None:
+def test_a_change_of_the_header_alone_counts_as_a_change(capsys: pytest.CaptureFixture[str], small: Path) -> None:
     path = small / "module_0001.jit_f.0002.a.after_async-creator.before_b.txt"
     text = path.read_text(encoding="utf-8").replace("HloModule jit_f", "HloModule jit_f, is_scheduled=true")
     (small / "module_0001.jit_f.0003.a.after_scheduler.before_b.txt").write_text(text, encoding="utf-8")
@@ -178,7 +178,7 @@ def test_a_file_of_another_module_is_left_out(capsys: pytest.CaptureFixture[str]
     assert "it holds the module jit_g" in answer["notes"][0]
 
 
-def test_of_several_modules_the_largest_is_taken_and_named(capsys: pytest.CaptureFixture[str], small: Path) -> None:
+def test_the_largest_of_several_modules_is_taken_and_named(capsys: pytest.CaptureFixture[str], small: Path) -> None:
     dump(
         small,
         "0002.jit_large.0001.a.after_x.before_b",

@@ -64,7 +64,7 @@ def test_a_fact_of_another_kind_of_input_fails_a_check() -> None:
     assert [row[:3] for row in table["rows"]] == [["fusions.kind.kLoop", "failed", None], ["workload.rows", "passed", 8]]
 
 
-def test_one_that_is_cut_off_is_not_checked() -> None:
+def test_check_refuses_a_truncated_workload_file() -> None:
     text = SIMAI.read_bytes()[:400]
     arguments = ("check", "-", "--assert", "workload.policy == HYBRID_TRANSFORMER_FWD_IN_BCKWD")
     refused = run(*arguments, given=text)

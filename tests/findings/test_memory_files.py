@@ -40,7 +40,7 @@ def test_files_that_agree_are_used_in_silence(folder: Path) -> None:
     assert any(row.label == "stated" for row in report.headline)
 
 
-def test_what_a_file_states_wins(folder: Path) -> None:
+def test_a_figure_stated_in_a_file_wins(folder: Path) -> None:
     path = folder / ASSIGNMENT
     text = path.read_text(encoding="utf-8")
     assert text.count("size 896, preallocated-temp") == 1

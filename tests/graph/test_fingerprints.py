@@ -67,7 +67,7 @@ def test_another_form(other: tuple[str, ...]) -> None:
     assert not share_fingerprint(LINES, other)
 
 
-def test_equal_names_are_told_apart_from_different_ones() -> None:
+def test_a_fingerprint_tells_equal_names_from_different_names() -> None:
     """A name that two rows define reads the same if the second row is meant."""
     last = "ROOT %s = f32[4] subtract(%a.1, %b.1)"
     twice = ("%a.1 = f32[4] parameter(0)", "%a.1 = f32[4] parameter(1)", last.replace("%b.1", "%a.1"))

@@ -116,7 +116,7 @@ def test_attributes_that_stop_making_sense_are_malformed() -> None:
     assert value.reason == "'}' does not close '('"
 
 
-def test_of_a_repeated_attribute_the_first_counts() -> None:
+def test_the_first_of_repeated_attributes_counts() -> None:
     assert instruction("a = f32[] negate(b), k=1, k=2").attr("k") == 1
 
 

@@ -82,7 +82,7 @@ def scalars(left: str, right: str, number: int) -> list[tuple[Row, int]]:
     return [(row, line) for line, row in enumerate(rows, 12)]
 
 
-def test_rows_on_consecutive_lines_have_a_range_of_them() -> None:
+def test_rows_on_consecutive_lines_have_a_range_of_lines() -> None:
     p, q, r = ("", "p", "f32[] parameter", "0)"), ("", "q", "f32[] sqrt", "p)"), ("ROOT ", "r", "f32[] negate", "q)")
     table = ColumnTable(HeadTable())
     first, second = rows_of([p, q], 3), rows_of([r], 5)

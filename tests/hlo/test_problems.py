@@ -21,7 +21,7 @@ def test_the_same_fault_again_is_counted_at_its_first_place() -> None:
     assert problems.left_out == {}
 
 
-def test_of_lines_that_cannot_be_read_each_is_a_fault() -> None:
+def test_each_unreadable_line_is_a_fault() -> None:
     problems = Problems()
     for line in (4, 9, 9):
         problems.add(problem("odd", line))
@@ -29,7 +29,7 @@ def test_of_lines_that_cannot_be_read_each_is_a_fault() -> None:
 
 
 @pytest.mark.parametrize("code", ["HI001", "HI004"])
-def test_of_a_code_only_so_many_are_kept(code: str) -> None:
+def test_problems_of_a_code_are_limited(code: str) -> None:
     problems = Problems()
     for number in range(MAX_OF_A_KIND + 7):
         problems.add(problem(f"odd {number}", number, code))

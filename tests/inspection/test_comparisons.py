@@ -95,7 +95,7 @@ def test_few_modules_are_analysed_before_the_first_is_compared(monkeypatch: pyte
     assert len(made) == 3
 
 
-def test_sides_without_notes_are_compared_alike() -> None:
+def test_a_comparison_without_notes_has_the_same_report() -> None:
     old, new = MODULE.format(name="m", opcode="sine"), MODULE.format(name="m", opcode="custom-call")
     results = {}
     for with_notes in (True, False):

@@ -67,7 +67,7 @@ def test_a_directory_of_which_no_file_holds_a_module(tmp_path: Path) -> None:
     assert inspection.passed_over == []
 
 
-def test_of_a_dump_each_file_has_to_hold_its_module(tmp_path: Path) -> None:
+def test_each_file_of_a_dump_must_hold_its_module(tmp_path: Path) -> None:
     """The names of a dump's files say that they hold a module: one that does not is an error, and nothing is passed over."""
     name = "module_000{}.m.after_optimizations.txt"
     path = folder(tmp_path / "dump", {name.format(1): NO_MODULE, name.format(2): module("m")})

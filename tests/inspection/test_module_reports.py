@@ -87,7 +87,7 @@ def test_notes_are_left_out_unless_needed() -> None:
     assert report(request, CUT, ReportNeeds(notes=False)).notes == ()
 
 
-def test_of_a_module_that_is_cut_off_sums_are_lower_bounds_and_tables_lack_rows() -> None:
+def test_a_truncated_module_has_lower_bounds_and_tables_that_lack_rows() -> None:
     """The negation of 8 elements is there: at least 8 FLOPs; what is missing counts too."""
     whole, cut = report(Request(passes=("cost",))), report(Request(passes=("cost",)), CUT)
     assert whole.facts["cost.executed_flops"] == 8

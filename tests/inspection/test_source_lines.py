@@ -42,7 +42,7 @@ def test_a_long_line_is_cut_and_says_so(file: Path) -> None:
     assert quoted(with_finding_lines(report(file, 4, 5))) == ((4, "x" * 400 + "…"), (5, "x" * 400))
 
 
-def test_of_many_lines_the_first_are_quoted(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_of_many_lines_are_quoted(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_lines, "MOST_LINES", 2)
     assert quoted(with_finding_lines(report(file, 1, 2))) == ((1, "one"), (2, "two"))
     result = with_finding_lines(report(file, 1, 2, 3))

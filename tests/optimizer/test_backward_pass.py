@@ -248,7 +248,7 @@ def test_a_part_of_a_loop_is_not_judged() -> None:
         'custom-call(%m1, %f), custom_call_target="lapack_sgetrf_ffi"',
     ],
 )
-def test_what_a_linear_solver_gives_is_no_gradient(solver: str) -> None:
+def test_the_result_of_a_linear_solver_is_no_gradient(solver: str) -> None:
     lines = (dot("f", "m1", "w"), f"o = f32[4,4]{{1,0}} {solver}")
     assert rules_of(step_of(*lines, *DOWN, states=1)) == []
     after = (dot("f", "m1", "w"), f"s = f32[4,4]{{1,0}} {solver}", "r = tanh s", dot("o", "m2", "r"))

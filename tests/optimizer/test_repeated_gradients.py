@@ -56,7 +56,7 @@ FACTS = ("name", "update_count", "learning_rate", "momentum")
 
 
 @pytest.mark.parametrize("gradient", [FLIPPED, TRIANGLE], ids=["flipped", "triangle"])
-def test_a_gradient_that_two_fusions_work_out_is_one(gradient: str) -> None:
+def test_a_gradient_of_two_fusions_counts_once(gradient: str) -> None:
     facts = report_of(STEP.format(moment=gradient, weight=gradient)).facts
     assert [facts[f"optimizer.{name}"] for name in FACTS] == ["sgd", 1, 0.1, 0.9]
 

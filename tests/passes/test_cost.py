@@ -284,7 +284,7 @@ def test_reasons_name_the_line() -> None:
     assert "cost.bytes_accessed: line 28: e: the shape of operand gone is unknown" in report.notes
 
 
-def test_lines_that_cannot_be_read_are_told() -> None:
+def test_unreadable_lines_are_reported() -> None:
     report = inspect(DATA / "handmade" / "unreadable_lines.txt")
     assert "cost.flops: no figure counts 2 lines that cannot be read" in report.notes
 

@@ -28,7 +28,7 @@ def inspect(text: str | Path, rules: Path | None = None) -> Report:
     return hlo_inspect.inspect(text, "custom-calls", custom_calls=str(rules) if rules is not None else None)
 
 
-def test_of_unknown_kernels_only_the_bytes_are_known() -> None:
+def test_unknown_kernels_have_only_bytes() -> None:
     facts = inspect(KERNELS).facts
     assert (facts["custom_calls.flops"], facts["custom_calls.flops.lower_bound"]) == (None, 0)
     assert facts["custom_calls.bytes"] == 2 * 256 + 224

@@ -65,7 +65,7 @@ def test_what_hands_on_is_stepped_through() -> None:
     assert not {"shaped", "start", "done", "zero", "i", "x", "p", "q", "m"} & rows.keys()
 
 
-def test_operands_and_users_are_stepped_through_alike() -> None:
+def test_operands_and_users_have_the_same_steps() -> None:
     text = """HloModule m
 ENTRY %e (a: f32[8], b: f32[8]) -> f32[8] {
   %a = f32[8] parameter(0)
@@ -91,7 +91,7 @@ ENTRY %e (a: f32[8], b: f32[8]) -> f32[8] {
     }
 
 
-def test_of_many_users_the_first_are_named() -> None:
+def test_the_first_of_many_users_are_named() -> None:
     users = "\n".join(f"  %n{number} = f32[8] negate(%a)" for number in range(20))
     names = ", ".join(f"%n{number}" for number in range(20))
     shapes = ", ".join(["f32[8]"] * 20)

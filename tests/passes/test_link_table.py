@@ -95,7 +95,7 @@ def test_in_a_loop_of_unknown_length_sums_are_lower_bounds(command: str, table: 
     assert row["bus_bandwidth"] == pytest.approx(sent / least["estimate_s"])
 
 
-def test_of_several_sizes_and_unknown_runs_no_bandwidth_is_known() -> None:
+def test_bandwidth_is_unknown_for_several_sizes_and_unknown_runs() -> None:
     """The unknown runs of the collective in the loop give an unknown weight against the one of half the size outside."""
     half = "half = f32[524288]{0} slice(w), slice={[0:524288]}"
     after = f"small = f32[524288]{{0}} all-reduce(half), channel_id=2, {ROWS}, {SUM}"

@@ -41,7 +41,7 @@ def test_a_narrow_page_tells_modules_of_one_name_apart() -> None:
     assert ("first.txt" in stream.getvalue(), "second.txt" in stream.getvalue()) == (True, True)
 
 
-def test_the_report_is_about_all_of_them() -> None:
+def test_the_report_is_about_all_modules() -> None:
     report = listed(made("a", 5), made("b", 7))
     assert (report.command, report.title, report.input) == ("list", "2 modules", Input("dumps", 1, 12, 120))
 

@@ -397,7 +397,7 @@ ENTRY %main (x: f32[64,64]) -> f32[64,64] {
     assert "exposed" not in first_lines["time"]
 
 
-def test_of_a_large_program_the_longest_of_flops_bytes_and_collectives_is_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_of_a_large_program_is_the_longest_of_flops_bytes_and_collectives(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page has the collectives' times anyway: a bound by memory that is below theirs would contradict their table."""
     monkeypatch.setattr("hlo_inspect.passes.summary.LARGE_MODULE", 0)
     path = DATA / "cpu/scan_fsdp.after.txt"

@@ -315,7 +315,7 @@ def test_in_a_loop_whose_count_is_not_known_resources_are_lower_bounds() -> None
     assert set(column(time_report.table("step"), "bound_share")) == {None}
 
 
-def test_of_a_conditional_the_shorter_branch_at_least() -> None:
+def test_the_bound_of_a_conditional_is_its_shorter_branch() -> None:
     text = UNKNOWN_LOOP.replace("LOOP_OR_BRANCH", "conditional(%i, %p, %p), true_computation=%short, false_computation=%long")
     time_report = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
     assert lower(time_report, "step_s") == pytest.approx(NEGATED)

@@ -184,7 +184,7 @@ TPU_DUMP = DATA / "tpu" / "scan_forward.after.txt"
 
 
 @pytest.mark.parametrize("command", ["top", "cost"])
-def test_an_inferred_clock_is_said(command: str) -> None:
+def test_a_note_names_an_inferred_clock(command: str) -> None:
     """No document states the clock of a TPU v6e; that of a v5e is stated."""
     said = "the compiler's cycles are converted to seconds by an inferred clock of tpu-v6e, 1.75 GHz: no document states it"
     assert any(note.endswith(said) for note in hlo_inspect.inspect(TPU_DUMP, command, profile="tpu-v6e").notes)

@@ -66,7 +66,7 @@ def test_several_modules_have_an_index_with_a_link_each(tmp_path: Path) -> None:
     assert view(modules_page, "m3").siblings == {"": "3 modules", "m3": "small"}
 
 
-def test_of_too_many_modules_the_largest_have_a_view() -> None:
+def test_the_largest_of_too_many_modules_have_a_view() -> None:
     def reports() -> Iterator[Report]:
         listed = ModuleList()
         for number in range(MOST_VIEWS + 5):
@@ -163,7 +163,7 @@ def test_where_only_lower_bounds_differ_both_are_drawn_as_such(tmp_path: Path) -
     assert "all-reduce >= 4.00 KiB before, >= 1.00 KiB after" in text
 
 
-def test_of_a_saved_report_no_instructions_are_compared(tmp_path: Path) -> None:
+def test_instructions_of_a_saved_report_are_not_compared(tmp_path: Path) -> None:
     old, new = DATA / "cpu" / "sgd_unused.after.txt", DATA / "gpu" / "sgd_unused.after.txt"
     saved = tmp_path / "old.json"
     assert run(["fusions", str(old), "--format", "json", "-o", str(saved)]) == 0

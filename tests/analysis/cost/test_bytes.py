@@ -254,7 +254,7 @@ def test_fusions_whose_bytes_are_not_known(inner: list[str]) -> None:
     assert moved(inner, ROW) is None
 
 
-def test_those_that_are_alike_are_counted_once_and_cost_the_same() -> None:
+def test_equal_kernels_are_counted_once_and_cost_the_same() -> None:
     """Other names and metadata; of two with another wiring each counts for itself."""
     bodies = {
         "f1": (f"%a = {ROWS} broadcast(%p), dimensions={{1}}", f"%b = {ROWS} broadcast(%q), dimensions={{1}}"),

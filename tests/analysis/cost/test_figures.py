@@ -163,7 +163,7 @@ def test_gaps_of_custom_calls_are_none_of_xla_s() -> None:
     assert InstructionCost.from_work(CUSTOM_CALL, work, HERE).gaps_of_xla == {"matmul_flops": HERE}
 
 
-def test_nothing_can_be_told() -> None:
+def test_an_unknown_cost_has_one_gap_in_each_figure() -> None:
     cost = InstructionCost.unknown("while", HERE)
     assert cost.gaps == cost.gaps_of_xla == dict.fromkeys((*WORK, "bytes"), HERE)
 

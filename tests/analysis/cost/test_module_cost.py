@@ -116,7 +116,7 @@ def test_a_loop_counts_its_body_and_its_condition_once() -> None:
     assert figures == (16 + 1, 0, 0, ADDS + 1 + 32 + 32)
 
 
-def test_of_branches_the_largest_of_each_figure() -> None:
+def test_each_figure_is_the_largest_of_its_branches() -> None:
     line = "%i = f32[8] conditional(%p, %p, %p), branch_computations={%flops, %tanh}"
     assert as_xla(P, line, before=FLOPS + TANH) == (16, 8, 0, ADDS)
 

@@ -276,7 +276,7 @@ def packed(*intervals: Interval) -> tuple[int, dict[int, int]]:
     return packing.bytes, dict(packing.offsets)
 
 
-def test_of_two_orders_the_one_with_the_lower_heap_is_taken() -> None:
+def test_the_order_with_the_lower_heap_is_taken() -> None:
     """By size: 0 at 0, 2 at 0, 1 above both at 128 (188 bytes). By duration: 1 at 0, both others at 64 (164 bytes)."""
     assert packed(interval(0, 100, 0, 3), interval(1, 60, 1, 5), interval(2, 80, 4, 7)) == (164, {1: 0, 0: 64, 2: 64})
 

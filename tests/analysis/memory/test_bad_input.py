@@ -148,7 +148,7 @@ def test_a_computation_that_runs_itself_ends() -> None:
     assert report.facts["memory.peak_bytes"] is None
 
 
-def test_of_tpu_nothing_is_known_without_layouts() -> None:
+def test_memory_of_tpu_is_unknown_without_layouts() -> None:
     """Tiles and memory spaces stand in layouts; the text still has the marks of a TPU."""
     text = (Path(__file__).parents[2] / "data" / "tpu" / "sgd_unused.after.txt").read_text(encoding="utf-8")
     report = hlo_inspect.inspect(re.sub(r"(?<=\])\{[0-9,]*(?::[^}]*)?\}", "", text), ("memory",))

@@ -154,7 +154,7 @@ def ignored(report: Report) -> list[str]:
 
 
 @pytest.mark.parametrize("platform", ["", "cpu_", "sm_9.0_gpu_", "cl_1014260217."])
-def test_an_offload_that_xla_ignored_is_said(tmp_path: Path, platform: str) -> None:
+def test_a_note_names_an_offload_that_xla_ignored(tmp_path: Path, platform: str) -> None:
     """The build of TPU's compiler stands before both stages, the platform before the second one only."""
     build = platform if platform.endswith(".") else ""
     (tmp_path / f"module_0003.step.{build}before_optimizations.txt").write_text(BEFORE, encoding="utf-8")

@@ -144,7 +144,7 @@ def test_a_report_without_its_first_line() -> None:
     assert (quoted.parts, quoted.largest) == (whole.parts, whole.largest)
 
 
-def test_a_report_that_is_printed_twice_is_one() -> None:
+def test_a_report_printed_twice_counts_once() -> None:
     assert len(reports(TPU + "\nTraceback:\n" + TPU)) == 1
     assert len(reports(TPU + GPU)) == 2
 

@@ -114,7 +114,7 @@ def test_a_lag_that_never_repeats_is_extrapolated() -> None:
     assert run(steps, {"outer": 200, "a": 1, "k": 2, "last": 0}).step == 2000
 
 
-def test_of_a_conditional_the_branch_that_ends_first_or_last() -> None:
+def test_a_timeline_takes_the_branch_that_ends_first_or_last() -> None:
     steps: dict[str, Sequence[Step]] = {
         "main": [BranchStep(place_of("conditional"), ("short", "long"))],
         "short": [ComputeStep(place_of("s", "short"))],

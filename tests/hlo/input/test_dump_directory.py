@@ -170,7 +170,7 @@ def test_a_directory_without_dumps(root: Path) -> None:
         assert str(caught.value) == f"{root}: {message}; XLA writes dumps with --xla_dump_to=DIR"
 
 
-def test_of_a_directory_without_dumps_every_text_is_read(root: Path) -> None:
+def test_a_directory_without_dumps_has_each_text_read(root: Path) -> None:
     fill(root, "b.txt", "a.hlo.txt.xz", "sub/step", "c.log.gz", "d.hlo.pb", "e.ptx", "f.npy", ".g.txt", "h.json")
     files = list(dump_files(root, None))
     assert [file.path.relative_to(root).as_posix() for file in files] == [

@@ -78,14 +78,14 @@ def test_places_are_those_of_the_text() -> None:
     assert (report.input.first_line, report.input.lines) == (4, 3)
 
 
-def test_an_instruction_over_several_lines_is_one() -> None:
+def test_lines_of_one_instruction_are_joined() -> None:
     text = "x\n%a = (f32[2]{0},\n  /*index=1*/f32[3]{0}) all-reduce(%p,\n   %q), replica_groups={{0,1}},\n to_apply=%add\n\ny\n"
     report = quoted(text, "collectives")
     assert report.facts["collectives.operand_bytes"] == 5 * 4
     assert report.table("collectives").records()[0]["line"] == 2
 
 
-def test_a_line_that_is_cut_off_is_counted_and_said() -> None:
+def test_a_truncated_line_is_counted_and_reported() -> None:
     """As XLA prints the labels of buffers: what is cut is unknown, and no other line is taken for it."""
     label = "XLA label: %fusion.1 = u32[64,1]{1,0:T(8,128)} fusion(u32[]{:T(256)} %add.1, u32[]{:T(256)} %add.45646...."
     report = quoted(f"  {label}\n  Allocation type: HLO temp\n  {REDUCE}\n", "fusions")

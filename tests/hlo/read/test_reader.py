@@ -106,7 +106,7 @@ def test_modules_on_one_line() -> None:
 
 
 @pytest.mark.parametrize("piece_bytes", [10, 100, 1 << 19])
-def test_bytes_that_are_not_utf_8_are_told(piece_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_that_are_not_utf_8_are_reported(piece_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PIECE_BYTES", piece_bytes)
     raw = WHOLE.replace("negate(%p)", 'negate(%p), metadata={op_name="\xff"}').encode("latin-1")
     parsed = module(raw)

@@ -64,7 +64,7 @@ def test_what_may_be_a_part_of_a_loop_takes_little_until_a_count_is_worked_out(a
 
 
 @pytest.mark.parametrize(("attributes", "source"), [("", "derived"), (PRINTED, "known_trip_count")])
-def test_of_a_long_computation_the_scalars_are_kept(attributes: str, source: str) -> None:
+def test_scalars_of_a_long_computation_are_kept(attributes: str, source: str) -> None:
     """However long its text is, and whether or not a trip count has to be worked out."""
     rest = '  %rest = s32[] get-tuple-element(%s), index=1, metadata={op_name="LONG"}\n'
     text = many_loops(attributes).replace("  %rest = s32[] get-tuple-element(%s), index=1\n", rest)
@@ -77,7 +77,7 @@ def test_of_a_long_computation_the_scalars_are_kept(attributes: str, source: str
 
 
 @pytest.mark.parametrize("padding", ["", "x" * 5000])
-def test_of_computations_of_one_name_the_first_counts(padding: str) -> None:
+def test_the_first_computation_of_a_name_counts(padding: str) -> None:
     first = ONE_LOOP.replace("NUMBER", "0")
     padded = first.replace("index=1", f'index=1, metadata={{op_name="{padding}"}}').replace("constant(1)", "constant(2)")
     for parts, count in ((first + padded, 4), (padded + first, 2)):

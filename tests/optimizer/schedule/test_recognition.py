@@ -114,7 +114,7 @@ def test_stairs_that_begin_later() -> None:
     )
 
 
-def test_whole_quotients_are_no_lines() -> None:
+def test_a_whole_quotient_is_named_only_as_an_exponent() -> None:
     x = ScheduleCounter()
     assert words(x, x("integer-divide", x.c, 100.0)) is None
     assert words(x, x("power", 0.5, x("integer-divide", x.c, 100.0))) == "staircase from 1, times 0.5 every 100 steps"

@@ -36,7 +36,7 @@ def test_an_estimate_that_makes_no_sense(flops: str) -> None:
 
 
 @pytest.mark.parametrize("config", ["", ', backend_config={"custom_call_config":{"body":"TUzv"}}'])
-def test_of_a_kernel_without_estimate_and_known_name_only_the_bytes_are_known(config: str) -> None:
+def test_a_kernel_without_estimate_and_known_name_has_only_bytes(config: str) -> None:
     assert call("tpu_custom_call", "f32[8]", "f32[8]", attributes=config) == CallCost(None, 64)
 
 

@@ -129,7 +129,7 @@ def test_a_configuration_that_is_no_json(config: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["__builtin$CrossMeshAllReduce", "lapack_ssyevd_ffi", "cusolver_gesvd_ffi", "lapack_", ""])
-def test_of_other_targets_only_the_bytes_are_known(target: str) -> None:
+def test_other_targets_have_only_bytes(target: str) -> None:
     assert call(target, "f32[8]", "f32[8,8]") == CallCost(None, 32 + 256)
 
 
