@@ -52,7 +52,7 @@ def test_a_row_of_the_index_leads_to_its_module_and_back(twelve: Path, opened: O
     wait_until(page, "() => document.querySelector('main[data-view=\"\"]').checkVisibility()")
 
 
-def test_what_changed_comes_first_and_leads_to_both_modules(written: Written, opened: Opened) -> None:
+def test_a_page_of_changes_begins_with_them_and_links_both_modules(written: Written, opened: Opened) -> None:
     path = written(DATA / "cpu" / "sgd_unused.after.txt", DATA / "gpu" / "sgd_unused.after.txt", "--diff")
     page = opened(path)
     assert page.get_by_role("heading", level=1).locator("visible=true").inner_text() == "Changes in jit_step"

@@ -118,7 +118,7 @@ def test_an_unknown_value_meets_nothing_but_null(text: str) -> None:
 
 
 @pytest.mark.parametrize(("unit", "actual"), [("count", 0), ("text", ""), ("bool", False), ("number", 0.0)])
-def test_what_is_empty_is_still_known(unit: Unit, actual: Value) -> None:
+def test_an_empty_value_is_known(unit: Unit, actual: Value) -> None:
     assert holds("known", unit, actual)
     assert not holds("null", unit, actual)
 
@@ -148,7 +148,7 @@ def test_what_is_empty_is_still_known(unit: Unit, actual: Value) -> None:
         ("'a' 'b'", "the quotes of 'a' 'b' do not match"),
     ],
 )
-def test_what_is_no_expression(text: str, message: str) -> None:
+def test_malformed_expressions(text: str, message: str) -> None:
     with pytest.raises(ValueError) as caught:
         parse_expression(text)
     assert str(caught.value) == message
@@ -178,7 +178,7 @@ def test_what_is_no_expression(text: str, message: str) -> None:
         ("in [1 MiB, 1000 kB]", "bytes", "the range `in [1 MiB, 1000 kB]` is empty"),
     ],
 )
-def test_what_does_not_fit_the_unit_of_the_fact(text: str, unit: Unit, part: str) -> None:
+def test_values_that_do_not_fit_the_unit_of_a_fact(text: str, unit: Unit, part: str) -> None:
     expression = parse_expression(text)
     with pytest.raises(ValueError) as caught:
         bind(expression, unit)

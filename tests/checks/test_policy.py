@@ -141,7 +141,7 @@ def test_assertions_of_the_command_line(text: str, fact: str, expression: str, c
         ("mesh.shape = 2x8", 12, "'= 2x8' is not a value"),
     ],
 )
-def test_what_is_no_assertion(text: str, column: int, part: str) -> None:
+def test_malformed_assertions(text: str, column: int, part: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_assertion(text)
     assert caught.value.location == Location("--assert", 1, column)

@@ -66,7 +66,7 @@ def executed(text: str, wants: Wants = LIGHT) -> tuple[int | None, int | None]:
     return total.count.exact, total.operand_bytes.exact
 
 
-def test_what_is_called_from_two_places_runs_for_both() -> None:
+def test_a_computation_with_two_callers_runs_for_both() -> None:
     calls = (
         "%x = f32[8]{0} call(%v), to_apply=%summing",
         "%y = f32[8]{0} fusion(%x), kind=kLoop, calls=%summing",

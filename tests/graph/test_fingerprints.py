@@ -131,7 +131,7 @@ def test_names_without_a_mark_may_differ_in_their_numbers() -> None:
     )
 
 
-def test_what_differs_in_names_alone() -> None:
+def test_programs_that_differ_in_names_alone_are_equal() -> None:
     """Another constant or callee makes a difference; without marks a number may be a constant's."""
     constant, other = ("%a.1 = f32[] constant(0.9)",), ("%a.1 = f32[] constant(0.8)",)
     assert not share_fingerprint(constant, other)

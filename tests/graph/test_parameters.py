@@ -85,7 +85,7 @@ def test_nested_indexes(entry: Entry) -> None:
     assert [out.alias is not None for out in context.interface.outputs] == [True, True, False]
 
 
-def test_what_is_said_of_a_tuple_holds_for_all_in_it(entry: Entry) -> None:
+def test_an_alias_of_a_tuple_holds_for_its_elements(entry: Entry) -> None:
     lines = ("%t = (f32[4]{0}, s32[]) parameter(0)", "%u = (f32[4]{0}, s32[]) parameter(1)")
     header = ", input_output_alias={ {}: (0, {}, may-alias) }, buffer_donor={ (1, {}) }"
     interface = entry(*lines, "ROOT %o = (f32[4]{0}, s32[]) tuple(%t, %u)", header=header).interface
@@ -176,7 +176,7 @@ def test_outputs_that_are_sharded_otherwise(entry: Entry, parameter: str, output
     assert reason(entry(f"{P}, sharding={parameter}", f"ROOT %o = f32[4,2]{{1,0}} negate(%p), sharding={output}")) == expected
 
 
-def test_what_is_donated_needs_no_reason(entry: Entry) -> None:
+def test_a_donated_parameter_has_no_reason_against_it(entry: Entry) -> None:
     context = entry(P, "ROOT %o = f32[8]{0} reshape(%p)", header=", buffer_donor={ (0, {}) }")
     assert reason(context) == ""
 

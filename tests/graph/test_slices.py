@@ -108,7 +108,7 @@ def test_a_program_of_two_slices() -> None:
     ]
 
 
-def test_what_goes_between_slices_is_in_no_total() -> None:
+def test_transfers_between_slices_are_in_no_total() -> None:
     report = hlo_inspect.inspect(SLICES, "collectives")
     assert report.table("collectives_by_axis").total is None
     total = totals(report.table("collectives"))

@@ -87,7 +87,7 @@ def refused(answer: Any) -> bool:
     return answer == "aborts" or "error" in answer
 
 
-def test_what_xla_refuses() -> None:
+def test_xla_refuses_the_listed_texts() -> None:
     assert {name for name, answer in by_xla().items() if refused(answer)} == set(REFUSED)
 
 

@@ -68,7 +68,7 @@ def test_operands(tail: str, expected: list[tuple[str | None, tuple[int, ...], s
         "f32[<=2] %a^), x=1",
     ],
 )
-def test_where_operands_end(marked: str) -> None:
+def test_end_of_operands(marked: str) -> None:
     assert operands_end(marked.replace("^", "")) == marked.index("^")
 
 
@@ -90,7 +90,7 @@ def test_an_instruction() -> None:
 
 
 @pytest.mark.parametrize("opcode", ["constant", "parameter"])
-def test_what_has_no_operands(opcode: str) -> None:
+def test_opcodes_without_operands(opcode: str) -> None:
     parsed = instruction(f"a = s32[] {opcode}(12)")
     assert parsed.operands == ()
     assert parsed.literal == "12"
@@ -204,7 +204,7 @@ def test_heads() -> None:
         ("a = f32[] new-one(b), calls=%e", []),
     ],
 )
-def test_what_is_called(text: str, callees: list[tuple[str, str, str]]) -> None:
+def test_callees_of_an_instruction(text: str, callees: list[tuple[str, str, str]]) -> None:
     assert [tuple(callee) for callee in instruction(text).called] == callees
 
 

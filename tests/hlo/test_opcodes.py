@@ -94,7 +94,7 @@ def test_sugar_is_known_without_being_listed(opcode: str) -> None:
 
 
 @pytest.mark.parametrize("opcode", [*NO_SUGAR, "negate-start-done", "negate-begin", "-start", "exp", "barrier", "Add", ""])
-def test_what_xla_refuses_is_unknown(opcode: str) -> None:
+def test_opcodes_that_xla_refuses_are_unknown(opcode: str) -> None:
     assert opcode not in TABLE
 
 
@@ -122,7 +122,7 @@ CALLERS = """
 """
 
 
-def test_what_can_call_a_computation() -> None:
+def test_opcodes_that_call_a_computation() -> None:
     assert set(OPCODES) & CALLING_OPCODES == set(CALLERS.split())
 
 
@@ -148,7 +148,7 @@ def test_the_role_of_each_callee(opcode: str, roles: dict[str, str]) -> None:
     assert callee_roles(opcode) == roles
 
 
-def test_which_opcodes_call_in_a_role() -> None:
+def test_opcodes_that_call_in_a_role() -> None:
     assert opcodes_that_call("run") == {"async-start", "call", "call-start"}
     assert opcodes_that_call("body", "branch") == {"conditional", "conditional-start", "while", "while-start"}
 
@@ -218,12 +218,12 @@ def test_each_trait_is_that_of_an_opcode() -> None:
         ("parameter", "computed"),
     ],
 )
-def test_what_a_result_is_to_the_operands(opcode: str, result: Result) -> None:
+def test_relation_of_a_result_to_its_operands(opcode: str, result: Result) -> None:
     assert TABLE[opcode].result == result
     assert (opcode in opcodes_that_give(result)) == (opcode in OPCODES and not TABLE[opcode].half)
 
 
-def test_products_markers_and_what_only_names_values() -> None:
+def test_opcodes_of_products_markers_and_names() -> None:
     assert {"convolution", "dot", "ragged-dot", "scaled-dot"} == PRODUCTS
     assert {"add-dependency", "after-all", "domain", "opt-barrier"} == MARKERS
     assert {"bitcast", "get-tuple-element", "tuple"} == NAMING

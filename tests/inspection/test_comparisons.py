@@ -191,7 +191,7 @@ def test_modules_of_one_side_are_chosen_by_their_names() -> None:
     assert (comparison.old.name if comparison.old else "", comparison.new.name if comparison.new else "") == ("left", "right")
 
 
-def test_what_has_no_mate_by_name_is_paired_by_content() -> None:
+def test_modules_without_a_common_name_are_paired_by_content() -> None:
     """The program decides, then the many arrays of a signature: those of two parameters and one result are too few."""
     old = MODULE.format(name="a", opcode="sine") + MODULE.format(name="b", opcode="tanh")
     new = MODULE.format(name="y", opcode="tanh") + MODULE.format(name="x", opcode="cosine")

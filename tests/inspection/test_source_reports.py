@@ -95,7 +95,7 @@ class NotingWatcher:
         self.modules.append(module)
 
 
-def test_who_watches_is_told_of_modules_that_are_analysed_alone() -> None:
+def test_a_watcher_hears_of_analyzed_modules_only() -> None:
     text = module("a") + module("b")
     watcher = NotingWatcher()
     with Inspection(Request(passes=("params",), module="b")) as inspection:
@@ -119,7 +119,7 @@ def test_words_of_errors_about_names() -> None:
 @pytest.mark.parametrize(
     ("command", "strict", "graph"), [("collectives", True, True), ("list", True, False), ("collectives", False, False)]
 )
-def test_what_xla_reads_is_read_with_its_graph_at_once(command: str, *, strict: bool, graph: bool) -> None:
+def test_text_from_xla_is_read_with_its_graph_at_once(command: str, *, strict: bool, graph: bool) -> None:
     """Commands without phases read without the graph."""
     if strict:
         pytest.importorskip("jaxlib")

@@ -205,7 +205,7 @@ def test_operands_of_commutative_opcodes_are_told_apart_by_the_program_alone(roo
         ("ROOT %r = f32[4]{0} add(%p, %q)", "%r = f32[4]{0} add(%p, %q)\n  ROOT %s = f32[4]{0} negate(%p)"),
     ],
 )
-def test_what_an_instruction_does_matters(root: str, other: str) -> None:
+def test_another_operation_changes_the_fingerprint(root: str, other: str) -> None:
     assert fingerprints(entry(P, Q, root)) != fingerprints(entry(P, Q, other))
     assert canonical(entry(P, Q, root)).program != canonical(entry(P, Q, other)).program
 
@@ -221,7 +221,7 @@ def test_what_an_instruction_does_matters(root: str, other: str) -> None:
         ),
     ],
 )
-def test_how_a_printer_spells_it_does_not_matter(root: str, other: str) -> None:
+def test_spelling_does_not_change_the_program(root: str, other: str) -> None:
     assert canonical(entry(P, Q, root)).program == canonical(entry(P, Q, other)).program
 
 

@@ -240,7 +240,7 @@ def test_a_pattern_is_the_files_that_it_fits(root: Path) -> None:
         expanded(f"{root}/z*.txt")
 
 
-def test_what_xla_wrote() -> None:
+def test_files_of_a_dump_directory_of_xla() -> None:
     files = list(dump_files(DATA / "xla_dump_to", None))
     assert [(file.path.name, file.note is None) for file in files] == [
         ("module_0000.jit_step.cpu_after_optimizations.txt", True),
@@ -251,7 +251,7 @@ def test_what_xla_wrote() -> None:
     ]
 
 
-def test_what_is_a_directory(root: Path) -> None:
+def test_inputs_that_are_directories(root: Path) -> None:
     fill(root, "a.txt")
     assert is_directory(root)
     assert is_directory(str(root))

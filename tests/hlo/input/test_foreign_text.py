@@ -75,7 +75,7 @@ STABLEHLO = b"""module @jit_f attributes {mhlo.num_partitions = 1 : i32} {
         ("[rank 0] starting\n", ""),
     ],
 )
-def test_what_it_looks_like(text: str, looks: str) -> None:
+def test_description_of_foreign_text(text: str, looks: str) -> None:
     source = open_source(text.encode())
     list(source.pieces())
     description = describe_foreign_text(source.start)
@@ -113,7 +113,7 @@ def test_the_message_names_it_for_an_input_that_is_read_once() -> None:
         (b"\n", None),
     ],
 )
-def test_what_xla_turns_into_text(start: bytes, format_: Format | None) -> None:
+def test_formats_that_xla_converts_to_text(start: bytes, format_: Format | None) -> None:
     assert convertible_format(start) is format_
 
 
@@ -171,7 +171,7 @@ GRAPH = message((1, message((1, "x"), (2, "Placeholder"))), (4, message((1, 27))
         (bytes(100), ""),
     ],
 )
-def test_what_a_binary_file_looks_like(data: bytes, looks: str) -> None:
+def test_description_of_a_binary_file(data: bytes, looks: str) -> None:
     binary = data if describe_non_text(data) else data + bytes(4)
     assert describe_non_text(binary) == f"is a binary file without HLO{looks}"
     with pytest.raises(hlo_inspect.InputError) as caught:
@@ -179,7 +179,7 @@ def test_what_a_binary_file_looks_like(data: bytes, looks: str) -> None:
     assert str(caught.value) == f"<text>: is a binary file without HLO{looks}"
 
 
-def test_what_is_binary() -> None:
+def test_texts_and_binary_data_are_told_apart() -> None:
     assert describe_non_text(b"HloModule m\0")
     assert describe_non_text(bytes(range(1, 256)))
     assert not describe_non_text(b"\x1b[31mred\x1b[0m progress\x08\x08\x07 \x0c\n")
@@ -200,7 +200,7 @@ def test_a_log_of_stablehlo_and_then_hlo_is_text() -> None:
     assert opened.format is None
 
 
-def test_what_is_converted_is_read_as_text() -> None:
+def test_converted_input_is_read_as_text() -> None:
     opened = open_source(HLO_PROTO)
     opened.converter = lambda source, data: f"{source.format}\n{len(data)}\n".encode()
     assert "".join(opened.pieces()) == f"serialized HLO\n{len(HLO_PROTO)}\n"

@@ -193,7 +193,7 @@ def test_a_pipe_without_seek() -> None:
 
 
 @pytest.mark.parametrize("text", ["HloModule m", "  HloModule m", "ENTRY e { }", "a\n", "\n"])
-def test_what_is_text_and_no_path(text: str) -> None:
+def test_input_that_is_text_and_no_path(text: str) -> None:
     opened = open_source(text)
     assert opened.name == "<text>"
     assert "".join(opened.pieces()) == text.rstrip("\n") + "\n"

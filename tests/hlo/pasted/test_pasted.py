@@ -333,7 +333,7 @@ def test_lines_in_tables_are_those_of_the_input() -> None:
     assert lines == [[2 * int(str(row["line"])) - 1 for row in plain], [2 * int(str(row["line"])) for row in plain]]
 
 
-def test_what_was_taken_off_is_said_once() -> None:
+def test_a_removed_prefix_is_noted_once() -> None:
     (report,) = reports(prefixed(lambda _: "[rank0]: ")(DUMP), "collectives")
     assert [note for note in report.notes if "rank0" in note] == ['the prefix of each line, such as "[rank0]: ", was removed']
 

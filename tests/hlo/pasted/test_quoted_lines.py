@@ -46,7 +46,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_the_lines_say_is_answered(form: str) -> None:
+def test_figures_of_quoted_lines(form: str) -> None:
     report = quoted(FORMS[form])
     facts = report.facts
     assert facts["collectives.count"] == 2
@@ -61,7 +61,7 @@ def test_what_the_lines_say_is_answered(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_about_the_whole_module_is_unknown(form: str) -> None:
+def test_facts_of_the_whole_module_are_unknown_for_quoted_lines(form: str) -> None:
     report = quoted(FORMS[form])
     names = {"module.computations", "module.instructions", "module.entry_instructions", "module.devices"}
     names |= {name for name in report.facts if name.startswith(("params.", "outputs.")) or ".executed_" in name}

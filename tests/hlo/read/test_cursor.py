@@ -94,7 +94,7 @@ def test_the_line_of_a_piece_can_be_asked_for_when_it_is_read() -> None:
     assert asked == [1, 3, 4]
 
 
-def test_what_is_read_again_has_twice_as_much() -> None:
+def test_a_second_reading_has_twice_as_much_text() -> None:
     """An endless item is then read again per doubling of its length, not per piece."""
     cursor = cursor_of(*["x\n"] * 100)
     tries = 0

@@ -27,7 +27,7 @@ def test_the_entry_has_the_parameters_that_the_header_states(command: str) -> No
     assert "HI002" not in _codes(HEADER.format(scheduled="") + THREE, command)
 
 
-def test_what_is_cut_off_is_no_entry() -> None:
+def test_a_truncated_computation_is_no_entry() -> None:
     facts = hlo_inspect.inspect(HEADER.format(scheduled="") + TWO, ("summary",)).facts
     assert facts["optimizer.name"] is None
     assert facts["module.instructions"] == 3

@@ -226,5 +226,5 @@ def test_a_run_that_begins_with_the_end_of_a_computation() -> None:
         "}\n",
     ],
 )
-def test_what_printers_do_not_write(text: str) -> None:
+def test_lines_that_no_printer_writes_are_no_run(text: str) -> None:
     assert run_of(text) is None

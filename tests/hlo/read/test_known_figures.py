@@ -83,7 +83,7 @@ def test_the_figures(name: str, whole: Whole) -> None:
 
 
 @pytest.mark.parametrize("name", DUMPS)
-def test_what_is_said_to_be_wrong(name: str, whole: Whole) -> None:
+def test_problems_of_a_text_have_their_places(name: str, whole: Whole) -> None:
     problems = [
         (finding.rule, finding.location.line, finding.location.column)
         for report in whole[name]
@@ -141,7 +141,7 @@ def test_a_command_that_skips_lines_says_the_same(
 
 
 @pytest.mark.parametrize("name", sorted(name for name, entry in HAND.items() if "first_lines" in entry))
-def test_where_modules_start(name: str) -> None:
+def test_first_lines_of_modules(name: str) -> None:
     assert [report.input.first_line for report in reports(DATA / "handmade" / name)] == HAND[name]["first_lines"]
 
 

@@ -71,7 +71,7 @@ def kept(parsed: Module) -> dict[str, set[str]]:
     return {name: set(computation.scalars) for name, computation in parsed.computations.items() if computation.scalars}
 
 
-def test_what_feeds_roots_and_loops_stays() -> None:
+def test_operands_of_roots_and_loops_are_kept() -> None:
     parsed = module(TEXT, LOOPS)
     assert kept(parsed) == KEPT
     assert {i.name for i in parsed.instructions} == {"y", "loop"}

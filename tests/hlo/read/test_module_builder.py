@@ -286,7 +286,7 @@ def test_opcodes_roots_and_lines() -> None:
     assert list(parsed.device_marks.shardings) == ["{replicated}"]
 
 
-def test_what_is_wanted_is_kept_wherever_it_stands() -> None:
+def test_wanted_instructions_are_kept_in_any_computation() -> None:
     wants = Wants(opcodes=frozenset({"reduce", "fusion"}), operands=frozenset({"reduce"}), every_line=True)
     parsed = module(HEADER + ADD + SUM + MAIN, wants)
     assert [(i.computation.name, i.name, i.line, i.is_root) for i in parsed.instructions] == [

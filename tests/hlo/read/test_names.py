@@ -134,5 +134,5 @@ def unused(body: str) -> list[tuple[object, object]]:
         ("  %g = s32[] get-tuple-element(%t), index=1\n  ROOT %r = (s32[]) tuple(%g)\n", [(0, "{}"), (1, "{0}")]),
     ],
 )
-def test_what_is_unused(body: str, expected: list[tuple[object, object]]) -> None:
+def test_unused_parameters(body: str, expected: list[tuple[object, object]]) -> None:
     assert unused(body) == expected

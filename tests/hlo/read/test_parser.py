@@ -67,7 +67,7 @@ def test_instructions(text: str, row: tuple[str, str, str, str], after: str) -> 
         ("%a = f32[] add(b) /* it", 1, 19, "a comment is not closed"),
     ],
 )
-def test_what_is_no_instruction(text: str, line: int, column: int, message: str) -> None:
+def test_malformed_instructions(text: str, line: int, column: int, message: str) -> None:
     with pytest.raises(tokens.ScanError) as caught:
         parser.parse_instruction(text, 0)
     assert message in caught.value.message
@@ -152,7 +152,7 @@ def test_computations(text: str, name: str, is_entry: bool) -> None:
         ("main (p: f32[]] -> f32[] {", 1, 15, "']' does not close '('"),
     ],
 )
-def test_what_is_no_computation(text: str, line: int, column: int, message: str) -> None:
+def test_malformed_first_lines_of_computations(text: str, line: int, column: int, message: str) -> None:
     with pytest.raises(tokens.ScanError) as caught:
         parser.parse_first_line(text, 0)
     assert message in caught.value.message
@@ -181,7 +181,7 @@ ON_LINES_OF_THEIR_OWN = (
 
 
 @pytest.mark.parametrize("words", ON_LINES_OF_THEIR_OWN)
-def test_what_is_cut_off_at_a_line_end_is_never_wrong(words: tuple[str, ...]) -> None:
+def test_an_instruction_truncated_at_a_line_end_is_never_misread(words: tuple[str, ...]) -> None:
     """Pieces of the input end at line ends: what stands before one is incomplete, or whole and goes up to it."""
     for count in range(1, len(words) + 1):
         text = "\n".join(words[:count]) + "\n"

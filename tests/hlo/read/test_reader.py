@@ -305,7 +305,7 @@ def test_a_value_may_be_on_the_line_behind_its_equal_sign(wants: Wants) -> None:
 
 @pytest.mark.parametrize("wants", [EVERYTHING, Wants(frozenset({"negate"}))])
 @pytest.mark.parametrize("following", ["", f"\n{BODY}", "  %p = f32[2]{0} parameter(0)\n}\n"])
-def test_what_follows_a_module_that_is_cut_off_is_none_of_it(wants: Wants, following: str) -> None:
+def test_text_behind_a_truncated_module_is_not_part_of_it(wants: Wants, following: str) -> None:
     first = modules(f"HloModule m\n\n{ENTRY[:-2]}HloModule other\n{following}", wants)[0]
     assert (first.computation_count, first.lines, codes(first)) == (1, 5, ["HI002"])
 

@@ -68,7 +68,7 @@ def test_a_second_computation_of_a_name_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("between", ["\n", "\n\n\n", ', execution_thread="t"\n\n'])
-def test_what_may_stand_between_computations(between: str) -> None:
+def test_texts_between_computations(between: str) -> None:
     assert noted(ADD.rstrip("\n") + between, loops=False).root_opcodes == {"add": "add"}
 
 
@@ -147,7 +147,7 @@ def test_an_escaped_quote_ends_no_string() -> None:
     assert picked(wants, text='\n  %x = f32[] negate(%p), x="\\\\\\"' + BODY) is None
 
 
-def test_what_calls_a_holder_is_not_passed_over() -> None:
+def test_a_caller_of_a_wanted_instruction_is_not_skipped() -> None:
     module = Module(Header("m"), "path", 1, Wants(frozenset({"all-reduce"})))
     text = "\n" + ADD + "\n" + LAST.replace("parameter(0)", "fusion(%x), calls=%add") + "\n" + LAST
     assert text[selection_of(module).skip(text, 1, 1)[0] :] == LAST

@@ -48,7 +48,7 @@ THREADS: dict[str, tuple[str, dict[str, Value]]] = {
 
 
 @pytest.mark.parametrize("thread", THREADS)
-def test_what_a_thread_quotes_is_answered(thread: str) -> None:
+def test_figures_of_lines_quoted_in_threads(thread: str) -> None:
     text, facts = THREADS[thread]
     (report,) = hlo_inspect.inspect_all(text.encode(), "summary")
     assert {name: report.facts[name] for name in facts} == facts

@@ -94,7 +94,7 @@ def test_a_form_has_the_values_of_each_text(seed: int) -> None:
         (', backend_config="1"', ', backend_config="2"', False),
     ],
 )
-def test_what_a_form_leaves_out(left: str, right: str, is_one_form: bool) -> None:
+def test_texts_that_share_a_form(left: str, right: str, is_one_form: bool) -> None:
     table: FormTable[object] = FormTable()
     assert (table.take_apart(left)[0] is table.take_apart(right)[0]) == is_one_form
 
@@ -113,7 +113,7 @@ def test_a_brace_in_a_string_closes_none() -> None:
     assert AttributeForm[object](text).texts["kind"] == "kInput"
 
 
-def test_what_stands_behind_what_makes_no_sense_is_no_value() -> None:
+def test_text_behind_a_malformed_value_is_no_value() -> None:
     form: AttributeForm[object] = AttributeForm(", calls=%a, index=0, kind=}, index=1, channel_id=7")
     assert (form.texts, form.fault) == ({"calls": "%a", "index": "0"}, "expected a value")
     parsed = instruction(form.text, Computation("main", 1, is_entry=True))

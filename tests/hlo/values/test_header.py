@@ -80,12 +80,12 @@ def test_names_and_attributes(text: str, name: str, attributes: dict[str, str]) 
         "HloModule ^{\n",
     ],
 )
-def test_where_it_ends(marked: str) -> None:
+def test_end_of_a_header(marked: str) -> None:
     assert scan_header(marked.replace("^", ""), 0, final=True)[1] == marked.index("^")
 
 
 @pytest.mark.parametrize("words", [["HloModule", "m", ",", "a=", "{1", "}", ", b=2", ", flag", ",\n c=3"]])
-def test_what_is_cut_off_at_a_line_end_may_go_on(words: list[str]) -> None:
+def test_a_header_truncated_at_a_line_end_may_continue(words: list[str]) -> None:
     for count in range(1, len(words) + 1):
         with pytest.raises(tokens.IncompleteError):
             scan_header("\n".join(words[:count]) + "\n", 0, final=False)
@@ -236,7 +236,7 @@ def test_a_deep_stack_and_one_that_calls_itself() -> None:
     assert len(deep.stack(20_000)) == MAX_FRAMES
 
 
-def test_where_a_table_ends() -> None:
+def test_end_of_a_table() -> None:
     match = TABLE.match(FRAMES + "\nENTRY e {\n")
     assert match is not None
     assert match[0] == FRAMES

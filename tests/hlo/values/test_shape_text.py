@@ -29,7 +29,7 @@ from hlo_inspect.hlo.values.shapes import (
         ("b(f32[4]{0}) custom-call", 12),
     ],
 )
-def test_where_a_shape_ends(text: str, end: int) -> None:
+def test_end_of_a_shape(text: str, end: int) -> None:
     assert scan_shape(text, 0)[1] == end
     assert scan_shape("  " + text, 2)[1] == end + 2
 
@@ -59,7 +59,7 @@ def test_where_a_shape_ends(text: str, end: int) -> None:
         ("(" * (MAX_NESTING + 2), MAX_NESTING + 1, "nested more than 100 deep"),
     ],
 )
-def test_what_is_no_shape(text: str, position: int, message: str) -> None:
+def test_malformed_shapes(text: str, position: int, message: str) -> None:
     with pytest.raises(ShapeError, match=message.replace("(", r"\(").replace(")", r"\)")) as caught:
         parse_shape(text)
     assert caught.value.position == position

@@ -216,5 +216,5 @@ def test_tokens_and_opaque_values_are_no_arrays() -> None:
 
 
 @pytest.mark.parametrize("name", ["tuple", "buffer", "F32", "s3", ""])
-def test_what_is_no_array_type_has_no_size(name: str) -> None:
+def test_an_unknown_element_type_has_no_size(name: str) -> None:
     assert ArrayShape(name, (1,)).bytes is None

@@ -116,7 +116,7 @@ def test_mesh_groups(text: str, groups: Groups) -> None:
         ("mesh['a'=2], device_ids=(0,0) {'a'}", "twice"),
     ],
 )
-def test_what_is_no_group(text: str, message: str) -> None:
+def test_malformed_groups(text: str, message: str) -> None:
     with pytest.raises(DeviceListError) as caught:
         parse_groups(text)
     assert message in str(caught.value)
@@ -169,7 +169,7 @@ def test_source_target_pairs(text: str, pairs: tuple[tuple[int, int], ...]) -> N
 
 
 @pytest.mark.parametrize("text", ["", "{0,1}", "{{0}}", "{{0,1,2}}", "{{}}", "[1,2]<=[2]", "{{0,1}"])
-def test_what_is_no_list_of_pairs(text: str) -> None:
+def test_malformed_lists_of_pairs(text: str) -> None:
     with pytest.raises(DeviceListError):
         parse_pairs(text)
 
@@ -261,7 +261,7 @@ def test_copies(sharding: str, devices: int, expected: list[set[int]]) -> None:
         "{unknown}",
     ],
 )
-def test_what_does_not_tell(sharding: str) -> None:
+def test_shardings_that_do_not_tell_their_copies(sharding: str) -> None:
     assert parse_sharding(sharding).copies(4) is None
 
 
@@ -293,7 +293,7 @@ def test_kinds_of_shardings(text: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "replicated", "{", "{devices=}", "{devices=[99999999999]<=[4]}", "{something}"])
-def test_what_is_no_sharding(text: str) -> None:
+def test_malformed_shardings(text: str) -> None:
     with pytest.raises(DeviceListError):
         parse_sharding(text)
 

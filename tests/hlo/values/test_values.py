@@ -207,7 +207,7 @@ def test_a_text_that_stands_often_is_read_once() -> None:
     assert table.read("sharding", "{replicated}") is not ValueTable().read("sharding", "{replicated}")
 
 
-def test_what_is_kept_has_a_bound() -> None:
+def test_kept_groups_are_limited() -> None:
     """Each of these groups has 2**18 devices: a few of them are kept at once, however many a text has."""
     table = ValueTable()
     for size in range(1, 20):
