@@ -293,10 +293,10 @@ def test_column(table: str, key: str, name: str, dump: str, row: Value, value: V
 
 
 @pytest.mark.parametrize("table", sorted(COLUMNS))
-def test_owed_columns_are_not_there(table: str) -> None:
+def test_owed_columns_are_absent(table: str) -> None:
     names = {column.name for column in report(ADAMW, COMMANDS.get(table, table)).table(table).columns}
     assert names.isdisjoint(OWED_COLUMNS.get(table, ()))
 
 
-def test_owed_tables_are_not_there() -> None:
+def test_owed_tables_are_absent() -> None:
     assert {table.name for pass_ in PASSES for table in report(ADAMW, pass_.name).tables}.isdisjoint(OWED_TABLES)

@@ -49,7 +49,7 @@ def test_the_tour_shows_real_output(command: str) -> None:
     assert result.stdout == output
 
 
-def test_the_tour_is_found() -> None:
+def test_number_of_tours() -> None:
     assert len(TOURS) == 37
 
 

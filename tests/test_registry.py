@@ -111,5 +111,5 @@ def test_each_rule_is_documented() -> None:
     assert len({page.code for page in pages}) == len({page.name for page in pages}) == len(pages) == 49
 
 
-def test_each_format_of_single_commands_is_offered_by_one() -> None:
+def test_a_command_offers_each_format_of_single_commands() -> None:
     assert {name for pass_ in (*PASSES, *OTHERS) for name in pass_.formats} == OWN_FORMATS.keys()

@@ -203,7 +203,7 @@ def test_a_name_leads_to_its_instruction_and_on(path: Path, page_data: PageData,
     assert "instruction" not in page.url
 
 
-def test_equal_kernels_lead_to_each_of_them(path: Path, page_data: PageData, opened: Opened) -> None:
+def test_a_merged_row_links_each_of_its_kernels(path: Path, page_data: PageData, opened: Opened) -> None:
     page = opened(path)
     _open_table(page, "kernel_groups")
     groups = page_data.table("kernel_groups")
@@ -221,7 +221,7 @@ def test_the_page_is_as_wide_as_the_window(path: Path, opened: Opened) -> None:
         assert opened(path, width=width).evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_light_and_dark_as_the_reader_has_it(path: Path, opened: Opened) -> None:
+def test_the_page_follows_the_color_scheme_of_the_reader(path: Path, opened: Opened) -> None:
     for scheme, paper in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(21, 24, 28)")):
         page = opened(path, scheme=scheme)
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == paper

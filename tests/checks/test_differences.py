@@ -60,13 +60,13 @@ def test_conditions(text: str, old: Value, new: Value, expected: bool | None) ->
         ("memory.peak_bytes > '5'", "is text; a difference is a number"),
     ],
 )
-def test_what_makes_no_sense_is_refused(text: str, message: str) -> None:
+def test_malformed_differences_are_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_difference(given("--fail-if", text), SPECS)
     assert message in str(caught.value)
 
 
-def test_assertions_about_one_module_know_no_difference() -> None:
+def test_assertions_about_one_module_take_no_difference() -> None:
     with pytest.raises(ValueError, match="`different` compares two modules"):
         bind(parse_expression("different"), "text")
 

@@ -84,7 +84,7 @@ def test_quantities_are_read_in_the_unit_of_the_fact(text: str, unit: Unit, exac
     assert not holds(f"== {text}", unit, exact * 1.001)
 
 
-def test_one_byte_too_few_is_too_few() -> None:
+def test_a_byte_below_the_limit_fails() -> None:
     assert holds(">= 180 MiB", "bytes", 180 * MIB)
     assert not holds(">= 180 MiB", "bytes", 180 * MIB - 1)
 

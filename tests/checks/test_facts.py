@@ -6,7 +6,7 @@ from hlo_inspect.checks.policy import facts_of, facts_report
 from tests.checks.sample import FACTS, SPECS, sample_report
 
 
-def test_all_facts_that_there_are() -> None:
+def test_list_facts_has_every_fact() -> None:
     table = facts_report(SPECS).table("facts")
     assert [row[0] for row in table.rows] == [spec.name for spec in SPECS]
     assert table.rows[2] == ("collectives.operand_bytes", "bytes", "their operands")

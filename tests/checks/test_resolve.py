@@ -155,7 +155,7 @@ def test_a_known_value_needs_no_remark() -> None:
     assert remark(check("collectives.reduce-scatter.count == 0"), sample_report()) == ""
 
 
-def test_an_absent_target_names_those_that_are_like_it() -> None:
+def test_an_absent_target_names_similar_targets() -> None:
     misspelt = check("custom_calls.target.__cublas$gem == 0")
     assert remark(misspelt, sample_report()) == "__cublas$gem does not occur; did you mean '__cublas$gemm'?"
     facts = {name: value for name, value in FACTS.items() if not name.startswith("custom_calls.")}

@@ -226,7 +226,7 @@ def test_a_long_chain_of_calls() -> None:
     assert executed(text)[0] == 2**60
 
 
-def test_callees_that_are_not_there() -> None:
+def test_calls_of_missing_computations() -> None:
     text = entry_of(
         f"%s = f32[8]{{0}} {SUM}", "%t = f32[8]{0} call(%s), to_apply=%gone", "ROOT %r = f32[8]{0} while(%t), body=%gone"
     )

@@ -206,7 +206,7 @@ def test_names_of_rows_and_callees_are_equal_in_the_same_places(
         "%r = f32[8] negate(%p), sharding={mesh['%p'=2]}",
     ],
 )
-def test_forms_that_are_not_told(line: str) -> None:
+def test_computations_without_a_fingerprint(line: str) -> None:
     before = computation("one", *INPUTS, line)
     assert Fingerprints(module_of("%p = f32[] parameter(0)", before=before).computations).get("one") is None
 
@@ -220,11 +220,11 @@ def test_callees_that_call_are_asked_first() -> None:
     assert fingerprints.get("outer") is not None
 
 
-def test_a_computation_that_is_not_there() -> None:
+def test_a_missing_computation_has_no_fingerprint() -> None:
     assert Fingerprints({}).get("gone") is None
 
 
-def test_strings_are_no_metadata() -> None:
+def test_strings_that_look_like_metadata_stay() -> None:
     """A string may look like the begin of metadata."""
     line = '%r = f32[4] negate(%a.1), frontend_attributes={a=", metadata={", b="DIMENSIONS}"}'
     assert not share_fingerprint((LINES[0], line.replace("DIMENSIONS", "1")), (LINES[0], line.replace("DIMENSIONS", "2")))

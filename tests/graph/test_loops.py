@@ -194,7 +194,7 @@ DEPENDS = [
 
 
 @pytest.mark.parametrize(("part", "lines", "reason"), DEPENDS)
-def test_what_depends_on_something_else(part: str, lines: tuple[str, ...], reason: str) -> None:
+def test_trip_counts_that_depend_on_other_values(part: str, lines: tuple[str, ...], reason: str) -> None:
     condition = (*ELEMENTS, *lines) if part == "condition" else CONDITION
     body = (*ELEMENTS, *lines) if part == "body" else BODY
     loop = loop_of(loop_text(condition=condition, body=body, entry=lines if part == "entry" else (*START, LOOP)))
@@ -330,7 +330,7 @@ def parsed(config: str) -> BackendConfig:
         ('{"known_init_step":{"init":"0","step":"1"}}', None),
     ],
 )
-def test_a_printed_count(config: str, count: int | None) -> None:
+def test_trip_counts_that_a_printer_states(config: str, count: int | None) -> None:
     assert printed_count(parsed(config)) == (count, None)
 
 

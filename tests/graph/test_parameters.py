@@ -181,7 +181,7 @@ def test_a_donated_parameter_has_no_reason_against_it(entry: Entry) -> None:
     assert reason(context) == ""
 
 
-def test_shardings_of_tuples_are_dealt_out(entry: Entry) -> None:
+def test_a_sharding_of_a_tuple_is_split_over_its_elements(entry: Entry) -> None:
     lines = (
         "%t = (f32[4]{0}, s32[]) parameter(0), sharding={{devices=[2]<=[2]}, {replicated}}",
         "%q = f32[8]{0} parameter(1), sharding={replicated}",

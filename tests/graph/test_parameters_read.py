@@ -21,7 +21,7 @@ def unused(context: Context) -> list[tuple[int, tuple[int, ...]]]:
     return [(leaf.number, leaf.index) for leaf in context.interface.parameters if leaf.unused]
 
 
-def test_nothing_reads_it(entry: Entry) -> None:
+def test_a_parameter_without_users_is_unused(entry: Entry) -> None:
     assert unused(entry(P, Q, "ROOT %n = f32[4]{0} negate(%p)")) == [(1, ())]
 
 
@@ -36,11 +36,11 @@ def test_nothing_reads_it(entry: Entry) -> None:
     ],
     ids=["tuple", "no percent signs", "shapes and comments", "is the root", "is the only line"],
 )
-def test_something_reads_it(entry: Entry, lines: tuple[str, ...]) -> None:
+def test_a_parameter_with_a_user_is_used(entry: Entry, lines: tuple[str, ...]) -> None:
     assert unused(entry(*lines)) == []
 
 
-def test_the_root_beside_one_that_nothing_reads(entry: Entry) -> None:
+def test_a_parameter_that_is_the_root_is_used(entry: Entry) -> None:
     assert unused(entry("ROOT %p = f32[4]{0} parameter(0)", Q)) == [(1, ())]
 
 

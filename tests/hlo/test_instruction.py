@@ -160,7 +160,7 @@ def test_operand_shapes_as_printers_write_them(operands: str, expected: list[str
         (", direction=dimensions, k=1", None),
     ],
 )
-def test_one_attribute(tail: str, value: tuple[int, ...] | None) -> None:
+def test_value_of_an_attribute(tail: str, value: tuple[int, ...] | None) -> None:
     assert instruction(f"a = f32[] negate(b){tail}").attr("dimensions") == value
 
 

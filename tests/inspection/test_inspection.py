@@ -110,7 +110,7 @@ def test_an_inspection_names_a_pass() -> None:
         Inspection(Request(passes=()))
 
 
-def test_a_list_answers_of_workload_files_what_belongs_to_it() -> None:
+def test_a_list_has_the_facts_of_workload_files() -> None:
     """Other questions answer of them themselves, or not at all."""
     (report,) = Inspection(Request(passes=MODULE_FACTS, also=("summary",))).read([WORKLOAD_FILE])
     assert isinstance(report, Report)

@@ -102,7 +102,7 @@ def test_a_diff_compares_the_other_pairs(folder: Path, *, turned: bool) -> None:
     assert done.returncode == 3
 
 
-def test_one_pair_of_which_a_side_is_lost(folder: Path) -> None:
+def test_a_pair_with_an_unreadable_side_is_reported(folder: Path) -> None:
     (folder / "a.txt").write_text(TEXT.format(name="bad"))
     done = call_text("diff", folder / "a.txt", other(folder), "--module", "bad")
     assert (done.stdout, done.returncode) == ("", 3)

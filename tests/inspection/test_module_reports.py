@@ -110,13 +110,13 @@ def test_whoever_takes_reports_is_handed_the_analyses_of_each_module() -> None:
     assert handed == [("a", "a"), ("b", "b")]
 
 
-def test_one_profile_for_all_but_time() -> None:
+def test_only_time_takes_several_profiles() -> None:
     profiles = ("a100-sxm-80gb", "h100-sxm")
     with pytest.raises(UsageError, match="cost takes one profile; `time` compares several"):
         ModuleReports(Request(passes=("cost",), profile=profiles))
     assert [question.name for question in ModuleReports(Request(passes=("time",), profile=profiles)).chosen] == ["time"]
 
 
-def test_changes_of_a_profile_need_one() -> None:
+def test_what_if_needs_a_profile() -> None:
     with pytest.raises(UsageError, match="--what-if needs a hardware profile: name it with --profile"):
         report(Request(passes=("params",), what_if=("peak.bf16=2x",)))

@@ -44,7 +44,7 @@ def test_a_text_without_a_module(text: str, message: str) -> None:
     assert caught.value.message == message
 
 
-def test_a_workload_file_is_an_error_for_commands_that_say_nothing_of_it() -> None:
+def test_commands_without_workload_facts_refuse_workload_files() -> None:
     """`collectives` and `workload` answer of it; `params` says which command does."""
     for command in ("workload", "collectives"):
         (report,) = read(WORKLOAD, command)

@@ -61,6 +61,6 @@ def test_a_report_without_a_picture() -> None:
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 @pytest.mark.parametrize("report", [small_report(), drawn([HOSTILE, "b"], [(0, 1)])])
-def test_graphviz_takes_it(report: Report) -> None:
+def test_graphviz_reads_the_picture(report: Report) -> None:
     done = subprocess.run(["dot", "-Tplain"], input=rendered("dot", report), capture_output=True, text=True, check=True)
     assert [line.partition(" ")[0] for line in done.stdout.splitlines()].count("edge") == len(report.table("graph_edges").rows)

@@ -79,7 +79,7 @@ def _version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hlo_inspect.report.json.__version__", "7.8.9")
 
 
-def test_one_report_is_one_object(rendered: Callable[..., str]) -> None:
+def test_json_of_one_report_is_an_object(rendered: Callable[..., str]) -> None:
     assert report_to_dict(SMALL) == EXPECTED
     text = rendered("json", SMALL)
     assert json.loads(text) == EXPECTED

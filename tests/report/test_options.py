@@ -50,7 +50,7 @@ def test_sites_without_groups_are_shown() -> None:
         RenderOptions(table="fusions", top=1),
     ],
 )
-def test_what_a_page_needs_gives_the_same_page(options: RenderOptions) -> None:
+def test_needed_tables_give_the_same_page_as_all(options: RenderOptions) -> None:
     report = replace(REPORT, tables=tuple(needed_tables(REPORT.tables, options)))
     assert shown_tables(report, options, for_people=True) == shown_tables(REPORT, options, for_people=True)
 

@@ -116,7 +116,7 @@ def test_modules_are_processes_of_one_document() -> None:
     assert trace() == {"displayTimeUnit": "ns", "traceEvents": []}
 
 
-def test_what_has_no_timeline_is_refused() -> None:
+def test_events_of_an_unscheduled_module_are_refused() -> None:
     with pytest.raises(UsageError, match="is not scheduled"):
         events_of(DATA / "cpu/gathered_matmul.before.txt", "h100-sxm")
     with pytest.raises(UsageError, match="--profile"):

@@ -123,7 +123,7 @@ def test_parse_quantity(text: str, unit: Unit, expected: float) -> None:
         ("1", "bool", "has unit bool"),
     ],
 )
-def test_parse_quantity_says_what_does_not_fit(text: str, unit: Unit, message: str) -> None:
+def test_parse_quantity_names_the_misfit(text: str, unit: Unit, message: str) -> None:
     with pytest.raises(ValueError) as caught:
         parse_quantity(text, unit)
     assert message in str(caught.value)

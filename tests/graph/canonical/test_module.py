@@ -118,7 +118,7 @@ def test_any_order_and_any_names_give_one_normal_form(text: str, seed: int) -> N
     assert canonical(other).program == canonical(text).program
 
 
-def test_equal_predecessors_are_told_apart_by_their_users() -> None:
+def test_equal_predecessors_differ_by_their_users() -> None:
     """Two equal custom calls, one of them negated: their order in the text does not matter."""
     calls = [f'%{name} = f32[] custom-call(), custom_call_target="t"' for name in ("a", "b")]
     ends = ["%n = f32[] negate(%a)", "ROOT %r = f32[] constant(0), control-predecessors="]

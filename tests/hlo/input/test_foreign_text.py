@@ -117,7 +117,7 @@ def test_formats_that_xla_converts_to_text(start: bytes, format_: Format | None)
     assert convertible_format(start) is format_
 
 
-def test_every_byte_of_a_module_is_found() -> None:
+def test_a_nested_module_is_read_to_its_last_byte() -> None:
     for outer in (HLO_MODULE_PROTO, HLO_PROTO, message((1, HLO_PROTO), (4, "cpu"))):
         nested = find_module(memoryview(outer))
         assert nested is not None

@@ -46,7 +46,7 @@ def test_a_number_counts_with_its_key_only(text: str, expected: list[tuple[str, 
     assert measured(text) == expected
 
 
-def test_a_list_takes_key_and_unit_of_the_line_behind_it() -> None:
+def test_a_list_takes_key_and_unit_of_the_next_line() -> None:
     text = "[1.5 2.5\n 3.5, 4]\nMean cost: 3.0 ms (std: 1.1 ms)"
     assert measured(text)[:5] == [("Mean cost", value, "ms") for value in (1.5, 2.5, 3.5, 4.0, 3.0)]
 
@@ -71,7 +71,7 @@ def test_the_text_may_come_in_pieces() -> None:
     assert measurements.finish() == expected
 
 
-def test_each_module_has_what_stands_around_it() -> None:
+def test_each_module_has_the_measurements_around_it() -> None:
     text = f"setup: 1 s\n{MODULE.format('a')}cost: 2\ncost: 4\n{MODULE.format('b')}cost: 6\n"
     first, second = hlo_inspect.inspect_all(text.encode(), "collectives")
     assert [(row["value"], row["stands"]) for row in first.table("log").records()] == [

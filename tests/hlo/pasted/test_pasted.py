@@ -172,7 +172,7 @@ def reports(text: str, command: str) -> list[Report]:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("command", ["summary", "collectives"])
-def test_the_report_is_the_same(form: str, command: str) -> None:
+def test_a_pasted_module_has_the_report_of_its_file(form: str, command: str) -> None:
     (plain,) = reports(DUMP, command)
     (pasted,) = reports(FORMS[form](DUMP), command)
     assert without_places(pasted) == without_places(plain)
@@ -210,7 +210,7 @@ def test_a_header_may_be_wrapped_anywhere(width: int) -> None:
     assert report.findings == ()
 
 
-def test_a_long_text_is_wrapped_like_a_short_one() -> None:
+def test_wrapped_lines_of_a_long_text_are_joined() -> None:
     """Only some lines of a long text are examined, and most of them begin an instruction."""
     text = wrapped(64)(long_header_of(4000))
     assert len(text) > 1 << 17

@@ -113,7 +113,7 @@ def test_a_line_that_goes_on_is_left_to_the_parser(text: str) -> None:
     assert read_row("\n" + text, 1) is None
 
 
-def test_a_line_is_read_whatever_stands_before_it() -> None:
+def test_a_row_is_read_from_any_position() -> None:
     assert read_row("\n\na = f32[] add(b, c)\n", 2) == ("", "a", "f32[] add", "b, c)")
 
 

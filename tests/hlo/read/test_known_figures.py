@@ -129,7 +129,7 @@ def test_in_pieces(size: int, whole: Whole, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("size", [100, 1 << 20])
 @pytest.mark.parametrize("command", ["params", "fusions", "collectives"])
-def test_a_command_that_skips_lines_says_the_same(
+def test_a_command_that_skips_lines_has_the_same_facts(
     command: str, size: int, by_names: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unless names repeat: which definition is meant depends on how far one looks."""

@@ -89,7 +89,7 @@ def test_it_is_the_same_however_the_text_is_read(more: Wants, piece: int, monkey
     assert kept(module(TEXT, LOOPS | more)) == KEPT
 
 
-def test_lines_and_roots_are_known() -> None:
+def test_lines_and_roots_of_kept_rows() -> None:
     lines = TEXT.splitlines()
     for wants in (LOOPS, LOOPS | Wants(every_line=True)):
         for computation in module(TEXT, wants).computations.values():

@@ -52,7 +52,7 @@ ENTRY %main (p: f32[8], q: f32[4]) -> f32[8] {
 COLLECTIVES = frozenset({"all-reduce", "all-reduce-start"})
 
 
-def test_nothing_wanted_nothing_kept() -> None:
+def test_a_request_for_nothing_keeps_nothing() -> None:
     parsed = module(TEXT, Wants())
     assert kept(parsed) == []
     assert parsed.computation_count == 5
@@ -60,7 +60,7 @@ def test_nothing_wanted_nothing_kept() -> None:
     assert parsed.entry.name == "main"
 
 
-def test_opcodes_and_what_calls_the_computations_that_hold_them() -> None:
+def test_wanted_opcodes_and_their_callers_are_kept() -> None:
     assert kept(module(TEXT, Wants(COLLECTIVES))) == [
         ("fused", "f", "fusion"),
         ("inner", "ar", "all-reduce"),
@@ -132,7 +132,7 @@ def test_a_whole_graph() -> None:
     assert [i.name for c in parsed.computations.values() for i in body(c) if i.is_root] == ["s", "ar", "f", "d", "r"]
 
 
-def test_lines_and_operand_shapes_of_what_is_kept() -> None:
+def test_lines_and_operand_shapes_of_kept_instructions() -> None:
     parsed = module(TEXT, Wants(COLLECTIVES, entry=True, operands=frozenset({"all-reduce-start", "fusion"})))
     by_name = {i.name: i for i in parsed.instructions}
     assert {name: i.line for name, i in by_name.items()} == {"ar": 11, "f": 17, "p": 26, "q": 27, "start": 28, "g": 30, "r": 33}
@@ -181,14 +181,14 @@ def test_callers_are_told_by_their_text() -> None:
     assert not list(parsed.with_opcodes({"add"}, {"inner"}))
 
 
-def test_the_reducer_of_a_collective_can_be_told() -> None:
+def test_the_reducer_of_a_collective_is_recognized() -> None:
     """Its computation may be kept or skipped."""
     parsed = module(TEXT, Wants(COLLECTIVES))
     assert parsed.root_opcodes["add"] == "add"
     assert module(TEXT).computations["add"].root_opcode == "add"
 
 
-def test_without_a_marked_root_the_last_instruction_is_it() -> None:
+def test_the_last_instruction_is_the_root_if_none_is_marked() -> None:
     text = TEXT.replace("ROOT ", "")
     everything = module(text)
     assert [c.root_opcode for c in everything.computations.values()] == ["add", "all-reduce", "fusion", "custom-call", "add"]
@@ -200,7 +200,7 @@ def test_without_a_marked_root_the_last_instruction_is_it() -> None:
     assert [i.name for i in selected.instructions if i.is_root] == ["s", "ar", "f", "r"]
 
 
-def test_without_an_entry_the_last_computation_is_it() -> None:
+def test_the_last_computation_is_the_entry_if_none_is_marked() -> None:
     parsed = module(TEXT.replace("ENTRY ", ""))
     assert parsed.entry is not None
     assert parsed.entry.name == "main"

@@ -94,7 +94,7 @@ def test_names_that_are_defined_twice() -> None:
     assert noted == [("HI007", 10, None, "p is defined twice in computation main", 2)]
 
 
-def test_one_name_in_two_computations_is_fine() -> None:
+def test_two_computations_may_define_one_name() -> None:
     assert faults("%x = f32[2] parameter(0)", "ROOT %s = f32[2] negate(%x)") == []
 
 

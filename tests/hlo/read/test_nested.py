@@ -29,12 +29,12 @@ def test_they_count_as_computations() -> None:
     assert report.findings == ()
 
 
-def test_the_entry_is_not_one_of_them() -> None:
+def test_the_only_computation_without_a_mark_is_the_entry() -> None:
     facts = hlo_inspect.inspect(TEXT.replace("ENTRY ", "")).facts
     assert (facts["params.count"], facts["outputs.bytes"], facts["module.entry_instructions"]) == (1, 4, 3)
 
 
-def test_several_branches_and_bodies_inside_of_bodies() -> None:
+def test_branches_and_bodies_within_bodies() -> None:
     reduce = f"ROOT r = f32[] reduce(q, z), dimensions={{0}}, {BODY}"
     branch = f"{{ q = f32[4]{{0}} parameter(0) z = f32[] constant(0) {reduce} }}"
     branches = f"branch_computations={{ {branch}, {branch} }}"

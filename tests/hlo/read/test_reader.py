@@ -85,7 +85,7 @@ def test_what_holds_no_module(text: str) -> None:
     assert modules(text.encode()) == []
 
 
-def test_a_header_alone_is_a_module_if_it_says_something() -> None:
+def test_a_header_with_attributes_is_a_module() -> None:
     assert problems(module("HloModule m, num_partitions=2\n")) == [
         ("HI002", 1, None, "the module has a header but no computation", 1)
     ]

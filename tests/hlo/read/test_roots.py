@@ -64,7 +64,7 @@ def test_an_entry_that_gives_something_else_than_the_header_says() -> None:
         "HloModule m\n\nENTRY e {\n  p = f32[8] parameter(0)\n  n = f32[8] negate(p)\n}\n",
     ],
 )
-def test_what_says_nothing_of_the_root_is_no_reason(text: str) -> None:
+def test_other_problems_do_not_concern_the_root(text: str) -> None:
     assert found(text) == []
 
 

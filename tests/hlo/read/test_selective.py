@@ -75,7 +75,7 @@ def test_texts_between_computations(between: str) -> None:
 @pytest.mark.parametrize(
     "text", [LAST, ADD, ADD + "oops\n", ADD + "ENTRY " + LAST, ADD + "  ROOT %y = f32[] negate(%add)\n}\n"]
 )
-def test_what_no_computation_follows_is_not_passed_over(text: str) -> None:
+def test_text_before_no_computation_is_not_skipped(text: str) -> None:
     """A brace may close a computation in place."""
     module = Module(Header("m"), "path", 1, Wants(frozenset({"all-reduce"})))
     assert selection_of(module).skip("\n" + text, 1, 1)[0] == 1
@@ -131,12 +131,12 @@ def test_opcodes_targets_and_callers_are_picked() -> None:
         "  %x = f32[] negate(%p) /*",
     ],
 )
-def test_nothing_is_picked_where_a_line_may_be_something_else(line: str) -> None:
+def test_ambiguous_lines_are_not_picked(line: str) -> None:
     assert picked(Wants(frozenset({"all-reduce"})), text=f"\n{line}{BODY}") is None
 
 
 @pytest.mark.parametrize("wants", [Wants(), Wants(frozenset({"all-reduce"}))])
-def test_a_comment_that_goes_on_is_left_where_nothing_is_wanted_too(wants: Wants) -> None:
+def test_an_open_comment_is_left_to_the_parser(wants: Wants) -> None:
     assert picked(wants, text="\n  %x = f32[] negate(%p) /*\n") is None
     assert picked(wants, text="\n  %x = f32[] negate(%p) /* */\n") == []
 

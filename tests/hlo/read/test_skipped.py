@@ -55,7 +55,7 @@ def read(text: str) -> tuple[Module, float]:
 
 
 @pytest.mark.parametrize(("attributes", "source"), [("", "derived"), (PRINTED, "known_trip_count")])
-def test_what_may_be_a_part_of_a_loop_takes_little_until_a_count_is_worked_out(attributes: str, source: str) -> None:
+def test_possible_loop_parts_take_little_memory(attributes: str, source: str) -> None:
     """A loop is an instruction and the names of two computations; their rows would take half as much again."""
     parsed, size = read(many_loops(attributes))
     assert size < 1_250

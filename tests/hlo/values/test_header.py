@@ -217,11 +217,11 @@ def test_stack_frames(frame: int, lines: list[SourceLine]) -> None:
     assert frames.stack(frame) == tuple(lines)
 
 
-def test_without_tables_no_frame_is_known() -> None:
+def test_frames_are_unknown_without_tables() -> None:
     assert StackFrames().stack(1) == ()
 
 
-def test_a_deep_stack_and_one_that_calls_itself() -> None:
+def test_a_deep_stack_and_a_stack_that_calls_itself() -> None:
     """The callers of row 3 are itself and, of row 4, one that comes later: XLA numbers callers first."""
     frames = StackFrames()
     frames.add('FileNames\n1 "a.py"\n')
