@@ -19,7 +19,7 @@ from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.values.shapes import array_leaves
 from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
-from hlo_inspect.passes.cost.times import inferred_clock, step_words
+from hlo_inspect.passes.cost.times import bytes_name, inferred_clock, step_words
 from hlo_inspect.passes.instruction_rows import (
     differences,
     joined_name,
@@ -165,8 +165,7 @@ def _costs(context: Context, *, has_times: bool) -> Iterator[Column]:
     yield bounded("runs", "count", attrgetter("cost.runs"), detail=1)
     yield bounded("flops", "flops", attrgetter("cost.flops"))
     yield bounded("matmul_flops", "flops", attrgetter("cost.matmul_flops"), detail=8)
-    size_name = "bytes_as_written" if is_before_fusion else "bytes_accessed"
-    yield bounded("bytes", "bytes", attrgetter("cost.size"), page_name=size_name)
+    yield bounded("bytes", "bytes", attrgetter("cost.size"), page_name=bytes_name(context))
     yield Column("flop_per_byte", "number", detail=3, optional=True, get=attrgetter("cost.intensity"))
     if has_times:
         yield bounded("bound_s", "seconds", lambda row: row.cost.time and row.cost.time.bound)

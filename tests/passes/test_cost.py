@@ -570,3 +570,10 @@ def test_types_add_up(name: str) -> None:
     whole = report.facts["cost.executed_matmul_flops"]
     summed = sum(value for value in matmuls(report).values() if isinstance(value, int))
     assert whole in (summed, None)
+
+
+@pytest.mark.parametrize(("stage", "name"), [("before", "bytes_as_written"), ("after", "bytes_accessed")])
+def test_bytes_before_fusion_are_called_as_written(stage: str, name: str) -> None:
+    report = hlo_inspect.inspect(Path(__file__).parents[1] / f"data/cpu/adamw_step.{stage}.txt", "cost")
+    for table in ("cost", "cost_by_phase", "cost_by_source"):
+        assert [column.page_name for column in report.table(table).columns if column.name == "bytes_accessed"] == [name]

@@ -252,8 +252,16 @@ _LAST = (
 
 def loops(context: Context, *, with_cost: bool = False) -> Table:
     """Return one row per loop: the work inside in one step, inner loops included. FLOPs and bytes need the whole graph."""
-    columns = (*_FIRST, *(_COST if with_cost else ()), *_LAST)
+    columns = (*_FIRST, *(_cost_columns(context) if with_cost else ()), *_LAST)
     return Table.of("loops", "Loops, with the work inside them in one step", columns, _loop_rows(context, with_cost=with_cost))
+
+
+def _cost_columns(context: Context) -> Iterator[Column]:
+    from hlo_inspect.passes.cost.times import bytes_name  # costs are not imported without need
+
+    flops, size = _COST
+    yield flops
+    yield size._replace(page_name=bytes_name(context))
 
 
 def _loop_rows(context: Context, *, with_cost: bool) -> Iterator[_Row]:

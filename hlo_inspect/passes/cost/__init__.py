@@ -109,14 +109,14 @@ def _notes(context: Context, reasons: Sequence[str]) -> Iterator[str]:
 
 
 def _tables(context: Context) -> Iterator[Table]:
-    cost, times = context.cost, context.on_machine.kernel_times
-    yield cost_table("cost", "Cost of one step by opcode", "opcode", cost.opcodes, times)
+    cost = context.cost
+    yield cost_table(context, "cost", "Cost of one step by opcode", "opcode", cost.opcodes)
     yield from [products] if (products := matmuls_by_type(context)).rows else []
     if not context.request.skips_graph_phases:
         yield cost_by_phase(context)
-    yield cost_table("cost_by_scope", "Cost of one step by scope", "scope", cost.tally("scope"), times)
-    yield cost_table("cost_by_source", "Cost of one step by source line", "source", cost.tally("source"), times)
-    yield cost_table("cost_by_fusion_kind", "Cost of one step by kind of fusion", "kind", cost.tally("kind"), times)
+    yield cost_table(context, "cost_by_scope", "Cost of one step by scope", "scope", cost.tally("scope"))
+    yield cost_table(context, "cost_by_source", "Cost of one step by source line", "source", cost.tally("source"))
+    yield cost_table(context, "cost_by_fusion_kind", "Cost of one step by kind of fusion", "kind", cost.tally("kind"))
 
 
 _ROUNDING = "the text leaves out operands and so XLA's order of addition; its sum may be rounded differently"
@@ -204,7 +204,7 @@ class _CostRow(NamedTuple):
     weight_is_known: bool
 
 
-def cost_table(name: str, title: str, label: str, tally: Tally, times: KernelTimes | None) -> Table:
+def cost_table(context: Context, name: str, title: str, label: str, tally: Tally) -> Table:
     """Return one row per label; rows add up to the facts of one run.
 
     The longest time comes first, without a profile the most bytes. `share` is that of the time or of the bytes; no row has
@@ -213,6 +213,7 @@ def cost_table(name: str, title: str, label: str, tally: Tally, times: KernelTim
 
     By opcode nothing is bound by anything: the work of a fusion is counted with the opcodes inside, its bytes with the fusion.
     """
+    times = context.on_machine.kernel_times
     rows = [_row(*labelled, times) for labelled in tally.by_label()]
     whole = sum(row.weight for row in rows) if all(row.weight_is_known for row in rows) else None
     columns = [
@@ -220,7 +221,7 @@ def cost_table(name: str, title: str, label: str, tally: Tally, times: KernelTim
         _figure("flops", "flops", "flops"),
         _figure("transcendentals", "count", "transcendentals", detail=3),
         _figure("matmul_flops", "flops", "matmul_flops", detail=1),
-        _figure("bytes_accessed", "bytes", "bytes"),
+        _figure("bytes_accessed", "bytes", "bytes")._replace(page_name=step_times.bytes_name(context)),
         Column(
             "share",
             "share",
@@ -276,5 +277,5 @@ def _figure(name: str, unit: Unit, figure: Figure, detail: int = 0) -> Column:
 
 def cost_by_phase(context: Context) -> Table:
     """Return one row per phase of the training step."""
-    cost, times = context.cost, context.on_machine.kernel_times
-    return cost_table("cost_by_phase", "Cost of one step by phase", "phase", cost.tally("phase"), times)
+    cost = context.cost
+    return cost_table(context, "cost_by_phase", "Cost of one step by phase", "phase", cost.tally("phase"))

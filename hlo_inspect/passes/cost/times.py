@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import Seconds
+from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
 from hlo_inspect.analysis.time.step_times import StepTimes, compiler_cycles
 from hlo_inspect.analysis.time.utilization import model_seconds, utilization_bound
 from hlo_inspect.passes.base import with_lower_bound
@@ -111,3 +112,8 @@ def _machine_words(context: Context) -> Parts:
         yield f", on {profile.name}"
         yield f" (recognized by {chosen_by})" if chosen_by and not chosen_by.startswith("--") else ""
         yield "".join(f", {change}" for change in profile.changes)
+
+
+def bytes_name(context: Context) -> str:
+    """Return the heading of bytes: XLA's fusions do away with many of those that a text before fusion has."""
+    return "bytes_as_written" if no_bytes_reason(context.module) else "bytes_accessed"
