@@ -12,6 +12,7 @@ from hlo_inspect.report.model import Report, Value
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.page import headline_text
 from hlo_inspect.report.terminal import render_table
+from hlo_inspect.report.units import format_value
 from tests.tables import column
 
 DATA = Path(__file__).parents[1] / "data"
@@ -328,3 +329,22 @@ def test_what_a_fusion_like_an_earlier_one_only_hands_on() -> None:
     text += "  ROOT b = f32[8]{0} fusion(a), kind=kLoop, calls=other\n}\n"
     assert neighbours(show("one.p", text)) == ({"x"}, {"one.n", "one.t"})
     assert neighbours(show("other.p", text)) == ({"a", "x"}, {"other.n", "other.t"})
+
+
+@pytest.mark.parametrize(
+    ("dump", "profile", "part", "whole", "words"),
+    [
+        ("cpu/adamw_step.after", None, "bytes", "cost.executed_bytes_accessed", "accessed in a step, {} of the step's bytes"),
+        ("cpu/adamw_step.before", None, "flops", "cost.executed_flops", "as written in a step, {} of the step's FLOPs"),
+        ("gpu/gathered_matmul.after", "h100-sxm", "estimate_s", "time.estimate_step_s", "in a step, {} of the step's estimate"),
+    ],
+)
+def test_the_share_of_an_instruction_says_of_what(dump: str, profile: str | None, part: str, whole: str, words: str) -> None:
+    """Before, a share of time or FLOPs was called one of bytes."""
+    report = hlo_inspect.inspect(DATA / f"{dump}.txt", ("top", "cost"), profile=profile)
+    first = report.table("kernels").records()[0]
+    costs = block(hlo_inspect.inspect(DATA / f"{dump}.txt", "show", name=str(first["line"]), profile=profile))["costs"]
+    value, total = first[part], report.facts[whole]
+    assert isinstance(value, int | float)
+    assert isinstance(total, int | float)
+    assert words.format(format_value(value / total, "share")) in costs

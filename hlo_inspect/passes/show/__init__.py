@@ -101,7 +101,7 @@ def _source_section(context: Context, lines: Sequence[LineFigures]) -> Section:
     """Return the section of source lines: their sums, and their instructions, the most expensive first."""
     places = by_cost(context, [place for line in lines for place in line.places])
     graph = graph_around(context.module, context.views, places, callers(context.views))
-    tables = (source_lines_table(lines), instructions_table(context, places, graph))
+    tables = (source_lines_table(context, lines), instructions_table(context, places, graph))
     return Section({}, tables, _notes(graph), source_rows(lines))
 
 

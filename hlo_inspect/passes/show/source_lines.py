@@ -11,6 +11,7 @@ from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedTota
 from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace
 from hlo_inspect.graph.neighbourhood.source_lookup import find_sources, is_source_query
 from hlo_inspect.passes.base import bounded
+from hlo_inspect.passes.cost.times import bytes_name
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Table
 
 
@@ -76,14 +77,14 @@ def by_cost(context: Context, places: Sequence[RowPlace]) -> list[RowPlace]:
     return sorted(places, key=lambda place: costs.get((place.computation, place.row), (-1, -1)), reverse=True)
 
 
-def source_lines_table(lines: Sequence[LineFigures]) -> Table:
+def source_lines_table(context: Context, lines: Sequence[LineFigures]) -> Table:
     """Return one row per source line."""
     columns = (
         Column("source", width=28, get=lambda line: line.source),
         Column("instructions", "count", summed=True, detail=2, get=lambda line: len(line.places)),
         bounded("flops", "flops", lambda line: line.cost.bounds("flops")),
         bounded("matmul_flops", "flops", lambda line: line.cost.bounds("matmul_flops"), 3),
-        bounded("bytes_accessed", "bytes", lambda line: line.cost.bounds("bytes")),
+        bounded("bytes_accessed", "bytes", lambda line: line.cost.bounds("bytes"), page_name=bytes_name(context)),
         bounded("collectives", "count", lambda line: line.collectives.count, 1),
         bounded("executed_wire_bytes", "bytes", lambda line: line.collectives.wire_bytes, page_name="sent"),
         Column("live_bytes", "bytes", summed=True, optional=True, page_name="live_at_peak", get=lambda line: line.live),

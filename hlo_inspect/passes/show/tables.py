@@ -18,6 +18,7 @@ from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.collectives.tables import sites
+from hlo_inspect.passes.cost.times import bytes_name
 from hlo_inspect.passes.instruction_rows import phase_column
 from hlo_inspect.passes.top import kernels_table
 from hlo_inspect.report.model import Amount, Column, Parts, Table, Value, number_of, sentence
@@ -119,9 +120,12 @@ class InstructionFigures:
         self._context = context
 
     @cached_property
+    def _kernels(self) -> Table:
+        return kernels_table(self._context)
+
+    @cached_property
     def _rows(self) -> dict[tuple[Value, Value], dict[str, Value]]:
-        table = kernels_table(self._context)
-        return {(record["line"], record["name"]): record for record in table.records()}
+        return {(record["line"], record["name"]): record for record in self._kernels.records()}
 
     def kernel_row(self, place: RowPlace) -> Mapping[str, Value]:
         """Return the row of the kernel that an instruction is; empty if it is no kernel."""
@@ -141,13 +145,21 @@ class InstructionFigures:
         if profile is not None:
             yield "time", self._time(self._collectives.get((row["line"], row["name"])) or row, profile.name)
 
-    @staticmethod
-    def _work(row: Mapping[str, Value]) -> Parts:
+    def _work(self, row: Mapping[str, Value]) -> Parts:
         flops = Amount(row["flops"], "flops", at_least=row["flops_lower_bound"])
         size = Amount(row["bytes"], "bytes", at_least=row["bytes_lower_bound"])
-        yield from sentence("{}, {} accessed in a step", flops, size)
-        if row["share"] is not None:
-            yield from sentence(", {} of the step's bytes", Amount(row["share"], "share"))
+        accessed = bytes_name(self._context).removeprefix("bytes_").replace("_", " ")
+        yield from sentence(f"{{}}, {{}} {accessed} in a step", flops, size)
+        share, whole = self._share(row)
+        if share is not None:
+            yield from sentence(f", {{}} of {whole}", Amount(share, "share"))
+
+    def _share(self, row: Mapping[str, Value]) -> tuple[Value, str]:
+        """Return the share of a kernel as `top` shows it, and of what it is a share."""
+        if row.get("step_share") is not None:
+            return row["step_share"], "the step's estimate"
+        name = next(column.page_name for column in self._kernels.columns if column.name == "share")
+        return row["share"], _WHOLES[name]
 
     @staticmethod
     def _time(row: Mapping[str, Value], profile: str) -> Parts:
@@ -162,6 +174,11 @@ class InstructionFigures:
                 yield from sentence(words, Amount(row[name], "bytes_per_s" if name == "bus_bandwidth" else "seconds"))
 
 
+_WHOLES = {
+    "share_of_bound": "the bounds of all kernels",
+    "share_of_flops": "the step's FLOPs",
+    "share_of_bytes": "the step's bytes",
+}
 _TIMES = {
     "estimate_s": "; estimate {}",
     "bus_bandwidth": ", at {} of bus bandwidth",
@@ -193,7 +210,14 @@ def instructions_table(context: Context, places: Sequence[RowPlace], graph: Inst
         Column("computation", detail=4 if is_unique else 1, get=lambda row: row[0].computation),
         bounded("runs", "count", lambda row: row[2], 3, optional=True, summed=False),
         Column("flops", "flops", detail=3, optional=True, get=lambda row: row[1].get("flops")),
-        Column("accessed_bytes", "bytes", detail=3, optional=True, get=lambda row: row[1].get("bytes")),
+        Column(
+            "accessed_bytes",
+            "bytes",
+            detail=3,
+            optional=True,
+            page_name=bytes_name(context),
+            get=lambda row: row[1].get("bytes"),
+        ),
         Column(
             "bound_s",
             "seconds",
