@@ -198,7 +198,7 @@ class ModuleAnalyses:
         return PartitionSpecs(self.module, lambda: weak_self.mesh)
 
     @cached_property
-    def parameter_copies(self) -> Copies:
+    def sharding_copies(self) -> Copies:
         """The number of devices that hold the same part of a parameter, by the text of its sharding."""
         from hlo_inspect.analysis.replication import count_copies
 

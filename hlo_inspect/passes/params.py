@@ -146,7 +146,7 @@ def _parameter(context: Context, leaf: ParameterLeaf, roles: Mapping[tuple[int, 
     role = roles.get((leaf.number, leaf.index), "") if roles is not None else ""
     other = "" if roles is None else "input" if roles else "parameter"
     spec = context.partition_specs.text(leaf.sharding, None if leaf.index else leaf.instruction)
-    copies = context.parameter_copies.get(leaf.sharding.text) if leaf.sharding is not None else None
+    copies = context.sharding_copies.get(leaf.sharding.text) if leaf.sharding is not None else None
     return _Parameter(leaf, role, role or other, spec, copies)
 
 
@@ -159,7 +159,7 @@ _NO_STATE = frozenset({"input", "parameter", ""})
 
 def _replicated(context: Context) -> Iterator[HeadlineRow]:
     """Yield the bytes of weights, and of optimizer state, that several devices hold in copies."""
-    parameters = _parameters(context) if context.parameter_copies else []
+    parameters = _parameters(context) if context.sharding_copies else []
     groups = {
         "weights": [p for p in parameters if p.kind in _WEIGHTS],
         "state": [p for p in parameters if p.kind not in _WEIGHTS | _NO_STATE],

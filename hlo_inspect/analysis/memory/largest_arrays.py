@@ -102,7 +102,7 @@ class LargestArrays:
         return [self._described(array) for array in self._large() if array[0].opcodes[array[1]] == "constant"]
 
     def parameter_copies(self) -> list[LargeArray]:
-        """Return the arrays that hold a parameter, or a part of it, copied, transposed, converted or gathered."""
+        """Return the arrays that an instruction makes by copying, transposing or converting a parameter or a part of it."""
         made = (array for _, array in self._sized if array[0].opcodes[array[1]] != "parameter" and not self._is_in_place(array))
         return [array for array in map(self._described, made) if array.relation is not None and array.relation.copying]
 

@@ -27,8 +27,8 @@ _WORDS = {
 }
 """The word for an instruction's result in relation to its first operand. Other opcodes to step through add no word."""
 
-_COPYING = frozenset({"copy", "transpose", "conversion", GATHERED})
-_CHANGING = frozenset({GRADIENT, NEW_VALUE, BROADCAST, "update"})
+_COPYING = frozenset({"copy", "transpose", "conversion"})
+_NO_COPY = frozenset({GRADIENT, NEW_VALUE, BROADCAST, GATHERED, "update"})
 
 _PARTICIPLES = frozenset({GATHERED, "moved", "padded"})
 
@@ -44,8 +44,9 @@ class Relation(NamedTuple):
 
     @property
     def copying(self) -> str:
-        """The steps that copy a parameter or a part of it, as `conversion, gathered`; empty if others change its values."""
-        return ", ".join(step for step in self.steps if step in _COPYING) if _CHANGING.isdisjoint(self.steps) else ""
+        """The last step if it copies, transposes or converts a parameter or a part of it on its device; else empty."""
+        last = self.steps[-1] if self.steps else ""
+        return last if last in _COPYING and _NO_COPY.isdisjoint(self.steps) else ""
 
     @property
     def phrase(self) -> str:

@@ -58,7 +58,8 @@ class Memory(Pass):
     tile padding, and its relation to an entry parameter: copy, transpose, conversion, slice, gradient or new value. Arrays
     below 1 % of the largest are left out. With --quick gradients and roles in the optimizer are unknown.
 
-    Copies of parameters are all arrays that hold a parameter, or a part of it, copied, transposed, converted or gathered.
+    Copies of parameters are all arrays that an instruction copies, transposes or converts from a parameter or a part of it.
+    Gathered parameters are not among them.
 
     With NAME, an instruction, the command shows the buffers of its result: definition, writes, reads, end of life, and other
     values in the same memory.
