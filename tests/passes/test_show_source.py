@@ -45,6 +45,12 @@ def test_sums_of_source_lines(query: str, lines: list[tuple[Value, ...]]) -> Non
     assert columns(show(query).table("source_lines"), *SUMS) == lines
 
 
+@pytest.mark.parametrize("query", ["*.neg", "w.neg"])
+def test_an_instruction_goes_before_a_file_of_its_name(query: str) -> None:
+    text = TEXT.replace("w = ", "w.neg = ").replace("add(w,", "add(w.neg,")
+    assert columns(hlo_inspect.inspect(text, "show", name=query).table("show"), "name") == [("w.neg",)]
+
+
 def test_instructions_of_a_line_come_by_bytes() -> None:
     assert columns(show("model.py").table("show"), "name") == [("z",), ("y",), ("w",)]
 

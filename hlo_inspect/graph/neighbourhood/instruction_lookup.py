@@ -37,15 +37,20 @@ def find_rows(module: Module, views: Views, query: str) -> list[RowPlace]:
     text = _strip_additions(query)
     if text.isascii() and text.isdigit():
         return [_on_line(module, views, int(text[:18]))]
-    if WILDCARD in text:
-        places = list(_fitting(views, text))
-    else:
-        places = _select(views, lambda view: (row for row, name in enumerate(view.names) if name == text))
-        places = places or _select(views, lambda view: (row for row, opcode in enumerate(view.opcodes) if opcode == text))
-        places = places or list(_fitting(views, text))
+    places = fitting_rows(views, query)
     if not places:
         raise NoSuchInstructionError(_no_such(module, views, text))
     return places
+
+
+def fitting_rows(views: Views, query: str) -> list[RowPlace]:
+    """Return the rows with a name, else an opcode, else an op_name as `query`; with `*` those that fit it in any of these."""
+    text = _strip_additions(query)
+    if WILDCARD in text:
+        return list(_fitting(views, text))
+    places = _select(views, lambda view: (row for row, name in enumerate(view.names) if name == text))
+    places = places or _select(views, lambda view: (row for row, opcode in enumerate(view.opcodes) if opcode == text))
+    return places or list(_fitting(views, text))
 
 
 def _strip_additions(query: str) -> str:

@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from hlo_inspect.errors import NoSuchInstructionError, did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-_QUERY = lazy_pattern(r"\S*\.[A-Za-z]{1,4}(?::(?P<line>\d{1,9}))?", re.ASCII)
-"""Pattern of a file with its extension, and perhaps a line. Names of instructions have longer words after a point."""
+_QUERY = lazy_pattern(r"\S*\.[A-Za-z]{1,4}(?::\d{1,9})?", re.ASCII)
+"""Pattern of a file with its extension, and perhaps a line."""
 _MOST_NEAR = 2
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import Tally
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedTotals
-from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace
+from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace, fitting_rows
 from hlo_inspect.graph.neighbourhood.source_lookup import find_sources, is_source_query
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.cost.times import bytes_name
@@ -26,9 +26,8 @@ class LineFigures(NamedTuple):
 
 
 def asks_for_source(context: Context, query: str) -> bool:
-    """Return True if a query names a source file or line, and no instruction."""
-    views = context.views
-    return is_source_query(query) and all(views.for_computation(name).index(query) is None for name in views.computations)
+    """Return True if a query is written as a source file or line, and no instruction fits it."""
+    return is_source_query(query) and not fitting_rows(context.views, query)
 
 
 def find_source_lines(context: Context, query: str) -> list[LineFigures]:
