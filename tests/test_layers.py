@@ -117,13 +117,13 @@ FACES = {"optimizer": "hlo_inspect.optimizer.overview"}
 # A module or folder of `analysis` may import those of its own group and of the groups before it.
 ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("provenance", "hardware", "hardware_figures", "tpu_marks"),
-    ("devices", "collectives", "compiler_warnings", "executed_collectives", "mesh", "mesh_axes"),
+    ("devices", "collectives", "executed_collectives", "mesh", "mesh_axes"),
     ("fusions", "replication", "state_savings"),
     ("cost",),
     ("phases",),
     ("memory",),
     ("time",),
-    ("program", "alpa"),
+    ("program", "alpa", "compiler_warnings"),
     ("module_analyses",),
     ("context",),
     ("pass_history",),

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.graph.view import View, Views
+from hlo_inspect.analysis.memory.array_flow import ArrayFlow
+from hlo_inspect.graph.frames import MAX_STEPS
+from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import CompilerWarning, Module
-from hlo_inspect.hlo.opcodes import NAMING, opcodes_that_are, opcodes_that_give
 from hlo_inspect.hlo.read.cursor import TextSource
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.values.op_names import Origin, origin_of
@@ -23,10 +24,6 @@ from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-MAX_MOVES = 8
-"""Limit of moves, such as copies and transposes, between a collective and the array that it reads."""
-
-_MOVES = NAMING | opcodes_that_are("relayout") | (opcodes_that_give("part") - opcodes_that_are("collective"))
 _NUMBERS = lazy_pattern(r"(?:\.\d+)+$", re.ASCII)
 
 
@@ -47,23 +44,23 @@ class JoinedWarning(NamedTuple):
         return self.warnings[0]
 
 
-def join_warnings(module: Module, collectives: Sequence[Collective], views: Views | None) -> list[JoinedWarning]:
-    """Return the warnings around a module in the order of the log, merged if equal. `views` are those of its graph."""
+def join_warnings(module: Module, collectives: Sequence[Collective], flow: ArrayFlow | None) -> list[JoinedWarning]:
+    """Return the warnings around a module in the order of the log, merged if equal. `flow` follows arrays through its graph."""
     groups: dict[CompilerWarning, list[CompilerWarning]] = {}
     for warning in module.warnings:
         groups.setdefault(warning._replace(line=0, seconds=None), []).append(warning)
-    return [_joined(module, warnings, collectives, views) for warnings in groups.values()]
+    return [_joined(module, warnings, collectives, flow) for warnings in groups.values()]
 
 
 def _joined(
-    module: Module, warnings: Sequence[CompilerWarning], collectives: Sequence[Collective], views: Views | None
+    module: Module, warnings: Sequence[CompilerWarning], collectives: Sequence[Collective], flow: ArrayFlow | None
 ) -> JoinedWarning:
     instruction = _printed(warnings[0].instruction)
     if instruction is None or not warnings[0].to_sharding:
         return JoinedWarning(warnings, instruction, _origin(module, instruction), None)
     origin = _origin(module, instruction)
     of_name = [collective for collective in collectives if collective.origin.op_name == origin.op_name != ""]
-    of_operand = None if views is None else [c for c in collectives if _reads(c, instruction, views)]
+    of_operand = None if flow is None else [c for c in collectives if _reads(c, instruction, flow)]
     return JoinedWarning(warnings, instruction, origin, of_name or of_operand)
 
 
@@ -81,29 +78,25 @@ def _printed(text: str) -> Instruction | None:
     return View(computation).instruction_at(0) if computation is not None and computation.opcodes else None
 
 
-def _reads(collective: Collective, printed: Instruction, views: Views) -> bool:
+def _reads(collective: Collective, printed: Instruction, flow: ArrayFlow) -> bool:
     """Return True if a collective reads an array of the printed shape, or a shard of it, made by the printed operand."""
     operand = next(iter(printed.operands), None)
     if operand is None or not operand.name:
         return False
     made_under = "/" + _NUMBERS.sub("", operand.name)
-    return any(
-        view.op_name(row).endswith(made_under) and _is_shard(view.shapes[row], printed.shape)
-        for view, row in _sources(collective, views)
-    )
+    return any(op_name.endswith(made_under) and _is_shard(shape, printed.shape) for op_name, shape in _read(collective, flow))
 
 
-def _sources(collective: Collective, views: Views) -> Iterator[tuple[View, int]]:
-    """Yield the array that a collective reads, and those before it as long as the data only moves."""
-    view = views.for_computation(collective.start.computation.name)
-    row = view.index(collective.start.name)
-    for _ in range(MAX_MOVES):
-        row = view.operand_row(row, 0) if row is not None and view.operand_rows(row) else None
-        if row is None:
+def _read(collective: Collective, flow: ArrayFlow) -> Iterator[tuple[str, Shape | None]]:
+    """Yield op_name and shape of the array that a collective reads, and of the arrays that it comes from."""
+    start = collective.start
+    place = flow.place_of_name(start.computation.name, start.name)
+    place = flow.frames.operand(place, 0) if place is not None else None
+    for _ in range(MAX_STEPS):
+        if place is None or place[1] < 0:
             return
-        yield view, row
-        if view.opcodes[row] not in _MOVES:
-            return
+        yield flow.frames[place[0]].view.op_name(place[1]), flow.frames.shape(place)
+        place = flow.source(place)
 
 
 def _is_shard(shape: Shape | None, whole: Shape | None) -> bool:

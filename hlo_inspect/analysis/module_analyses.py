@@ -404,11 +404,10 @@ class ModuleAnalyses:
         if not self.module.warnings:
             return []
         from hlo_inspect.analysis.compiler_warnings import join_warnings
-        from hlo_inspect.graph.view import Views
 
-        whole = self.with_graph
-        views = None if whole is None else self.views if whole is self.module else Views(whole.computations)
-        return join_warnings(self.module, self.collectives, views)
+        module = self.with_graph
+        whole = self if module is self.module else ModuleAnalyses(module) if module is not None else None
+        return join_warnings(self.module, self.collectives, whole._array_flow if whole is not None else None)
 
     @cached_property
     def ignored_offload(self) -> IgnoredOffload | None:

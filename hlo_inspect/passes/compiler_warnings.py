@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hlo_inspect.analysis.compiler_warnings import JoinedWarning
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.passes.instruction_rows import joined_name
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Parts, Table, Value, number_of
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.compiler_warnings import JoinedWarning  # few texts have a log: not imported without need
 
 _MOST_NAMED = 2
 _NOT_FOUND = "not found"
@@ -66,13 +69,13 @@ def _words(joined: list[JoinedWarning]) -> Parts:
 
 
 def _text(row: JoinedWarning) -> str:
-    """Return for example `copy.3 (gen.py:160), now all-gather.4`."""
+    """Return for example `copy.3 (gen.py:160, now all-gather.4)`."""
     if row.instruction is None:
         return row.first.context
-    source = f" ({row.origin.source})" if row.origin.source else ""
     became = _became(row)
-    now = "" if became is None else ", not found in the module" if became == _NOT_FOUND else f", now {became}"
-    return f"{row.instruction.name}{source}{now}"
+    now = "" if became is None else f"{became} in the module" if became == _NOT_FOUND else f"now {became}"
+    about = ", ".join(filter(None, (row.origin.source, now)))
+    return f"{row.instruction.name} ({about})" if about else row.instruction.name or ""
 
 
 def warnings_notes(context: Context) -> Iterator[str]:

@@ -54,9 +54,10 @@ def test_a_log_line_beside_a_module_is_no_module(text: str) -> None:
     [(COPY, "all-gather.1"), (SINE, "all-gather.1"), (ELSEWHERE, "not found"), ("%cut = f32[2", None)],
     ids=["shape and operand", "op_name", "neither", "truncated"],
 )
-def test_a_warning_names_the_collectives_that_the_instruction_became(operation: str, became: str | None) -> None:
+@pytest.mark.parametrize("command", ["summary", "collectives"])
+def test_a_warning_names_the_collectives_that_the_instruction_became(command: str, operation: str, became: str | None) -> None:
     """The gather reads an array of the printed shape, made under the operand's op_name, through a transpose."""
-    report = hlo_inspect.inspect(warned(operation) * 2 + MODULE, "summary")
+    report = hlo_inspect.inspect(warned(operation) * 2 + MODULE, command)
     assert columns(report.table("compiler_warnings"), "count", "from_sharding", "to_sharding", "became") == [
         (2, "{devices=[8,1]<=[8]}", "{devices=[1,8]<=[8]}", became)
     ]
@@ -65,7 +66,7 @@ def test_a_warning_names_the_collectives_that_the_instruction_became(operation: 
 def test_the_first_page_says_what_xla_warned_of() -> None:
     report = hlo_inspect.inspect(warned(COPY) + warned(ELSEWHERE) + MODULE, "summary")
     said = next(headline_text(row) for row in report.headline if row.label == "XLA log").replace("\u00a0", " ")
-    assert said == "2 involuntary full rematerializations: copy.7, now all-gather.1, copy.9, not found in the module"
+    assert said == "2 involuntary full rematerializations: copy.7 (now all-gather.1), copy.9 (not found in the module)"
 
 
 def test_a_log_without_a_module_is_a_partial_module_with_its_warnings() -> None:

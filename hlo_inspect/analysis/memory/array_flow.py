@@ -71,6 +71,12 @@ class ArrayFlow:
         number = self._numbers.get(array[0])
         return (number, *array[1:]) if number is not None else None
 
+    def place_of_name(self, computation: str, name: str) -> Place | None:
+        """Return the place of the result of a named instruction; None if its computation is not run."""
+        number = self._numbers.get(computation)
+        row = self.frames[number].view.index(name) if number is not None else None
+        return (number, row, ()) if number is not None and row is not None else None
+
     def array(self, place: Place) -> ArrayPlace:
         """Return the array at a place."""
         frame, row, index = place
