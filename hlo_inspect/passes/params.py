@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from os.path import commonprefix
 from typing import NamedTuple
 
@@ -78,7 +78,8 @@ class Params(Pass):
             _add(facts, f"{name}{end}count", is_known, len(leaves))
             _add(facts, f"{name}{end}bytes", is_known, _bytes(leaves))
         notes = [f"{name}: {_unknown_reason(name, interface)}" for name in unknown(facts)]
-        return Section(facts, parameter_tables(context), notes, _replicated(context))
+        rows_of = cache(partial(_parameters, context))  # made only when they are shown
+        return Section(facts, _tables(context, rows_of), notes, _replicated(context, rows_of))
 
 
 def _add(facts: dict[str, Value], name: str, is_known: bool, value: int | None) -> None:
@@ -127,9 +128,9 @@ class _Parameter(NamedTuple):
         return None if self.copies is None else self.leaf.shape.bytes if self.copies > 1 else 0
 
 
-def parameter_tables(context: Context) -> Iterator[Table]:
+def _tables(context: Context, parameters_of: Callable[[], Sequence[_Parameter]]) -> Iterator[Table]:
     """Yield the tables of parameters and outputs; the command's own table comes first."""
-    parameters = _parameters(context)
+    parameters = parameters_of()
     yield _rows(parameters)
     yield _by_role(parameters)
     parts = (_not_donated([p for p in parameters if not p.leaf.donated]), _donated([p for p in parameters if p.leaf.donated]))
@@ -157,18 +158,20 @@ _WEIGHTS = frozenset({"weight", "frozen"})
 _NO_STATE = frozenset({"input", "parameter", ""})
 
 
-def _replicated(context: Context) -> Iterator[HeadlineRow]:
+def _replicated(context: Context, parameters_of: Callable[[], Sequence[_Parameter]]) -> Iterator[HeadlineRow]:
     """Yield the bytes of weights, and of optimizer state, that several devices hold in copies."""
-    parameters = _parameters(context) if context.sharding_copies else []
+    parameters = parameters_of() if context.sharding_copies else []
     groups = {
         "weights": [p for p in parameters if p.kind in _WEIGHTS],
         "state": [p for p in parameters if p.kind not in _WEIGHTS | _NO_STATE],
         "parameters": [p for p in parameters if p.kind in {"parameter", ""}],
     }
-    parts = [tuple(_replicated_words(name, group)) for name, group in groups.items()]
-    said = [words for words in parts if words]
-    if said:
-        yield HeadlineRow("replicated", sum([("; ", *words) for words in said[1:]], said[0]))
+    words: list[str | Amount] = []
+    for name, group in groups.items():
+        more = list(_replicated_words(name, group))
+        words += ["; ", *more] if words and more else more
+    if words:
+        yield HeadlineRow("replicated", tuple(words))
 
 
 def _replicated_words(name: str, group: Sequence[_Parameter]) -> Parts:
