@@ -99,12 +99,17 @@ class Memory(Pass):
         memory = context.memory
         facts: dict[str, Value] = {f"memory.{name}": value for name, value in memory.figures.items()}
         facts |= {f"memory.space.{space}.peak_bytes": value for space, value in memory.spaces.items()}
-        notes = [f"memory.{name}: {reason}" for name, reason in memory.reasons.items()]
-        if memory.platform.is_tpu and memory.device is not None:
-            notes.append(f"memory.temp_bytes: {_TEMPORARIES_OF_TPU}")
-        if context.ignored_offload is not None:
-            notes.append(_offload_note(context.ignored_offload))
-        return Section(facts, _tables(context), notes, _headline(context))
+        return Section(facts, _tables(context), _notes(context), _headline(context))
+
+
+def _notes(context: Context) -> Iterator[str]:
+    """Yield why figures are unknown or differ from XLA's. An ignored offload is sought in another file, only for notes."""
+    memory = context.memory
+    yield from (f"memory.{name}: {reason}" for name, reason in memory.reasons.items())
+    if memory.platform.is_tpu and memory.device is not None:
+        yield f"memory.temp_bytes: {_TEMPORARIES_OF_TPU}"
+    if context.ignored_offload is not None:
+        yield _offload_note(context.ignored_offload)
 
 
 def _offload_note(offload: IgnoredOffload) -> str:
