@@ -108,10 +108,12 @@ def format_change(change: ModuleChange) -> Parts:
     if len(change.names) > 1:
         yield from sentence("{} × ", Amount(len(change.names), "count"))
     source = f"({change.source})" if len(change.names) == 1 and change.source else ""
-    yield ", ".join(filter(None, (" ".join(filter(None, (change.kind, change.name, source))), change.phase)))
-    happened = [change.what] if change.what != "changed" else []
+    yield " ".join(filter(None, (change.kind, change.name, source)))
+    if change.phase:
+        yield f", {change.phase}"
     yield ": "
-    yield ", ".join([*happened, *map(_format_aspect, change.aspects)]) or change.what
+    aspects = list(map(_format_aspect, change.aspects))
+    yield ", ".join(aspects if aspects and change.what == "changed" else [change.what, *aspects])
     for amount in (Amount(change.size, "bytes"), Amount(change.flops, "flops")):
         if isinstance(amount.value, int) and amount.value:
             yield from sentence(", +{}" if amount.value > 0 else ", {}", amount)
