@@ -577,3 +577,14 @@ def test_bytes_before_fusion_are_called_as_written(stage: str, name: str) -> Non
     report = hlo_inspect.inspect(Path(__file__).parents[1] / f"data/cpu/adamw_step.{stage}.txt", "cost")
     for table in ("cost", "cost_by_phase", "cost_by_source"):
         assert [column.page_name for column in report.table(table).columns if column.name == "bytes_accessed"] == [name]
+
+
+@pytest.mark.parametrize(("profile", "whole"), [(None, "bytes"), ("h100-sxm", "time")])
+def test_a_title_says_of_what_the_shares_are(profile: str | None, whole: str) -> None:
+    report = hlo_inspect.inspect(Path(__file__).parents[1] / "data/cpu/adamw_step.after.txt", "cost", profile=profile)
+    table = report.table("cost_by_phase")
+    assert table.title == f"Cost of one step by phase; shares of {whole}"
+    if profile is None:
+        share, size = table.records()[0]["share"], table.records()[0]["bytes_accessed"]
+        assert isinstance(size, int)
+        assert share == size / sum(int(str(row["bytes_accessed"])) for row in table.records())

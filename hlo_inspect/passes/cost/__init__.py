@@ -237,7 +237,8 @@ def cost_table(context: Context, name: str, title: str, label: str, tally: Tally
         if label != "opcode":
             detail = 2 if any(map(_bound, rows)) else _NOT_ON_PAGE
             columns.append(Column("bound", detail=detail, optional=True, get=_bound))
-    return Table.of(name, title, columns, sorted(rows, key=_order), on_page=label == "opcode" or len(rows) > 1)
+    shares = f"; shares of {'bytes' if times is None else 'time'}" if whole else ""
+    return Table.of(name, title + shares, columns, sorted(rows, key=_order), on_page=label == "opcode" or len(rows) > 1)
 
 
 def _row(label: str, tally: Tally, times: KernelTimes | None) -> _CostRow:
