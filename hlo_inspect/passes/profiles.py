@@ -26,7 +26,8 @@ class _NamedFigure(NamedTuple):
 def profiles_report() -> Report:
     """Return the shipped profiles: table `profiles`, a row for each.
 
-    Rates are dense peaks. The bandwidth of a link is that of one device in one direction.
+    Rates are dense peaks. The bandwidth of a link is that of one device in one direction. `memory` is what the maker
+    states; `usable_memory` is what the runtime leaves to a program, which `memory` of a dump is compared with.
     """
     profiles = [load_profile(name) for name in profile_names()]
     source = _input(str(shipped_configs("hardware")), (profile.path for profile in profiles))
@@ -92,7 +93,8 @@ _PROFILE = (
     Column("title", detail=2, width=24, get=attrgetter("title")),
     Column("bf16", "flops_per_s", get=lambda profile: profile.value("matmul.bf16")),
     Column("memory", "bytes", get=attrgetter("memory_capacity")),
-    Column("memory_bandwidth", "bytes_per_s", get=attrgetter("memory_bandwidth")),
+    Column("usable_memory", "bytes", get=lambda profile: profile.value("memory.usable"), page_name="usable"),
+    Column("memory_bandwidth", "bytes_per_s", get=attrgetter("memory_bandwidth"), page_name="bandwidth"),
     Column("devices_per_node", "count", detail=4, get=attrgetter("devices_per_node")),
     Column("link", detail=1, width=7, get=_link_getter(0, attrgetter("name"))),
     Column("link_bandwidth", "bytes_per_s", get=_link_getter(0, attrgetter("send_bandwidth"))),

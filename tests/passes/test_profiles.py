@@ -31,6 +31,7 @@ def test_list_has_a_row_for_each_profile() -> None:
         "title": "NVIDIA H100 SXM5 80 GB",
         "bf16": 989_400_000_000_000,
         "memory": 80_000_000_000,
+        "usable_memory": None,
         "memory_bandwidth": 3_352_000_000_000,
         "devices_per_node": 8,
         "link": "nvlink",
@@ -38,6 +39,7 @@ def test_list_has_a_row_for_each_profile() -> None:
         "link_devices": 8,
         "network_bandwidth": 50_000_000_000,
     }
+    assert row(table, name="tpu-v5e")["usable_memory"] == 15.75 * 2**30
     assert row(table, name="tpu-v4")["network_bandwidth"] == 6_250_000_000
     assert row(table, name="l4")["network_bandwidth"] is None
 
@@ -49,6 +51,7 @@ def test_units_of_the_list() -> None:
         "title": "text",
         "bf16": "flops_per_s",
         "memory": "bytes",
+        "usable_memory": "bytes",
         "memory_bandwidth": "bytes_per_s",
         "devices_per_node": "count",
         "link": "text",
