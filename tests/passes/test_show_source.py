@@ -75,3 +75,29 @@ def test_a_line_that_nothing_has_names_the_nearest(query: str, hint: str) -> Non
     with pytest.raises(NoSuchInstructionError, match="no instruction of m is from") as error:
         show(query)
     assert hint in str(error.value)
+
+
+def test_a_line_that_only_calls_others_names_what_it_calls() -> None:
+    """Frame 1 is `step.py:7`, which calls `model.py:10` in frame 2. XLA prints the number of a caller plus one."""
+    tables = """
+FileNames
+1 "/train/model.py"
+2 "/train/step.py"
+
+FunctionNames
+1 "block"
+2 "step"
+
+FileLocations
+1 {file_name_id=2 function_name_id=2 line=7 end_line=7 column=4 end_column=9}
+2 {file_name_id=1 function_name_id=1 line=10 end_line=10 column=4 end_column=9}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+"""
+    text = TEXT.replace("\n\nENTRY", f"\n{tables}\nENTRY")
+    text = text.replace('source_file="/train/model.py" source_line=10', "stack_frame_id=2")
+    assert columns(hlo_inspect.inspect(text, "show", name="model.py:10").table("show"), "name") == [("y",)]
+    with pytest.raises(NoSuchInstructionError, match=r"from step.py:7 itself; it calls /train/model.py:10"):
+        hlo_inspect.inspect(text, "show", name="step.py:7")

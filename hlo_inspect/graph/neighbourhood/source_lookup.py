@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from hlo_inspect.errors import NoSuchInstructionError, did_you_mean
+from hlo_inspect.hlo.values.op_names import Origin
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _QUERY = lazy_pattern(r"\S*\.[A-Za-z]{1,4}(?::\d{1,9})?", re.ASCII)
 """Pattern of a file with its extension, and perhaps a line."""
 _MOST_NEAR = 2
+_MOST_CALLED = 5
 
 
 def is_source_query(query: str) -> bool:
@@ -19,16 +21,25 @@ def is_source_query(query: str) -> bool:
     return _QUERY.fullmatch(query) is not None
 
 
-def find_sources(query: str, sources: Iterable[str], module: str) -> set[str]:
+def find_sources(query: str, sources: Iterable[str], origins: Iterable[Origin], module: str) -> set[str]:
     """Return the source lines that a query names; a file names all of its lines.
 
-    A path may begin at any folder, and `*` is any text. Raise NoSuchInstructionError with the nearest lines if there is none.
+    A path may begin at any folder, and `*` is any text. Raise NoSuchInstructionError if there is none. It names the lines
+    that the queried line calls by the stacks of `origins`, else the nearest lines.
     """
     sources = set(sources)
     matching = {source for source in sources if _matches(query, source)}
     if not matching:
-        raise NoSuchInstructionError(f"no instruction of {module} is from {query}{_nearest(query, sources)}")
+        hint = _called(query, origins) or _nearest(query, sources)
+        raise NoSuchInstructionError(f"no instruction of {module} is from {query}{hint}")
     return matching
+
+
+def _called(query: str, origins: Iterable[Origin]) -> str:
+    """Return the source lines that have a line of the query further out in their call stacks."""
+    called = {origin.source for origin in origins if any(_matches(query, line.place) for line in origin.stack)}
+    more = f" and {len(called) - _MOST_CALLED} more" if len(called) > _MOST_CALLED else ""
+    return f" itself; it calls {', '.join(sorted(called, key=_by_line)[:_MOST_CALLED])}{more}" if called else ""
 
 
 def _matches(query: str, source: str) -> bool:
@@ -40,6 +51,11 @@ def _split(source: str) -> tuple[str, str]:
     """Return the file and the line of a source line; the line is empty if there is none."""
     file, _, line = source.rpartition(":")
     return (file, line) if file and line.isdigit() else (source, "")
+
+
+def _by_line(source: str) -> tuple[str, int]:
+    file, line = _split(source)
+    return file, int(line or 0)
 
 
 def _nearest(query: str, sources: set[str]) -> str:

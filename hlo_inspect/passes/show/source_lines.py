@@ -10,6 +10,7 @@ from hlo_inspect.analysis.cost.figures import Tally
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedTotals
 from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace, fitting_rows
 from hlo_inspect.graph.neighbourhood.source_lookup import find_sources, is_source_query
+from hlo_inspect.hlo.values.op_names import Origin
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.cost.times import bytes_name
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Table
@@ -37,7 +38,7 @@ def find_source_lines(context: Context, query: str) -> list[LineFigures]:
     """
     places = _places_by_source(context)
     costs = dict(context.cost.tally("source").by_label())
-    chosen = find_sources(query, places, context.module.name)
+    chosen = find_sources(query, places, (origin for origin, _ in _origins(context)), context.module.name)
     sources = [collective.origin.source for collective in context.collectives]
     executed = context.executed.by_label(sources, [not collective.is_point_to_point for collective in context.collectives])
     live: dict[str, int] = {}
@@ -59,14 +60,20 @@ def find_source_lines(context: Context, query: str) -> list[LineFigures]:
 
 def _places_by_source(context: Context) -> dict[str, list[RowPlace]]:
     places: dict[str, list[RowPlace]] = {}
+    for origin, place in _origins(context):
+        if origin.source:
+            places.setdefault(origin.source, []).append(place)
+    return places
+
+
+def _origins(context: Context) -> Iterator[tuple[Origin, RowPlace]]:
+    """Yield each instruction with the origin that its metadata states."""
     for name in context.views.computations:
         view = context.views.for_computation(name)
         for row in range(len(view.names)):
             metadata = view.metadata(row)
-            source = context.provenances.get(metadata).origin.source if metadata is not None else ""
-            if source:
-                places.setdefault(source, []).append(RowPlace(name, row))
-    return places
+            if metadata is not None:
+                yield context.provenances.get(metadata).origin, RowPlace(name, row)
 
 
 def by_cost(context: Context, places: Sequence[RowPlace]) -> list[RowPlace]:
