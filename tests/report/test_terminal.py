@@ -3,14 +3,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
+import hlo_inspect
 from hlo_inspect.errors import Location
 from hlo_inspect.report.model import Amount, Column, Finding, HeadlineRow, Input, Report, Table
 from hlo_inspect.report.page import page_notes
 
+OPTIMIZERS = Path(__file__).parents[1] / "data" / "optimizers"
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -24,6 +27,15 @@ def test_lines_fit_the_width(rendered: Callable[..., str], sample: Report, width
     text = rendered("table", sample, width=width, verbose=True)
     assert max(map(cell_len, text.splitlines())) <= width
     assert not any(line.endswith(" ") for line in text.splitlines())
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_weights_without_decay_are_told_from_those_with_it(rendered: Callable[..., str], width: int) -> None:
+    """The mask of `adamw` decays the matrix and not the bias."""
+    lines = rendered("table", hlo_inspect.inspect(OPTIMIZERS / "adamw.after.hlo"), width=width).splitlines()
+    index = next(number for number, line in enumerate(lines) if line.startswith("rule "))
+    assert lines[index].split()[:3] == ["rule", "weights", "decayed"]
+    assert lines[index + 2].split()[:3] == ["adamw", "2", "1"]
 
 
 def test_without_a_width_pages_are_those_of_120(rendered: Callable[..., str], sample: Report) -> None:
