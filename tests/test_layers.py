@@ -123,7 +123,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("phases",),
     ("memory",),
     ("time",),
-    ("program", "alpa", "compiler_warnings"),
+    ("program", "alpa", "compiler_warnings", "reshards"),
     ("module_analyses",),
     ("context",),
     ("pass_history",),

@@ -114,7 +114,9 @@ def call_stacks(origins: Iterable[Origin]) -> Iterator[Table]:
 
     `source` is the line that other tables show for the stack.
     """
-    stacks = dict.fromkeys((origin.source, origin.stack) for origin in origins if len(origin.stack) > 1)
+    stacks = dict.fromkeys(
+        (origin.source, tuple(line._replace(column=0) for line in origin.stack)) for origin in origins if len(origin.stack) > 1
+    )
     frames = [
         (source, depth, line) for source, stack in sorted(stacks, key=lambda item: item[0]) for depth, line in enumerate(stack)
     ]

@@ -170,20 +170,33 @@ def _latest(files: Sequence[tuple[Path, str]]) -> DirectoryFile:
 
 def text_before_optimizations(optimized: Path) -> Path | None:
     """Return the text before optimizations of the module whose optimized text this is; None if the dump has none."""
+    return next((path for path, stem in _files_beside(optimized) if stem.endswith(BEFORE)), None)
+
+
+def text_before_partitioning(optimized: Path) -> Path | None:
+    """Return the text of a module that the SPMD partitioner reads, else that before optimizations; None without both."""
+    files = sorted(_files_beside(optimized))
+    partitioned = (path for path, stem in files if (match := PASS.search(stem)) and PARTITIONER in (match["before"] or ""))
+    return next(partitioned, None) or text_before_optimizations(optimized)
+
+
+def _files_beside(optimized: Path) -> Sequence[tuple[Path, str]]:
+    """Return the files of the module whose optimized text this is, with the ends of their names; none for other files."""
     match = _FILE.fullmatch(optimized.name)
     if match is None or not match["stem"].endswith(AFTER):
-        return None
+        return ()
     try:
         modules = files_by_module(sorted(optimized.parent.iterdir()))
     except OSError:
-        return None
-    files = next((files for files in modules if any(path == optimized for path, _ in files)), [])
-    return next((path for path, stem in files if stem.endswith(BEFORE)), None)
+        return ()
+    return next((files for files in modules if any(path == optimized for path, _ in files)), ())
 
 
 HOW_TO = "XLA writes them with --xla_dump_to=DIR --xla_dump_hlo_pass_re=.*"
 
 _START, _END = "pipeline-start", "pipeline-end"
+PARTITIONER = "spmd-partitioning"
+"""Part of the names of XLA's passes that partition a module: `spmd-partitioning`, `stateful-rng-spmd-partitioning`."""
 
 
 class PassFile(NamedTuple):

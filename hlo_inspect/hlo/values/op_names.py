@@ -30,11 +30,12 @@ MAX_FRAMES = 32
 
 
 class SourceLine(NamedTuple):
-    """A line of the compiled program's source."""
+    """A line of the compiled program's source; `column` is 0 if the text does not state it."""
 
     file: str
     line: int
     function: str
+    column: int = 0
 
     @property
     def place(self) -> str:
@@ -85,7 +86,9 @@ class StackFrames:
         fields = self._cells("FileLocations", location)
         file = self._row("FileNames", fields.get("file_name_id", 0))
         function = self._row("FunctionNames", fields.get("function_name_id", 0))
-        return SourceLine(tokens.unquote(file), fields.get("line", 0), tokens.unquote(function)) if file else None
+        if not file:
+            return None
+        return SourceLine(tokens.unquote(file), fields.get("line", 0), tokens.unquote(function), fields.get("column", 0))
 
     def _cells(self, table: str, number: int) -> dict[str, int]:
         return {name: int(value) for name, value in _FIELD.findall(self._row(table, number))}

@@ -76,6 +76,13 @@ class Sharding(NamedTuple):
         return max(self.device_ids, default=-1) + 1
 
     @property
+    def parts(self) -> int:
+        """The number of different parts of the array; 1 if it is not divided. Raise DeviceListError if its axes overlap."""
+        if self.mesh is not None:
+            return self.mesh.group_size(axis for axes in self.dimension_axes for axis in axes)
+        return math.prod(self.tile_sizes[: len(self.tile_sizes) - len(self.subgroups)])
+
+    @property
     def tile_count_fault(self) -> str | None:
         """The fault of a grid with more or fewer tiles than listed devices; None if they match."""
         if self.kind != "tiled":

@@ -31,6 +31,7 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.instruction_rows import stacks_of
 from hlo_inspect.passes.params import index_text
+from hlo_inspect.passes.show.reshards import CollectiveReshards
 from hlo_inspect.passes.show.source_lines import (
     LineFigures,
     asks_for_source,
@@ -66,6 +67,8 @@ class Show(Pass):
     expression. The state of a loop depends on its initial values and on the result of the body. For each operand the page
     shows the shortest path from a parameter. --path A B shows the shortest paths from A to B.
 
+    An all-gather or all-to-all of a dump directory shows the two shardings that disagree, by the text before partitioning.
+
     --format dot and mermaid draw the page, svg too with the extra [graph]. --quick skips live ranges, and phases
     that op_names do not decide.
     """
@@ -94,7 +97,9 @@ class Show(Pass):
             return Section({}, [instructions_table(context, places, graph)], _notes(graph), several_block(context, places))
         around = Neighbourhood(context.module, context.views, places[0], query.depth)
         about = None if query.quick else (around.line, around.name)
-        return Section({}, _tables(context, around), _notes(around.graph), instruction_block(context, around), about=about)
+        reshards = CollectiveReshards.of(context, around.instruction)
+        rows = instruction_block(context, around, reshards)
+        return Section({}, _tables(context, around, reshards), [*_notes(around.graph), *reshards.notes], rows, about=about)
 
 
 def _source_section(context: Context, lines: Sequence[LineFigures]) -> Section:
@@ -109,8 +114,9 @@ def _notes(graph: InstructionGraph) -> list[str]:
     return [] if graph.is_whole else ["show: the module has too many calls to follow; some paths are missing"]
 
 
-def _tables(context: Context, around: Neighbourhood) -> Iterator[Table]:
+def _tables(context: Context, around: Neighbourhood, reshards: CollectiveReshards) -> Iterator[Table]:
     yield instructions_table(context, [around.place], around.graph)
+    yield from reshards.tables()
     yield from neighbour_tables(context, around)
     yield from stacks_of([] if around.instruction is None else [around.instruction.attr("metadata")], context.module.frames)
 
@@ -129,14 +135,15 @@ _LEFT_OUT = frozenset(
 _LONGEST_ATTRIBUTE, _LONGEST_NAME = 100, 300
 
 
-def instruction_block(context: Context, around: Neighbourhood) -> Iterator[HeadlineRow]:
+def instruction_block(context: Context, around: Neighbourhood, reshards: CollectiveReshards) -> Iterator[HeadlineRow]:
     """Yield the facts of one instruction that the text and the analyses know; empty rows are left out."""
     view, row = around.view, around.row
     yield HeadlineRow("", (f"{around.name}: {_title(around)}",))
     yield HeadlineRow("result", tuple(_shape_words(view.shapes[row])))
     if view.operand_rows(row):
         yield HeadlineRow("operands", (_operands_text(view, row, list(named_operands(view, around.place, around.graph))),))
-    for label, parts in (*_text_rows(context, around), *_step_rows(context, around), *_neighbour_rows(context, around)):
+    labelled = (*_text_rows(context, around), ("reshards", reshards.words()), *_step_rows(context, around))
+    for label, parts in (*labelled, *_neighbour_rows(context, around)):
         said = tuple(parts)
         if any(said):
             yield HeadlineRow(label, said)

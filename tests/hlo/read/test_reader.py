@@ -374,7 +374,7 @@ StackFrames
 @pytest.mark.parametrize("indentation", ["", "  ", "\t"])
 def test_tables_of_stack_frames_may_be_indented(indentation: str) -> None:
     parsed = module(f"HloModule m\n\n{textwrap.indent(TABLES, indentation)}\n{BODY}\n{ENTRY}")
-    assert (parsed.frames.stack(1), codes(parsed), parsed.computation_count) == ((SourceLine("a.py", 7, "f"),), [], 2)
+    assert (parsed.frames.stack(1), codes(parsed), parsed.computation_count) == ((SourceLine("a.py", 7, "f", 1),), [], 2)
 
 
 def test_a_literal_of_a_custom_call() -> None:

@@ -200,8 +200,8 @@ FRAMES = (
 @pytest.mark.parametrize(
     ("frame", "lines"),
     [
-        (1, [SourceLine("/train/a.py", 10, "main")]),
-        (2, [SourceLine('/train/odd "name" {1}.py', 27, "f.<locals>.<lambda>"), SourceLine("/train/a.py", 10, "main")]),
+        (1, [SourceLine("/train/a.py", 10, "main", 4)]),
+        (2, [SourceLine('/train/odd "name" {1}.py', 27, "f.<locals>.<lambda>", 8), SourceLine("/train/a.py", 10, "main", 4)]),
         (3, []),  # no such file
         (4, [SourceLine("/train/a.py", 5, "")]),  # no such function
         (5, []),  # no such location
