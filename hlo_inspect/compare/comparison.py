@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.changes import ModuleChange, changes_table, format_change, headline_changes
+from hlo_inspect.compare.device_permutation import Permutation, find_permutation
 from hlo_inspect.compare.explanation import Explanation, sites
 from hlo_inspect.compare.fact_changes import FactChange, axes_table, fact_changes, peak_table
 from hlo_inspect.findings.reading_problems import is_partial_module, truncation
@@ -33,16 +34,19 @@ from hlo_inspect.report.model import (
 
 COMMAND = "diff"
 SAME, ANOTHER_SCHEDULE, DIFFERENT = "same program", "same program, another schedule", "different programs"
+PERMUTED = "same program on permuted devices"
 SAME_FACTS, DIFFERENT_FACTS = "same facts", "different facts"
 ONLY_IN_OLD, ONLY_IN_NEW = "only in OLD", "only in NEW"
 
 SPECS = (
     FactSpec("diff.same_program", "bool", "programs equal up to numbering, metadata and the order of independent lines"),
     FactSpec("diff.same_schedule", "bool", "the same program with the same order of lines"),
+    FactSpec("diff.device_permutation", "text", "device of NEW for each of OLD, if the programs differ in devices only"),
     FactSpec("diff.fact_count", "count", "facts that differ"),
     FactSpec("diff.change_count", "count", "instructions, parameters and settings added, removed or changed"),
 )
 _HEADLINE_FACTS, _LOOKED_THROUGH, _NOTABLE = 3, 24, 0.01
+_MOST_MOVED = 16
 
 
 class ComparedModule:
@@ -122,10 +126,14 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
     facts = fact_changes(old.report, new.report)
     verdict = _verdict(old, new, facts)
     changes = [] if verdict in (SAME, ANOTHER_SCHEDULE) else _explained(old, new)
+    permutation = _permutation(old, new, changes) if verdict == DIFFERENT else None
+    if permutation is not None:
+        verdict = PERMUTED
     reads_texts = verdict not in (SAME_FACTS, DIFFERENT_FACTS)
     own: dict[str, Value] = {
         "diff.same_program": verdict in (SAME, ANOTHER_SCHEDULE) if reads_texts else None,
         "diff.same_schedule": verdict == SAME if reads_texts else None,
+        "diff.device_permutation": ",".join(map(str, permutation)) if permutation is not None else None,
         "diff.fact_count": len(facts),
         "diff.change_count": sites(changes),
     }
@@ -140,7 +148,7 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
         profile=new.report.profile,
         specs=(*new.report.module_specs, *SPECS),
         title=new.report.title,
-        headline=(*_warnings(old.report, new.report), *_headline(verdict, facts, changes)),
+        headline=(*_warnings(old.report, new.report), *_headline(verdict, permutation, facts, changes)),
     )
     return ModuleComparison(old, new, report, verdict)
 
@@ -170,6 +178,22 @@ def _explained(old: ComparedModule, new: ComparedModule) -> list[ModuleChange]:
     return Explanation(old.report, new.report, contexts).changes()
 
 
+def _permutation(old: ComparedModule, new: ComparedModule, changes: Sequence[ModuleChange]) -> Permutation | None:
+    """Return the permutation of devices; it is not sought if things are new or gone, or the optimizer is another one."""
+    if old.context is None or new.context is None:
+        return None
+    if any(change.what != "changed" or change.area == "optimizer" for change in changes):
+        return None
+    return find_permutation(old.context, new.context)
+
+
+def _permutation_text(ids: Permutation) -> str:
+    """Return the devices that differ: `OLD → NEW: 1 → 2, 2 → 1`."""
+    moved = [f"{device} → {image}" for device, image in enumerate(ids) if device != image]
+    more = f" and {len(moved) - _MOST_MOVED} more" if len(moved) > _MOST_MOVED else ""
+    return f"OLD → NEW: {', '.join(moved[:_MOST_MOVED])}{more}"
+
+
 def _warnings(old: Report, new: Report) -> Iterator[HeadlineRow]:
     """Yield the reasons why two modules cannot be compared as a whole."""
     for name, report in (("OLD", old), ("NEW", new)):
@@ -194,9 +218,13 @@ def _notes(old: ComparedModule, new: ComparedModule, verdict: str, changes: Sequ
         yield "no instruction differs; the order of operands or a computation that does not run differs"
 
 
-def _headline(verdict: str, facts: Sequence[FactChange], changes: Sequence[ModuleChange]) -> Iterator[HeadlineRow]:
+def _headline(
+    verdict: str, permutation: Permutation | None, facts: Sequence[FactChange], changes: Sequence[ModuleChange]
+) -> Iterator[HeadlineRow]:
     """Yield the verdict, the most important facts, and the changes that explain them."""
     yield HeadlineRow("", (verdict,))
+    if permutation is not None:
+        yield HeadlineRow("devices", (_permutation_text(permutation),))
     if facts:
         yield HeadlineRow("facts", tuple(_first_facts(facts)))
     shown = headline_changes(changes)

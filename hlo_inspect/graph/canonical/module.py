@@ -14,6 +14,7 @@ from functools import cached_property
 from hashlib import blake2b
 
 from hlo_inspect.graph.canonical.computation import CanonicalComputation
+from hlo_inspect.graph.canonical.device_ids import DeviceTexts
 from hlo_inspect.graph.canonical.spelling import Speller, Spelling, plain
 from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.instruction import Operand
@@ -38,13 +39,15 @@ _UNKNOWN = 0
 class CanonicalModule:
     """The computations of a module that was read with its graph. Without `layouts`, layouts do not count.
 
+    `devices` replaces the texts that name devices; the meshes in the header do not count then.
     Computations without callees whose texts differ only in names are one object.
     """
 
-    def __init__(self, module: Module, views: Views, *, layouts: bool = True) -> None:
+    def __init__(self, module: Module, views: Views, *, layouts: bool = True, devices: DeviceTexts | None = None) -> None:
         self.module = module
         self._views = views
         self.layouts = layouts
+        self.devices = devices
 
     def computation(self, name: str) -> CanonicalComputation:
         """Return a computation. Raise KeyError if the module has none of that name."""
@@ -64,7 +67,7 @@ class CanonicalModule:
         row_fingerprints: dict[Hashable, int] = {}
         unnamed: dict[int, CanonicalComputation] = {}
         entry = self.module.entry.name if self.module.entry is not None else None
-        speller = Speller(layouts=self.layouts)
+        speller = Speller(layouts=self.layouts, devices=self.devices)
         for name in self.module.computations:
             fingerprint = self._views.fingerprints.get(name) if name != entry else None
             if fingerprint is not None and not self._views.fingerprints.differs_only_in_names(name):
@@ -111,6 +114,11 @@ class CanonicalModule:
         """Hash of program and schedule, in 32 hexadecimal digits; None if the module is not scheduled."""
         return self._hash(is_scheduled=True) if self.module.header.is_scheduled else None
 
+    def ordered_rows(self) -> Iterator[tuple[View, int]]:
+        """Yield the rows in an order that does not depend on that of the text."""
+        for name in CanonicalText(self, is_scheduled=False).computations:
+            yield from ((self.view(name), row) for row in self.computation(name).canonical_order)
+
     def _hash(self, *, is_scheduled: bool) -> str:
         hashed = blake2b(digest_size=16)
         for line in CanonicalText(self, is_scheduled=is_scheduled).unnamed_lines():
@@ -134,6 +142,11 @@ class CanonicalText:
         self._speller = Speller(layouts=canonical.layouts, metadata=True)
         self._bodies: dict[int, list[str]] = {}
 
+    @property
+    def computations(self) -> list[str]:
+        """The computations in the order of the text: callees before callers, the entry last."""
+        return list(self._names)
+
     def lines(self) -> Iterator[str]:
         """Yield the lines, with their ends."""
         if self._module.header.printed:
@@ -156,6 +169,8 @@ class CanonicalText:
             attributes.pop(_SCHEDULED, None)
         if not self._metadata:
             attributes.pop(_ORIGINS, None)
+        if self._canonical.devices is not None:
+            attributes.pop("frontend_attributes", None)
         if "frontend_attributes" in attributes:
             attributes["frontend_attributes"] = _OF_COMPILER.sub("", attributes["frontend_attributes"])
         layout = self._module.header.entry_layout

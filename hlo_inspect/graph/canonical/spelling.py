@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from hlo_inspect.graph.canonical.device_ids import DEVICE_ATTRIBUTES, DeviceTexts
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Operand, operands_end
@@ -25,6 +26,7 @@ _STRING = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"|\'(?:[^\'\\\n]++|\\.)*+\'', re.DOT
 _GAP = lazy_pattern(r"[ \t\r\n]{2,}+|[\t\r\n]")
 _INSIDE = lazy_pattern(r"(?<=[({\[]) | (?=[)}\],])")
 _LOOSE = lazy_pattern(r"/\*|//|[\t\r\n]|  |[({\[] | [)}\],]")
+_TABLE = lazy_pattern(r"[su](?:8|16|32|64)\[\d+\]\S* constant")
 _NAME = lazy_pattern(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 
 
@@ -80,10 +82,14 @@ class _Attributes(NamedTuple):
 
 
 class Speller:
-    """Spells rows. Without `layouts` shapes have none; with `metadata` the attributes `METADATA` stay."""
+    """Spells rows. Without `layouts` shapes have none; with `metadata` the attributes `METADATA` stay.
 
-    def __init__(self, *, layouts: bool = True, metadata: bool = False) -> None:
+    `devices` replaces the texts that name devices.
+    """
+
+    def __init__(self, *, layouts: bool = True, metadata: bool = False, devices: DeviceTexts | None = None) -> None:
         self._layouts = layouts
+        self._devices = devices
         self._dropped = (frozenset() if metadata else METADATA) | (frozenset() if layouts else _LAYOUTS)
         self._shapes: dict[str, str] = {}
         self._forms: dict[object, _Attributes | None] = {}
@@ -98,6 +104,8 @@ class Speller:
         literal, operands = "", _NO_OPERANDS
         if opcode in LITERAL_OPCODES:
             literal = plain(tail[:end])
+            if self._devices is not None and opcode == "constant" and _TABLE.fullmatch(view.heads[index].text):
+                literal = self._devices.table(literal)
         elif view.whole_operands(index) is None:
             operands = view.operands(index)
         form, places = view.computation.values.forms.take_apart(tail[end + 1 :])
@@ -149,8 +157,13 @@ class Speller:
         callees = sorted((_CALLS[name], *attributes.pop(name)) for name in _CALLS.keys() & attributes.keys())
         if any(place is not None for _, place in attributes.values()):
             return None
-        texts = sorted((name, plain(text)) for name, (text, _) in attributes.items())
+        texts = sorted((name, self._text(name, text)) for name, (text, _) in attributes.items())
         return _Attributes(tuple(texts), tuple(callees), predecessors, channel)
+
+    def _text(self, name: str, text: str) -> str:
+        if self._devices is None or name not in DEVICE_ATTRIBUTES:
+            return plain(text)
+        return self._devices.attribute(name, tokens.without_comments(text))
 
 
 def plain(text: str) -> str:
