@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Literal, NamedTuple, get_args
 
 from hlo_inspect.hlo.values.shapes import total
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name
 from hlo_inspect.passes.params import joined_path
 from hlo_inspect.report.model import Amount, Column, Parts, Table, sentence
@@ -20,11 +22,17 @@ AREAS: tuple[Area, ...] = get_args(Area)
 
 _NAMED_BY_PATHS = ("parameters", "outputs", "optimizer")
 
+_PLACED: tuple[Area, ...] = ("collectives", "loops", "custom calls", "kernels", "constants")
+"""Areas of instructions, which have a line."""
+
 HEADLINES = 6
 """Limit of changes in the first lines of a page."""
 
-_LONGEST_VALUE = 48
-"""Limit of a value's characters in the first lines; the tables have all of it."""
+_LONG_VALUE = 48
+"""Characters from which on the first lines show only the items of a value that differ; the tables have all of it."""
+
+_ITEM = lazy_pattern(r"(?:[^,\[\]]|\[[^\]]*\])+,?|.", re.DOTALL)
+"""Pattern of an item of a list; the commas of a shape's dimensions stay inside."""
 
 
 class Aspect(NamedTuple):
@@ -63,10 +71,10 @@ class ModuleChange:
 
     @property
     def name(self) -> str:
-        """The common part of all names; empty if they have none."""
+        """The common part of all names; the first one if they have none."""
         joined = joined_path(self.names) if self.area in _NAMED_BY_PATHS else joined_name(self.names)
         name = joined.partition(" × ")[0] if len(self.names) > 1 else joined
-        return "" if name == "*" else name
+        return f"{self.names[0]}, …" if name == "*" else name
 
 
 def grouped(changes: Iterable[ModuleChange]) -> list[ModuleChange]:
@@ -103,32 +111,49 @@ def headline_changes(changes: Sequence[ModuleChange]) -> list[ModuleChange]:
 def format_change(change: ModuleChange) -> Parts:
     """Format a change in one line, without its area: sites, name, source line and phase, then what happened, and amounts.
 
-    Merged changes have no source line, as they may come from several.
+    Merged changes have no line, as they may come from several.
     """
     if len(change.names) > 1:
         yield from sentence("{} × ", Amount(len(change.names), "count"))
-    source = f"({change.source})" if len(change.names) == 1 and change.source else ""
-    yield " ".join(filter(None, (change.kind, change.name, source)))
+    place = f"({_place(change)})" if len(change.names) == 1 and change.area in _PLACED else ""
+    yield " ".join(filter(None, (change.kind, change.name, place)))
     if change.phase:
         yield f", {change.phase}"
     yield ": "
-    aspects = list(map(_format_aspect, change.aspects))
+    aspects = [_format_aspect(aspect, change.name) for aspect in change.aspects]
     yield ", ".join(aspects if aspects and change.what == "changed" else [change.what, *aspects])
     for amount in (Amount(change.size, "bytes"), Amount(change.flops, "flops")):
         if isinstance(amount.value, int) and amount.value:
             yield from sentence(", +{}" if amount.value > 0 else ", {}", amount)
 
 
-def _format_aspect(aspect: Aspect) -> str:
+def _place(change: ModuleChange) -> str:
+    """Return the source line, else the line in the text that has the thing: NEW, or OLD if it is gone."""
+    return change.source or (f"line {change.new_line}" if change.new_line is not None else f"line {change.old_line} of OLD")
+
+
+def _format_aspect(aspect: Aspect, name: str) -> str:
+    """Format a changed property of the thing called `name`; a setting is its own property."""
     if not (aspect.was or aspect.now):
         return aspect.name
-    return f"{aspect.name} {_format_value(aspect.was)} → {_format_value(aspect.now)}"
+    was, now = aspect.was, aspect.now
+    if max(len(was), len(now)) > _LONG_VALUE:
+        was, now = _differing_parts(was, now)
+    values = f"{was or 'none'} → {now or 'none'}"
+    return values if aspect.name == name else f"{aspect.name} {values}"
 
 
-def _format_value(text: str) -> str:
-    if not text:
-        return "none"
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+def _differing_parts(was: str, now: str) -> tuple[str, str]:
+    """Return the parts in which two lists differ: whole items, with … for the equal items before and behind them."""
+    before, behind = _ITEM.findall(was), _ITEM.findall(now)
+    shorter = min(len(before), len(behind))
+    first = next((n for n in range(shorter) if before[n] != behind[n]), shorter)
+    last = next((n for n in range(shorter - first) if before[-1 - n] != behind[-1 - n]), shorter - first)
+    if not first + last:
+        return was, now
+    parts = ["".join(items[first : len(items) - last]).strip() for items in (before, behind)]
+    own, other = (f"{'…' * bool(first)}{part}{'…' * bool(last)}" for part in parts)
+    return own, other
 
 
 def _joined(values: Iterable[str]) -> str:
@@ -140,12 +165,12 @@ def _joined(values: Iterable[str]) -> str:
 _COLUMNS = (
     Column("area", width=12, get=attrgetter("area")),
     Column("change", width=8, get=attrgetter("what")),
-    Column("sites", "count", get=lambda change: len(change.names)),
+    Column("sites", "count", detail=2, get=lambda change: len(change.names)),
     Column("name", width=16, get=attrgetter("name")),
-    Column("kind", detail=1, width=12, get=attrgetter("kind")),
-    Column("aspect", detail=1, width=8, get=lambda change: ", ".join(aspect.name for aspect in change.aspects)),
-    Column("was", width=12, get=lambda change: _joined(aspect.was for aspect in change.aspects)),
-    Column("now", width=12, get=lambda change: _joined(aspect.now for aspect in change.aspects)),
+    Column("kind", detail=2, width=16, get=attrgetter("kind")),
+    Column("aspect", detail=1, width=16, get=lambda change: ", ".join(aspect.name for aspect in change.aspects)),
+    Column("was", width=18, wraps=True, get=lambda change: _joined(aspect.was for aspect in change.aspects)),
+    Column("now", width=18, wraps=True, get=lambda change: _joined(aspect.now for aspect in change.aspects)),
     Column("bytes", "bytes", optional=True, signed=True, get=attrgetter("size")),
     Column("flops", "flops", detail=3, optional=True, signed=True, get=attrgetter("flops")),
     Column("phase", detail=4, get=attrgetter("phase")),

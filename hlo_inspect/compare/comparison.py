@@ -140,7 +140,7 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
     source, target = old.report.input, new.report.input
     report = Report(
         command=COMMAND,
-        input=Input(f"{source.path} -> {target.path}", target.first_line, target.lines, target.bytes),
+        input=Input(f"{source.path} -> {target.path}", target.first_line, target.lines, target.bytes, "NEW: "),
         facts=Facts(new.report.module_facts | own, (*new.report.module_specs, *SPECS)),
         tables=(_facts_table(facts), changes_table(changes), *_more_tables(old, new, facts)),
         findings=tuple(_new_findings(old.report.findings, new.report.findings)),

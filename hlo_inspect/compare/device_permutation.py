@@ -91,7 +91,7 @@ def _of_row(view: View, row: int) -> Iterator[DeviceTuples]:
 class _Search:
     """Maps devices of OLD to devices of NEW that stand in the same positions of the same attributes.
 
-    A device decides the others of its tuples. Where no attribute decides one, each is tried, its own number first.
+    A device decides the others of its tuples. If no attribute decides one, each is tried, its own number first.
     """
 
     def __init__(self, pairs: Sequence[tuple[DeviceTuples, DeviceTuples]], count: int) -> None:

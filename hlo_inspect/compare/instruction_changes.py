@@ -17,6 +17,7 @@ from hlo_inspect.analysis.cost.kernels import NO_KERNELS, Kernel
 from hlo_inspect.analysis.provenance import NOT_FUSED, NOT_PRINTED, printed
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.edits import Edit, EditPlace
+from hlo_inspect.compare.kernel_origins import KernelOrigins
 from hlo_inspect.graph.canonical.module import CanonicalModule
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, LITERAL_OPCODES, TABLE, opcodes_that_are
@@ -44,6 +45,7 @@ class InstructionChanges:
         self._sides = (old, new)
         self._edits = edits
         self._kernels = tuple(_by_line(context) for context in self._sides)
+        self._origins = KernelOrigins(old, new, [edit for edit in edits if self._area(edit) == "kernels"])
 
     def found(self) -> Iterator[ModuleChange]:
         """Yield changes of kernels, custom calls and constants."""
@@ -101,7 +103,12 @@ class InstructionChanges:
         elif others:
             yield self._change(area, edit, kind, tuple(self._body(others)))
         elif edit.what != "changed":
-            yield self._change(area, edit, kind, ())
+            yield self._change(area, edit, kind, self._origin(edit))
+
+    def _origin(self, edit: Edit) -> Sequence[Aspect]:
+        """Return the kernel of OLD that a new kernel was part of."""
+        origin = self._origins.of(edit.new) if edit.what == "new" and edit.new is not None else ""
+        return (Aspect(f"was part of {origin}"),) if origin else ()
 
     def _body(self, edits: Sequence[Edit]) -> Iterator[Aspect]:
         """Yield one aspect of a fusion's body: the instructions that came and went, else one that changed."""

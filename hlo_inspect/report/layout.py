@@ -69,6 +69,12 @@ _USUAL_BY_NAME = {
 }
 _SHORTEST = 8  # text is shortened to this at most, or to its heading; a sentence is wrapped to _SHORTEST_LINE
 _SHORTEST_LINE = 16
+_SHORT_TEXT = 12
+_LONGEST_VALUE = 2000
+"""Limit of the characters of a value that takes several lines; a longer one is shortened."""
+_BREAKS = "-_./"
+_PART = lazy_pattern(r"(?:[^\s,\[{]|\[[^\[\]]*\]|\{[^{}]*\}|[\[{])+[\s,]*|[\s,]+")
+"""Pattern of a part of a value with the blanks and commas behind it; brackets around no others stay whole."""
 _BLANKS_OF_A_SENTENCE = 3
 
 
@@ -118,9 +124,12 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
     if width is None:
         widths = [min(wide, PAGE_WIDTH) for wide in widths]
     else:
-        shortest = [_shortest(column, cells.columns[index].unit) for index, column in zip(kept, columns, strict=True)]
+        shown = [cells.columns[index] for index in kept]
+        keeps_words = any(column.wraps for column in shown)
+        shortest = [_shortest(texts, column, keeps_words) for texts, column in zip(columns, shown, strict=True)]
         widths = _squeezed(widths, shortest, width - GAP * (len(kept) - 1))
-        lines = [tuple(map(fit, line, widths)) for line in lines]
+        wraps = [column.wraps for column in shown]
+        lines = [tuple(map(fit, line, widths, wraps)) for line in lines]
     header, *rows = lines
     return Grid(
         title=printable(table.title),
@@ -208,12 +217,16 @@ def _telling_apart(rows: Sequence[Texts], usual: Sequence[int], kept: Sequence[i
     return best if looks([*kept, best]) > most else None
 
 
-def _shortest(cells: Sequence[str], unit: Unit) -> int:
-    """Return the least width of a column: for text its heading, for a sentence a short line, for figures their full width."""
+def _shortest(cells: Sequence[str], column: Column, keeps_words: bool) -> int:
+    """Return the least width of a column: for text its heading, for lines of text a short line, for figures their full width.
+
+    With `keeps_words` short texts stay whole: other columns take several lines.
+    """
     natural = max(map(cell_width, cells))
-    if unit != "text":
+    if column.unit != "text" or (keeps_words and natural <= _SHORT_TEXT):
         return natural
-    return max(cell_width(cells[0]), min(natural, _SHORTEST_LINE if any(map(_is_sentence, cells)) else _SHORTEST))
+    is_line = column.wraps or any(map(_is_sentence, cells))
+    return max(cell_width(cells[0]), min(natural, _SHORTEST_LINE if is_line else _SHORTEST))
 
 
 def _squeezed(natural: Sequence[int], shortest: Sequence[int], room: int) -> list[int]:
@@ -235,10 +248,15 @@ def cell_width(text: str) -> int:
     return cell_len(text)
 
 
-def fit(text: str, width: int) -> str:
-    """Fit `text` into lines of at most `width` cells: a sentence in several, anything else shortened to one."""
+def fit(text: str, width: int, wraps: bool = False) -> str:
+    """Fit `text` into lines of at most `width` cells: a sentence in several, anything else shortened to one.
+
+    With `wraps` any text takes several lines.
+    """
     if cell_width(text) <= width:
         return text
+    if wraps:
+        return "\n".join(_value_lines(shorten(text, _LONGEST_VALUE), width))
     if _is_sentence(text):
         return "\n".join(shorten(line, width) for line in wrap(text, width))
     return shorten(text, width)
@@ -262,6 +280,22 @@ def _broken(word: str, width: int) -> Iterator[str]:
         yield word[begin:end]
         begin = end
     yield word[begin:]
+
+
+def _value_lines(text: str, width: int) -> Iterator[str]:
+    """Break a value after blanks and commas, and a longer part anywhere."""
+    line = ""
+    for part in _PART.findall(text):
+        if line and cell_width(line + part.rstrip()) > width:
+            yield line.rstrip()
+            line = ""
+        line += part
+        while cell_width(line.rstrip()) > width:
+            head = _head(line, width)
+            end = max((head.rfind(mark, len(head) // 2) for mark in _BREAKS), default=-1) + 1 or len(head)
+            yield line[:end]
+            line = line[end:]
+    yield line.rstrip()
 
 
 def _is_sentence(text: str) -> bool:

@@ -59,7 +59,7 @@ class Column(NamedTuple):
     `width` is the usual number of characters of a text (default 16): with `detail` it decides which columns have room. A page
     shows the files of a column (`is_file`, or called `source`) relative to their common directory. A column that is
     `only_verbose` needs -v. One that `is_chosen` was asked for, and is on every page. The numbers of a `signed` column are
-    differences, and have a plus sign too.
+    differences, and have a plus sign too. The texts of a column that `wraps` take several lines, and are not shortened.
 
     A page draws the shares of a column with a `bar`: `alone` each from the left, `stacked` each from the end of the one above.
     Its heading is made of `page_name` if that says more than the name, which scripts use.
@@ -81,6 +81,7 @@ class Column(NamedTuple):
     only_verbose: bool = False
     is_chosen: bool = False
     signed: bool = False
+    wraps: bool = False
     bar: Literal["", "alone", "stacked"] = ""
     page_name: str = ""
     get: Callable[[Any], Value] | None = None
@@ -349,12 +350,16 @@ class Section(NamedTuple):
 
 
 class Input(NamedTuple):
-    """The text that a report is about: 1-based first line of the module in the input, its lines and bytes."""
+    """The text that a report is about: 1-based first line of the module in the input, its lines and bytes.
+
+    `counted` names the one of two inputs that lines and bytes are of.
+    """
 
     path: str
     first_line: int
     lines: int
     bytes: int
+    counted: str = ""
 
     @property
     def place(self) -> str:

@@ -59,7 +59,11 @@ def input_details(report: Report) -> list[str]:
     source = report.input
     if not source.lines:
         return []
-    details = [printable(source.place), number_of(source.lines, "line"), format_value(source.bytes, "bytes")]
+    details = [
+        printable(source.place),
+        f"{source.counted}{number_of(source.lines, 'line')}",
+        format_value(source.bytes, "bytes"),
+    ]
     if report.profile is not None:
         details.append(f"profile {printable(report.profile)}")
     return details

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from hlo_inspect.compare.changes import Aspect
+from hlo_inspect.compare.changes import Aspect, ModuleChange
 from hlo_inspect.compare.comparison import compare
 from hlo_inspect.compare.edits import Edit, EditPlace
 from hlo_inspect.compare.explanation import Explanation
@@ -19,6 +19,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
+from hlo_inspect.report.page import input_details
 from hlo_inspect.request import Request
 from tests.compare.sides import changes, dump, module, words
 from tests.linear_time import assert_linear
@@ -276,3 +277,63 @@ def test_many_equal_kernels_that_are_gone_are_looked_at_in_linear_time() -> None
 def _read(text: str) -> tuple[Module, Views]:
     (module,) = read_modules(open_source(text), Wants(graph=True))
     return module, Views(module.computations)
+
+
+def test_a_new_kernel_has_its_line_and_the_kernel_that_held_its_work() -> None:
+    """The fusion of `sin` and `exp` loses `exp`, with its op_name, to a kernel of its own. Nothing else tells them apart."""
+    head = "HloModule m, is_scheduled=true\n\n"
+    old = """fused {
+  a = f32[8] parameter(0)
+  s = f32[8] sine(a), metadata={op_name="jit(f)/sin"}
+  e = f32[8] exponential(a), metadata={op_name="jit(f)/exp"}
+  ROOT r = (f32[8], f32[8]) tuple(s, e)
+}
+
+ENTRY main {
+  x = f32[8] parameter(0)
+  both = (f32[8], f32[8]) fusion(x), kind=kLoop, calls=fused, metadata={op_name="jit(f)/sin"}
+  s = f32[8] get-tuple-element(both), index=0
+  e = f32[8] get-tuple-element(both), index=1
+  ROOT r = (f32[8], f32[8]) tuple(s, e)
+}
+"""
+    new = """fused {
+  a = f32[8] parameter(0)
+  s = f32[8] sine(a), metadata={op_name="jit(f)/sin"}
+  c = f32[8] cosine(s), metadata={op_name="jit(f)/cos"}
+  ROOT r = (f32[8], f32[8]) tuple(s, c)
+}
+
+ENTRY main {
+  x = f32[8] parameter(0)
+  both = (f32[8], f32[8]) fusion(x), kind=kLoop, calls=fused, metadata={op_name="jit(f)/sin"}
+  s = f32[8] get-tuple-element(both), index=0
+  alone = f32[8] exponential(x), metadata={op_name="jit(f)/exp"}
+  ROOT r = (f32[8], f32[8]) tuple(s, alone)
+}
+"""
+    alone = [change for change in changes(module(head + old), module(head + new)) if "alone" in change.names]
+    assert [words(change).partition(", +")[0] for change in alone] == ["exponential alone (line 14): new, was part of both"]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "text"),
+    [
+        ("f32[8]", "f32[16]", "shape f32[8] → f32[16]"),
+        (
+            f"({'f32[8,8], ' * 9}f32[4], s32[])",
+            f"({'f32[8,8], ' * 9}f32[5], s32[])",
+            "shape …f32[4],… → …f32[5],…",
+        ),
+        (f"{{{'0,' * 30}1}}", f"{{{'1,' * 30}2}}", f"shape {{{'0,' * 30}1}} → {{{'1,' * 30}2}}"),
+    ],
+)
+def test_of_long_values_the_first_lines_show_the_items_that_differ(was: str, now: str, text: str) -> None:
+    change = ModuleChange("kernels", "changed", ("k",), "fusion", (Aspect("shape", was, now),), new_line=3)
+    assert words(change) == f"fusion k (line 3): {text}"
+
+
+def test_lines_and_bytes_of_the_first_lines_are_those_of_new() -> None:
+    old, new = module(dump("memory/gpu_scan.hlo")), module(dump("memory/gpu_scan_remat.hlo"))
+    assert old.report.input.lines != new.report.input.lines
+    assert input_details(compare(old, new).report)[1] == f"NEW: {new.report.input.lines} lines"

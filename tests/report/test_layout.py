@@ -273,3 +273,16 @@ def test_characters_that_need_no_table_take_one_cell() -> None:
     narrow = [chr(code) for code in range(0x3000) if NARROW.fullmatch(chr(code))]
     assert {"×", "µ", "…", "–", "→"} <= set(narrow)
     assert {character for character in narrow if cell_len(character) != 1} == set()
+
+
+def test_values_take_several_lines_and_are_whole() -> None:
+    """A part breaks behind a comma; one that is longer than a line behind a mark in its second half, else anywhere."""
+    value = "(f32[1024,512]{1,0}, s32[]), get-tuple-element.1048576, " + "x" * 40
+    columns = (Column("area"), Column("name"), Column("was", width=18, wraps=True), Column("bytes", "bytes"))
+    table = Table("t", "T", columns, (("collectives", "n" * 40, value, 7),))
+    (row,) = make_grid(table, 60).rows
+    assert row[0] == "collectives"
+    assert "…" in row[1]
+    assert row[2].replace("\n", "").replace(" ", "") == value.replace(" ", "")
+    assert row[2].splitlines()[0] == "(f32[1024,512]{1,0},"[: len(row[2].splitlines()[0])]
+    assert max(map(len, row[2].splitlines())) <= 60 - 11 - 8 - 3 - 6
