@@ -31,6 +31,7 @@ HEADLINES = 6
 _LONG_VALUE = 48
 """Characters from which on the first lines show only the items of a value that differ; the tables have all of it."""
 
+_MOST_ITEMS = 6
 _ITEM = lazy_pattern(r"(?:[^,\[\]]|\[[^\]]*\])+,?|.", re.DOTALL)
 """Pattern of an item of a list; the commas of a shape's dimensions stay inside."""
 
@@ -144,16 +145,24 @@ def _format_aspect(aspect: Aspect, name: str) -> str:
 
 
 def _differing_parts(was: str, now: str) -> tuple[str, str]:
-    """Return the parts in which two lists differ: whole items, with … for the equal items before and behind them."""
+    """Return the parts in which two lists differ: whole items, with … for the equal items before and behind them.
+
+    Of many items the first ones are named.
+    """
     before, behind = _ITEM.findall(was), _ITEM.findall(now)
     shorter = min(len(before), len(behind))
     first = next((n for n in range(shorter) if before[n] != behind[n]), shorter)
     last = next((n for n in range(shorter - first) if before[-1 - n] != behind[-1 - n]), shorter - first)
     if not first + last:
         return was, now
-    parts = ["".join(items[first : len(items) - last]).strip() for items in (before, behind)]
+    parts = [_first_items(items[first : len(items) - last]) for items in (before, behind)]
     own, other = (f"{'…' * bool(first)}{part}{'…' * bool(last)}" for part in parts)
     return own, other
+
+
+def _first_items(items: Sequence[str]) -> str:
+    more = len(items) - _MOST_ITEMS
+    return "".join(items[:_MOST_ITEMS]).strip() + (f" and {more} more" if more > 0 else "")
 
 
 def _joined(values: Iterable[str]) -> str:
