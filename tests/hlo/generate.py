@@ -40,7 +40,7 @@ CALLERS = {
 
 
 class Writer:
-    """Writes text by chance. `plain` leaves out strings, so that each line is as simple as a printer's can be."""
+    """Writer of random HLO text. `plain` keeps quotes, brackets and comments out of strings."""
 
     def __init__(self, seed: int, *, plain: bool = False) -> None:
         self.chance = random.Random(seed)  # noqa: S311 - texts, not secrets
@@ -112,7 +112,7 @@ class Writer:
         return ", ".join(parts)
 
     def instruction(self, name: str, opcode: str, *, names: list[str], extra: str = "") -> str:
-        """Return a line without its indentation; `extra` are attributes among the others."""
+        """Return a line without its indentation; `extra` attributes stand among the random ones."""
         if opcode == "constant":
             inside = self.literal()
         else:
@@ -157,7 +157,7 @@ class Writer:
 
 @dataclass
 class WrittenComputation:
-    """A computation, with what a reader has to find in it: name, opcode and `calls=` of each instruction."""
+    """Computation with its expected reading: name, opcode and `calls=` of each instruction."""
 
     name: str
     is_entry: bool

@@ -1,4 +1,4 @@
-"""Reads texts for tests, and says what was found as plain tuples."""
+"""Readers of HLO texts for tests. Their results are plain tuples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def module(source: Openable, wants: Wants = EVERYTHING) -> Module:
 
 
 def problems(parsed: Module) -> list[tuple[str, int | None, int | None, str, int]]:
-    """Code, line, column, message and count of each fault, in the order of its first place."""
+    """Return code, line, column, message and count of each fault, in the order of the text."""
     kept = [(p.code, p.location.line, p.location.column, p.message, p.times) for p in parsed.problems]
     return sorted(kept, key=lambda fault: (fault[1] or 0, fault[2] or 0))
 
@@ -42,13 +42,13 @@ def kept(parsed: Module) -> list[tuple[str, str, str]]:
 
 
 def rows_of(rows: Iterable[Row], line: int, heads: HeadTable | None = None) -> Rows:
-    """Rows by columns, the first of them on `line`."""
+    """Return rows by columns, the first of them on `line`."""
     marks, names, texts, tails = zip(*rows, strict=True)
     return Rows(names, ColumnTable(heads or HeadTable()).column(texts, marks), tails, range(line, line + len(names)))
 
 
 def body(computation: Computation) -> list[Instruction]:
-    """Every instruction of a computation whose rows were kept."""
+    """Return every instruction of a computation whose rows were kept."""
     rows = computation.rows
     instructions = [Instruction(computation.enclosing(), *row) for row in zip(rows, rows.column.heads, rows.lines, strict=True)]
     if instructions and not any(instruction.is_root for instruction in instructions):
@@ -63,7 +63,7 @@ def texts(instruction: Instruction) -> dict[str, str]:
 
 
 def contents(parsed: Module) -> dict[str, Any]:
-    """All that two readings of one text have to agree on, places left out."""
+    """Return all contents on which two readings of a text must agree. Positions are left out."""
     return {
         "name": parsed.name,
         "attributes": dict(parsed.header.attributes),

@@ -58,7 +58,7 @@ WRITTEN_IN_PLACE = {"handmade/nested_operands.txt", "handmade/inline_bodies.txt"
 OTHER_OPCODES = {"all-reduce-scatter", "bitcast-move", "cross-replica-sum", "trace", "tuple-select"}
 
 
-def ask(*words: str, kind: tuple[str, ...] = ()) -> list[Any]:
+def ask_xla(*words: str, kind: tuple[str, ...] = ()) -> list[Any]:
     """Return XLA's reading of each word; `"aborts"` if the process ends on it."""
     answers: list[Any] = []
     while len(answers) < len(words):
@@ -74,28 +74,28 @@ def ask(*words: str, kind: tuple[str, ...] = ()) -> list[Any]:
 
 
 @cache
-def by_xla() -> dict[str, Any]:
-    return dict(zip(TEXTS, ask(*(str(DATA / name) for name in TEXTS)), strict=True))
+def xla_readings() -> dict[str, Any]:
+    return dict(zip(TEXTS, ask_xla(*(str(DATA / name) for name in TEXTS)), strict=True))
 
 
 @cache
-def by_us(name: str) -> Module:
+def our_module(name: str) -> Module:
     return module(DATA / name, Wants(graph=True))
 
 
-def refused(answer: Any) -> bool:
+def is_refused(answer: Any) -> bool:
     return answer == "aborts" or "error" in answer
 
 
 def test_xla_refuses_the_listed_texts() -> None:
-    assert {name for name, answer in by_xla().items() if refused(answer)} == set(REFUSED)
+    assert {name for name, answer in xla_readings().items() if is_refused(answer)} == set(REFUSED)
 
 
 COMPARED = sorted(set(TEXTS) - set(REFUSED) - WRITTEN_IN_PLACE)
 
 
-def wrapped(theirs: dict[str, Any], ours: Module) -> set[str]:
-    """Return the computations that XLA puts round instructions printed as sugar (`reduce-scatter-start`)."""
+def wrapper_computations(theirs: dict[str, Any], ours: Module) -> set[str]:
+    """Return the wrapper computations that XLA makes for instructions printed as sugar (`reduce-scatter-start`)."""
     return (
         set(theirs["computations"]) - set(ours.computations) if any(SUGAR.fullmatch(op) for op in ours.opcode_counts) else set()
     )
@@ -104,8 +104,8 @@ def wrapped(theirs: dict[str, Any], ours: Module) -> set[str]:
 SUGAR = re.compile(r"(?!async|all-gather|all-reduce|collective-permute|copy|send|recv).*-(start|update|done)")
 
 
-def plain(opcode: str) -> str:
-    """XLA holds sugar as its general form."""
+def base_form(opcode: str) -> str:
+    """Return the general form of sugar (`async-start`), as XLA keeps it."""
     sugar = SUGAR.fullmatch(opcode)
     return f"async-{sugar[1]}" if sugar else opcode
 
@@ -115,7 +115,7 @@ def layout_of(instruction: Instruction) -> Layout | None:
 
 
 def rows_of(computation: Computation) -> dict[str, tuple[str, str, list[str | None]]]:
-    return {i.name: (plain(i.opcode), str(i.shape), [o.name for o in i.operands]) for i in body(computation)}
+    return {i.name: (base_form(i.opcode), str(i.shape), [o.name for o in i.operands]) for i in body(computation)}
 
 
 def names_are_unique(ours: Module) -> bool:
@@ -123,15 +123,15 @@ def names_are_unique(ours: Module) -> bool:
     return max(names.values()) == 1 and not any(name in ours.computations for name in names)
 
 
-def test_names_opcodes_shapes_and_operands() -> None:
-    """XLA renames what is called alike in two computations; few modules have such names."""
+def test_names_opcodes_shapes_and_operands_are_those_of_xla() -> None:
+    """XLA renames instructions that share a name across computations; such modules are left out."""
     compared = 0
     for name in COMPARED:
-        ours, theirs = by_us(name), by_xla()[name]
+        ours, theirs = our_module(name), xla_readings()[name]
         if names_are_unique(ours):
             compared += 1
             assert (name, ours.name, ours.entry and ours.entry.name) == (name, theirs["name"], theirs["entry"])
-            assert (name, set(theirs["computations"]) - wrapped(theirs, ours)) == (name, set(ours.computations))
+            assert (name, set(theirs["computations"]) - wrapper_computations(theirs, ours)) == (name, set(ours.computations))
             for computation in ours.computations.values():
                 expected = theirs["computations"][computation.name]
                 rows = {
@@ -143,10 +143,10 @@ def test_names_opcodes_shapes_and_operands() -> None:
 
 
 @pytest.mark.parametrize("name", COMPARED)
-def test_opcodes_and_shapes_whatever_the_names(name: str) -> None:
-    """XLA renames what is called alike, so only counts can be compared: of opcodes, shapes and operands' opcodes."""
-    ours, theirs = by_us(name), by_xla()[name]
-    hidden = wrapped(theirs, ours)
+def test_counts_of_opcodes_and_shapes_are_those_of_xla(name: str) -> None:
+    """XLA renames instructions that share a name, so only counts are compared: of opcodes, shapes and operands' opcodes."""
+    ours, theirs = our_module(name), xla_readings()[name]
+    hidden = wrapper_computations(theirs, ours)
     expected: Counter[tuple[Any, ...]] = Counter()
     for key, computation in theirs["computations"].items():
         rows = computation["instructions"]
@@ -156,27 +156,31 @@ def test_opcodes_and_shapes_whatever_the_names(name: str) -> None:
             )
     kinds: Counter[tuple[Any, ...]] = Counter()
     for our_computation in ours.computations.values():
-        opcodes = {i.name: plain(i.opcode) for i in body(our_computation)}
+        opcodes = {i.name: base_form(i.opcode) for i in body(our_computation)}
         instructions = body(our_computation)
-        kinds.update((plain(i.opcode), str(i.shape), *(opcodes[o.name or ""] for o in i.operands)) for i in instructions)
+        kinds.update((base_form(i.opcode), str(i.shape), *(opcodes[o.name or ""] for o in i.operands)) for i in instructions)
     assert kinds == expected
 
 
-def test_layouts() -> None:
+def test_printed_layouts_are_those_of_xla() -> None:
     """Compare printed layouts only; XLA fills in the others."""
     compared = 0
-    for name in filter(lambda name: names_are_unique(by_us(name)), COMPARED):
-        for computation in by_us(name).computations.values():
-            rows = by_xla()[name]["computations"][computation.name]["instructions"]
+    for name in filter(lambda name: names_are_unique(our_module(name)), COMPARED):
+        for computation in our_module(name).computations.values():
+            rows = xla_readings()[name]["computations"][computation.name]["instructions"]
             for instruction in body(computation):
                 layout = layout_of(instruction)
                 if layout is not None:
                     compared += 1
-                    assert (name, instruction.name, rows[instruction.name][3]) == (name, instruction.name, spelt(layout))
+                    assert (name, instruction.name, rows[instruction.name][3]) == (
+                        name,
+                        instruction.name,
+                        layout_fields(layout),
+                    )
     assert compared > 1000
 
 
-def spelt(layout: Layout) -> dict[str, Any]:
+def layout_fields(layout: Layout) -> dict[str, Any]:
     return {
         "minor_to_major": list(layout.minor_to_major),
         "tiles": [list(tile) for tile in layout.tiles],
@@ -185,13 +189,13 @@ def spelt(layout: Layout) -> dict[str, Any]:
     }
 
 
-def test_opcodes() -> None:
+def test_xla_knows_all_opcodes_but_the_listed_ones() -> None:
     words = sorted(OPCODES)
-    answers = dict(zip(words, ask(*words, kind=("--opcodes",)), strict=True))
+    answers = dict(zip(words, ask_xla(*words, kind=("--opcodes",)), strict=True))
     assert {word for word, answer in answers.items() if answer is False} == OTHER_OPCODES
 
 
-def test_element_types() -> None:
+def test_xla_knows_each_element_type() -> None:
     words = [*BITS, *NOT_ARRAYS, "f99", "s3", "F32"]
-    answers = dict(zip(words, ask(*words, kind=("--types",)), strict=True))
+    answers = dict(zip(words, ask_xla(*words, kind=("--types",)), strict=True))
     assert {word for word, answer in answers.items() if answer is False} == {"f99", "s3", "F32"}

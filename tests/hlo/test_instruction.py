@@ -72,12 +72,12 @@ def test_end_of_operands(marked: str) -> None:
     assert operands_end(marked.replace("^", "")) == marked.index("^")
 
 
-def test_operands_that_do_not_end() -> None:
+def test_operands_without_a_closing_parenthesis_are_an_error() -> None:
     with pytest.raises(tokens.ScanError):
         operands_end("%a, %b")
 
 
-def test_an_instruction() -> None:
+def test_an_instruction_has_the_parts_of_its_text() -> None:
     text = 'ROOT %r = f32[8]{0} all-reduce(f32[8]{0} %p), replica_groups={{0,1}}, to_apply=%add, metadata={op_name="x, y"}'
     parsed = instruction(text)
     assert (parsed.name, parsed.opcode, str(parsed.shape)) == ("r", "all-reduce", "f32[8]")
@@ -90,7 +90,7 @@ def test_an_instruction() -> None:
 
 
 @pytest.mark.parametrize("opcode", ["constant", "parameter"])
-def test_opcodes_without_operands(opcode: str) -> None:
+def test_constants_and_parameters_have_a_literal_and_no_operands(opcode: str) -> None:
     parsed = instruction(f"a = s32[] {opcode}(12)")
     assert parsed.operands == ()
     assert parsed.literal == "12"
@@ -104,7 +104,7 @@ def test_parameter_numbers(text: str, number: int | None) -> None:
     assert instruction(f"a = s32[] parameter({text})").parameter_number == number
 
 
-def test_attributes_that_stop_making_sense_are_malformed() -> None:
+def test_an_attribute_behind_unbalanced_brackets_is_malformed() -> None:
     computation = Computation("main", 1, is_entry=True)
     parsed = Instruction(
         computation.enclosing(), ("", "a", "f32[] negate", "b), k=1, y={{{(}}} ,index=2"), Head("negate", None), 7
@@ -116,7 +116,7 @@ def test_attributes_that_stop_making_sense_are_malformed() -> None:
     assert value.reason == "'}' does not close '('"
 
 
-def test_the_first_of_repeated_attributes_counts() -> None:
+def test_the_first_of_repeated_attributes_is_read() -> None:
     assert instruction("a = f32[] negate(b), k=1, k=2").attr("k") == 1
 
 
@@ -144,7 +144,7 @@ def test_operand_shapes_come_from_the_text_or_the_definition() -> None:
         ("f99[3] %a", [None]),
     ],
 )
-def test_operand_shapes_as_printers_write_them(operands: str, expected: list[str | None]) -> None:
+def test_operand_shapes_of_each_printed_form(operands: str, expected: list[str | None]) -> None:
     parsed = instruction(f"x = f32[] custom-call({operands})")
     parsed.resolve_operands({"a": HeadTable()["f32[2]{0} negate"], "b": HeadTable()["s8[4] negate"]})
     assert [None if shape is None else str(shape) for shape in parsed.operand_shapes or ()] == expected
@@ -164,7 +164,7 @@ def test_value_of_an_attribute(tail: str, value: tuple[int, ...] | None) -> None
     assert instruction(f"a = f32[] negate(b){tail}").attr("dimensions") == value
 
 
-def test_heads() -> None:
+def test_a_head_has_opcode_shape_and_fault() -> None:
     table = HeadTable()
     assert table["f32[2]{0} negate"] == Head("negate", parse_shape("f32[2]{0}"), text="f32[2]{0} negate")
     assert table[" negate"] == Head("negate", None, text=" negate")
@@ -208,8 +208,7 @@ def test_callees_of_an_instruction(text: str, callees: list[tuple[str, str, str]
     assert [tuple(callee) for callee in instruction(text).called] == callees
 
 
-def test_an_attribute_is_read_where_it_stands() -> None:
-    """Strings, braces and other attributes may hold what looks like it."""
+def test_an_attribute_is_not_read_from_strings_or_other_attributes() -> None:
     parsed = instruction(
         'a = f32[] custom-call(b), custom_call_target="x, index=1, k=2", backend_config="{\\"a\\", index=3}", '
         "frontend_attributes={k={ , index=4, k=5}}, sharding={mesh['a'=2], [{'a'}], metadata={op_name=\"no\"}}, "
@@ -223,7 +222,7 @@ def test_an_attribute_is_read_where_it_stands() -> None:
     assert parsed.attr("custom_call_target") == "x, index=1, k=2"
 
 
-def test_a_value_that_makes_no_sense() -> None:
+def test_an_unreadable_value_is_malformed_and_keeps_its_text() -> None:
     parsed = instruction("a = f32[] all-reduce(b), replica_groups={{0,x}}, channel_id=_, to_apply=%f")
     assert parsed.attr("replica_groups") is None
     malformed = parsed.value("replica_groups")
@@ -234,7 +233,7 @@ def test_a_value_that_makes_no_sense() -> None:
     assert parsed.value("dimensions") is None
 
 
-def test_parts_without_an_attribute() -> None:
+def test_attribute_parts_can_leave_out_an_attribute() -> None:
     computation = Computation("main", 1, is_entry=True)
     text = 'a = f32[] custom-call(b), custom_call_target="t", calls=%%%s, metadata={op_name="%s"}'
     first, second, calls_other = (instruction(text % words, computation) for words in (("f", "x"), ("f", "y"), ("g", "x")))
@@ -244,7 +243,7 @@ def test_parts_without_an_attribute() -> None:
     assert first.parts_without("sharding") == first.attribute_parts
 
 
-def test_instructions_of_a_module_share_values() -> None:
+def test_instructions_of_a_module_share_parsed_values() -> None:
     computation = Computation("main", 1, is_entry=True)
     text = "%s = f32[] all-reduce(b), replica_groups=[2,4]<=[8], to_apply=%%f"
     first, second = (instruction(text % name, computation) for name in "ab")

@@ -20,7 +20,7 @@ def instruction(text: str, computation: Computation) -> Instruction:
     return Instruction(computation.enclosing(), row, HeadTable()[row[2]], 7)
 
 
-def test_the_union_of_wants() -> None:
+def test_a_union_of_wants_has_the_wants_of_both() -> None:
     wants = Wants(frozenset({"dot"}), frozenset({"t"}), entry=True)
     other = Wants(frozenset({"add"}), every_line=True)
     assert wants | other == Wants(frozenset({"dot", "add"}), frozenset({"t"}), entry=True, every_line=True)
@@ -53,7 +53,7 @@ def test_instructions_of_a_module() -> None:
     assert str(module.location(3, 4)) == "a.txt:3:4"
 
 
-def test_scalars_are_unpacked_when_they_are_looked_at() -> None:
+def test_scalars_are_unpacked_on_access() -> None:
     module = Module(Header("m"), "a.txt", 1, Wants())
     computations = [Computation(f"f{number}", 1, is_entry=False, shared=module.shared) for number in range(MAX_UNPACKED + 2)]
     for computation in computations:
@@ -66,7 +66,7 @@ def test_scalars_are_unpacked_when_they_are_looked_at() -> None:
     assert computations[0].scalars["a"] is computations[0].scalars["a"]
 
 
-def test_packed_rows_that_differ_in_names_alone_share_a_form() -> None:
+def test_packed_rows_that_differ_only_in_names_share_a_form() -> None:
     forms: dict[bytes, bytes] = {}
     kept = [packed(scalars("a", "b", 1), 10, forms)]
     kept.append(packed([(row, line + 40) for row, line in scalars("x.1", "y.2", 1)], 50, forms))
@@ -95,7 +95,7 @@ def test_rows_on_consecutive_lines_have_a_range_of_lines() -> None:
     assert list(NO_ROWS) == []
 
 
-def test_rows_of_the_same_heads_share_them() -> None:
+def test_rows_with_the_same_heads_share_a_column() -> None:
     p, q = ("", "p", "f32[] parameter", "0)"), ("ROOT ", "q", "f32[] sqrt", "%p)")
     table = ColumnTable(HeadTable())
     column = table.column((p[2], q[2]), (p[0], q[0]))
@@ -109,7 +109,7 @@ def test_rows_of_the_same_heads_share_them() -> None:
         table.column(("f32[2 add",), ("",))
 
 
-def test_rows_in_pieces_have_the_heads_of_all() -> None:
+def test_joined_rows_have_the_column_of_all_their_heads() -> None:
     p, f = ("", "p", "s32[] parameter", "0)"), ("ROOT ", "f", "f32[8] fusion", "%p), kind=kLoop, calls=%g")
     table = ColumnTable(HeadTable())
     parts = [rows_of([p, f], 3), rows_of([p], 9)]

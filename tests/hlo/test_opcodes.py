@@ -1,4 +1,4 @@
-"""Opcodes: the spellings that a reader of other compilers would guess wrong, old ones, and asynchronous sugar."""
+"""Opcodes: unexpected spellings, old and new opcodes, asynchronous sugar, callees and traits."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ NO_SUGAR = [  # opcodes with a native pair have no other spelling
 
 
 @pytest.mark.parametrize("opcode", UNEXPECTED + RECENT + REMOVED + NATIVE_ASYNC)
-def test_opcodes_of_every_age_are_listed(opcode: str) -> None:
+def test_old_and_new_opcodes_are_listed(opcode: str) -> None:
     assert opcode in OPCODES
     assert opcode in TABLE
 
 
 @pytest.mark.parametrize("opcode", SUGAR)
-def test_sugar_is_known_without_being_listed(opcode: str) -> None:
+def test_async_sugar_is_in_the_table_but_not_listed(opcode: str) -> None:
     assert opcode not in OPCODES
     assert opcode in TABLE
 
@@ -148,7 +148,7 @@ def test_the_role_of_each_callee(opcode: str, roles: dict[str, str]) -> None:
     assert callee_roles(opcode) == roles
 
 
-def test_opcodes_that_call_in_a_role() -> None:
+def test_opcodes_are_found_by_the_role_of_their_callee() -> None:
     assert opcodes_that_call("run") == {"async-start", "call", "call-start"}
     assert opcodes_that_call("body", "branch") == {"conditional", "conditional-start", "while", "while-start"}
 
@@ -166,14 +166,16 @@ def test_opcodes_that_call_in_a_role() -> None:
         ("dot-done", "done", "dot", True, ""),
     ],
 )
-def test_asynchronous_halves_and_collectives(opcode: str, half: str, base: str, is_wrapper: bool, collective: str) -> None:
+def test_asynchronous_half_and_collective_of_an_opcode(
+    opcode: str, half: str, base: str, is_wrapper: bool, collective: str
+) -> None:
     record = TABLE[opcode]
     assert (record.half, record.base) == (half, base)
     assert (record.is_wrapper, record.collective) == (is_wrapper, collective)
 
 
 def test_elementwise_opcodes_have_one_to_three_operands() -> None:
-    """As `HloInstruction::IsOpElementwise` lists them."""
+    """The list is that of XLA's `HloInstruction::IsOpElementwise`."""
     counts = {TABLE[opcode].operands for opcode in ELEMENTWISE}
     assert counts == {1, 2, 3}
     assert {opcode for opcode in ELEMENTWISE if TABLE[opcode].operands == 3} == {"select", "clamp"}
@@ -181,7 +183,7 @@ def test_elementwise_opcodes_have_one_to_three_operands() -> None:
     assert ELEMENTWISE.isdisjoint({"bitcast", "iota", "broadcast", "map", "add-dependency", "add-start"})
 
 
-def test_each_row_says_of_one_opcode_what_it_is() -> None:
+def test_each_row_of_the_table_describes_one_opcode() -> None:
     rows = [line.split() for line in opcodes._ROWS.splitlines() if line and not line.startswith("#")]
     assert len({row[0] for row in rows}) == len(rows)
     for name, operands, result, *words in rows:
@@ -194,7 +196,7 @@ def test_each_row_says_of_one_opcode_what_it_is() -> None:
         assert values.get("now", "abs") in OPCODES, name
 
 
-def test_each_trait_is_that_of_an_opcode() -> None:
+def test_each_trait_belongs_to_an_opcode() -> None:
     assert {trait for opcode in TABLE.values() for trait in opcode.traits} == set(get_args(Trait))
 
 
@@ -223,21 +225,21 @@ def test_relation_of_a_result_to_its_operands(opcode: str, result: Result) -> No
     assert (opcode in opcodes_that_give(result)) == (opcode in OPCODES and not TABLE[opcode].half)
 
 
-def test_opcodes_of_products_markers_and_names() -> None:
+def test_products_markers_naming_and_control_flow_opcodes() -> None:
     assert {"convolution", "dot", "ragged-dot", "scaled-dot"} == PRODUCTS
     assert {"add-dependency", "after-all", "domain", "opt-barrier"} == MARKERS
     assert {"bitcast", "get-tuple-element", "tuple"} == NAMING
     assert {"call", "conditional", "while"} == CONTROL_FLOW
 
 
-def test_short_spellings_have_the_traits_of_collectives_only() -> None:
+def test_async_sugar_has_the_traits_of_collectives_only() -> None:
     assert opcodes_that_are("resized") >= {"reduce-scatter", "reduce-scatter-start", "recv"}
     assert opcodes_that_are("resized").isdisjoint({"reduce-scatter-done", "all-reduce", "recv-done"})
     assert opcodes_that_are("product") == PRODUCTS
     assert TABLE["dot-start"].traits == frozenset()
 
 
-def test_collectives_stand_in_the_order_of_reports() -> None:
+def test_collectives_are_listed_in_the_order_of_reports() -> None:
     assert COLLECTIVE_KINDS == (
         "all-reduce",
         "all-gather",
@@ -261,7 +263,7 @@ def constants(node: ast.expr) -> bool:
 
 
 def listed(node: ast.AST) -> list[ast.expr | ast.pattern]:
-    """Return the items of a list, however it is written. A mapping from opcodes to functions is code and no list."""
+    """Return the items of a list in any spelling. A mapping from opcodes to functions is code and no list."""
     match node:
         case ast.Set() | ast.Tuple() | ast.List():
             return [*node.elts]
@@ -302,12 +304,12 @@ def opcodes_listed(tree: ast.AST) -> Iterator[list[str]]:
         ("X = 'add, dot and copy'", None),
     ],
 )
-def test_a_list_of_opcodes_is_seen(text: str, expected: list[str] | None) -> None:
+def test_a_list_of_opcodes_in_code_is_detected(text: str, expected: list[str] | None) -> None:
     assert list(opcodes_listed(ast.parse(text))) == ([expected] if expected else [])
 
 
 def test_no_other_module_lists_opcodes() -> None:
-    """Three opcodes or more by name are a table of their own: they follow from `hlo_inspect/hlo/opcodes.py`."""
+    """Three opcodes or more by name are a second table; derive them from `hlo_inspect/hlo/opcodes.py`."""
     files = [path for path in PACKAGE.rglob("*.py") if path != Path(opcodes.__file__)]
     listed = {
         path.name: lists for path in files if (lists := list(opcodes_listed(ast.parse(path.read_text(encoding="utf-8")))))

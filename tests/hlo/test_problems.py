@@ -1,4 +1,4 @@
-"""Faults are kept once each, counted, and bounded."""
+"""Faults of a module: each is kept once with its count, and their number is limited."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def problem(message: str, line: int | None = 1, code: str = "HI001") -> Problem:
     return Problem(code, message, Location("a.txt", line))
 
 
-def test_the_same_fault_again_is_counted_at_its_first_place() -> None:
+def test_a_repeated_fault_is_counted_at_its_first_line() -> None:
     problems = Problems()
     for line in (4, 9, 12):
         problems.add(problem("odd", line, "HI004"))
@@ -21,7 +21,7 @@ def test_the_same_fault_again_is_counted_at_its_first_place() -> None:
     assert problems.left_out == {}
 
 
-def test_each_unreadable_line_is_a_fault() -> None:
+def test_unreadable_lines_are_separate_faults() -> None:
     problems = Problems()
     for line in (4, 9, 9):
         problems.add(problem("odd", line))
@@ -40,7 +40,7 @@ def test_problems_of_a_code_are_limited(code: str) -> None:
     assert problems.left_out == {code: 7}
 
 
-def test_faults_from_a_line_on_can_be_forgotten() -> None:
+def test_faults_from_a_line_on_can_be_dropped() -> None:
     problems = Problems()
     for line in (1, 5, 6):
         problems.add(problem(f"odd {line}", line))

@@ -1,4 +1,4 @@
-"""White space, comments, strings and brackets: each expectation is the index that a reader counts on paper."""
+"""White space, comments, strings and brackets. Each expected index is counted by hand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_skip_space(marked: str) -> None:
     assert tokens.skip_space(text, 0) == end
 
 
-def test_a_comment_that_does_not_end() -> None:
+def test_an_open_comment_is_incomplete_text() -> None:
     with pytest.raises(tokens.IncompleteError, match="comment") as caught:
         tokens.skip_space("  /* a *", 0)
     assert caught.value.position == 2
@@ -51,7 +51,7 @@ def test_a_comment_that_does_not_end() -> None:
         ("1 / 2", "1 / 2"),
     ],
 )
-def test_without_comments(text: str, expected: str) -> None:
+def test_comments_are_replaced_by_spaces(text: str, expected: str) -> None:
     assert tokens.without_comments(text) == expected
 
 
@@ -94,7 +94,7 @@ def test_balanced_end(marked: str) -> None:
         ('("a\n  ROOT b = f32[] add(c)\n")', 1, "'\"' is not closed"),
     ],
 )
-def test_brackets_that_do_not_close(text: str, position: int, message: str) -> None:
+def test_unbalanced_brackets_are_an_error(text: str, position: int, message: str) -> None:
     with pytest.raises(tokens.ScanError) as caught:
         tokens.balanced_end(text, 0)
     assert (caught.value.position, caught.value.message) == (position, message)
@@ -103,13 +103,13 @@ def test_brackets_that_do_not_close(text: str, position: int, message: str) -> N
 @pytest.mark.parametrize(
     ("text", "more_may_help"), [("(a", True), ('("', True), ("(/*", True), ("(a}", False), ("(\nENTRY x", False)]
 )
-def test_more_text_helps_only_where_the_text_ends(text: str, more_may_help: bool) -> None:
+def test_only_text_that_ends_too_early_is_incomplete(text: str, more_may_help: bool) -> None:
     with pytest.raises(tokens.ScanError) as caught:
         tokens.balanced_end(text, 0)
     assert isinstance(caught.value, tokens.IncompleteError) == more_may_help
 
 
-def test_a_body_in_place_may_hold_instructions() -> None:
+def test_an_inline_computation_may_hold_instructions() -> None:
     text = "{\n  ROOT a = f32[] parameter(0)\n}, b=1"
     assert tokens.balanced_end(text, 0, holds_lines=True) == text.index(",")
 
@@ -157,13 +157,13 @@ def test_value_end(name: str, marked: str) -> None:
         ("%a, ", 4, tokens.IncompleteError, "expected a value"),
     ],
 )
-def test_what_is_no_value(text: str, position: int, kind: type[tokens.ScanError], message: str) -> None:
+def test_a_missing_or_open_value_is_an_error(text: str, position: int, kind: type[tokens.ScanError], message: str) -> None:
     with pytest.raises(tokens.ScanError) as caught:
         tokens.value_end(text, 0)
     assert (type(caught.value), caught.value.position, caught.value.message) == (kind, position, message)
 
 
-def test_free_text_in_braces_that_does_not_end() -> None:
+def test_an_open_backend_config_is_incomplete_text() -> None:
     with pytest.raises(tokens.IncompleteError) as caught:
         tokens.value_end(' {"a":{}\n  %n = f32[] add(b)\n}', 0, name="backend_config")
     assert (caught.value.position, caught.value.message) == (1, "'{' is not closed")
@@ -189,7 +189,7 @@ def test_split_items(text: str, items: list[str]) -> None:
     assert [text[start:end] for start, end in tokens.split_items(text)] == items
 
 
-def test_items_of_a_part() -> None:
+def test_split_items_of_part_of_a_text() -> None:
     text = "x(a, b), c"
     assert [text[start:end] for start, end in tokens.split_items(text, 2, 6)] == ["a", " b"]
 
@@ -241,7 +241,7 @@ def test_attributes(tail: str, expected: list[tuple[str, str]] | None) -> None:
         (', a="x', 4, "expected a value"),
     ],
 )
-def test_tails_that_make_no_sense(tail: str, position: int, message: str) -> None:
+def test_malformed_attributes_are_an_error(tail: str, position: int, message: str) -> None:
     with pytest.raises(tokens.ScanError) as caught:
         list(tokens.attributes(tail))
     assert (caught.value.position, caught.value.message) == (position, message)
@@ -267,8 +267,8 @@ def test_unquote(text: str, expected: str) -> None:
     assert tokens.unquote(text) == expected
 
 
-def test_escaped_bytes_of_one_letter_are_one_letter() -> None:
-    """XLA escapes each byte of UTF-8 text by itself."""
+def test_escaped_utf8_bytes_are_joined_to_one_letter() -> None:
+    """XLA escapes each byte of UTF-8 text separately."""
     assert tokens.unquote(r'"caf\303\251 \xe2\x80\xae"') == "caf\u00e9 \u202e"
 
 
@@ -283,10 +283,10 @@ def test_escaped_bytes_of_one_letter_are_one_letter() -> None:
         "  %body (p: f32[]) -> (f32[], s32[]) {\n",
     ],
 )
-def test_lines_that_never_continue_another(line: str) -> None:
+def test_lines_that_never_continue_a_previous_line(line: str) -> None:
     assert tokens.FRESH_LINE.match(line)
 
 
 @pytest.mark.parametrize("line", ["  dimensions={0}\n", "%b), x=1\n", "{ 1, 2 },\n", "%out\n", "= f32[] dot(\n", "", "}\n"])
-def test_lines_that_may_continue_another(line: str) -> None:
+def test_lines_that_may_continue_a_previous_line(line: str) -> None:
     assert not tokens.FRESH_LINE.match(line)

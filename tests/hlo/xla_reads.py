@@ -1,6 +1,6 @@
-"""Prints what XLA's own parser (jaxlib) makes of HLO texts, one line of JSON each, for the tests to compare.
+"""Program that prints how XLA's own parser (jaxlib) reads HLO texts, one line of JSON each.
 
-A program of its own, since some texts abort the process: `python xla_reads.py FILE…`, or `--opcodes WORD…` and
+It runs in its own process because some texts abort it: `python xla_reads.py FILE…`, or `--opcodes WORD…` and
 `--types WORD…` to ask which words the parser has. The module comes as a protocol buffer; the numbers of its fields are those of
 XLA's hlo.proto and xla_data.proto.
 """
