@@ -66,7 +66,7 @@ def executed(text: str, wants: Wants = LIGHT) -> tuple[int | None, int | None]:
     return total.count.exact, total.operand_bytes.exact
 
 
-def test_a_computation_with_two_callers_runs_for_both() -> None:
+def test_a_computation_with_two_callers_runs_twice() -> None:
     calls = (
         "%x = f32[8]{0} call(%v), to_apply=%summing",
         "%y = f32[8]{0} fusion(%x), kind=kLoop, calls=%summing",
@@ -78,8 +78,8 @@ def test_a_computation_with_two_callers_runs_for_both() -> None:
     assert executed(entry_of(*calls)) == (2, 64)
 
 
-def test_an_async_wrapper_runs_once_for_its_start() -> None:
-    """Before 2024 the update and the done named the computation too."""
+def test_an_async_wrapper_runs_once() -> None:
+    """Before 2024 XLA printed the computation on the update and the done too."""
     text = entry_of(
         "%s = ((f32[8]{0}), f32[8]{0}, u32[]) async-start(%v), calls=%summing",
         "%u = ((f32[8]{0}), f32[8]{0}, u32[]) async-update(%s), calls=%summing",
@@ -89,8 +89,8 @@ def test_an_async_wrapper_runs_once_for_its_start() -> None:
     assert executed(text) == (1, 32)
 
 
-def in_loops(limit: str) -> str:
-    """10 runs, in each of which a loop sums `limit` times and checks with an all-reduce of its own."""
+def nested_loops(limit: str) -> str:
+    """Write a loop of 10 iterations around a loop of `limit` iterations with an all-reduce in body and condition."""
     inner_body = computation("%sums", (*STEP, f"%y = f32[8]{{0}} {SUM.replace('%v', '%x')}", STEP_END))
     compared = f"ROOT %less = pred[] compare(%i, {limit}), direction=LT"
     inner_condition = computation("%checks", (*STEP, f"%y = f32[8]{{0}} {SUM.replace('%v', '%x')}", compared))
@@ -106,13 +106,13 @@ def in_loops(limit: str) -> str:
 
 
 @pytest.mark.parametrize("wants", ALL_WAYS)
-def test_loops_multiply_and_conditions_run_once_more(wants: Wants) -> None:
-    counts = executions(in_loops("%n"), wants)
+def test_runs_of_nested_loops_multiply_and_conditions_run_once_more(wants: Wants) -> None:
+    counts = executions(nested_loops("%n"), wants)
     assert counts == {"main": 1, "body": 10, "cond": 11, "sums": 60, "checks": 70}
-    assert executed(in_loops("%n"), wants) == (130, 130 * 32)
+    assert executed(nested_loops("%n"), wants) == (130, 130 * 32)
 
 
-def test_a_loop_that_never_runs() -> None:
+def test_a_loop_of_0_iterations_never_runs_its_body() -> None:
     condition = ("%s = s32[] parameter(0)", "%k = s32[] constant(0)", "ROOT %c = pred[] compare(%s, %k), direction=LT")
     body = (
         f"%s = {STATE} parameter(0)",
@@ -128,16 +128,16 @@ def test_a_loop_that_never_runs() -> None:
     assert executed(text) == (0, 0)
 
 
-def test_loops_of_one_name() -> None:
-    """The first runs 10 times, the second, of the same name, 4 times: each its own."""
+def test_two_loops_of_the_same_name_have_their_own_trip_counts() -> None:
+    """The first loop runs 10 iterations, the second 4."""
     again = computation("%cond.4", (*CONDITION[:-2], "%ten = s32[] constant(4)", CONDITION[-1])) + computation("%body.4", BODY)
     second = LOOP.replace("%cond", "%cond.4").replace("%body", "%body.4")
     text = loop_text(entry=(*START, LOOP.replace("ROOT ", ""), second), before=again)
     assert executions(text, GRAPH) == {"main": 1, "cond": 11, "body": 10, "cond.4": 5, "body.4": 4}
 
 
-def test_a_loop_without_an_end() -> None:
-    text = in_loops("%next")
+def test_runs_are_unknown_in_a_loop_that_never_ends() -> None:
+    text = nested_loops("%next")
     line = line_of(text, "%inner = ")
     reason = f"the trip count of inner (line {line}) is unknown: its condition stays true, or its counter overflows"
     graph = CallGraph(module(text.encode(), LIGHT))
@@ -151,7 +151,7 @@ def test_a_loop_without_an_end() -> None:
 @pytest.mark.parametrize(
     "branches", ["true_computation=%summing, false_computation=%summing", "branch_computations={%summing, %summing}"]
 )
-def test_branches_that_are_one_computation(branches: str) -> None:
+def test_a_computation_in_both_branches_runs_once(branches: str) -> None:
     text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
     assert executions(text) == {"main": 1, "summing": 1}
     assert executed(text) == (1, 32)
@@ -169,8 +169,10 @@ def test_branches_that_are_one_computation(branches: str) -> None:
     ],
 )
 @pytest.mark.parametrize("wants", ALL_WAYS)
-def test_branches(branches: str, expected: tuple[int, int] | None, wants: Wants) -> None:
-    """Figures are exact if all branches hold the same. The gathered operand is as large as the summed one."""
+def test_figures_of_a_conditional_are_exact_if_its_branches_agree(
+    branches: str, expected: tuple[int, int] | None, wants: Wants
+) -> None:
+    """The operand of the all-gather has the size of the all-reduce's."""
     text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
     assert executed(text, wants) == (expected or (None, None))
     if expected is None:
@@ -179,7 +181,7 @@ def test_branches(branches: str, expected: tuple[int, int] | None, wants: Wants)
         assert figures(text, wants).count.least == int("%plain" not in branches)
 
 
-def test_branches_that_differ_run_nobody_knows_how_often() -> None:
+def test_runs_of_different_branches_are_unknown() -> None:
     text = entry_of(PREDICATE, "ROOT %r = f32[8]{0} conditional(%p, %v, %v), branch_computations={%summing, %gathering}")
     graph = CallGraph(module(text.encode(), LIGHT))
     assert _executions(graph) == {"main": 1, "summing": None, "gathering": None}
@@ -187,7 +189,7 @@ def test_branches_that_differ_run_nobody_knows_how_often() -> None:
 
 
 @pytest.mark.parametrize("wants", ALL_WAYS)
-def test_a_computation_that_calls_itself(wants: Wants) -> None:
+def test_runs_of_a_recursive_computation_are_unknown(wants: Wants) -> None:
     graph = CallGraph(module(entry_of(CALL + "%again").encode(), wants))
     assert _executions(graph) == {"main": 1, "again": None}
     assert graph.runs("again").reason == "again is part of a recursion"
@@ -196,13 +198,13 @@ def test_a_computation_that_calls_itself(wants: Wants) -> None:
     assert total.operand_bytes.exact is None
 
 
-def test_an_entry_that_calls_itself() -> None:
+def test_runs_of_a_recursive_entry_are_unknown() -> None:
     text = entry_of(f"%s = f32[8]{{0}} {SUM}", CALL + "%main")
     assert executions(text) == {"main": None}
     assert executed(text)[0] is None
 
 
-def test_a_custom_call_runs_what_it_likes() -> None:
+def test_runs_of_a_computation_that_a_custom_call_names_are_unknown() -> None:
     text = entry_of("ROOT %r = f32[8]{0} custom-call(%v), custom_call_target='f', called_computations={%summing}")
     calls = LIGHT | Wants(opcodes=frozenset({"custom-call"}))
     assert executions(text, calls) == {"main": 1, "summing": None}
@@ -212,8 +214,8 @@ def test_a_custom_call_runs_what_it_likes() -> None:
     assert figures(text).count == ExecutedFigure(None, 0, "no instruction of the text calls summing")
 
 
-def test_a_long_chain_of_calls() -> None:
-    """3000 deep; the first 60 call what is below them twice."""
+def test_runs_of_a_chain_of_3000_calls_are_exact() -> None:
+    """The chain is 3000 calls deep. In it 60 computations call the next one twice: 2^60 runs."""
     chain = "\n".join(
         computation(
             f"%c{n + 1}",
@@ -226,7 +228,7 @@ def test_a_long_chain_of_calls() -> None:
     assert executed(text)[0] == 2**60
 
 
-def test_calls_of_missing_computations() -> None:
+def test_calls_of_missing_computations_are_ignored() -> None:
     text = entry_of(
         f"%s = f32[8]{{0}} {SUM}", "%t = f32[8]{0} call(%s), to_apply=%gone", "ROOT %r = f32[8]{0} while(%t), body=%gone"
     )
@@ -234,7 +236,7 @@ def test_calls_of_missing_computations() -> None:
     assert executed(text) == (1, 32)
 
 
-def test_bytes_that_are_not_known_and_what_is_only_sent() -> None:
+def test_sends_do_not_count_and_unsized_operands_leave_a_lower_bound() -> None:
     text = entry_of(
         "%d = f32[?]{0} parameter(1)",
         "%t = token[] after-all()",
@@ -248,7 +250,7 @@ def test_bytes_that_are_not_known_and_what_is_only_sent() -> None:
 
 
 @pytest.mark.parametrize("wants", ALL_WAYS)
-def test_a_module_without_computations(wants: Wants) -> None:
+def test_a_module_without_computations_has_no_runs(wants: Wants) -> None:
     text = "HloModule m, is_scheduled=true\n"
     assert executions(text, wants) == {}
     assert executed(text, wants) == (0, 0)
@@ -256,14 +258,14 @@ def test_a_module_without_computations(wants: Wants) -> None:
 
 @pytest.mark.parametrize("wants", ALL_WAYS)
 @pytest.mark.parametrize("printed", [True, False])
-def test_a_scan_over_three_layers(wants: Wants, printed: bool) -> None:
-    """2 all-reduces outside of 4 + 384 bytes; a gather of 128; a gather of 128 and a reduce-scatter of 256 on the way back."""
+def test_collectives_of_a_scan_run_once_per_layer(wants: Wants, printed: bool) -> None:
+    """Outside of loops 2 all-reduces have 388 bytes. A layer has gathers of 128 forward and backward, and a scatter of 256."""
     text = (DATA / "cpu" / "scan_fsdp.after.txt").read_text()
     figures_of_step = executed(text if printed else re.sub("known_trip_count", "taken_out", text), wants)
     assert figures_of_step == (2 + 3 + 6, 388 + 3 * 128 + 3 * (128 + 256))
 
 
-def test_an_asynchronous_call_as_sugar() -> None:
+def test_a_call_start_runs_its_computation_once() -> None:
     text = entry_of("%s = ((f32[8]{0}), f32[8]{0}) call-start(%v), to_apply=%summing", "ROOT %d = f32[8]{0} call-done(%s)")
     assert executions(text) == {"main": 1, "summing": 1}
     assert executed(text) == (1, 32)
@@ -272,9 +274,9 @@ def test_an_asynchronous_call_as_sugar() -> None:
 # -- bounds -----------------------------------------------------------------------------------------------------------------
 
 
-def test_runs_of_a_loop_without_a_known_trip_count() -> None:
-    """The outer loop runs 10 times: the body of the inner one 10 times or more, its condition 20 times or more."""
-    graph = CallGraph(module(in_loops("%next").encode(), LIGHT))
+def test_runs_have_a_lower_bound_if_the_trip_count_is_unknown() -> None:
+    """The outer loop runs 10 iterations. The inner body runs 10 times or more, its condition 20 times or more."""
+    graph = CallGraph(module(nested_loops("%next").encode(), LIGHT))
     assert graph.runs("body") == Bounds(10, 10)
     for name, at_least in (("sums", 10), ("checks", 20)):
         runs = graph.runs(name)
@@ -282,20 +284,20 @@ def test_runs_of_a_loop_without_a_known_trip_count() -> None:
         assert runs.reason.startswith("the trip count of inner (line ")
 
 
-def test_runs_of_what_nothing_calls() -> None:
+def test_runs_of_a_computation_without_callers_are_unknown() -> None:
     runs = CallGraph(module(entry_of("ROOT %r = f32[8]{0} negate(%v)").encode(), LIGHT)).runs("summing")
     assert runs == Bounds(0, None, "no instruction of the text calls summing")
 
 
-def test_runs_of_branches() -> None:
+def test_a_branch_runs_0_or_1_times() -> None:
     text = entry_of(PREDICATE, "ROOT %r = f32[8]{0} conditional(%p, %v, %v), branch_computations={%summing, %gathering}")
     runs = CallGraph(module(text.encode(), LIGHT)).runs("gathering")
     assert (runs.least, runs.greatest) == (0, 1)
     assert runs.reason.endswith("runs only one of its branches")
 
 
-def test_a_step_is_between_the_cheapest_and_the_dearest_branch() -> None:
-    """Each figure by itself: one branch does 5 and moves 70, the other does 9 and moves 20, the third neither."""
+def test_a_figure_is_between_its_least_and_its_greatest_branch() -> None:
+    """Each figure has its own bounds. The branches do 5, 9 and 0, and move 70, 20 and 0."""
     branches = "branch_computations={%summing, %gathering, %plain}"
     text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
     graph = CallGraph(module(text.encode(), GRAPH))
@@ -309,9 +311,9 @@ def test_a_step_is_between_the_cheapest_and_the_dearest_branch() -> None:
     assert graph.bounds(own | {"plain": {"done": Bounds.exactly(7)}})["done"] == Bounds(105, 109, reason)
 
 
-def test_figures_of_loops() -> None:
-    """11 runs of the condition of 10 runs, 10 of the body, in each at least 1 of the inner body."""
-    graph = CallGraph(module(in_loops("%next").encode(), LIGHT))
+def test_figures_of_loops_are_multiplied_by_their_runs() -> None:
+    """The condition runs 11 times, the body 10 times. Each iteration runs the inner body once or more."""
+    graph = CallGraph(module(nested_loops("%next").encode(), LIGHT))
     own = {name: {"done": Bounds.exactly(1)} for name in ("main", "body", "cond")}
     assert graph.bounds(own) == {"done": Bounds.exactly(1 + 10 + 11)}
     least, greatest, reason = graph.bounds(own | {"sums": {"done": Bounds.exactly(1000)}})["done"]
@@ -319,8 +321,8 @@ def test_figures_of_loops() -> None:
     assert reason.startswith("the trip count of inner (line ")
 
 
-def test_figures_of_a_computation_hold_those_of_its_calls() -> None:
-    """Three computations call one that does 5; two hold nothing else, the third calls it twice."""
+def test_figures_of_a_computation_include_those_of_its_calls() -> None:
+    """Two computations call `five` once each, a third calls it twice: 5 + 5 + 10 = 20."""
     text = """HloModule m
 
 five { ROOT %f = f32[] constant(5) }
@@ -346,13 +348,13 @@ ENTRY main {
     assert done == {"five": 5, "first": 5, "second": 5, "twice": 10, "main": 20}
 
 
-def test_a_figure_that_is_not_known_where_nothing_runs() -> None:
+def test_an_unknown_figure_of_a_body_that_never_runs_counts_0() -> None:
     text = loop_text(entry=(*START, LOOP + ', backend_config={"known_trip_count":{"n":"0"}}'))
     graph = CallGraph(module(text.encode(), LIGHT))
     assert graph.bounds({"body": {"done": Bounds(3, None, "nobody knows")}}) == {"done": Bounds.exactly(0)}
 
 
-def test_counts_that_no_program_has_are_bounds() -> None:
+def test_a_count_above_10_to_the_30_is_a_lower_bound() -> None:
     """4000 computations, each of which calls the next one twice: 2^4000 has 1205 digits."""
     chain = [
         computation(

@@ -1,4 +1,4 @@
-"""Computations that are the same but for names and metadata, and those that only look so."""
+"""Fingerprints: equal for computations that differ only in names and metadata, different for all others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPEATED = 6
 
 
 def share_fingerprint(first: tuple[str, ...], other: tuple[str, ...], before: str = "") -> bool:
-    """Return True if two computations share a fingerprint, found from one copy and from many of the first."""
+    """Return True if two computations share a fingerprint. One copy and several copies of the first must agree."""
     ones = [f"one.{number}" for number in range(REPEATED)]
     text = before + "".join(computation(name, *first) for name in ones) + computation("other", *other)
     computations = module_of("%p = f32[] parameter(0)", before=text.removesuffix("\n")).computations
@@ -46,7 +46,7 @@ def share_fingerprint(first: tuple[str, ...], other: tuple[str, ...], before: st
         (*LINES[:2], LINES[2] + ', metadata={op_name="x" source_line=3}'),
     ],
 )
-def test_the_same_under_other_names(other: tuple[str, ...]) -> None:
+def test_names_and_metadata_do_not_change_a_fingerprint(other: tuple[str, ...]) -> None:
     assert share_fingerprint(LINES, other)
 
 
@@ -63,12 +63,12 @@ def test_the_same_under_other_names(other: tuple[str, ...]) -> None:
         (*LINES[:2], "ROOT %r.2 = f32[4] subtract(%a.1, %c)"),
     ],
 )
-def test_another_form(other: tuple[str, ...]) -> None:
+def test_operands_opcodes_shapes_and_roots_change_a_fingerprint(other: tuple[str, ...]) -> None:
     assert not share_fingerprint(LINES, other)
 
 
-def test_a_fingerprint_tells_equal_names_from_different_names() -> None:
-    """A name that two rows define reads the same if the second row is meant."""
+def test_a_redefined_name_changes_a_fingerprint() -> None:
+    """Two rows define `a.1` in `twice`; both operands of its root are the second row."""
     last = "ROOT %s = f32[4] subtract(%a.1, %b.1)"
     twice = ("%a.1 = f32[4] parameter(0)", "%a.1 = f32[4] parameter(1)", last.replace("%b.1", "%a.1"))
     assert not share_fingerprint((*LINES[:2], last), twice)
@@ -76,7 +76,7 @@ def test_a_fingerprint_tells_equal_names_from_different_names() -> None:
     assert share_fingerprint(twice, again)
 
 
-def test_a_callee_with_the_name_of_a_row() -> None:
+def test_a_callee_name_is_not_confused_with_an_instruction_name() -> None:
     before = reducer("p", "add") + reducer("f.1", "add") + reducer("q", "tanh")
     assert share_fingerprint((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.1"), before)
     assert not share_fingerprint((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "q"), before)
@@ -84,22 +84,21 @@ def test_a_callee_with_the_name_of_a_row() -> None:
     assert not share_fingerprint((*INPUTS, REDUCE + "f.1"), (*other, REDUCE.replace("%z", "%q") + "q"), before)
 
 
-def test_a_sign_that_marks_no_name() -> None:
+def test_a_percent_sign_without_a_name_is_text() -> None:
     line = "ROOT %r.2 = f32[4] subtract(%a.1, %b.1) /* 5% s %s */"
     assert share_fingerprint((*LINES[:2], line), (*LINES[:2], line.replace("%r.2", "%r.3")))
     assert not share_fingerprint((*LINES[:2], line), (*LINES[:2], line.replace("5%", "6%")))
 
 
-def test_names_are_told_apart() -> None:
-    """The same letters: once the first parameter twice, once both."""
+def test_operands_are_compared_by_the_rows_that_they_name() -> None:
     head = ("%a.1 = f32[4] parameter(0)", "%a.2 = f32[4] parameter(1)")
     assert not share_fingerprint((*head, "%r = f32[4] add(%a.1, %a.2)"), (*head, "%r = f32[4] add(%a.1, %a.1)"))
     assert not share_fingerprint((*head, "%r = f32[4] add(%a.1, %a.2)"), (*head, "%r = f32[4] add(%a.2, %a.1)"))
 
 
 @pytest.mark.parametrize(("negated", "difference"), [("%a", "p, %x"), ("p /*%*/", "p, x")])
-def test_some_names_without_a_mark(negated: str, difference: str) -> None:
-    """`p` without a mark is the first parameter in one computation, and the second one in the other."""
+def test_an_unmarked_name_is_still_an_operand(negated: str, difference: str) -> None:
+    """`p` without `%` is the first parameter in one computation and the second in the other."""
     last = f"ROOT %s = f32[8] subtract({difference})"
     first, second = ("%p", "%q"), ("%q", "%p")
     computation_lines, other = (
@@ -115,14 +114,14 @@ def test_some_names_without_a_mark(negated: str, difference: str) -> None:
     assert share_fingerprint(computation_lines, computation_lines)
 
 
-def test_a_row_with_the_name_of_a_word_of_the_text() -> None:
-    """`p` without a mark is of no row in one computation, and the first parameter in the other."""
+def test_an_unmarked_word_that_names_a_row_changes_a_fingerprint() -> None:
+    """`p` without `%` names no row in one computation and the first parameter in the other."""
     lines = (*LINES[:2], "ROOT %r.2 = f32[4] subtract(%a.1, p)")
     assert not share_fingerprint(lines, tuple(line.replace("%a.1", "%p") for line in lines))
     assert share_fingerprint(lines, tuple(line.replace("%a.1", "%q") for line in lines))
 
 
-def test_names_without_a_mark_may_differ_in_their_numbers() -> None:
+def test_unmarked_names_may_differ_in_their_number_suffix() -> None:
     assert share_fingerprint(
         ("a.1 = f32[] parameter(0)", "b.1 = f32[] negate(a.1)"), ("a.7 = f32[] parameter(0)", "b.7 = f32[] negate(a.7)")
     )
@@ -131,8 +130,8 @@ def test_names_without_a_mark_may_differ_in_their_numbers() -> None:
     )
 
 
-def test_programs_that_differ_in_names_alone_are_equal() -> None:
-    """Another constant or callee makes a difference; without marks a number may be a constant's."""
+def test_a_computation_with_calls_or_unmarked_names_may_differ_in_more() -> None:
+    """Callees may differ, and a number in an unmarked line may be a constant."""
     constant, other = ("%a.1 = f32[] constant(0.9)",), ("%a.1 = f32[] constant(0.8)",)
     assert not share_fingerprint(constant, other)
     text = computation("one", *constant) + reducer("f.1", "add") + computation("calls", *INPUTS, REDUCE + "f.1")
@@ -150,7 +149,7 @@ def reducer(name: str, opcode: str) -> str:
     return computation(name, "%x.1 = f32[] parameter(0)", "%y.1 = f32[] parameter(1)", f"%s = f32[] {opcode}(%x.1, %y.1)")
 
 
-def test_callees_count_by_their_forms() -> None:
+def test_callees_are_compared_by_their_fingerprints() -> None:
     before = reducer("f.1", "add") + reducer("f.2", "add") + reducer("f.3", "tanh")
     assert share_fingerprint((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.2"), before)
     assert not share_fingerprint((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.3"), before)
@@ -186,7 +185,7 @@ ROW_AS_CALLEE = choice("%b.0", "%b.1", row="b.0", operand="%b.0")
         (ROW_AS_CALLEE, choice("%b.0", "%b.1", row="b.1", operand="%b.1"), False),
     ],
 )
-def test_names_of_rows_and_callees_are_equal_in_the_same_places(
+def test_branches_are_compared_by_form_and_by_which_names_repeat(
     first: tuple[str, ...], other: tuple[str, ...], expected: bool
 ) -> None:
     assert share_fingerprint(first, other, BRANCHES) == expected
@@ -211,7 +210,7 @@ def test_computations_without_a_fingerprint(line: str) -> None:
     assert Fingerprints(module_of("%p = f32[] parameter(0)", before=before).computations).get("one") is None
 
 
-def test_callees_that_call_are_asked_first() -> None:
+def test_a_caller_has_a_fingerprint_only_after_its_callee() -> None:
     fused = computation("inner", *INPUTS, REDUCE + "add")
     outer = computation("outer", *INPUTS, "%f = f32[] fusion(%p, %z), kind=kLoop, calls=%inner")
     fingerprints = Fingerprints(module_of("%p = f32[] parameter(0)", before=fused + outer).computations)
@@ -224,19 +223,18 @@ def test_a_missing_computation_has_no_fingerprint() -> None:
     assert Fingerprints({}).get("gone") is None
 
 
-def test_strings_that_look_like_metadata_stay() -> None:
-    """A string may look like the begin of metadata."""
+def test_metadata_inside_a_string_is_not_removed() -> None:
     line = '%r = f32[4] negate(%a.1), frontend_attributes={a=", metadata={", b="DIMENSIONS}"}'
     assert not share_fingerprint((LINES[0], line.replace("DIMENSIONS", "1")), (LINES[0], line.replace("DIMENSIONS", "2")))
     same = line + ', metadata={op_name="OTHER"}'
     assert share_fingerprint((LINES[0], same), (LINES[0], same.replace("OTHER", "name")))
 
 
-def test_a_string_that_is_not_closed_goes_to_the_end_of_its_line() -> None:
+def test_an_open_string_extends_to_the_end_of_its_line() -> None:
     text = 'a="it \\" holds \\" this, metadata={op_name=1}'
     assert fingerprints.without_metadata(text) == text
 
 
-def test_comments_are_no_metadata() -> None:
+def test_a_comment_that_looks_like_metadata_is_not_removed() -> None:
     line = "%r = f32[4] reverse(%a.1)/*, metadata={*/, dimensions={0}/*}*/"
     assert not share_fingerprint((LINES[0], line), (LINES[0], line.replace("{0}", "{}")))

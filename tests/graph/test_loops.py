@@ -34,7 +34,7 @@ BELOW_4 = (
 ADDED = computation("%added", ("%b = s32[] parameter(0)", "%two = s32[] constant(2)", "ROOT %c = s32[] add(%two, %b)")) + "\n"
 
 
-def test_a_plain_loop() -> None:
+def test_a_loop_from_0_below_10_has_10_iterations() -> None:
     loop = loop_of(loop_text())
     assert (loop.trip_count, loop.source, loop.reason, loop.fault) == (10, "derived", None, None)
 
@@ -62,7 +62,7 @@ def test_a_plain_loop() -> None:
         (("ROOT %c = pred[]{:T(512)} compare(%i, %ten), direction=LT",), 10),
     ],
 )
-def test_conditions(root: tuple[str, ...], count: int) -> None:
+def test_trip_counts_of_conditions(root: tuple[str, ...], count: int) -> None:
     loop = loop_of(loop_text(condition=(*ELEMENTS, *root), before=COMPARED + BELOW_4))
     assert (loop.trip_count, loop.reason) == (count, None)
 
@@ -95,7 +95,7 @@ def test_conditions(root: tuple[str, ...], count: int) -> None:
         ),
     ],
 )
-def test_bodies(lines: tuple[str, ...], count: int) -> None:
+def test_trip_counts_of_bodies(lines: tuple[str, ...], count: int) -> None:
     loop = loop_of(loop_text(body=(*ELEMENTS, *lines, OUT), before=ADDED))
     assert (loop.trip_count, loop.reason) == (count, None)
 
@@ -109,17 +109,17 @@ def test_bodies(lines: tuple[str, ...], count: int) -> None:
         (("%far = s32[] constant(-2000000000)", f"%start = {STATE} tuple(%far, %six, %data)"), 2000000010),
     ],
 )
-def test_starts(lines: tuple[str, ...], count: int) -> None:
+def test_trip_counts_of_start_values(lines: tuple[str, ...], count: int) -> None:
     loop = loop_of(loop_text(entry=(*START, *lines, LOOP.replace("%init", "%start"))))
     assert (loop.trip_count, loop.reason) == (count, None)
 
 
-def test_the_last_of_two_roots() -> None:
+def test_the_last_of_two_roots_of_a_condition_counts() -> None:
     first = ("%four = s32[] constant(4)", "ROOT %first = pred[] compare(%i, %four), direction=LT")
     assert loop_of(loop_text(condition=(*ELEMENTS, *first, CONDITION[-1]))).trip_count == 10
 
 
-def test_a_counter_that_goes_down_in_a_nested_tuple() -> None:
+def test_a_decreasing_counter_in_a_nested_tuple_is_counted() -> None:
     state = "((s32[], f32[2]{0}), f32[8]{0})"
     text = f"""HloModule m
 
@@ -149,7 +149,7 @@ ENTRY %main (a: f32[2], b: f32[8]) -> {state} {{
     assert loop_of(text).trip_count == 12
 
 
-def test_a_state_that_is_the_counter() -> None:
+def test_a_loop_state_may_be_the_counter_itself() -> None:
     condition = ("%i = s32[] parameter(0)", "%ten = s32[] constant(10)", "ROOT %c = pred[] compare(%i, %ten), direction=LT")
     body = ("%i = s32[] parameter(0)", "%four = s32[] constant(4)", "ROOT %j = s32[] add(%i, %four)")
     entry = ("%zero = s32[] constant(0)", "ROOT %loop = s32[] while(%zero), condition=%cond, body=%body")
@@ -194,7 +194,7 @@ DEPENDS = [
 
 
 @pytest.mark.parametrize(("part", "lines", "reason"), DEPENDS)
-def test_trip_counts_that_depend_on_other_values(part: str, lines: tuple[str, ...], reason: str) -> None:
+def test_a_trip_count_that_depends_on_other_values_is_unknown(part: str, lines: tuple[str, ...], reason: str) -> None:
     condition = (*ELEMENTS, *lines) if part == "condition" else CONDITION
     body = (*ELEMENTS, *lines) if part == "body" else BODY
     loop = loop_of(loop_text(condition=condition, body=body, entry=lines if part == "entry" else (*START, LOOP)))
@@ -213,7 +213,7 @@ def test_trip_counts_that_depend_on_other_values(part: str, lines: tuple[str, ..
         ("condition=%gone, body=%body", "is unknown: its condition gone is not in the text, or gives no integer"),
     ],
 )
-def test_callees_that_are_missing(attributes: str, reason: str) -> None:
+def test_a_trip_count_is_unknown_if_body_or_condition_is_missing(attributes: str, reason: str) -> None:
     loop = loop_of(loop_text(entry=(*START, f"ROOT %loop = {STATE} while(%init), {attributes}".rstrip(", "))))
     assert (loop.trip_count, loop.reason) == (None, reason)
 
@@ -229,7 +229,7 @@ def test_callees_that_are_missing(attributes: str, reason: str) -> None:
     ],
     ids=["itself", "circle", "long", "wide", "recursion"],
 )
-def test_text_that_leads_nowhere(lines: tuple[str, ...]) -> None:
+def test_a_trip_count_is_unknown_for_cyclic_or_very_long_counters(lines: tuple[str, ...]) -> None:
     again = computation("%again", ("%p = s32[] parameter(0)", "ROOT %r = s32[] call(%p), to_apply=%again")) + "\n"
     loop = loop_of(loop_text(body=(*ELEMENTS, *lines, OUT), before=again))
     assert loop.trip_count is None
@@ -259,7 +259,7 @@ def called(first: str, second: str) -> str:
     return f"HloModule m\n\n{before}\n{computation('ENTRY %main', entry)}"
 
 
-def test_a_limit_that_all_callers_hand_over() -> None:
+def test_a_limit_is_known_if_all_callers_pass_the_same_value() -> None:
     assert loop_of(called("%five", "%copied")).trip_count == 5
 
 
@@ -270,14 +270,14 @@ def test_a_limit_that_all_callers_hand_over() -> None:
         ("%five", "%given", "the parameter given (line 34) of main"),
     ],
 )
-def test_a_limit_on_which_callers_differ(first: str, second: str, reason: str) -> None:
+def test_a_limit_is_unknown_if_callers_pass_different_values(first: str, second: str, reason: str) -> None:
     loop = loop_of(called(first, second))
     assert (loop.trip_count, loop.reason) == (None, f"depends on {reason}")
 
 
 @pytest.mark.parametrize(("handed", "count"), [("%n", 6), ("%i", None)])
-def test_a_loop_in_a_loop(handed: str, count: int | None) -> None:
-    """Its limit is what the outer loop leaves alone, or the outer loop's counter."""
+def test_an_inner_limit_must_not_change_in_the_outer_loop(handed: str, count: int | None) -> None:
+    """The inner limit is 6, which the outer loop passes on unchanged, or the outer counter."""
     before = computation("%cond.1", (*ELEMENTS, "ROOT %c = pred[] compare(%i, %n), direction=LT"))
     before += computation("%body.1", BODY)
     body = (
@@ -294,7 +294,7 @@ def test_a_loop_in_a_loop(handed: str, count: int | None) -> None:
 
 
 @pytest.mark.parametrize(("element", "count"), [(1, 6), (0, None)])
-def test_a_limit_that_comes_out_of_an_earlier_loop(element: int, count: int | None) -> None:
+def test_a_limit_may_be_an_unchanged_value_of_an_earlier_loop(element: int, count: int | None) -> None:
     entry = (
         *START,
         LOOP.replace("ROOT %loop", "%first"),
@@ -330,7 +330,7 @@ def parsed(config: str) -> BackendConfig:
         ('{"known_init_step":{"init":"0","step":"1"}}', None),
     ],
 )
-def test_trip_counts_that_a_printer_states(config: str, count: int | None) -> None:
+def test_the_known_trip_count_of_a_backend_config_is_read(config: str, count: int | None) -> None:
     assert printed_count(parsed(config)) == (count, None)
 
 
@@ -338,7 +338,7 @@ def test_trip_counts_that_a_printer_states(config: str, count: int | None) -> No
     "value",
     ['{"n":"four"}', '{"n":"-1"}', '{"n":""}', "{}", "7", '{"n":"1e3"}', '{"n":"٣"}', '{"n":"' + "9" * 5000 + '"}', '{"n":"4}'],
 )
-def test_a_printed_count_that_is_none(value: str) -> None:
+def test_a_known_trip_count_that_is_no_count_is_a_fault(value: str) -> None:
     count, fault = printed_count(parsed(f'{{"known_trip_count":{value}}}'))
     assert count is None
     assert fault is not None
@@ -346,20 +346,20 @@ def test_a_printed_count_that_is_none(value: str) -> None:
     assert len(fault) < 100
 
 
-def test_the_printed_count_comes_first() -> None:
+def test_a_known_trip_count_goes_before_the_derived_one() -> None:
     config = ', backend_config={"known_trip_count":{"n":"7"}}'
     loop = loop_of(loop_text(entry=(*START, LOOP + config)))
     assert (loop.trip_count, loop.source, loop.body, loop.condition) == (7, "known_trip_count", "body", "cond")
 
 
-def test_a_count_that_is_text_is_told_and_worked_out() -> None:
+def test_the_trip_count_is_derived_if_the_printed_one_is_unreadable() -> None:
     config = ', backend_config={"known_trip_count":{"n":"many"}}'
     loop = loop_of(loop_text(entry=(*START, LOOP + config)))
     assert (loop.trip_count, loop.source) == (10, "derived")
     assert loop.fault == """known_trip_count is no count: '{"n":"many"}'"""
 
 
-def test_a_loop_that_depends_on_data_has_none_and_says_on_what() -> None:
+def test_a_data_dependent_loop_has_a_reason_and_no_trip_count() -> None:
     text = (DATA / "cpu" / "control_flow.after.txt").read_text()
     unknown, counted = find_loops(module(text.encode(), WANTS))
     assert (unknown.trip_count, unknown.source, counted.trip_count) == (None, None, 5)
@@ -388,8 +388,8 @@ def test_a_loop_that_depends_on_data_has_none_and_says_on_what() -> None:
 @pytest.mark.parametrize(
     "wants", [WANTS, WANTS | Wants(every_line=True), WANTS | Wants(graph=True)], ids=["light", "lines", "graph"]
 )
-def test_the_loops_of_compilers_without_their_printed_counts(name: str, counts: list[int | None], wants: Wants) -> None:
-    """`programs.py` scans over 3 layers and counts to 5; the printers' own counts are taken out of the text."""
+def test_trip_counts_of_real_loops_are_derived_without_printed_ones(name: str, counts: list[int | None], wants: Wants) -> None:
+    """`programs.py` scans over 3 layers and counts to 5. The test removes the printed counts."""
     text = re.sub("known_trip_count", "taken_out", (DATA / f"{name}.txt").read_text())
     loops = find_loops(module(text.encode(), wants))
     assert [loop.trip_count for loop in loops] == counts
@@ -405,8 +405,8 @@ COMPARE = {
 }
 
 
-def counted(direction: str, left: Progression, right: Progression) -> int | None:
-    """By running: `None` once a number leaves s8, or after all its values were seen."""
+def count_by_running(direction: str, left: Progression, right: Progression) -> int | None:
+    """Count the iterations by running the loop. Return None if a value leaves s8 or the loop does not end."""
     a, b = left.start, right.start
     for n in range(600):
         if not (-128 <= a < 128 and -128 <= b < 128):
@@ -421,8 +421,8 @@ NUMBERS = st.builds(Progression, st.integers(-128, 127), st.integers(-9, 9), st.
 
 
 @given(st.sampled_from(sorted(COMPARE)), NUMBERS, NUMBERS)
-def test_counts_are_what_running_gives(direction: str, left: Progression, right: Progression) -> None:
-    expected = counted(direction, left, right)
+def test_derived_counts_equal_those_of_running_the_loop(direction: str, left: Progression, right: Progression) -> None:
+    expected = count_by_running(direction, left, right)
     if expected is not None:
         assert runs(direction, left, right) == expected
     else:
@@ -439,12 +439,12 @@ def test_counts_are_what_running_gives(direction: str, left: Progression, right:
         (Progression(-5, 2, "s64"), Progression(10**15, 0, ""), (10**15 + 5 + 1) // 2),
     ],
 )
-def test_counts_up_to_the_end_of_a_type(left: Progression, right: Progression, expected: int) -> None:
+def test_a_counter_may_reach_the_largest_value_of_its_type(left: Progression, right: Progression, expected: int) -> None:
     assert runs("LT", left, right) == expected
 
 
 @pytest.mark.parametrize("dtype", ["s32", "u32"])
-def test_a_counter_that_overflows_before_its_limit(dtype: str) -> None:
+def test_the_count_is_unknown_if_the_counter_overflows(dtype: str) -> None:
     top = 2**31 - 1 if dtype == "s32" else 2**32 - 1
     with pytest.raises(UnknownError):
         runs("LE", Progression(0, 1, dtype), Progression(top, 0, ""))
@@ -453,6 +453,6 @@ def test_a_counter_that_overflows_before_its_limit(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("direction", ["EQ", "", "lt"])
-def test_other_directions_are_not_counted(direction: str) -> None:
+def test_a_loop_with_another_compare_direction_is_not_counted(direction: str) -> None:
     with pytest.raises(UnknownError, match="direction="):
         runs(direction, Progression(0, 1, "s32"), Progression(4, 0, ""))

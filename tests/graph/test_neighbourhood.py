@@ -41,7 +41,7 @@ def test_patterns(pattern: str, text: str, does: bool) -> None:
     assert fits(text, pattern.split("*")) == does
 
 
-def test_a_pattern_takes_time_in_the_length_of_the_text() -> None:
+def test_matching_a_pattern_takes_linear_time() -> None:
     assert not fits("a" * 100_000, ["", *["a"] * 1000, "b"])
 
 
@@ -95,12 +95,12 @@ def expression(*rows: str) -> str:
         (["ROOT r = f32[4] add(x, nothing)"], "p + nothing"),
     ],
 )
-def test_expressions(rows: list[str], text: str) -> None:
+def test_expressions_of_fusions(rows: list[str], text: str) -> None:
     assert expression(*rows) == text
 
 
-def test_an_expression_has_an_end() -> None:
-    """Each sum adds the one before it to itself: written out they were two to the power of 40."""
+def test_a_long_expression_is_shortened() -> None:
+    """Each sum adds the previous sum to itself, so the full expression has 2^40 terms."""
     rows = [
         "s0 = f32[4] add(x, y)",
         *(f"s{n} = f32[4] add(s{n - 1}, s{n - 1})" for n in range(1, 40)),
@@ -143,7 +143,7 @@ ENTRY e {
 """
 
 
-def asked(source: Module, name: str) -> RowPlace:
+def place_of(source: Module, name: str) -> RowPlace:
     (place,) = find_rows(source, views_of(source), name)
     return place
 
@@ -152,37 +152,37 @@ def names(around: Neighbourhood, numbers: list[int]) -> list[str]:
     return [around.graph.name(number) for number in numbers]
 
 
-def test_the_arrays_of_a_loop_are_kept_apart() -> None:
+def test_feeds_and_reads_of_a_loop_keep_its_arrays_apart() -> None:
     source = module(LOOP)
     views = views_of(source)
     for name, expected in (("ex", {"w", "p", "a1"}), ("ey", {"w", "q", "b1", "p", "a1"}), ("ez", {"w", "r", "c1"})):
-        around = Neighbourhood(source, views, asked(source, name), 10)
+        around = Neighbourhood(source, views, place_of(source, name), 10)
         assert (name, set(names(around, [neighbour.number for neighbour in around.feeds]))) == (name, expected)
-    around = Neighbourhood(source, views, asked(source, "q"), 10)
+    around = Neighbourhood(source, views, place_of(source, "q"), 10)
     assert names(around, [neighbour.number for neighbour in around.reads]) == ["w", "b1", "ey"]
     assert [neighbour.steps for neighbour in around.reads] == [1, 2, 2]
     assert around.parameter_paths == []
 
 
-def test_ways_of_one_array_of_a_loop() -> None:
+def test_paths_through_a_loop_follow_one_array() -> None:
     source = module(LOOP)
     views = views_of(source)
-    assert InstructionPaths(source, views, [asked(source, "r")], [asked(source, "ey")]).shortest == []
-    ways = InstructionPaths(source, views, [asked(source, "p")], [asked(source, "ey")])
+    assert InstructionPaths(source, views, [place_of(source, "r")], [place_of(source, "ey")]).shortest == []
+    ways = InstructionPaths(source, views, [place_of(source, "p")], [place_of(source, "ey")])
     assert [[ways.graph.name(number) for number in way] for way in ways.shortest] == [["p", "w", "ey"]]
     assert {ways.graph.name(number) for number in ways.joined} == {"p", "w", "a1", "b1", "ey"}
 
 
-def test_the_way_from_a_parameter_follows_its_array() -> None:
+def test_the_path_from_a_parameter_follows_its_array() -> None:
     source = module(LOOP)
-    around = Neighbourhood(source, views_of(source), asked(source, "ez"), 2)
+    around = Neighbourhood(source, views_of(source), place_of(source, "ez"), 2)
     assert [names(around, way) for way in around.parameter_paths] == [["r", "w"]]
 
 
-def test_many_ends_take_time_in_their_number() -> None:
-    """Instructions that feed one, each an end of its own."""
+def test_paths_from_many_instructions_take_linear_time() -> None:
+    """Each instruction is the start of a path to the same root."""
 
-    def find_ways(count: int) -> None:
+    def find_paths(count: int) -> None:
         rows = "\n".join(f"  n{number} = f32[2] negate(p)" for number in range(count))
         names = ", ".join(f"n{number}" for number in range(count))
         root = f"  ROOT c = f32[{2 * count}] concatenate({names}), dimensions={{0}}"
@@ -191,4 +191,4 @@ def test_many_ends_take_time_in_their_number() -> None:
         ways = InstructionPaths(source, views, find_rows(source, views, "negate"), find_rows(source, views, "c"))
         assert len(ways.shortest) == 8
 
-    assert_linear(find_ways, 5_000)
+    assert_linear(find_paths, 5_000)

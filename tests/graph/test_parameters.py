@@ -1,4 +1,4 @@
-"""Entry parameters and outputs: leaves, aliases, donors, and why an array that is not donated could not be."""
+"""Entry parameters and outputs: leaves, aliases, donors, and reasons against donation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def reason(context: Context, number: int = 0) -> str:
 
 
 def test_leaves_of_parameters_and_outputs(entry: Entry) -> None:
-    """Parameters by number, whatever their order in the text; tokens and empty tuples are no leaves, but are parameters."""
+    """Leaves are in the order of parameter numbers. Tokens and empty tuples are parameters without a leaf."""
     lines = ("%b = u8[3]{0} parameter(2)", TUPLE, "%e = () parameter(1)")
     interface = entry(*lines, "ROOT %o = (u8[3]{0}, (token[], pred[])) tuple(%b, %t)").interface
     assert interface.count == 3
@@ -42,8 +42,8 @@ def test_leaves_of_parameters_and_outputs(entry: Entry) -> None:
     assert interface.complete
 
 
-def test_a_parameter_names_its_line(entry: Entry) -> None:
-    """Nine lines stand before the entry: header, blank, five of `%add`, two blanks; the entry's own is the tenth."""
+def test_a_parameter_has_its_line_of_the_text(entry: Entry) -> None:
+    """Ten lines stand before it: header, blank, five of `%add`, two blanks, and the line of the entry."""
     (leaf,) = entry(P, "ROOT %n = f32[4,2]{1,0} negate(%p)").interface.parameters
     assert leaf.line == 11
 
@@ -56,7 +56,7 @@ def test_a_parameter_names_its_line(entry: Entry) -> None:
         ("{ 0 }:(0,{},may-alias)", {0: (0,)}),
     ],
 )
-def test_aliases(entry: Entry, alias: str, taken: dict[int, tuple[int, ...]]) -> None:
+def test_aliases_link_parameters_and_outputs(entry: Entry, alias: str, taken: dict[int, tuple[int, ...]]) -> None:
     root = "ROOT %o = (f32[4,2]{1,0}, f32[4,2]{1,0}) tuple(%p, %q)"
     interface = entry(P, Q, root, header=f", input_output_alias={{ {alias} }}").interface
     assert {leaf.number: leaf.alias.output_index for leaf in interface.parameters if leaf.alias} == taken
@@ -65,7 +65,7 @@ def test_aliases(entry: Entry, alias: str, taken: dict[int, tuple[int, ...]]) ->
     assert interface.faults == ()
 
 
-def test_the_output_that_is_no_tuple_has_the_empty_index(entry: Entry) -> None:
+def test_an_output_that_is_no_tuple_has_the_empty_index(entry: Entry) -> None:
     interface = entry(
         P, "ROOT %n = f32[4,2]{1,0} negate(%p)", header=", input_output_alias={ {}: (0, {}, may-alias) }"
     ).interface
@@ -74,7 +74,7 @@ def test_the_output_that_is_no_tuple_has_the_empty_index(entry: Entry) -> None:
     assert interface.outputs[0].alias is not None
 
 
-def test_nested_indexes(entry: Entry) -> None:
+def test_aliases_and_donors_with_nested_indices(entry: Entry) -> None:
     root = 'ROOT %o = (s32[], (f32[4]{0}, bf16[2]{0})) custom-call(%t), custom_call_target="swap"'
     header = ", input_output_alias={ {1,0}: (0, {0}, may-alias), {0}: (0, {1,0}, may-alias) }, buffer_donor={ (0, {1, 1}) }"
     context = entry(TUPLE, root, header=header)
@@ -85,7 +85,7 @@ def test_nested_indexes(entry: Entry) -> None:
     assert [out.alias is not None for out in context.interface.outputs] == [True, True, False]
 
 
-def test_an_alias_of_a_tuple_holds_for_its_elements(entry: Entry) -> None:
+def test_an_alias_of_a_tuple_applies_to_its_elements(entry: Entry) -> None:
     lines = ("%t = (f32[4]{0}, s32[]) parameter(0)", "%u = (f32[4]{0}, s32[]) parameter(1)")
     header = ", input_output_alias={ {}: (0, {}, may-alias) }, buffer_donor={ (1, {}) }"
     interface = entry(*lines, "ROOT %o = (f32[4]{0}, s32[]) tuple(%t, %u)", header=header).interface
@@ -106,13 +106,13 @@ def test_an_alias_of_a_tuple_holds_for_its_elements(entry: Entry) -> None:
         ("buffer_donor={ (1, {0,4}) }", "parameter 1[0, 4], which the entry does not have"),
     ],
 )
-def test_aliases_and_donors_that_lead_nowhere(entry: Entry, header: str, fault: str) -> None:
+def test_a_dangling_alias_or_donor_is_a_fault(entry: Entry, header: str, fault: str) -> None:
     root = "ROOT %o = (f32[4,2]{1,0}, f32[4,2]{1,0}) tuple(%p, %q)"
     (interface_fault,) = entry(P, Q, root, header=f", {header}").interface.faults
     assert interface_fault.message.endswith(fault)
 
 
-def test_an_alias_that_leads_nowhere_has_the_bytes_of_its_other_end(entry: Entry) -> None:
+def test_a_dangling_alias_has_the_bytes_of_its_existing_end(entry: Entry) -> None:
     """f32[4,2] has 32 bytes; a donor has no other end."""
     root = "ROOT %o = (f32[4,2]{1,0}, f32[4,2]{1,0}) tuple(%p, %q)"
     for header, size in (
@@ -132,8 +132,8 @@ ENTRY %main (p.1: f32[4,2], q: (s32[], bf16[8])) -> (f32[4,2], f32[]) {
   %e = f32[4,2]{1,0} expo"""
 
 
-def test_the_first_line_of_a_cut_entry_tells_its_parameters_and_results() -> None:
-    """32 + 4 + 16 bytes go in, 32 + 4 come out; nobody knows what reads and donates them."""
+def test_the_signature_of_a_truncated_entry_has_parameters_and_outputs() -> None:
+    """Parameters have 32 + 4 + 16 bytes, outputs 32 + 4. Their users are truncated."""
     report = hlo_inspect.inspect(CUT, "params")
     facts = report.facts
     assert (facts["params.count"], facts["params.leaf_count"], facts["params.bytes"]) == (2, 3, 52)
@@ -142,7 +142,7 @@ def test_the_first_line_of_a_cut_entry_tells_its_parameters_and_results() -> Non
     assert report.table("params").records()[0]["unused"] is None
 
 
-def test_a_first_line_without_shapes_tells_nothing() -> None:
+def test_bytes_are_unknown_for_a_truncated_entry_without_signature() -> None:
     report = hlo_inspect.inspect(CUT.replace(" (p.1: f32[4,2], q: (s32[], bf16[8])) -> (f32[4,2], f32[])", ""), "params")
     assert (report.facts["params.bytes"], report.facts["outputs.bytes"]) == (None, None)
 
@@ -160,7 +160,7 @@ def test_a_first_line_without_shapes_tells_nothing() -> None:
         ("ROOT %o = f32[4,2]{1,0} add(%p, %q)", ", buffer_donor={ (1, {}) }", ALL_TAKEN),
     ],
 )
-def test_why_a_parameter_is_not_donated(entry: Entry, root: str, header: str, expected: str) -> None:
+def test_reasons_why_a_parameter_is_not_donated(entry: Entry, root: str, header: str, expected: str) -> None:
     assert reason(entry(P, Q, root, header=header)) == expected
 
 
@@ -172,16 +172,16 @@ def test_why_a_parameter_is_not_donated(entry: Entry, root: str, header: str, ex
         ("{replicated}", "{devices=[2,1]<=[2]}", OTHER_SHARDING),
     ],
 )
-def test_outputs_that_are_sharded_otherwise(entry: Entry, parameter: str, output: str, expected: str) -> None:
+def test_a_different_sharding_prevents_donation(entry: Entry, parameter: str, output: str, expected: str) -> None:
     assert reason(entry(f"{P}, sharding={parameter}", f"ROOT %o = f32[4,2]{{1,0}} negate(%p), sharding={output}")) == expected
 
 
-def test_a_donated_parameter_has_no_reason_against_it(entry: Entry) -> None:
+def test_a_donated_parameter_has_no_reason_against_donation(entry: Entry) -> None:
     context = entry(P, "ROOT %o = f32[8]{0} reshape(%p)", header=", buffer_donor={ (0, {}) }")
     assert reason(context) == ""
 
 
-def test_a_sharding_of_a_tuple_is_split_over_its_elements(entry: Entry) -> None:
+def test_a_tuple_sharding_gives_each_element_its_own(entry: Entry) -> None:
     lines = (
         "%t = (f32[4]{0}, s32[]) parameter(0), sharding={{devices=[2]<=[2]}, {replicated}}",
         "%q = f32[8]{0} parameter(1), sharding={replicated}",
@@ -205,6 +205,6 @@ def test_a_sharding_of_a_tuple_is_split_over_its_elements(entry: Entry) -> None:
         (r"jit(step)/jit(main)/shard_map[mesh=Mesh(axis_names=(\'data\',))]", ""),
     ],
 )
-def test_paths_come_from_the_metadata(entry: Entry, op_name: str, path: str) -> None:
+def test_the_path_of_a_parameter_comes_from_its_op_name(entry: Entry, op_name: str, path: str) -> None:
     (leaf,) = entry(f'{P}, metadata={{op_name="{op_name}"}}', "ROOT %n = f32[4,2]{1,0} negate(%p)").interface.parameters
     assert leaf.path == path

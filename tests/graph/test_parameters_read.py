@@ -44,41 +44,41 @@ def test_a_parameter_that_is_the_root_is_used(entry: Entry) -> None:
     assert unused(entry("ROOT %p = f32[4]{0} parameter(0)", Q)) == [(1, ())]
 
 
-def test_a_control_dependency_and_another_computation_read_nothing(entry: Entry) -> None:
+def test_control_dependencies_and_other_computations_are_not_users(entry: Entry) -> None:
     other = "%other (q: f32[4]) -> f32[4] {\n  %q = f32[4]{0} parameter(0)\n  ROOT %n = f32[4]{0} negate(%q)\n}\n"
     line = "ROOT %c = f32[4]{0} call(%p), to_apply=%other, control-predecessors={%q}"
     assert unused(entry(P, Q, line, before=other)) == [(1, ())]
 
 
-def test_a_name_that_begins_like_it_is_another(entry: Entry) -> None:
+def test_a_use_of_a_longer_name_does_not_count(entry: Entry) -> None:
     lines = (P, "%p.1 = f32[4]{0} parameter(1)", "ROOT %n = f32[4]{0} negate(%p.1)")
     assert unused(entry(*lines)) == [(0, ())]
 
 
-def test_elements_of_a_tuple_that_nothing_takes_out(entry: Entry) -> None:
-    """JAX passes very many arguments as one tuple: the leaves are what is read or not."""
+def test_tuple_elements_that_no_instruction_reads_are_unused(entry: Entry) -> None:
+    """JAX passes very many arguments as one tuple, so each element counts separately."""
     t = "%t = (f32[4]{0}, s32[], bf16[2]{0}) parameter(0)"
     only = "ROOT %g = f32[4]{0} get-tuple-element(%t), index=0"
     assert unused(entry(t, only)) == [(0, (1,)), (0, (2,))]
     assert unused(entry(t, "ROOT %g = (f32[4]{0}, s32[], bf16[2]{0}) copy(%t)")) == []
 
 
-def test_tuple_indexes_behind_the_name(entry: Entry) -> None:
+def test_tuple_indices_after_an_operand_name_are_uses(entry: Entry) -> None:
     t = "%t = (f32[4]{0}, f32[4]{0}) parameter(0)"
     assert unused(entry(t, Q, "ROOT %n = f32[4]{0} add(%t#1, %t#0)")) == [(1, ())]
 
 
 @pytest.mark.parametrize("name", ["cpu/sgd_unused.after.txt", "tpu/sgd_unused.after.txt", "jax_0_4_13/sgd_unused.before.txt"])
-def test_the_argument_that_the_program_does_not_read(read: Entry, name: str) -> None:
-    """`mask`, the fifth argument."""
+def test_only_the_unread_argument_of_a_real_program_is_unused(read: Entry, name: str) -> None:
+    """It is `mask`, the fifth argument."""
     assert unused(read((DATA / name).read_text(encoding="utf-8"))) == [(4, ())]
 
 
-def test_operands_without_names_tell_of_no_parameter_that_it_is_unused(read: Entry) -> None:
+def test_no_parameter_is_unused_if_operands_have_no_names(read: Entry) -> None:
     assert unused(read((DATA / "prints/no_operand_names.txt").read_text(encoding="utf-8"))) == []
 
 
-def test_without_the_entry_the_header_tells(read: Entry) -> None:
+def test_the_layout_in_the_header_describes_a_missing_entry(read: Entry) -> None:
     """Numbers, shapes and aliases are in the header; lines, names and uses are not."""
     interface = read(f"HloModule m, input_output_alias={{ {{1}}: (2, {{}}, may-alias) }}, {LAYOUT}\n").interface
     assert interface.count == 3
@@ -96,20 +96,20 @@ def test_without_the_entry_the_header_tells(read: Entry) -> None:
     assert interface.faults == ()
 
 
-def test_neither_entry_nor_layout(read: Entry) -> None:
+def test_an_interface_is_incomplete_without_entry_and_layout(read: Entry) -> None:
     interface = read("HloModule m, num_partitions=2\n").interface
     assert (interface.parameters, interface.outputs, interface.complete) == ((), (), False)
 
 
-def test_an_entry_that_is_cut_off_in_its_parameters(read: Entry) -> None:
-    """The text has one of three parameters; the header names them all, and the result."""
+def test_the_header_completes_the_parameters_of_a_truncated_entry(read: Entry) -> None:
+    """The text has one of three parameters. The header has all of them and the result."""
     interface = read(f"HloModule m, {LAYOUT}\n\nENTRY %main {{\n  {P}\n  %x = f32[4]{{0}} nega").interface
     assert interface.count == 3
     assert [leaf.number for leaf in interface.parameters] == [0, 1, 1, 2]
     assert [str(out.shape) for out in interface.outputs] == ["f32[4]", "f32[8]"]
 
 
-def test_an_entry_that_is_cut_off_has_no_root_and_leaves_uses_open(read: Entry) -> None:
+def test_a_truncated_entry_has_no_outputs_and_no_unused_parameters(read: Entry) -> None:
     interface = read(
         f"HloModule m\n\nENTRY %main {{\n  {P}\n  {Q}\n  %x = f32[4]{{0}} negate(%p)\n  %y = f32[4]{{0}} ad"
     ).interface
@@ -128,7 +128,7 @@ def test_an_entry_that_is_cut_off_has_no_root_and_leaves_uses_open(read: Entry) 
     ],
     ids=["nothing", "layout", "entry without signature", "signature"],
 )
-def test_an_interface_is_known_if_a_layout_or_a_signature_has_it(read: Entry, lines: str, is_known: bool) -> None:
+def test_an_interface_is_known_if_a_layout_or_a_signature_states_it(read: Entry, lines: str, is_known: bool) -> None:
     """No text here has an instruction. Layout and signature each name one parameter, and one result."""
     interface = read(f"HloModule m{lines}\n").interface
     assert (interface.parameters_known, interface.outputs_known) == (is_known, is_known)

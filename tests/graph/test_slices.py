@@ -1,4 +1,4 @@
-"""Programs of several slices: how many there are, and what goes between them."""
+"""Programs of several slices: their number, and the transfers between them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def transfer(kind: str, target: str) -> str:
         (transfer("SOMETHING_NEW", '"{1,2}x{0:7}"'), None, 2, None),
     ],
 )
-def test_transfers(attributes: str, kind: str | None, slices: int, sent: int | None) -> None:
+def test_kind_slices_and_bytes_of_transfers_between_slices(
+    attributes: str, kind: str | None, slices: int, sent: int | None
+) -> None:
     context = context_of(text(attributes))
     (send,) = context.collectives
     assert send.transfer is not None
@@ -63,11 +65,11 @@ def test_transfers(attributes: str, kind: str | None, slices: int, sent: int | N
     "attributes",
     ["", '_xla_host_transfer_rendezvous="x"', transfer("ALL_REDUCE", '"{1}x{0:7}"'), transfer("ALL_REDUCE", '"nonsense"')],
 )
-def test_programs_of_one_slice(attributes: str) -> None:
+def test_a_program_without_transfers_between_slices_has_one_slice(attributes: str) -> None:
     assert context_of(text(attributes)).device_counts.slices == 1
 
 
-def test_a_send_of_another_kind_is_no_transfer() -> None:
+def test_a_host_send_is_no_transfer_between_slices() -> None:
     context = context_of(text('_xla_host_transfer_rendezvous="x"'))
     assert [transfer_of(collective.inner) for collective in context.collectives] == [None]
 
@@ -75,8 +77,8 @@ def test_a_send_of_another_kind_is_no_transfer() -> None:
 TILED = "entry_computation_layout={(f32[256]{0:T(256)})->f32[256]{0:T(256)}}, num_partitions=8"
 
 
-def test_shardings_tell_the_slices_of_a_tpu_program_without_traffic_between_them() -> None:
-    """A header that counts 8 and shardings over 16 is an edited text on any other platform, and HI204."""
+def test_shardings_give_the_slices_of_a_tpu_program_without_transfers() -> None:
+    """On other platforms, a header of 8 partitions with shardings over 16 is an edited text: HI204."""
     sharding = ", sharding={devices=[16]<=[16]}"
     report = hlo_inspect.inspect(text("", TILED, sharding), "collectives")
     assert (report.facts["module.slices"], report.facts["module.devices"], report.findings) == (2, 16, ())
@@ -86,8 +88,8 @@ def test_shardings_tell_the_slices_of_a_tpu_program_without_traffic_between_them
     assert (odd.facts["module.slices"], [finding.rule for finding in odd.findings]) == (1, ["HI204"])
 
 
-def test_a_program_of_two_slices() -> None:
-    """64 x 128 floats a device: summed over slices in a loop of 3, then scattered and sent on; summed over 4 of a slice."""
+def test_collectives_of_a_program_of_two_slices() -> None:
+    """Each device has 64 x 128 floats. Between slices: a sum in a loop of 3, a scatter, a permute. Within: a sum over 4."""
     size = 64 * 128 * 4
     report = hlo_inspect.inspect(SLICES, "collectives")
     facts = report.facts
@@ -115,7 +117,7 @@ def test_transfers_between_slices_are_in_no_total() -> None:
     assert (total["executed_wire_bytes"], total["runs"]) == (report.facts["collectives.executed_wire_bytes"], None)
 
 
-def test_the_first_lines_say_what_goes_between_slices_beside_the_total() -> None:
+def test_the_headline_has_bytes_between_slices_apart_from_the_total() -> None:
     report = hlo_inspect.inspect(SLICES, "summary")
     (line,) = (row for row in report.headline if row.label == "collectives")
     texts = [part if isinstance(part, str) else str(part.value) for part in line.parts]

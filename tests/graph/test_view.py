@@ -1,4 +1,4 @@
-"""Rows of a computation, what they say and which of them use which."""
+"""Rows of a computation: their parts, operands and users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def view_of(*lines: str) -> View:
     return View(entry)
 
 
-def test_rows_with_their_lines() -> None:
+def test_a_view_has_the_rows_of_a_computation_with_their_lines() -> None:
     computation = Computation("f", 3, is_entry=False)
     parts = [rows_of([("", "a", "f32[] parameter", "0)"), ("", "b", "f32[] constant", "7)")], 4)]
     parts.append(rows_of([("ROOT ", "c", "f32[] add", "%a, %b)")], 9))
@@ -37,12 +37,12 @@ def test_rows_with_their_lines() -> None:
     assert view.users == [[2], [2], []]
 
 
-def test_a_computation_without_rows() -> None:
+def test_the_view_of_an_empty_computation_has_no_root() -> None:
     view = View(Computation("f", 3, is_entry=False))
     assert (list(view.rows), view.root, view.users, view.index("a")) == ([], None, [], None)
 
 
-def test_a_shape_that_cannot_be_read() -> None:
+def test_an_unreadable_shape_is_none() -> None:
     view = view_of("%a = q9[8] parameter(0)", "%b = f32[8] negate(%a)")
     assert [shape and str(shape) for shape in view.shapes] == [None, "f32[8]"]
     assert view.operand_shape(1, 0) is None
@@ -53,16 +53,16 @@ def test_a_shape_that_cannot_be_read() -> None:
 TWO_ROOTS = (PARAMETER, "ROOT %a = f32[8]{0} negate(%p)", "ROOT %b = f32[8]{0} abs(%p)", "%c = f32[8]{0} sine(%p)")
 
 
-def test_the_last_of_two_roots() -> None:
+def test_the_last_of_two_roots_is_the_root() -> None:
     assert view_of(*TWO_ROOTS).root == 2
 
 
-def test_the_last_row_where_none_is_marked() -> None:
+def test_the_last_row_is_the_root_if_none_is_marked() -> None:
     assert view_of(PARAMETER, "%a = f32[8]{0} negate(%p)").root == 1
 
 
-def test_cost_and_optimizer_have_the_same_root() -> None:
-    """The fusion writes the 8 bytes of its last root; the first one has 32."""
+def test_cost_and_optimizer_use_the_same_root() -> None:
+    """The fusion writes the 8 bytes of its last root. The first root has 32."""
     rows = (PARAMETER, "ROOT %a = f32[8]{0} negate(%p)", "ROOT %b = f32[2]{0} slice(%p), slice={[0:2]}")
     before = "%f {\n" + "".join(f"  {row}\n" for row in rows) + "}\n"
     lines = (PARAMETER, "ROOT %r = f32[2]{0} fusion(%p), kind=kLoop, calls=%f")
@@ -97,8 +97,7 @@ def test_operands(operands: str, expected: list[str | None]) -> None:
     assert [name and "#".join([name, *map(str, path)]) for name, path, _ in operands_of_row] == expected
 
 
-def test_shapes_of_operands() -> None:
-    """That of the definition, else the printed one."""
+def test_a_defined_operand_shape_goes_before_the_printed_one() -> None:
     lines = (
         PARAMETER,
         "%t = (f32[8]{0}, s32[]) tuple(%p, %i)",
@@ -113,7 +112,7 @@ def test_a_literal_has_no_operands(line: str) -> None:
     assert view_of(line).operands(0) == ()
 
 
-def test_a_name_that_is_defined_twice() -> None:
+def test_a_name_defined_twice_is_ambiguous() -> None:
     view = view_of("%a = f32[4] parameter(0)", "%b = f32[4] negate(%a)", "%a = f32[5] abs(%b)", "%c = f32[5] abs(%a)")
     assert view.index("a") == 2
     assert view.ambiguous == {0, 2}
@@ -121,12 +120,12 @@ def test_a_name_that_is_defined_twice() -> None:
     assert view.operand_shape(3, 0) is None
 
 
-def test_a_row_is_one_user_however_often_it_uses_another() -> None:
+def test_a_row_is_one_user_of_an_operand_that_it_repeats() -> None:
     assert view_of(PARAMETER, "%a = f32[8] add(%p, %p)", "%b = f32[8] add(%p, %gone)").users == [[1, 2], [], []]
 
 
-def test_operands_that_are_not_closed() -> None:
-    """A row that was kept although its parenthesis stays open, as if another row closes it."""
+def test_a_row_with_open_operands_has_an_unknown_operand() -> None:
+    """The row is kept although no row closes its parenthesis."""
     computation = Computation("broken", 3, is_entry=False)
     computation.rows = rows_of([("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c")], 4)
     view = View(computation)
@@ -148,16 +147,16 @@ def test_operands_that_are_not_closed() -> None:
         ("%t), index=x", None),
     ],
 )
-def test_the_element_that_a_row_takes(tail: str, number: int | None) -> None:
+def test_the_index_of_a_get_tuple_element_is_read(tail: str, number: int | None) -> None:
     assert view_of(f"%r = f32[8] get-tuple-element({tail}").element_number(0) == number
 
 
-def test_numbers_of_parameters() -> None:
+def test_numbers_of_parameters_are_read_from_their_rows() -> None:
     view = view_of("%p = f32[8]{0} parameter(0)", "%q = f32[8]{0} parameter( 11 )", "%r = f32[8]{0} parameter(x)")
     assert [view.parameter_number(index) for index in range(3)] == [0, 11, None]
 
 
-# -- what stands in comments ------------------------------------------------------------------------------------------------
+# -- comments ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -170,14 +169,14 @@ def test_numbers_of_parameters() -> None:
         "(f32[8], /*index=1*/f32[8]) %t), index=1",
     ],
 )
-def test_an_index_in_a_comment(element: str) -> None:
+def test_an_index_inside_a_comment_is_ignored(element: str) -> None:
     view = view_of(PARAMETER, "%t = (f32[8], f32[8]) tuple(%p, %p)", f"%e = f32[8] get-tuple-element({element}")
     assert view.element_number(2) == 1
     assert view.instruction(2).attr("index") == 1
 
 
 @pytest.mark.parametrize("comments", [("/*), calls=%no, x=*/", ""), ("", "/*, calls=%no, x=*/"), ("/*index=0*/", "")])
-def test_a_callee_in_a_comment(comments: tuple[str, str]) -> None:
+def test_a_callee_inside_a_comment_is_ignored(comments: tuple[str, str]) -> None:
     view = view_of(PARAMETER, f"%f = f32[8] fusion(%p{comments[0]}){comments[1]}, kind=kLoop, calls=%yes")
     assert [callee.name for callee in view.called(1)] == ["yes"]
 
@@ -200,7 +199,7 @@ NAMED = '{op_name="jit(f)/neg" source_line=3}'
         "metadata={",
     ],
 )
-def test_metadata_is_that_of_the_instruction(attributes: str) -> None:
+def test_a_view_and_its_instruction_have_the_same_metadata(attributes: str) -> None:
     line = f"%a = f32[8]{{0}} negate(%p), {attributes}"
     view = view_of(PARAMETER, line)
     instruction = view_of(PARAMETER, line).instruction_at(1)
