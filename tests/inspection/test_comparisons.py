@@ -1,4 +1,4 @@
-"""Two inputs are read once if each holds one module, else their names come first; errors are reported once."""
+"""Comparisons of two inputs: pairs of modules, number of readings, saved reports, and errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODULE = "HloModule {name}\n\nENTRY e {{\n  p = f32[8] parameter(0)\n  ROOT n = 
 
 
 def folder(path: Path, modules: dict[str, str], *, junk: bool = False) -> str:
-    """Make a directory with a file for each module, by name its opcode, and one that is no dump."""
+    """Make a directory with a file per module (name: opcode). `junk` adds a file without a module."""
     path.mkdir()
     for name, opcode in modules.items():
         (path / f"module_0001.{name}.after_optimizations.txt").write_text(MODULE.format(name=name, opcode=opcode))
@@ -49,7 +49,7 @@ def pairs(runner: Comparisons, old: str, new: str) -> list[tuple[str | None, str
         ),
     ],
 )
-def test_each_module_finds_its_mate(tmp_path: Path, old: dict[str, str], new: dict[str, str], expected: object) -> None:
+def test_modules_of_two_inputs_are_paired(tmp_path: Path, old: dict[str, str], new: dict[str, str], expected: object) -> None:
     runner = Comparisons(Request())
     assert pairs(runner, folder(tmp_path / "old", old, junk=True), folder(tmp_path / "new", new)) == expected
     assert [error.location.path for error in runner.errors if error.location] == [
@@ -57,7 +57,7 @@ def test_each_module_finds_its_mate(tmp_path: Path, old: dict[str, str], new: di
     ]
 
 
-def test_nothing_is_compared_where_a_side_has_no_module(tmp_path: Path) -> None:
+def test_nothing_is_compared_if_a_side_has_no_module(tmp_path: Path) -> None:
     runner = Comparisons(Request())
     new = folder(tmp_path / "new", dict.fromkeys("abc", "sine"), junk=True)
     assert pairs(runner, folder(tmp_path / "old", {}, junk=True), new) == []
@@ -65,7 +65,7 @@ def test_nothing_is_compared_where_a_side_has_no_module(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("names", "readings"), [("a", 1), ("ab", 2)])
-def test_names_are_read_where_there_are_several(monkeypatch: pytest.MonkeyPatch, names: str, readings: int) -> None:
+def test_only_inputs_of_several_modules_are_read_twice(monkeypatch: pytest.MonkeyPatch, names: str, readings: int) -> None:
     read: list[str] = []
     opened = comparisons._ComparedSide._reports
 
@@ -80,7 +80,9 @@ def test_names_are_read_where_there_are_several(monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize(("old", "new"), [("abc", "abc"), ("a", "abc"), ("abc", "a")])
-def test_few_modules_are_analysed_before_the_first_is_compared(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+def test_the_first_pair_is_compared_before_all_modules_are_analysed(
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
     made: list[str] = []
 
     class NotingModule(ComparedModule):
@@ -107,7 +109,7 @@ def test_a_comparison_without_notes_has_the_same_report() -> None:
     assert sides[1].facts == sides[0].facts
 
 
-def test_sides_that_are_cut_off_have_no_notes_either() -> None:
+def test_truncated_sides_have_no_notes_if_notes_are_off() -> None:
     cut = MODULE.format(name="m", opcode="sine").rpartition("}")[0]
     (comparison,) = Comparisons(Request(), with_notes=False).compare(ComparedInput(cut), ComparedInput(cut))
     assert comparison.new is not None
@@ -115,7 +117,7 @@ def test_sides_that_are_cut_off_have_no_notes_either() -> None:
     assert comparison.new.report.notes == ()
 
 
-# -- what is compared, and from where ---------------------------------------------------------------------------------------
+# -- facts and sources ------------------------------------------------------------------------------------------------------
 
 
 def saved(text: str) -> str:
@@ -123,7 +125,7 @@ def saved(text: str) -> str:
     return call_text("summary", "-", "--format", "json", given=text).stdout
 
 
-def test_all_facts_are_compared_but_the_fingerprint() -> None:
+def test_all_facts_except_the_fingerprint_are_compared() -> None:
     text = MODULE.format(name="m", opcode="sine")
     (comparison,) = Comparisons(Request()).compare(ComparedInput(text), ComparedInput(text))
     assert comparison.new is not None
@@ -133,8 +135,8 @@ def test_all_facts_are_compared_but_the_fingerprint() -> None:
     assert {"params", "outputs"} <= {table.name for table in comparison.new.report.tables}
 
 
-def test_one_of_two_inputs_can_be_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its text is kept, since names are read after it."""
+def test_only_one_of_two_inputs_can_be_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its text is kept, because an input of two modules is read twice."""
     runner = Comparisons(Request())
     with pytest.raises(UsageError, match="only one of the two inputs can be standard input"):
         list(runner.compare(ComparedInput("-"), ComparedInput("/dev/stdin")))
@@ -146,8 +148,8 @@ def test_one_of_two_inputs_can_be_standard_input(monkeypatch: pytest.MonkeyPatch
         assert pairs(Comparisons(Request()), sides[0], sides[1]) == [("a", "a"), ("b", "b")]
 
 
-def test_a_saved_report_is_compared_with_a_module_or_another(tmp_path: Path) -> None:
-    """Saved reports have facts and tables alone; options that say how to read dumps do not apply."""
+def test_a_saved_report_is_compared_with_a_module_or_a_report(tmp_path: Path) -> None:
+    """Saved reports hold facts and tables only, so options for reading dumps do not apply."""
     text = MODULE.format(name="m", opcode="sine")
     (tmp_path / "a.json").write_text(saved(text))
     (tmp_path / "b.json").write_text(saved(text))
@@ -175,7 +177,7 @@ def test_a_saved_report_is_compared_with_a_module_or_another(tmp_path: Path) -> 
         ('{"schema_version": 99}', "99"),
     ],
 )
-def test_json_that_is_no_report(tmp_path: Path, text: str, message: str) -> None:
+def test_json_that_is_no_report_is_an_error(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "old.json").write_text(text)
     runner = Comparisons(Request())
     new = MODULE.format(name="m", opcode="sine")
@@ -185,14 +187,14 @@ def test_json_that_is_no_report(tmp_path: Path, text: str, message: str) -> None
     assert error.path == str(tmp_path / "old.json")
 
 
-def test_modules_of_one_side_are_chosen_by_their_names() -> None:
+def test_each_side_may_name_its_own_module() -> None:
     text = "".join(MODULE.format(name=name, opcode="sine") for name in ("left", "right"))
     (comparison,) = Comparisons(Request(module="left")).compare(ComparedInput(text), ComparedInput(text, "right"))
     assert (comparison.old.name if comparison.old else "", comparison.new.name if comparison.new else "") == ("left", "right")
 
 
 def test_modules_without_a_common_name_are_paired_by_content() -> None:
-    """The program decides, then the many arrays of a signature: those of two parameters and one result are too few."""
+    """Equal programs are paired first, then equal signatures of many arrays. A signature of two arrays is too short."""
     old = MODULE.format(name="a", opcode="sine") + MODULE.format(name="b", opcode="tanh")
     new = MODULE.format(name="y", opcode="tanh") + MODULE.format(name="x", opcode="cosine")
     assert pairs(Comparisons(Request()), old, new) == [("b", "y"), ("a", None), (None, "x")]

@@ -1,4 +1,4 @@
-"""From sources to reports: their order, what a directory may hold, and errors that stop nothing."""
+"""From sources to reports: their order, directories, and errors that do not stop the others."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def read(sources: Sequence[Openable], request: Request = PARAMS) -> tuple[list[s
 
 
 def sources(path: Path) -> list[Openable]:
-    """Two files of modules, a file that is not there, one without a module, and a directory with one of each."""
+    """Make files of two, one and no modules, a directory of files with and without, and name a missing path."""
     files = folder(path / "files", {"z.txt": module("z1") + module("z2"), "a.txt": module("a"), "none.txt": NO_MODULE})
     mixed = folder(path / "mixed", {"1.txt": module("first"), "2.txt": NO_MODULE, "3.txt": module("third")})
     return [files / "z.txt", files / "absent.txt", files / "none.txt", mixed, files / "a.txt"]
 
 
-def test_reports_come_in_the_order_of_sources_and_no_error_stops_the_others(tmp_path: Path) -> None:
+def test_reports_are_in_the_order_of_sources_despite_errors(tmp_path: Path) -> None:
     items, inspection = read(sources(tmp_path))
     assert [*items[:2], *items[4:]] == ["z1", "z2", "first", "third", "a"]
     assert "No such file" in items[2]
@@ -44,7 +44,7 @@ def test_reports_come_in_the_order_of_sources_and_no_error_stops_the_others(tmp_
     assert inspection.passed_over == [f"{tmp_path / 'mixed' / '2.txt'}: holds no HLO module"]
 
 
-def test_two_processes_give_the_same_reports_and_errors_in_the_same_order(tmp_path: Path) -> None:
+def test_two_processes_give_the_reports_and_errors_of_one(tmp_path: Path) -> None:
     given = sources(tmp_path)
     results = []
     for number in (1, 2):
@@ -59,16 +59,16 @@ def test_two_processes_give_the_same_reports_and_errors_in_the_same_order(tmp_pa
     assert passed_over == also_passed_over != []
 
 
-def test_a_directory_of_which_no_file_holds_a_module(tmp_path: Path) -> None:
-    """Two files are read and neither is passed over: the one error is about the directory."""
+def test_a_directory_without_modules_is_an_error(tmp_path: Path) -> None:
+    """Two files are read. The only error is about the directory."""
     path = folder(tmp_path / "texts", {"1.txt": NO_MODULE, "2.txt": NO_MODULE})
     items, inspection = read([path])
     assert items == ["is a directory without a file that holds an HLO module (2 read)"]
     assert inspection.passed_over == []
 
 
-def test_each_file_of_a_dump_must_hold_its_module(tmp_path: Path) -> None:
-    """The names of a dump's files say that they hold a module: one that does not is an error, and nothing is passed over."""
+def test_a_dump_file_without_a_module_is_an_error(tmp_path: Path) -> None:
+    """The name of a dump file promises a module, so such a file is never passed over."""
     name = "module_000{}.m.after_optimizations.txt"
     path = folder(tmp_path / "dump", {name.format(1): NO_MODULE, name.format(2): module("m")})
     items, inspection = read([path])
@@ -76,15 +76,15 @@ def test_each_file_of_a_dump_must_hold_its_module(tmp_path: Path) -> None:
     assert inspection.passed_over == []
 
 
-def test_modules_of_another_name_are_listed_only_if_no_module_has_the_name(tmp_path: Path) -> None:
+def test_an_error_lists_module_names_if_none_matches(tmp_path: Path) -> None:
     path = folder(tmp_path / "texts", {"1.txt": module("train"), "2.txt": module("test")})
     assert read([path], Request(passes=("params",), module="train"))[0] == ["train"]
     (message,), _ = read([path], Request(passes=("params",), module="eval"))
     assert message.startswith("holds no module named like 'eval'; there are: train, test")
 
 
-def test_an_instruction_has_to_be_in_one_of_the_modules_of_a_source() -> None:
-    """Without it in any, the first three modules are named, and the fourth is counted."""
+def test_an_instruction_must_be_in_one_module_of_a_source() -> None:
+    """If no module has it, the error names three modules and counts the fourth."""
     texts = [module(name).replace(" n =", " only =") if name == "d" else module(name) for name in "abcd"]
     assert read(["".join(texts)], Request(passes=("show",), name="only"))[0] == ["d"]
     with Inspection(Request(passes=("show",), name="nowhere")) as inspection:
@@ -94,7 +94,7 @@ def test_an_instruction_has_to_be_in_one_of_the_modules_of_a_source() -> None:
     assert error.message.endswith("; and 1 more modules")
 
 
-def test_reports_raise_the_first_error_when_all_is_read(tmp_path: Path) -> None:
+def test_the_first_error_is_raised_after_all_reports(tmp_path: Path) -> None:
     path = folder(tmp_path / "dump", {f"module_000{n}.{n}.txt": module(f"m{n}") if n != 2 else NO_MODULE for n in (1, 2, 3)})
     names = []
     with Inspection(PARAMS) as inspection, pytest.raises(InputError, match="holds no HLO module"):
@@ -105,13 +105,12 @@ def test_reports_raise_the_first_error_when_all_is_read(tmp_path: Path) -> None:
         assert [next(reports).module_name, next(reports).module_name] == ["m1", "m3"]
 
 
-def test_an_inspection_names_a_pass() -> None:
+def test_an_inspection_needs_a_pass() -> None:
     with pytest.raises(UsageError, match="no pass is named"):
         Inspection(Request(passes=()))
 
 
-def test_a_list_has_the_facts_of_workload_files() -> None:
-    """Other questions answer of them themselves, or not at all."""
+def test_list_reads_workload_files_and_params_does_not() -> None:
     (report,) = Inspection(Request(passes=MODULE_FACTS, also=("summary",))).read([WORKLOAD_FILE])
     assert isinstance(report, Report)
     (error,) = Inspection(Request(passes="params", also=("summary",))).read([WORKLOAD_FILE])
@@ -119,7 +118,7 @@ def test_a_list_has_the_facts_of_workload_files() -> None:
 
 
 @pytest.mark.parametrize("source", ["-", "file"])
-def test_other_processes_cannot_read_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+def test_standard_input_is_read_without_other_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
     used = []
 
     class CountingJobs(jobs.Jobs[object, object]):
@@ -135,8 +134,8 @@ def test_other_processes_cannot_read_standard_input(tmp_path: Path, monkeypatch:
     assert len(used) == (source == "file")
 
 
-def test_workload_files_are_the_same_reports_from_other_processes() -> None:
-    """Their facts are others than those of modules."""
+def test_two_processes_give_the_same_reports_of_workload_files() -> None:
+    """Workload files have other facts than modules."""
     alone, together = (list(Inspection(Request(passes=WORKLOAD, jobs=number)).read([WORKLOAD_FILE] * 2)) for number in (1, 2))
     for first, second in zip(alone, together, strict=True):
         assert isinstance(first, Report)

@@ -1,4 +1,4 @@
-"""An internal error of one module or file never loses another."""
+"""An internal error in one module or file never loses the others."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize("command", ["summary", "params", "collectives", "memory", "check"])
-def test_the_other_modules_are_answered(folder: Path, command: str, jobs: str) -> None:
+def test_an_internal_error_in_a_module_keeps_the_other_reports(folder: Path, command: str, jobs: str) -> None:
     options = ("--fail-on", "error") if command == "check" else ()
     done = call_text(command, folder, *options, "--format", "json", "-j", jobs)
     reports = json.loads(done.stdout)["reports"]
@@ -55,13 +55,13 @@ def test_the_other_modules_are_answered(folder: Path, command: str, jobs: str) -
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "markdown", "jsonl"])
-def test_in_all_formats(folder: Path, form: str) -> None:
+def test_each_format_keeps_the_other_modules(folder: Path, form: str) -> None:
     done = call_text("list", folder, "--format", form)
     assert all(name in done.stdout for name in ("first", "second", "third"))
     assert done.returncode == 3
 
 
-def test_an_error_while_a_file_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_while_reading_keeps_the_other_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(text: str) -> bool:
         if "second" in text:
             raise ZeroDivisionError("no")
@@ -74,7 +74,7 @@ def test_an_error_while_a_file_is_read(folder: Path, monkeypatch: pytest.MonkeyP
     assert done.returncode == 3
 
 
-def test_python_raises_what_was_raised(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_and_debug_mode_raise_the_internal_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(IndexError, match="tuple index"):
         hlo_inspect.inspect(folder / "a.txt", module="bad")
     monkeypatch.setenv("HLO_INSPECT_DEBUG", "1")
@@ -82,17 +82,17 @@ def test_python_raises_what_was_raised(folder: Path, monkeypatch: pytest.MonkeyP
         call_text("params", folder)
 
 
-def other(folder: Path) -> Path:
-    """Write the same modules to one file, none of which fails, the last one first."""
+def write_good_file(folder: Path) -> Path:
+    """Write the same modules in reverse order to a file whose analysis does not fail."""
     file = folder.parent / f"{folder.name}.new.txt"
     file.write_text("\n".join(TEXT.format(name=name) for name in ("third", "second", "bad", "first")))
     return file
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_a_diff_compares_the_other_pairs(folder: Path, *, turned: bool) -> None:
-    """A module whose mate is lost does not count as one that the other side lacks."""
-    sides = [folder, other(folder)]
+def test_diff_compares_the_other_pairs(folder: Path, *, turned: bool) -> None:
+    """The counterpart of the failed module counts as neither added nor removed."""
+    sides = [folder, write_good_file(folder)]
     done = call_text("diff", *(reversed(sides) if turned else sides), "--format", "json")
     reports = json.loads(done.stdout)["reports"]
     names = ["first", "second", "third"]
@@ -102,14 +102,14 @@ def test_a_diff_compares_the_other_pairs(folder: Path, *, turned: bool) -> None:
     assert done.returncode == 3
 
 
-def test_a_pair_with_an_unreadable_side_is_reported(folder: Path) -> None:
+def test_diff_reports_a_pair_if_one_side_fails(folder: Path) -> None:
     (folder / "a.txt").write_text(TEXT.format(name="bad"))
-    done = call_text("diff", folder / "a.txt", other(folder), "--module", "bad")
+    done = call_text("diff", folder / "a.txt", write_good_file(folder), "--module", "bad")
     assert (done.stdout, done.returncode) == ("", 3)
     assert done.stderr == f"hlo-inspect: {folder / 'a.txt'}:1: bad: {ERROR}\n"
 
 
-def test_a_pair_that_cannot_be_compared(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diff_skips_a_pair_if_its_comparison_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from hlo_inspect.compare.comparison import compare
 
     def fail(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
@@ -118,15 +118,15 @@ def test_a_pair_that_cannot_be_compared(folder: Path, monkeypatch: pytest.Monkey
         return compare(old, new)
 
     monkeypatch.setattr(comparisons, "compare", fail)
-    new = other(folder)
+    new = write_good_file(folder)
     done = call_text("diff", new, new, "--format", "json")
     reports = json.loads(done.stdout)["reports"]
     assert [report["facts"]["module.name"] for report in reports] == ["third", "bad", "first"]
     assert (done.stderr, done.returncode) == (f"hlo-inspect: {new}:8: second: {ERROR}\n", 3)
 
 
-def test_a_check_against_a_baseline_checks_the_others(folder: Path) -> None:
-    new = other(folder)
+def test_check_with_a_baseline_checks_the_other_modules(folder: Path) -> None:
+    new = write_good_file(folder)
     done = call_text("check", new, "--baseline", folder, "--fail-if", "different", "--format", "json")
     reports = json.loads(done.stdout)["reports"]
     assert [report["facts"]["checks.passed_count"] for report in reports] == [1, 1, 1]
@@ -134,7 +134,7 @@ def test_a_check_against_a_baseline_checks_the_others(folder: Path) -> None:
     assert (done.stderr, done.returncode) == (f"hlo-inspect: {folder / 'a.txt'}:8: bad: {ERROR}\n", 3)
 
 
-def test_normalize_prints_the_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_normalize_prints_the_other_modules(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def fail(module: Module, *rest: object, **options: object) -> object:
         if module.name == "bad":
@@ -167,7 +167,7 @@ def history(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / "module_0001.jit_f.0001.x.after_b.before_z.txt"
 
 
-def test_a_history_leaves_the_pass_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_history_leaves_out_a_pass_that_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = history(folder, monkeypatch)
     done = call_text("history", folder, "--format", "json")
     report = json.loads(done.stdout)
@@ -176,7 +176,7 @@ def test_a_history_leaves_the_pass_out(folder: Path, monkeypatch: pytest.MonkeyP
     assert (done.stderr, done.returncode) == (f"hlo-inspect: {file}: {ERROR}\n", 3)
 
 
-def test_so_does_the_page(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_leaves_out_a_pass_that_fails(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jinja2")
     file = history(folder, monkeypatch)
     done = call_text("report", folder, "-q", "-o", tmp_path / "page.html")
@@ -199,11 +199,13 @@ def test_so_does_the_page(folder: Path, tmp_path: Path, monkeypatch: pytest.Monk
         ("perfetto", "perfetto.trace_events"),
     ],
 )
-def test_a_report_that_cannot_be_rendered(folder: Path, monkeypatch: pytest.MonkeyPatch, form: str, place: str) -> None:
+def test_a_report_that_cannot_be_rendered_is_left_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, form: str, place: str
+) -> None:
     fail_to_render("second", place, monkeypatch)
     commands = {"dot": ("show", "n"), "mermaid": ("show", "n"), "perfetto": ("time", "--profile", "tpu-v5e")}
     command, *rest = commands.get(form, ("params",))
-    file = other(folder)
+    file = write_good_file(folder)
     file.write_text(re.sub("(HloModule .*)", r"\1, is_scheduled=true", file.read_text()))
     done = call_text(command, file, *rest, "--format", form)
     if form == "mermaid":
@@ -231,18 +233,18 @@ def fail_to_render(name: str, place: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("place", ["html.page.split_headline", "html.views.distinct_tables"])
-def test_a_page_that_cannot_be_rendered(folder: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    """The page is one document: it is lost whole, and its file stays as it was."""
+def test_a_page_that_cannot_be_rendered_keeps_its_old_file(folder: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """The page is one document, so no part of it is written."""
     pytest.importorskip("jinja2")
     fail_to_render("second", place, monkeypatch)
     page = folder / "page.html"
     page.write_text("before")
-    done = call_text("report", other(folder), "-q", "-o", page)
+    done = call_text("report", write_good_file(folder), "-q", "-o", page)
     assert page.read_text() == "before"
-    assert (done.stderr, done.returncode) == (f"hlo-inspect: {other(folder)}:8: second: {ERROR}\n", 3)
+    assert (done.stderr, done.returncode) == (f"hlo-inspect: {write_good_file(folder)}:8: second: {ERROR}\n", 3)
 
 
-def test_a_file_stays_if_its_only_report_cannot_be_rendered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_unchanged_if_its_only_report_cannot_be_rendered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fail_to_render("second", "graphs.picture_of", monkeypatch)
     drawing = folder / "drawing.dot"
     drawing.write_text("before")

@@ -13,7 +13,7 @@ DEATH = -1
 
 
 def start() -> Callable[[int], Iterator[int]]:
-    """Work that gives the numbers below a number: 3 fails after two of them, and -1 ends the process."""
+    """Return work that yields the numbers below a number. 3 fails after two of them; -1 ends the process."""
 
     def work(number: int) -> Iterator[int]:
         if number == DEATH:
@@ -27,13 +27,13 @@ def start() -> Callable[[int], Iterator[int]]:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_results_are_in_the_order_of_the_things(count: int) -> None:
+def test_results_are_in_the_order_of_the_inputs(count: int) -> None:
     numbers = [5, 0, 1, 4, 2, 1, 0, 6]
     with Jobs(count, start) as jobs:
         assert list(jobs.in_order(numbers)) == [(list(range(number)), None) for number in numbers]
 
 
-def test_an_exception_comes_behind_the_results_before_it_and_the_process_goes_on() -> None:
+def test_an_exception_follows_earlier_results_and_the_process_lives_on() -> None:
     with Jobs(1, start) as jobs:
         (before, none), (results, failure), (after, also_none) = jobs.in_order([2, 3, 1])
         assert len(jobs._processes) == 1
@@ -44,7 +44,7 @@ def test_an_exception_comes_behind_the_results_before_it_and_the_process_goes_on
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_process_that_dies_is_told_and_another_does_the_rest(count: int) -> None:
+def test_a_dead_process_is_reported_and_another_does_the_rest(count: int) -> None:
     with Jobs(count, start) as jobs:
         results = list(jobs.in_order([1, DEATH, 2, DEATH, 1]))
     assert [done for done, _ in results] == [[0], [], [0, 1], [], [0]]
@@ -53,23 +53,23 @@ def test_a_process_that_dies_is_told_and_another_does_the_rest(count: int) -> No
     assert str(failures[1]) == "the process that worked on it ended with status 7"
 
 
-def test_few_things_are_begun_before_the_first_results_are_taken() -> None:
-    """No more than `AHEAD` for each of two processes."""
-    begun: list[int] = []
+def test_few_inputs_are_started_ahead_of_the_results() -> None:
+    """At most `AHEAD` inputs are started for each of two processes."""
+    started_inputs: list[int] = []
 
-    def things() -> Iterator[int]:
+    def hundred_inputs() -> Iterator[int]:
         for number in range(100):
-            begun.append(number)
+            started_inputs.append(number)
             yield 1
 
     with Jobs(2, start) as jobs:
-        results = jobs.in_order(things())
+        results = jobs.in_order(hundred_inputs())
         assert next(results) == ([0], None)
-        assert len(begun) <= 2 * AHEAD
+        assert len(started_inputs) <= 2 * AHEAD
         assert len(list(results)) == 99
 
 
-def test_no_process_outlives_the_block() -> None:
+def test_no_process_outlives_the_with_block() -> None:
     with Jobs(2, start) as jobs:
         next(jobs.in_order([1, 1, 1]))
         processes = list(jobs._processes.values())

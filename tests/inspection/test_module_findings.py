@@ -1,4 +1,4 @@
-"""Rules that run on a module, and the words on those that do not."""
+"""Rules that run on a module, and the text about rules that do not."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hlo_inspect.inspection.module_reports import FindingOptions, RuleChoice
 from tests.inspection.samples import module
 
 PARAMS = ("undonated-parameter", "unused-parameter", "dangling-alias")
-"""The rules of `params`; the first one follows values."""
+"""Rules of `params`. The first one reads the graph."""
 
 COSTLY = {"graph", "memory"}
 
 
-def two_instructions() -> Module:
+def module_of_two_instructions() -> Module:
     (found_module,) = read_modules(open_source(module("m")), Wants(entry=True, graph=True))
     return found_module
 
@@ -30,41 +30,41 @@ def options(
     return FindingOptions(counts_all, asked, asked, quick, every_rule)
 
 
-def test_a_question_has_its_own_rules() -> None:
-    assert options().choose(two_instructions(), None) == RuleChoice(PARAMS, questions=("params",))
-    both = options(asked=("optimizer", "params")).choose(two_instructions(), None)
+def test_a_command_runs_the_rules_of_its_passes() -> None:
+    assert options().choose(module_of_two_instructions(), None) == RuleChoice(PARAMS, questions=("params",))
+    both = options(asked=("optimizer", "params")).choose(module_of_two_instructions(), None)
     assert set(both.rules) == {*PARAMS, *(name for name in RULE_TABLE if "optimizer" in RULE_TABLE[name].passes)}
     assert both.scope == " of optimizer and params"
 
 
-def test_quick_leaves_out_what_follows_values() -> None:
-    choice = options(quick=True).choose(two_instructions(), None)
+def test_quick_leaves_out_rules_that_need_the_graph_or_memory() -> None:
+    choice = options(quick=True).choose(module_of_two_instructions(), None)
     assert (choice.rules, choice.left_out) == (PARAMS[1:], PARAMS[:1])
     assert choice.scope == " of params (1 rule left out by --quick)"
-    of_all = options(counts_all=True, quick=True).choose(two_instructions(), None)
+    of_all = options(counts_all=True, quick=True).choose(module_of_two_instructions(), None)
     assert set(of_all.left_out) == {name for name, entry in RULE_TABLE.items() if entry.reads in COSTLY}
     assert {*of_all.rules, *of_all.left_out} == set(RULE_TABLE)
     assert of_all.scope == " (14 rules left out by --quick)"
 
 
-def test_a_large_module_leaves_rules_on_memory_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The module has two instructions: it is large above a limit of one, and not above one of two."""
+def test_memory_rules_are_left_out_above_the_size_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module has two instructions: more than a limit of 1, and not more than a limit of 2."""
     memory = {name for name, entry in RULE_TABLE.items() if entry.reads == "memory"}
     monkeypatch.setattr(module_reports, "LARGE_MODULE", 1)
-    choice = options(counts_all=True).choose(two_instructions(), None)
+    choice = options(counts_all=True).choose(module_of_two_instructions(), None)
     assert set(choice.left_out) == memory
     assert set(choice.rules) == RULE_TABLE.keys() - memory
     assert choice.scope == f" ({len(memory)} rules left out above 1 instructions, `check --fail-on` runs all)"
-    every = options(counts_all=True, every_rule=True).choose(two_instructions(), None)
+    every = options(counts_all=True, every_rule=True).choose(module_of_two_instructions(), None)
     assert every == RuleChoice(tuple(RULE_TABLE))
-    assert options(asked=("memory",)).choose(two_instructions(), None).left_out == ()
+    assert options(asked=("memory",)).choose(module_of_two_instructions(), None).left_out == ()
     monkeypatch.setattr(module_reports, "LARGE_MODULE", 2)
-    assert options(counts_all=True).choose(two_instructions(), None) == RuleChoice(tuple(RULE_TABLE))
+    assert options(counts_all=True).choose(module_of_two_instructions(), None) == RuleChoice(tuple(RULE_TABLE))
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_an_answer_about_an_instruction_asks_every_rule(quick: bool) -> None:
-    choice = options(quick=quick).choose(two_instructions(), (4, "p"))
+def test_all_rules_run_for_a_report_on_one_instruction(quick: bool) -> None:
+    choice = options(quick=quick).choose(module_of_two_instructions(), (4, "p"))
     assert choice == RuleChoice(tuple(RULE_TABLE))
     assert choice.scope == ""
 
@@ -78,7 +78,7 @@ def test_an_answer_about_an_instruction_asks_every_rule(quick: bool) -> None:
         (RuleChoice((), ("a", "b"), "for a reason", ("x", "y")), " of x and y (2 rules left out for a reason)"),
     ],
 )
-def test_scope(choice: RuleChoice, scope: str) -> None:
+def test_the_scope_names_passes_and_rules_left_out(choice: RuleChoice, scope: str) -> None:
     assert choice.scope == scope
 
 
@@ -92,5 +92,5 @@ def test_scope(choice: RuleChoice, scope: str) -> None:
         (options(asked=("cost", "params"), quick=True), set()),
     ],
 )
-def test_missing_attributes_are_findings_of_what_is_asked_and_not_costly(chosen: FindingOptions, followed: set[str]) -> None:
+def test_analyses_whose_missing_attributes_are_findings(chosen: FindingOptions, followed: set[str]) -> None:
     assert chosen.followed == followed

@@ -1,4 +1,4 @@
-"""The report of one module: whose facts it has, and whose tables."""
+"""The report of one module: the passes that give its facts and tables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def tables(found_report: Report) -> set[str]:
 
 
 def test_included_passes_give_facts_and_no_tables() -> None:
-    """`cost` includes `custom-calls`, whose specifications of facts follow its own. A table has the name of its pass."""
+    """`cost` includes `custom-calls`, whose facts follow its own. Only the pass `custom-calls` has a table of that name."""
     found_report = report(Request(passes=("cost",)))
     of_cost, of_calls = (find_pass(name).specs for name in ("cost", "custom-calls"))
     assert found_report.specs == (*of_cost, *of_calls, *find_pass(MODULE_FACTS).specs)
@@ -46,7 +46,7 @@ def test_included_passes_give_facts_and_no_tables() -> None:
 
 
 def test_also_adds_facts_and_no_tables() -> None:
-    """`params` brings the facts of the optimizer. Those of the collectives and their mesh come beside them, without a table."""
+    """`params` includes the optimizer's facts. `also` adds those of collectives and mesh, without a table."""
     plain, more = report(Request(passes=("params",))), report(Request(passes=("params",), also=("collectives",)))
     assert families(plain) == {"module", "params", "outputs", "optimizer"}
     assert families(more) == {*families(plain), "collectives", "mesh"}
@@ -55,18 +55,18 @@ def test_also_adds_facts_and_no_tables() -> None:
     assert {name: more.facts[name] for name in plain.facts} == dict(plain.facts)
 
 
-def test_quick_leaves_out_the_passes_that_take_long() -> None:
+def test_quick_leaves_out_slow_passes() -> None:
     assert families(report(Request(passes=("params",), quick=True))) == {"module", "params", "outputs"}
 
 
-def test_facts_of_the_module_come_first() -> None:
+def test_module_facts_come_first() -> None:
     names = list(report(Request(passes=("params",))).facts)
     is_of_module = [name.startswith("module.") for name in names]
     assert is_of_module == sorted(is_of_module, reverse=True)
 
 
-def test_only_tables_that_are_needed_are_made() -> None:
-    """Whoever needs tables is handed all of them, and gives those to make. Facts are the same."""
+def test_only_the_needed_tables_are_built() -> None:
+    """`ReportNeeds.tables` receives all tables and returns those to build. Facts stay the same."""
     handed: list[str] = []
 
     def second(given: Sequence[Table]) -> Sequence[Table]:
@@ -87,8 +87,8 @@ def test_notes_are_left_out_unless_needed() -> None:
     assert report(request, CUT, ReportNeeds(notes=False)).notes == ()
 
 
-def test_a_truncated_module_has_lower_bounds_and_tables_that_lack_rows() -> None:
-    """The negation of 8 elements is there: at least 8 FLOPs; what is missing counts too."""
+def test_a_truncated_module_has_lower_bounds_and_incomplete_tables() -> None:
+    """The truncated text has the negation of 8 elements: 8 FLOPs or more."""
     whole, cut = report(Request(passes=("cost",))), report(Request(passes=("cost",)), CUT)
     assert whole.facts["cost.executed_flops"] == 8
     assert cut.facts["cost.executed_flops"] is None
@@ -98,7 +98,7 @@ def test_a_truncated_module_has_lower_bounds_and_tables_that_lack_rows() -> None
     assert all(table.lacks_rows for table in cut.tables)
 
 
-def test_whoever_takes_reports_is_handed_the_analyses_of_each_module() -> None:
+def test_a_report_sink_receives_each_report_with_its_context() -> None:
     handed: list[tuple[str, str]] = []
 
     def take(found_report: Report, context: Context) -> None:

@@ -1,4 +1,4 @@
-"""Inputs of `memory` without a module: XLA's files about memory alone, and logs that say that memory did not suffice."""
+"""Inputs of `memory` without a module: XLA's files about memory, and out-of-memory logs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def file(end: str) -> Report:
     return hlo_inspect.inspect(DUMP.with_name(f"{DUMP.name}-{end}.txt"), "memory")
 
 
-def test_a_buffer_assignment_alone() -> None:
+def test_memory_reads_a_buffer_assignment_without_a_module() -> None:
     report = file("buffer-assignment")
     facts = {name: report.facts[f"memory.{name}_bytes"] for name in ("argument", "output", "alias", "temp", "needed")}
     assert facts == {"argument": 576, "output": 344, "alias": 320, "temp": 896, "needed": 576 + 344 - 320 + 896}
@@ -64,23 +64,23 @@ def test_a_buffer_assignment_alone() -> None:
     assert columns(report, "live_at_peak", "kind", "bytes")[0] == ("temporaries", 896)
 
 
-def test_live_ranges_alone() -> None:
+def test_memory_reads_live_ranges_without_a_module() -> None:
     report = file("live-range")
     live = report.table("live_at_peak")
     assert live.total is not None
     assert live.total[2] == 1536
 
 
-def test_a_usage_report_alone() -> None:
+def test_memory_reads_a_usage_report_without_a_module() -> None:
     assert columns(file("memory-usage-report"), "live_at_peak", "memory", "bytes") == [("default", 1508)]
 
 
-def test_other_commands_say_what_the_file_is() -> None:
+def test_other_commands_name_the_kind_of_a_memory_file() -> None:
     with pytest.raises(hlo_inspect.InputError, match="buffer assignment"):
         hlo_inspect.inspect(DUMP.with_name(f"{DUMP.name}-buffer-assignment.txt"), "params")
 
 
-def test_a_log_of_a_tpu() -> None:
+def test_memory_reads_an_out_of_memory_log_of_a_tpu() -> None:
     report = hlo_inspect.inspect(LOG, "memory")
     assert any(row.parts[0] == "line 2: ran out of hbm" for row in report.headline)
     table = next(candidate for candidate in report.tables if "role" in [column.name for column in candidate.columns])
@@ -89,14 +89,14 @@ def test_a_log_of_a_tpu() -> None:
     assert row["source"] == "/a/cic.py:79"
 
 
-def test_a_log_of_a_gpu() -> None:
+def test_memory_reads_an_out_of_memory_log_of_a_gpu() -> None:
     report = hlo_inspect.inspect(GPU_LOG, "memory")
     assert columns(report, "live_at_peak", "name", "bytes") == [("concatenate", 4096 * 128 * 3 * 4)]
     with pytest.raises(hlo_inspect.InputError, match="only XLA's out-of-memory report"):
         hlo_inspect.inspect(GPU_LOG, "params")
 
 
-def test_a_report_beside_its_module_is_joined_with_it() -> None:
+def test_an_out_of_memory_report_is_joined_with_its_module() -> None:
     report = hlo_inspect.inspect(MODULE + LOG, "memory", module="^m$")
     assert columns(report, "out_of_memory", "name", "bytes", "line") == [("copy.4", 32 * GIB, 5)]
     assert report.facts["memory.argument_bytes"] == 16

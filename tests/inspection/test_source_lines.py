@@ -32,17 +32,17 @@ def quoted(result: Report) -> tuple[tuple[object, ...], ...]:
     return tuple(result.table(FINDING_LINES).rows)
 
 
-def test_lines_are_quoted_once_in_their_order(file: Path) -> None:
+def test_lines_of_findings_are_quoted_once_in_file_order(file: Path) -> None:
     result = with_finding_lines(report(file, 6, 2, None, 1, 2, 3))
     assert quoted(result) == ((1, "one"), (2, "two"), (3, ""), (6, "last"))
     assert not result.notes
 
 
-def test_a_long_line_is_cut_and_says_so(file: Path) -> None:
+def test_a_long_line_ends_in_an_ellipsis(file: Path) -> None:
     assert quoted(with_finding_lines(report(file, 4, 5))) == ((4, "x" * 400 + "…"), (5, "x" * 400))
 
 
-def test_the_first_of_many_lines_are_quoted(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_first_lines_are_quoted_and_a_note_counts_the_rest(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_lines, "MOST_LINES", 2)
     assert quoted(with_finding_lines(report(file, 1, 2))) == ((1, "one"), (2, "two"))
     result = with_finding_lines(report(file, 1, 2, 3))
@@ -52,7 +52,7 @@ def test_the_first_of_many_lines_are_quoted(file: Path, monkeypatch: pytest.Monk
     )
 
 
-def test_nothing_is_quoted_of_what_cannot_be_read_again(file: Path, tmp_path: Path) -> None:
+def test_nothing_is_quoted_if_the_source_cannot_be_read_again(file: Path, tmp_path: Path) -> None:
     others = [report(file), report(file, None), report(file, 1, place="other.txt"), report(tmp_path / "absent.txt", 1)]
     others += [report(name, 1) for name in ("-", "")]
     for other in others:
@@ -82,13 +82,13 @@ ENTRY e {
         ("all-gather", []),
     ],
 )
-def test_names_and_opcodes_that_fit(tmp_path: Path, beginning: str, names: list[str]) -> None:
-    """An opcode is offered if the text has it: `all-gather` is none of these."""
+def test_completion_offers_matching_names_and_opcodes(tmp_path: Path, beginning: str, names: list[str]) -> None:
+    """Only opcodes of the text are offered: `all-gather` is not."""
     (tmp_path / "a.txt").write_text(NAMES)
     assert names_like(str(tmp_path / "a.txt"), beginning) == names
 
 
-def test_names_are_few_and_those_of_a_file_that_is_not_there_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_is_limited_and_empty_for_a_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.txt").write_text(NAMES)
     assert names_like(str(tmp_path / "b.txt"), "a") == []
     monkeypatch.setattr(source_lines, "MOST", 2)

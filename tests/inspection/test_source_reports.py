@@ -1,4 +1,4 @@
-"""The reports on one source: texts without modules, workload files, names that do not match, and who watches."""
+"""The reports on one source: texts without modules, workload files, unmatched names, and watchers."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def read(source: str | Path, command: str, module_name: str | None = None) -> li
         ("\n\n", "holds no HLO module: it is empty"),
     ],
 )
-def test_a_text_without_a_module(text: str, message: str) -> None:
+def test_a_text_without_a_module_is_an_error(text: str, message: str) -> None:
     with pytest.raises(NoModuleError) as caught:
         read(text, "params")
     assert caught.value.message == message
 
 
 def test_commands_without_workload_facts_refuse_workload_files() -> None:
-    """`collectives` and `workload` answer of it; `params` says which command does."""
+    """`collectives` and `workload` read it. `params` names a command that does."""
     for command in ("workload", "collectives"):
         (report,) = read(WORKLOAD, command)
         assert isinstance(report, Report)
@@ -58,7 +58,7 @@ def test_commands_without_workload_facts_refuse_workload_files() -> None:
     assert caught.value.path == str(WORKLOAD)
 
 
-def test_facts_that_a_workload_file_does_not_have_are_unanswered() -> None:
+def test_facts_that_a_workload_file_lacks_are_unanswered() -> None:
     (report,) = read(WORKLOAD, "collectives")
     assert isinstance(report, Report)
     unanswered = {spec.name for spec in report.unanswered}
@@ -67,13 +67,13 @@ def test_facts_that_a_workload_file_does_not_have_are_unanswered() -> None:
     assert unanswered.isdisjoint(answered)
 
 
-def test_workload_reads_no_modules() -> None:
+def test_workload_does_not_read_modules() -> None:
     with pytest.raises(NoModuleError, match="is not a workload file"):
         read(module("m"), "workload")
 
 
-def test_modules_of_other_names_are_named() -> None:
-    """In the order of the text; the report of `b` has the note on the file."""
+def test_modules_with_another_name_are_yielded_by_name() -> None:
+    """Items are in the order of the text. The report of `b` has the note on the file."""
     first, report, last = read(module("a") + module("b") + module("c"), "params", "^b$")
     assert (first, last) == ("a", "c")
     assert isinstance(report, Report)
@@ -95,7 +95,7 @@ class NotingWatcher:
         self.modules.append(module)
 
 
-def test_a_watcher_hears_of_analyzed_modules_only() -> None:
+def test_a_watcher_is_called_for_analyzed_modules_only() -> None:
     text = module("a") + module("b")
     watcher = NotingWatcher()
     with Inspection(Request(passes=("params",), module="b")) as inspection:
@@ -106,8 +106,8 @@ def test_a_watcher_hears_of_analyzed_modules_only() -> None:
     assert watcher.bytes[-1] == len(text)
 
 
-def test_words_of_errors_about_names() -> None:
-    """Eight names are listed, each once."""
+def test_errors_about_module_names() -> None:
+    """At most eight names are listed, each once."""
     assert listed_names(["a", "b", "a"]) == "a, b"
     assert listed_names(map(str, range(9))) == "0, 1, 2, 3, 4, 5, 6, 7, …"
     assert no_such_module("trian", ["train"]) == ("holds no module named like 'trian'; there are: train; did you mean 'train'?")
@@ -119,8 +119,7 @@ def test_words_of_errors_about_names() -> None:
 @pytest.mark.parametrize(
     ("command", "strict", "graph"), [("collectives", True, True), ("list", True, False), ("collectives", False, False)]
 )
-def test_text_from_xla_is_read_with_its_graph_at_once(command: str, *, strict: bool, graph: bool) -> None:
-    """Commands without phases read without the graph."""
+def test_strict_reading_has_the_graph_if_the_command_needs_phases(command: str, *, strict: bool, graph: bool) -> None:
     if strict:
         pytest.importorskip("jaxlib")
     name = MODULE_FACTS if command == "list" else command
@@ -128,7 +127,7 @@ def test_text_from_xla_is_read_with_its_graph_at_once(command: str, *, strict: b
     assert reports._wants.graph is graph
 
 
-def test_a_file_about_memory_is_a_report_for_memory_alone() -> None:
+def test_only_memory_reports_on_a_buffer_assignment() -> None:
     (report,) = read(ASSIGNMENT, "memory")
     assert isinstance(report, Report)
     assert report.table("live_at_peak").rows
@@ -136,7 +135,7 @@ def test_a_file_about_memory_is_a_report_for_memory_alone() -> None:
         read(ASSIGNMENT, "params")
 
 
-def test_a_log_of_a_failure_is_a_report_for_memory_alone() -> None:
+def test_only_memory_reports_on_an_out_of_memory_log() -> None:
     log = "Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm. Exceeded hbm capacity by 25.74G.\n"
     (report,) = read(log, "memory")
     assert isinstance(report, Report)
@@ -144,7 +143,7 @@ def test_a_log_of_a_failure_is_a_report_for_memory_alone() -> None:
         read(log, "params")
 
 
-def test_only_what_asks_for_phases_is_read_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_commands_that_need_phases_read_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
     again = []
 
     class CountingReading(SecondReading):
@@ -160,13 +159,13 @@ def test_only_what_asks_for_phases_is_read_a_second_time(monkeypatch: pytest.Mon
     assert again == ["m"]
 
 
-def test_a_workload_file_whose_policy_does_not_match_is_named() -> None:
+def test_a_workload_file_is_named_if_its_policy_does_not_match() -> None:
     assert read(WORKLOAD, "workload", "NO_SUCH") == ["HYBRID_TRANSFORMER_FWD_IN_BCKWD"]
     assert isinstance(read(WORKLOAD, "workload", "FWD_IN")[0], Report)
 
 
 @pytest.mark.parametrize(("count", "is_old"), [(10, False), (30_000, True)])
-def test_many_new_objects_are_left_alone_by_quick_collections(count: int, *, is_old: bool) -> None:
+def test_many_new_objects_move_to_the_oldest_generation(count: int, *, is_old: bool) -> None:
     gc.collect()
     gc.unfreeze()
     with source_reports.without_collection():
@@ -181,7 +180,7 @@ def test_many_new_objects_are_left_alone_by_quick_collections(count: int, *, is_
     gc.unfreeze()
 
 
-def test_a_collector_that_is_off_stays_off() -> None:
+def test_a_disabled_garbage_collector_stays_disabled() -> None:
     gc.disable()
     try:
         with source_reports.without_collection():
