@@ -122,7 +122,7 @@ class ModuleAnalyses:
         if not self.request.uses_graph_for_phases:
             return None
         whole = self if self.module.wants.graph else self._with_whole_graph()
-        if whole is None or not whole.optimizer.all_rows:
+        if whole is None or not whole.optimizer.all_rows or (whole.optimizer.rows and not whole.optimizer.is_training_step):
             return None
         from hlo_inspect.analysis.phases.graph_phases import GraphPhases
 

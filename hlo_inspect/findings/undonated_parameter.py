@@ -53,7 +53,7 @@ class UndonatedParameter(Rule):
         if not leaves:
             return
         saved = sum(leaf.shape.bytes or 0 for leaf in leaves)
-        is_step = bool(context.optimizer.rows) or saved >= WORTH_A_WARNING
+        is_step = context.optimizer.is_training_step or saved >= WORTH_A_WARNING
         it, reason = "it", "is not donated, but its new value is an output"
         if len(leaves) > 1:
             it, reason = "them", "are not donated, but their new values are outputs"

@@ -83,6 +83,7 @@ class Row:
 class Overview:
     """The rows of an optimizer and their common figures: `rows` of updated weights, `frozen` of weights without a gradient.
 
+    `is_training_step`: weights are updated, and something besides the form of an update shows training.
     `faults` are the places that were not followed, in the order of the search. `is_complete` is True if all expressions could
     be compared. Later searches through the same values change neither.
     """
@@ -95,6 +96,7 @@ class Overview:
         self.all_rows = [_row(weight) for weight in updates.weights]
         self.rows = [row for row in self.all_rows if not row.matched.is_frozen]
         self.frozen = [row for row in self.all_rows if row.matched.is_frozen]
+        self.is_training_step = updates.is_training and bool(self.rows)
         self.is_complete = not self.frames.is_cut_short
         self.faults = list(self.frames.faults)
         if self.rows:
@@ -209,6 +211,8 @@ class Overview:
             named += [("weight", row.weight), ("master_weight", row.master), *row.roles.items()]
             named += [("counter", array) for array in row.counters]
             named += [("accumulator", array) for array in row.matched.accumulators]
+        if not self.is_training_step:
+            return {}
         if self.rows:
             arrays = self.steps[0].arrays
             named += [("frozen", row.weight) for row in self.frozen]

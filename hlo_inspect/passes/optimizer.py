@@ -29,7 +29,8 @@ class Optimizer(Pass):
 
     Only data flow counts; names of instructions and op_names are ignored. A rule must explain the whole expression of the new
     weight, with every state and factor; otherwise the update is `unknown`. A weight is `frozen` if the forward pass reads it
-    and it has no gradient: it is returned unchanged, or only decayed.
+    and it has no gradient: it is returned unchanged, or only decayed. A single array that becomes `w - c * g` is a weight if it
+    is donated, or if the program returns a loss; a solver's step has the same form.
 
     If the module holds the update alone, gradients are parameters. Then only rules with two states are tried, because rules
     with fewer would match any step along a parameter. Constants are read from their place in the rule. A value is null if it
@@ -97,13 +98,27 @@ def _notes(overview: Overview, facts: Sequence[str]) -> list[str]:
 
 def _expression(overview: Overview, rows: Sequence[Row]) -> str:
     """Return the new value of weights that no rule explains and whose expressions have the same form."""
-    numbers = [number for row in rows if (number := overview.number(row.matched.array)) is not None]
-    named = ", ".join(map(str, numbers[:MAX_NUMBERS])) + (
-        f" and {len(numbers) - MAX_NUMBERS} more" * (len(numbers) > MAX_NUMBERS)
-    )
-    what = f"parameter{'s' * (len(numbers) > 1)} {named}" if numbers else f"an array {rows[0].weight.shape} of a loop"
+    if not overview.is_training_step:
+        return (
+            f"optimizer.name: nothing shows a training step: {_arrays(overview, rows)} is not donated, "
+            "no loss is returned, and no other array is updated"
+        )
+    numbers = _numbers(overview, rows)
+    what = _arrays(overview, rows)
     example = f", of which {numbers[0]}" if len(numbers) > 1 else ""
     return f"optimizer.name: no rule explains {what}{example} becomes {rows[0].expression}"
+
+
+def _numbers(overview: Overview, rows: Sequence[Row]) -> list[int]:
+    return [number for row in rows if (number := overview.number(row.matched.array)) is not None]
+
+
+def _arrays(overview: Overview, rows: Sequence[Row]) -> str:
+    """Return the updated arrays: `parameters 1, 2 and 3 more`, or the shape of an array of a loop."""
+    numbers = _numbers(overview, rows)
+    more = f" and {len(numbers) - MAX_NUMBERS} more" * (len(numbers) > MAX_NUMBERS)
+    named = ", ".join(map(str, numbers[:MAX_NUMBERS])) + more
+    return f"parameter{'s' * (len(numbers) > 1)} {named}" if numbers else f"an array {rows[0].weight.shape} of a loop"
 
 
 def _unknown_reason(overview: Overview, name: str) -> str:

@@ -30,6 +30,10 @@ ADAM_CONSTANTS: Facts = {"update_count": 2, "decayed_count": 0, "learning_rate":
 """The constants that make_optimizers.py gives to the programs of Adam and its kin, if nothing else."""
 
 
+DONATED = ", input_output_alias={ {}: (0, {}, may-alias) }"
+"""Header of a step that returns the new value of parameter 0 in its buffer."""
+
+
 @cache
 def text_of(name: str) -> str:
     return (DATA / f"{name}.hlo").read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ import hlo_inspect
 from hlo_inspect.graph.frames import Frames, Place
 from tests.optimizer.programs import (
     DESCENT,
+    DONATED,
     STAGES,
     adam_of,
     changed,
@@ -165,6 +166,7 @@ def lookup_of(back: str, summed: str) -> str:
         "%u = f32[8,4]{1,0} multiply(%g, %rates)",
         "ROOT %new = f32[8,4]{1,0} subtract(%w, %u)",
         before=INDICES.format("first", "%i, %cs") + INDICES.format("second", "%cs, %i"),
+        header=DONATED,
     )
 
 
@@ -201,7 +203,7 @@ def test_a_convolution_of_the_parts_of_an_image() -> None:
 
     A product of matrices takes the same factor both times.
     """
-    assert rules_of(CONVOLUTIONS) == ["sgd"]
+    assert rules_of(CONVOLUTIONS.replace("HloModule step", f"HloModule step{DONATED}")) == ["sgd"]
     product = (dot("f", "a", "w"), "q = tanh f", dot("o", "m1", "q", ACROSS))
     assert rules_of(step_of("a = tanh m1", *product, *DOWN, states=1)) == []
 
@@ -269,10 +271,10 @@ BIAS = (*COLUMNS, "o = f32[4,4]{1,0} broadcast(%e), dimensions={1}")
 
 
 def test_a_rate_that_is_no_constant_goes_down_too() -> None:
-    text = step_of(*BIAS, "u = multiply o r", "new = {} w u", states=2)
+    text = step_of(*BIAS, "u = multiply o r", "new = OPCODE w u", states=2)
     rate = "%r = f32[4,4]{1,0} broadcast(%y), dimensions={}\n  %y = f32[] parameter(9)\n  %u ="
     for sign, rules in (("add", []), ("subtract", ["sgd"])):
-        lines = text.replace("{}", sign).replace("%u =", rate, 1)
+        lines = text.replace("OPCODE", sign).replace("%u =", rate, 1)
         assert rules_of(lines) == rules
 
 

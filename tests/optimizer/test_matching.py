@@ -21,6 +21,7 @@ from tests.optimizer.programs import (
     ADAM,
     DATA,
     DESCENT,
+    DONATED,
     STAGES,
     changed,
     entry_of,
@@ -513,7 +514,7 @@ def test_a_loop_that_leads_the_weights() -> None:
         "%part = f32[4,4]{1,0} multiply(%away, %tenths)",
         "ROOT %moved = f32[4,4]{1,0} add(%p, %part)",
     )
-    facts = facts_of(entry_of(*lines, before=body))
+    facts = facts_of(entry_of(*lines, before=body, header=DONATED))
     assert (facts["name"], facts["update_count"], facts["learning_rate"]) == ("sgd", 1, 0.01)
 
 
@@ -637,7 +638,9 @@ def test_a_step_that_depends_on_how_the_weight_changed_before_is_no_descent(into
         "%w2 = f32[4]{0} subtract(%w, %a)",
         "ROOT %r = (f32[4]{0}, f32[4]{0}, f32[3,4]{1,0}) tuple(%w2, %w, %new_h)",
     )
-    assert rules_of(entry_of(*HISTORY, into, *step)) == (["unknown"] if is_read else ["sgd"])
+    assert rules_of(entry_of(*HISTORY, into, *step, header=DONATED.replace("{}:", "{0}:"))) == (
+        ["unknown"] if is_read else ["sgd"]
+    )
 
 
 def test_a_moment_that_keeps_nothing_of_what_it_was_is_a_state() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.optimizer.programs import report_of
 
-STEP = """HloModule jit_step, entry_computation_layout={{(f32[4,4]{{1,0}}, f32[8,4]{{1,0}})->f32[4,4]{{1,0}}}}
+STEP = """HloModule jit_step, input_output_alias={{ {{}}: (0, {{}}, may-alias) }}
 
 ENTRY main {{
   w = f32[4,4]{{1,0}} parameter(0), metadata={{op_name="w"}}

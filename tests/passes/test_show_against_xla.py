@@ -11,7 +11,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.passes.show import Show
 from hlo_inspect.request import Request
 from tests.hlo.reading import module
-from tests.hlo.test_against_xla import ask
+from tests.hlo.test_against_xla import ask_xla
 
 pytest.importorskip("jaxlib")
 
@@ -53,7 +53,7 @@ def behind_bitcasts(names: list[str], further: dict[str, list[str]], opcodes: di
 
 def test_the_neighbours_are_those_of_xla() -> None:
     compared = stepped = 0
-    for name, theirs in zip(DUMPS, ask(*(str(DATA / name) for name in DUMPS)), strict=True):
+    for name, theirs in zip(DUMPS, ask_xla(*(str(DATA / name) for name in DUMPS)), strict=True):
         context = Context(module(DATA / name, Show.wants))
         opcodes: dict[str, str] = {}
         operands: dict[str, list[str]] = {}

@@ -32,7 +32,8 @@ class WeightUpdates:
     """The weights of a module with the steps that update them.
 
     `weights` are by step and output. `steps` begin with the entry; steps with arrays have `expressions`. `parameters` maps an
-    input of a step to its entry parameter. `is_cut_off`: the text does not hold the whole module.
+    input of a step to its entry parameter. `is_cut_off`: the text does not hold the whole module. `is_training`: something
+    besides the form of an update shows a training step.
     """
 
     flow: Dataflow
@@ -41,6 +42,7 @@ class WeightUpdates:
     steps: list[TrainingStep] = field(default_factory=list)
     expressions: list[StepExpressions] = field(default_factory=list)
     parameters: dict[Input, tuple[int, ShapeIndex]] = field(default_factory=dict)
+    is_training: bool = False
 
 
 def find_updates(module: Module, interface: Interface, views: Views | None = None) -> WeightUpdates:
@@ -55,7 +57,19 @@ def find_updates(module: Module, interface: Interface, views: Views | None = Non
     is_partitioned = module.header.num_partitions > 1
     results = [Result(o.index, o.shape, _aliased_input(frame, o), is_partitioned=is_partitioned) for o in interface.outputs]
     _match_step(updates, frame, inputs, results, MAX_NESTING)
+    if updates.weights:
+        _seek_evidence(updates, interface)
     return updates
+
+
+def _seek_evidence(updates: WeightUpdates, interface: Interface) -> None:
+    """Say if this is a training step. Plain SGD is no claim unless something else shows training."""
+    from hlo_inspect.optimizer.matching.training_evidence import shows_training
+
+    updates.is_training = updates.is_cut_off or shows_training(updates.weights, updates.parameters, interface)
+    if not updates.is_training:
+        for weight in updates.weights:
+            weight.claim = None
 
 
 def _aliased_input(frame: int, output: Output) -> Input | None:
