@@ -1,7 +1,8 @@
 """The kind of program of a module, as far as its text shows it: training step, forward pass, decode step, one reduction.
 
-Updates of weights make a training step. op_names show a backward pass if JAX wrote them. A cache is a donated array, if an
-instruction writes a part of an array of its shape. A program in which only one instruction computes is that operation.
+Updates of weights make a training step. op_names show a backward pass if JAX wrote them; so do gradients among the outputs.
+Without op_names no program is called a forward pass. A cache is a donated array, if an instruction writes a part of an array of
+its shape. A program in which only one instruction computes is that operation.
 """
 
 from __future__ import annotations
@@ -84,8 +85,23 @@ def find_program(
         is_one = any(write.is_one_position for _, to_cache in caches for write in to_cache)
         cache = tuple(leaf for leaf, _ in caches)
         return Program("decode step" if is_one else "inference step", cache, has_matmuls=has_matmuls)
-    is_forward = has_matmuls and names_tell and overview is not None and not overview.rows
-    return Program("forward pass" if is_forward else "program", has_matmuls=has_matmuls)
+    kind: Kind = "program"
+    if has_matmuls and overview is not None and not overview.rows:
+        if overview.returns_gradients(interface):
+            kind = "forward and backward pass"
+        elif names_tell and _has_op_names(views):
+            kind = "forward pass"
+    return Program(kind, has_matmuls=has_matmuls)
+
+
+def _has_op_names(views: Views) -> bool:
+    """Return True if instructions other than parameters have op_names: without them, no backward pass is named either."""
+    of_views = map(views.for_computation, views.computations)
+    return any(
+        "op_name=" in tail and opcode != "parameter"
+        for view in of_views
+        for opcode, tail in zip(view.opcodes, view.tails, strict=True)
+    )
 
 
 def _has_matmuls(module: Module, cost: ModuleCost | None) -> bool | None:

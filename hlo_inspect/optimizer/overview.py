@@ -121,6 +121,13 @@ class Overview:
         """Return `constant`, `absent`, a schedule by name, a parameter, or the source and expression of the rate."""
         return self._rates.text(row.matched)
 
+    def returns_gradients(self, interface: Interface) -> bool:
+        """Return True if outputs of the program are gradients of its parameters."""
+        from hlo_inspect.optimizer.matching.gradient_outputs import returns_gradients
+
+        step = next(iter(self.steps), None)
+        return step is not None and returns_gradients(self.frames, step.frame, step.input_dependence, interface)
+
     @property
     def partial_reason(self) -> str:
         """The reason why there may be more updates than `rows`; empty if the text shows all of them."""

@@ -48,11 +48,12 @@ def test_a_forward_pass_multiplies_matrices_and_updates_nothing() -> None:
 ENTRY e {
   x = f32[8,4]{1,0} parameter(0)
   w = f32[4,4]{1,0} parameter(1)
-  d = f32[8,4]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  d = f32[8,4]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="jit(f)/dot_general"}
   ROOT t = f32[8,4]{1,0} tanh(d)
 }
 """
     assert program(text) == Program("forward pass", has_matmuls=True)
+    assert program(text.replace(', metadata={op_name="jit(f)/dot_general"}', "")).kind == "program"  # nothing has a name
     assert program(text.replace("jit_f", "SyncTensorsGraph")).kind == "program"  # its names show no backward pass
     assert program(text, quick=True).kind == "program"  # updates were not searched for
 
@@ -160,7 +161,7 @@ ENTRY e {
   ROOT r = f32[8,4]{1,0} fusion(x, w, s), kind=kOutput, calls=fused
 }
 """
-    assert program(text) == Program("forward pass", has_matmuls=True)
+    assert program(text) == Program("program", has_matmuls=True)
     alone = text.replace("ROOT m = f32[8,4]{1,0} multiply(d, s)", "").replace("  d = ", "  ROOT d = ")
     assert program(alone) == Program("operation", opcode="convolution")
 
@@ -196,7 +197,7 @@ ENTRY e {
   ROOT r = f32[8,4]{1,0} get-tuple-element(loop), index=1
 }
 """
-    assert program(text) == Program("forward pass", has_matmuls=True)
+    assert program(text) == Program("program", has_matmuls=True)
 
 
 CACHE = """HloModule jit_decode, input_output_alias={{ {{0}}: (1, {{}}, may-alias) }}
@@ -220,7 +221,7 @@ def test_a_cache_is_a_donated_array_of_which_a_part_is_written(new: int, kind: s
     step = program(CACHE.format(new=new))
     assert (step.kind, [leaf.number for leaf in step.cache]) == (kind, [1])
     undonated = CACHE.format(new=new).replace(", input_output_alias={ {0}: (1, {}, may-alias) }", "")
-    assert program(undonated).kind == "forward pass"
+    assert program(undonated).kind == "program"
 
 
 def test_a_cache_may_be_written_in_another_order_of_its_dimensions() -> None:
@@ -253,7 +254,35 @@ ENTRY e {
   ROOT t = (f32[8,16]{1,0}, f32[16,16]{1,0}) tuple(n, d)
 }
 """
-    assert program(text) == Program("forward pass", has_matmuls=True)
+    assert program(text) == Program("program", has_matmuls=True)
+
+
+GRADIENTS = """HloModule jit_loss
+
+ENTRY main {
+  a = f32[64,128]{1,0} parameter(0)
+  c = f32[128,16]{1,0} parameter(1)
+  x = f32[32,64]{1,0} parameter(2)
+  f = f32[32,128]{1,0} dot(x, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  h = f32[32,128]{1,0} tanh(f)
+  o = f32[32,16]{1,0} dot(h, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  dc = f32[128,16]{1,0} dot(h, o), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  dh = f32[32,128]{1,0} dot(o, c), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  df = f32[32,128]{1,0} multiply(dh, h)
+  da = f32[64,128]{1,0} dot(x, df), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  ROOT r = (f32[64,128]{1,0}, f32[128,16]{1,0}) tuple(da, dc)
+}
+"""
+"""The gradients of a network of two layers, as `jax.grad` returns them, without op_names."""
+
+
+def test_gradients_among_the_outputs_show_a_backward_pass() -> None:
+    assert program(GRADIENTS) == Program("forward and backward pass", has_matmuls=True)
+    single = GRADIENTS.replace("(f32[64,128]{1,0}, f32[128,16]{1,0}) tuple(da, dc)", "f32[64,128]{1,0} negate(da)")
+    assert program(single).kind == "program"  # k-means has such a product too
+    other = "  z = f32[32,128]{1,0} parameter(3)\n  dc = f32[128,16]{1,0} dot(z, o)"  # no factor of a product with `c`
+    no_way_back = GRADIENTS.replace("  dc = f32[128,16]{1,0} dot(h, o)", other)
+    assert program(no_way_back).kind == "program"
 
 
 SHARED = Path(__file__).parents[3] / "shared" / "dumps"

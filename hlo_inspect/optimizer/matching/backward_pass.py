@@ -54,6 +54,17 @@ class BackwardPasses:
         """Return True if `gradient` comes from a backward pass, None if that is unknown."""
         return self._sum(update, gradient, MAX_DEPTH)
 
+    def is_gradient_of(self, own: int, result: Place) -> bool:
+        """Return True if a value ends with the gradient of an input, a bit of `own`.
+
+        A product below it, element by element, multiplies with a cofactor of the input, and depends on that cofactor's product.
+        """
+        cofactors = self._step.cofactors(own)
+        return any(
+            self._are_known(self._products.factors(place), [c for c in cofactors if self._step.is_before(c.product, place)])
+            for place in self._products.elementwise_products(result)
+        )
+
     def may_be_linear(self, update: Update, gradient: Sum) -> bool:
         """Return True if the loss can be linear in a weight with this gradient.
 

@@ -1,0 +1,46 @@
+"""Outputs that are gradients of parameters, as `jax.grad` and `jax.value_and_grad` return them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hlo_inspect.graph.frames import Frames, Place
+from hlo_inspect.graph.parameters import Interface, Output, ParameterLeaf
+from hlo_inspect.optimizer.matching.backward_pass import BackwardPasses
+from hlo_inspect.optimizer.step.dependence import InputDependence
+from hlo_inspect.optimizer.step.successions import FLOATS
+
+LEAST_GRADIENTS = 2
+"""A single product along the other dimensions of a factor is also in k-means and other alternating methods."""
+MAX_ARRAYS = 1024
+
+
+def returns_gradients(frames: Frames, frame: int, dependence: InputDependence, interface: Interface) -> bool:
+    """Return True if outputs are gradients of `LEAST_GRADIENTS` parameters or more, each a matrix."""
+    parameters = [leaf for leaf in interface.parameters if _is_matrix(leaf)]
+    outputs = [(output, frames.root(frame, output.index)) for output in interface.outputs if _is_matrix(output)]
+    if not outputs or len(parameters) > MAX_ARRAYS or len(outputs) > MAX_ARRAYS:
+        return False
+    passes = BackwardPasses(frames, [place for _, place in outputs], dependence)
+    return len(set(_with_gradients(passes, frame, dependence, parameters, outputs))) >= LEAST_GRADIENTS
+
+
+def _is_matrix(array: ParameterLeaf | Output) -> bool:
+    return len(array.shape.dimensions) > 1 and array.shape.dtype in FLOATS
+
+
+def _with_gradients(
+    passes: BackwardPasses,
+    frame: int,
+    dependence: InputDependence,
+    parameters: Sequence[ParameterLeaf],
+    outputs: Iterable[tuple[Output, Place]],
+) -> Iterable[ParameterLeaf]:
+    """Yield a parameter for each output that is the gradient of one."""
+    for output, place in outputs:
+        for leaf in parameters:
+            if leaf.shape.dimensions == output.shape.dimensions:
+                own = dependence.bit((frame, leaf.number, leaf.index))
+                if passes.is_gradient_of(own, place):
+                    yield leaf
+                    break
