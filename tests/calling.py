@@ -1,6 +1,6 @@
-"""The command line, run in this process: its streams, its directory and its exit status are those of a process of its own.
+"""The command line in this process, with the streams, directory and exit status of a separate process.
 
-Start, signals, pipes and encodings are tested with processes; what a command answers is a hundred times as fast to ask here.
+Start, signals, pipes and encodings need real processes. All other tests run about a hundred times faster this way.
 """
 
 from __future__ import annotations

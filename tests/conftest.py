@@ -1,4 +1,4 @@
-"""Settings of all tests, and small modules written in a test and read with all that the analyses need of them."""
+"""Settings of all tests, and fixtures that read small modules with all that the analyses need."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ADD = """%add (a: f32[], b: f32[]) -> f32[] {
 
 @pytest.fixture
 def read() -> Callable[..., Context]:
-    """`read(text)`: the only module of that text."""
+    """Return `read(text)`, which gives the Context of the only module of a text."""
 
     def context(text: str, wants: Wants = EVERYTHING) -> Context:
         (module,) = read_modules(open_source(text), wants)
@@ -51,7 +51,7 @@ def read() -> Callable[..., Context]:
 
 @pytest.fixture
 def entry(read: Callable[..., Context]) -> Callable[..., Context]:
-    """`entry(*lines, header=…, before=…)`: the reducer `%add`, what stands `before` the entry, and an entry of those lines."""
+    """Return `entry(*lines, header=…, before=…)`, which reads an entry of these lines after `%add` and the text `before`."""
 
     def context(*lines: str, header: str = "", before: str = "", wants: Wants = EVERYTHING) -> Context:
         body = "".join(f"  {line}\n" for line in lines)

@@ -1,4 +1,4 @@
-"""Contract that the tests of passes declare: facts and columns that scripts rely on, with numbers from elsewhere."""
+"""Contract that the tests of passes declare: facts and columns that scripts rely on, with numbers from other sources."""
 
 from __future__ import annotations
 

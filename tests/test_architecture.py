@@ -1,4 +1,4 @@
-"""The pages for people who join name files and functions: these exist."""
+"""Files and functions that the pages for contributors name."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_files_that_a_page_names_exist(page: str) -> None:
     assert {name for name in named if not (ROOT / name).exists()} == set()
 
 
-def test_functions_on_the_way_of_a_line_exist() -> None:
+def test_functions_that_architecture_names_exist() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     steps = _MEMBER.findall(text)
     assert len(steps) > 25
@@ -60,7 +60,7 @@ def test_functions_on_the_way_of_a_line_exist() -> None:
     assert wrong == set()
 
 
-def test_the_walk_to_the_table_of_collectives_is_short() -> None:
+def test_architecture_explains_the_collectives_table_in_10_to_15_steps() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     section = text.partition("## The way of one line to the table of `collectives`")[2].partition("\n## ")[0]
     numbers = [int(number) for number in re.findall(r"^(\d+)\. ", section, re.MULTILINE)]
@@ -68,8 +68,8 @@ def test_the_walk_to_the_table_of_collectives_is_short() -> None:
     assert 10 <= len(numbers) <= 15
 
 
-def test_the_pass_that_contributing_shows_works(tmp_path: Path) -> None:
-    """Two results of 4x8 float32."""
+def test_the_example_pass_of_contributing_works(tmp_path: Path) -> None:
+    """The copy and the transpose each give 4x8 float32: 2 * 128 bytes."""
     code = re.search(r"^```python\n((?s:.*?))^```$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert code is not None
     path = tmp_path / "copies.py"

@@ -9,7 +9,7 @@ from hlo_inspect import configs
 from hlo_inspect.errors import Location, UsageError
 
 
-def refused(text: str) -> tuple[int | None, int | None, str]:
+def error_of(text: str) -> tuple[int | None, int | None, str]:
     with pytest.raises(UsageError) as caught:
         configs.parse(text, "some.yaml")
     assert caught.value.path == "some.yaml"
@@ -20,7 +20,7 @@ def value(written: str) -> configs.Node:
     return configs.parse(f"a: {written}", "some.yaml").fields(allowed=("a",))["a"]
 
 
-def test_nodes_know_their_kind_and_place() -> None:
+def test_nodes_have_kind_line_and_column() -> None:
     root = configs.parse("name: x\nlist:\n  - 1\n  - {deep: true}\nnothing:\n", "some.yaml")
     assert [(key.scalar, node.kind) for key, node in root.entries()] == [
         ("name", "text"),
@@ -61,7 +61,7 @@ def test_nodes_know_their_kind_and_place() -> None:
         ("2x8", "text"),
     ],
 )
-def test_a_scalar_is_what_it_looks_like(written: str, kind: str) -> None:
+def test_the_kind_of_a_scalar_follows_its_spelling(written: str, kind: str) -> None:
     node = value(written)
     assert node.kind == kind
     assert node.scalar == written.strip("'\"")
@@ -88,13 +88,13 @@ def test_a_scalar_is_what_it_looks_like(written: str, kind: str) -> None:
         ("# a comment\n", (None, None), "is empty"),
     ],
 )
-def test_what_is_refused_and_where(text: str, place: tuple[int | None, int | None], part: str) -> None:
-    line, column, message = refused(text)
+def test_refused_yaml_is_an_error_with_its_position(text: str, place: tuple[int | None, int | None], part: str) -> None:
+    line, column, message = error_of(text)
     assert (line, column) == place
     assert part in message
 
 
-def test_the_error_shows_the_key_and_no_value() -> None:
+def test_an_error_shows_the_key_but_not_the_value() -> None:
     with pytest.raises(UsageError) as caught:
         configs.parse("a: 1\nbb: *x\n", "some.yaml")
     assert str(caught.value).splitlines()[1:] == ["  bb:", "      ^"]
@@ -116,28 +116,28 @@ def test_the_error_shows_the_key_and_no_value() -> None:
         'x: "\\secret"\n',
     ],
 )
-def test_no_value_of_another_file_is_printed(text: str) -> None:
-    """Whoever names the wrong file finds nothing of it in a log but a key."""
+def test_errors_print_no_values(text: str) -> None:
+    """A file that was named by mistake may hold secrets."""
     with pytest.raises(UsageError) as caught:
         configs.parse(text, "some.yaml").fields(allowed=("checks",))
     assert "secret" not in str(caught.value)
 
 
-def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+def test_a_file_above_1_mib_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "large.yaml"
     path.write_text("a: 1\n" * 250_000)
     with pytest.raises(UsageError, match="is larger than 1 MiB"):
         configs.read(path)
 
 
-def test_libyaml_reads_where_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_is_the_same_with_and_without_libyaml(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "a: 1\nb:\n  - {c: 'x'}\n  - |\n    text\nd: ~\n"
     by_libyaml = configs.parse(text, "some.yaml")
     monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
     assert str(configs.parse(text, "some.yaml")) == str(by_libyaml)
 
 
-def test_fields_name_the_keys_there_are() -> None:
+def test_errors_about_keys_list_allowed_or_missing_keys() -> None:
     node = configs.parse("name: x\npeek: 3\n", "some.yaml")
     with pytest.raises(UsageError) as caught:
         node.fields(allowed=("name", "peak"))
@@ -167,14 +167,14 @@ def test_getters_refuse_other_kinds(written: str, getter: str, message: str) -> 
     assert caught.value.line == 1
 
 
-def test_a_choice_is_one_of_the_options() -> None:
+def test_a_choice_must_be_one_of_the_options() -> None:
     assert value("warning").choice(("error", "warning")) == "warning"
     with pytest.raises(UsageError) as caught:
         value("warn").choice(("error", "warning"))
     assert caught.value.message == "'warn' is not one of error, warning; did you mean 'warning'?"
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         configs.read(tmp_path / "absent.yaml")
     assert caught.value.message == "cannot be read: No such file or directory"

@@ -1,4 +1,4 @@
-"""Contract with users and scripts: every fact by its name, on two dumps, with a number from elsewhere.
+"""Contract with users and scripts: every fact by its name, on two dumps, with a number from another source.
 
 The numbers are XLA's (`expected.json`), the header's, or worked out from the shapes and groups that the text prints; none was
 taken from hlo-inspect. The columns are in `test_contract_tables.py`.
@@ -451,7 +451,7 @@ WORKLOAD_FACTS: dict[str, tuple[Case, Case]] = {
     ),
     "workload.<group>.bytes": ((SIMAI, "workload.ep.bytes", 2 * 32), (ASTRA_SIM, "workload.dp.bytes", None)),
 }
-"""Facts of a network simulator's workload file: sums over the rows of two small ones."""
+"""Facts of workload files of network simulators: sums over the rows of two small files."""
 
 OWED = """
 """
@@ -504,16 +504,16 @@ def test_fact_of_alpa(dump: str, fact: str, number: Value) -> None:
     assert value == pytest.approx(number, rel=1e-12)
 
 
-def test_the_facts_are_those_of_the_program() -> None:
+def test_each_fact_of_the_program_is_in_the_contract() -> None:
     assert {spec.name for spec in all_specs()} == {*FACTS, *WORKLOAD_FACTS, *ALPA_FACTS}
 
 
-def test_what_is_owed_is_not_there() -> None:
-    """Once a fact is built it belongs on the other list, with its numbers."""
+def test_promised_facts_are_not_built_yet() -> None:
+    """Once a fact is built, it belongs in `FACTS` with its numbers."""
     assert {spec.name for spec in all_specs()} & set(OWED.split()) == set()
 
 
-def test_each_fact_stands_on_two_dumps_of_which_a_compiler_wrote_one() -> None:
+def test_each_fact_has_two_dumps_and_a_compiler_wrote_one_of_them() -> None:
     for name, (first, second) in FACTS.items():
         assert first[0] != second[0], name
         assert not (first[0].startswith("handmade/") and second[0].startswith("handmade/")), name
@@ -521,7 +521,7 @@ def test_each_fact_stands_on_two_dumps_of_which_a_compiler_wrote_one() -> None:
 
 
 def test_numbers_agree_with_those_of_xla_s_parser() -> None:
-    """A number of these lists that the parser gives too is the parser's."""
+    """Only the facts in `expected.json` are compared."""
     figures = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))["dumps"]
     checked = 0
     for cases in FACTS.values():
@@ -533,13 +533,13 @@ def test_numbers_agree_with_those_of_xla_s_parser() -> None:
     assert checked > 15
 
 
-def test_each_optimizer_rule_has_a_name_of_the_list() -> None:
+def test_each_optimizer_rule_has_a_listed_name() -> None:
     assert {name for rule in RULES for name in rule.names} <= set(OPTIMIZERS.split())
     (names,) = [spec.members for spec in all_specs() if spec.name == "optimizer.name"]
     assert names == frozenset({*OPTIMIZERS.split(), "mixed", "unknown", "none"})
 
 
-def test_families_name_their_members() -> None:
+def test_families_list_their_members() -> None:
     members = {spec.name: spec.members for spec in all_specs()}
     assert members["collectives.<kind>.count"] == frozenset({*KINDS, "send", "recv"})
     assert members["collectives.<kind>.operand_bytes"] == frozenset(KINDS)
@@ -547,7 +547,7 @@ def test_families_name_their_members() -> None:
     assert {"reduce-scatter-start", "all-to-all-done", "get-tuple-element"} <= (members["opcode.<opcode>"] or set())
 
 
-def test_a_member_of_a_closed_family_that_does_not_occur_is_0() -> None:
+def test_an_absent_member_of_a_closed_family_is_0() -> None:
     facts = report(ADAMW).facts
     names = [f"collectives.{kind}.count" for kind in (*KINDS, "send", "recv")]
     names += [f"collectives.{kind}.operand_bytes" for kind in KINDS] + ["fusions.kind.kInput", "fusions.kind.kOutput"]
@@ -562,7 +562,7 @@ def test_every_command_gives_the_facts_of_the_module() -> None:
         assert {spec.name for spec in find_pass(MODULE_FACTS).specs} <= report(CPU, pass_.name).facts.keys()
 
 
-def test_the_python_call() -> None:
+def test_the_signature_of_the_python_call() -> None:
     names = list(inspect.signature(hlo_inspect.inspect).parameters)
     assert names[:2] == ["source", "passes"]
     assert {"profile", "module"} <= set(names)

@@ -31,7 +31,7 @@ COMMANDS = {
     "largest_arrays": "memory",
     "live_at_peak": "memory",
 }
-"""The commands of tables that are called otherwise."""
+"""Commands of tables that have another name than their command."""
 
 Cases = tuple[tuple[str, Value, Value], tuple[str, Value, Value]]
 

@@ -1,6 +1,6 @@
-"""Custom calls whose work is known from how their programs were made, in dumps that are kept beside the checkout.
+"""Custom calls of programs with known work, in dumps beside the checkout.
 
-Without the folder nothing is collected here. Its README describes the figures; `null` is unknown here, never 0.
+pytest collects nothing here if the folder is missing. Its README describes the figures; `null` is unknown here, never 0.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FACTS = {
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_figures(name: str) -> None:
+def test_figures_of_custom_calls_are_the_expected_ones(name: str) -> None:
     figures, report = EXPECTED[name], hlo_inspect.inspect(FOLDER / name, "cost")
     if figures["derivable"] == "none":
         assert report.facts["cost.executed_matmul_flops"] == figures["matmul_flops"]
@@ -41,8 +41,8 @@ def test_figures(name: str) -> None:
     assert (report.facts["custom_calls.unknown_count"] == 0) == (figures["flops"] is not None)
 
 
-def test_attention_of_a_real_step() -> None:
-    """Llama 3.1 405B: of each of 126 layers forward twice, as it is computed again, and backward once."""
+def test_attention_flops_of_a_real_step() -> None:
+    """Llama 3.1 405B has 126 layers. Each runs forward twice, because of recomputation, and backward once."""
     facts = hlo_inspect.inspect(FOLDER.parent / "real/hlo_llama31_405b_bf16_64x8.hlo.txt.xz", "cost").facts
     assert facts["cost.attention_flops"] == 126 * (2 * 4_398_046_511_104 + 10_995_116_277_760)
     assert facts["custom_calls.least_flops"] == 126 * (2 * 2_199_291_691_008 + 5_498_229_227_520)

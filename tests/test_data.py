@@ -1,4 +1,4 @@
-"""The dumps under tests/data: listed, small, free of machine paths, with figures that agree wherever there are two sources."""
+"""The dumps in tests/data: listed, small, free of machine paths, with consistent figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_dumps_name_no_path_of_the_machine_that_made_them() -> None:
     assert [name for name in TEXTS if paths.search((DATA / name).read_bytes())] == []
 
 
-def test_line_ends_survived_checkout() -> None:
+def test_a_checkout_keeps_line_ends() -> None:
     windows, old_mac = ((DATA / "handmade" / name).read_bytes() for name in ("crlf.txt", "cr_only.txt"))
     assert windows.count(b"\r\n") == windows.count(b"\n") > 0
     assert b"\n" not in old_mac
@@ -43,13 +43,13 @@ def test_each_module_has_figures() -> None:
     assert by_parser | by_hand == {name for name in TEXTS if not name.endswith(tables) and not name.startswith("workloads/")}
 
 
-def test_the_readme_and_the_figures_agree_on_what_jaxlib_reads() -> None:
+def test_the_readme_lists_the_texts_that_jaxlib_refuses() -> None:
     _, refused = README.split("jaxlib 0.10.2 refuses these:")
     listed = set(re.findall(r"`handmade/([\w.]+\.txt)`", refused))
     assert listed == {name for name, entry in expected("handmade/expected.json").items() if entry["jaxlib"] != "reads"}
 
 
-def test_the_parser_finds_the_parameters_that_the_programs_have() -> None:
+def test_parameter_figures_agree_with_the_programs() -> None:
     figures = expected("expected.json")
     compared = 0
     for name, dump in figures["dumps"].items():

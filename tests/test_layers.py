@@ -112,7 +112,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
 OPEN_TO_ALL = "lazy_pattern"
 
 FACES = {"optimizer": "hlo_inspect.optimizer.overview"}
-"""Parts of which the others import one module alone."""
+"""Public module of each part that hides its other modules."""
 
 # A module or folder of `analysis` may import those of its own group and of the groups before it.
 ANALYSIS: tuple[tuple[str, ...], ...] = (
@@ -193,21 +193,20 @@ def packages_of(module: str) -> Iterator[str]:
     return (".".join(parts[:count]) for count in range(1, len(parts)))
 
 
-def test_every_module_has_its_layer() -> None:
+def test_every_module_has_a_layer() -> None:
     assert {module for module in MODULES if part(module) not in LAYERS} == set()
     for package, order in (("analysis", ANALYSIS), ("hlo", HLO)):
         assert {inner_part(package, module) for module in MODULES} - {""} == {name for group in order for name in group}
     assert {layer for layer in LAYERS if not any(part(module) == layer for module in MODULES)} == set()
 
 
-def test_the_table_has_one_direction() -> None:
-    """Each layer stands behind all that it may import."""
+def test_a_layer_may_import_only_earlier_layers() -> None:
     order = list(LAYERS)
     assert all(order.index(before) < order.index(layer) for layer, allowed in LAYERS.items() for before in allowed)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_a_layer_imports_only_what_it_may_know(layer: str) -> None:
+def test_a_layer_imports_only_its_allowed_layers(layer: str) -> None:
     wrong = {
         (module, name)
         for module in MODULES
@@ -219,13 +218,13 @@ def test_a_layer_imports_only_what_it_may_know(layer: str) -> None:
 
 
 @pytest.mark.parametrize("layer", FACES)
-def test_others_import_the_face_of_a_layer_alone(layer: str) -> None:
+def test_other_layers_import_only_the_public_module_of_a_layer(layer: str) -> None:
     reached = {name for module in MODULES if part(module) != layer for name in inner(module) if part(name) == layer}
     assert reached == {FACES[layer]}
 
 
 @pytest.mark.parametrize(("package", "order"), [("analysis", ANALYSIS), ("hlo", HLO)])
-def test_inside_of_a_package_imports_go_one_way(package: str, order: tuple[tuple[str, ...], ...]) -> None:
+def test_imports_within_a_package_go_one_way(package: str, order: tuple[tuple[str, ...], ...]) -> None:
     group = {name: number for number, names in enumerate(order) for name in names}
     wrong = {
         (module, name)
@@ -236,8 +235,8 @@ def test_inside_of_a_package_imports_go_one_way(package: str, order: tuple[tuple
     assert wrong == set()
 
 
-def test_no_module_imports_itself_through_others() -> None:
-    """Imports have no cycle: neither on import, nor in a function, nor for type checkers.
+def test_imports_have_no_cycles() -> None:
+    """Imports in functions and imports for type checkers count too.
 
     A package stands for its `__init__`, which runs before its modules.
     """
@@ -262,7 +261,7 @@ def test_no_module_imports_itself_through_others() -> None:
     assert {module for module in MODULES if module in reached(module)} == set()
 
 
-def test_no_two_classes_have_one_name() -> None:
+def test_no_two_classes_have_the_same_name() -> None:
     classes = Counter(
         node.name
         for path in MODULES.values()
@@ -272,7 +271,7 @@ def test_no_two_classes_have_one_name() -> None:
     assert {name for name, count in classes.items() if count > 1} == set()
 
 
-def test_libraries_are_imported_where_they_are_used() -> None:
+def test_libraries_are_imported_only_by_their_layers_or_lazily() -> None:
     wrong = set()
     for module in MODULES:
         for name, at_once in imports(module):
@@ -288,7 +287,7 @@ def test_libraries_are_imported_where_they_are_used() -> None:
     ("module", "absent"),
     [("hlo_inspect", {"click", "rich", "yaml"}), ("hlo_inspect.cli.main", {"rich", "yaml"})],
 )
-def test_importing_does_not_import_what_is_not_needed_yet(module: str, absent: set[str]) -> None:
+def test_importing_the_package_does_not_import_libraries_yet(module: str, absent: set[str]) -> None:
     program = f"import sys, {module}; print(*sys.modules)"
     path = {"PYTHONPATH": str(PACKAGE.parent)}
     loaded = subprocess.run(

@@ -1,4 +1,4 @@
-"""Expressions are compiled when they are used: what is wrong with one is found here and not by a user."""
+"""Regular expressions are compiled on first use. These tests compile all of them, so that users meet no wrong expression."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_expression_of_the_package_can_be_compiled() -> None:
         re.compile(item.pattern, item._given_flags)
 
 
-def test_a_use_is_that_of_the_compiled_expression() -> None:
+def test_a_lazy_pattern_behaves_like_the_compiled_expression() -> None:
     lazy, compiled = lazy_pattern("(a+)b", re.IGNORECASE), re.compile("(a+)b", re.IGNORECASE)
     assert "match" not in vars(lazy)
     matched = lazy.match("AAb")
@@ -35,6 +35,6 @@ def test_a_use_is_that_of_the_compiled_expression() -> None:
     assert (lazy.pattern, lazy.flags, lazy.groups) == (compiled.pattern, compiled.flags, 1)
 
 
-def test_a_wrong_expression_says_so_at_its_use() -> None:
+def test_a_wrong_expression_raises_an_error_on_first_use() -> None:
     with pytest.raises(re.error):
         lazy_pattern("(").search("")

@@ -63,8 +63,8 @@ def contents(tables: Iterable[Table]) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", NAMES)
-def test_passes_answer_the_same_beside_each_other(name: str, profile: str | None) -> None:
-    """All ordered pairs: the facts and tables of both, and the findings of either."""
+def test_passes_give_the_same_report_alone_and_together(name: str, profile: str | None) -> None:
+    """All ordered pairs of passes are compared."""
     for other in [other for other in NAMES if other != name]:
         for dump, both in answers((name, other), profile).items():
             first, second = (alone(each, profile)[dump] for each in (name, other))
@@ -74,7 +74,7 @@ def test_passes_answer_the_same_beside_each_other(name: str, profile: str | None
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_fact_has_one_value(profile: str | None) -> None:
+def test_a_fact_has_the_same_value_in_all_passes(profile: str | None) -> None:
     for dump in DUMPS:
         values: dict[str, set[object]] = {}
         for name in NAMES:
@@ -84,8 +84,7 @@ def test_a_fact_has_one_value(profile: str | None) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_command_answers_what_python_answers(name: str) -> None:
-    """Facts, rows and findings."""
+def test_a_command_gives_the_report_of_the_python_call(name: str) -> None:
     for dump in DUMPS[::2]:
         said, report = command(name, DATA / dump), alone(name, None)[dump]
         assert said["facts"] == dict(report.facts)
@@ -93,12 +92,12 @@ def test_a_command_answers_what_python_answers(name: str) -> None:
         assert [finding["message"] for finding in said["findings"]] == [finding.message for finding in report.findings]
 
 
-# -- what --quick leaves out ------------------------------------------------------------------------------------------------
+# -- the option --quick -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dump", [*DUMPS[::3], "cpu/adamw_step.after.txt", "phases/two_layers.txt.xz"])
 @pytest.mark.parametrize("name", ["summary", "params", "memory"])
-def test_a_quick_answer_has_no_other_values(name: str, dump: str) -> None:
+def test_quick_changes_no_known_value(name: str, dump: str) -> None:
     quick, whole = (hlo_inspect.inspect(DATA / dump, name, quick=quick) for quick in (True, False))
     values = {fact: value for fact, value in quick.facts.items() if value is not None and not fact.endswith(".lower_bound")}
     assert values.items() <= whole.facts.items()
@@ -108,8 +107,8 @@ def test_a_quick_answer_has_no_other_values(name: str, dump: str) -> None:
     assert {table.name for table in quick.tables} <= {table.name for table in whole.tables}
 
 
-def test_quick_says_that_phases_are_left_out() -> None:
-    """Names say nothing in this dump: no phase has a known number of collectives, and none is said to have none."""
+def test_quick_leaves_phases_unknown_if_names_do_not_tell() -> None:
+    """The dump has no names, so the number of collectives of each phase is unknown, not 0."""
     text = re.sub(r", metadata=\{[^}]*\}", "", (DATA / "cpu/adamw_step.after.txt").read_text(encoding="utf-8"))
     quick, whole = (hlo_inspect.inspect(text, ("summary", "collectives"), quick=quick) for quick in (True, False))
     counts = [f"collectives.phase.{phase}.count" for phase in ("forward", "backward", "unknown")]
@@ -122,8 +121,8 @@ def test_quick_says_that_phases_are_left_out() -> None:
     assert {row["phase"] for row in whole.table("collectives").records()} == {"forward", "backward"}
 
 
-def test_names_alone_are_an_answer_with_quick_too() -> None:
-    """Phases that names leave open are unknown then, and not left out."""
+def test_quick_keeps_phases_if_names_alone_decide() -> None:
+    """Collectives without a name have the phase `unknown`."""
     text = re.sub(r", metadata=\{[^}]*\}", "", (DATA / "cpu/adamw_step.after.txt").read_text(encoding="utf-8"))
     quick, whole = (hlo_inspect.inspect(text, "summary", phases="names", quick=quick) for quick in (True, False))
     facts = {name: value for name, value in whole.facts.items() if name.startswith("collectives.")}
@@ -145,7 +144,7 @@ def findings_of(name: str, path: Path) -> list[tuple[str, str]]:
     return [(finding["rule"], finding["message"]) for finding in command(name, path, *options)["findings"]]
 
 
-def listed(path: Path, *options: str) -> dict[str, Any]:
+def module_list_row(path: Path, *options: str) -> dict[str, Any]:
     """Return the row of the list of modules."""
     (table,) = command("list", path, *options)["tables"]
     (row,) = table["rows"]
@@ -163,16 +162,16 @@ def example(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-def test_all_commands_that_count_findings_count_the_same(example: Path) -> None:
+def test_all_commands_count_the_same_findings(example: Path) -> None:
     expected = findings_of("summary", example)
     assert [findings_of(name, example) for name in ("memory", "time", "check")] == [expected] * 3
-    assert listed(example)["findings"] == len(expected)
+    assert module_list_row(example)["findings"] == len(expected)
     statuses = [call(name, example, "--fail-on", "info").returncode for name in ("summary", "memory", "time", "list", "check")]
     assert statuses == [int(bool(expected))] * 5
 
 
-def test_a_page_about_one_question_says_so(example: Path) -> None:
-    """Its findings are some of those of all rules."""
+def test_a_page_of_a_single_pass_names_it_in_its_findings(example: Path) -> None:
+    """Its findings are a part of those of all rules."""
     expected = set(hlo_inspect.inspect(example).findings)
     for name in sorted(set(NAMES) - set(COUNTING)):
         report = hlo_inspect.inspect(example, name)
@@ -181,19 +180,19 @@ def test_a_page_about_one_question_says_so(example: Path) -> None:
         assert not report.findings or f"Findings of {name}" in str(report)
 
 
-def test_what_quick_leaves_out_is_in_the_findings_line(tmp_path: Path) -> None:
-    """14 of the rules follow values; of a list the number of findings is a lower bound then."""
+def test_the_findings_line_counts_rules_that_quick_leaves_out(tmp_path: Path) -> None:
+    """14 rules need more than single lines. In `list` the number of findings becomes a lower bound."""
     path = DATA / "cpu/sgd_unused.after.txt"
     line = "findings     0 errors, 0 warnings, 1 info (14 rules left out by --quick): HI102 unused-parameter"
     assert sum(entry.reads != "lines" for entry in RULE_TABLE.values()) == 14
     assert line in call("summary", path, "--quick").stdout.decode()
-    row = listed(path, "--quick")
+    row = module_list_row(path, "--quick")
     assert (row["findings"], row["findings_lower_bound"], row["warnings"], row["warnings_lower_bound"]) == (None, 1, None, 0)
-    assert listed(path)["findings"] == 1
+    assert module_list_row(path)["findings"] == 1
 
 
-def test_costly_rules_are_left_out_of_a_large_module_by_all_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """HI307, a rule on device memory; only `check` runs it however large the module is."""
+def test_only_check_runs_costly_rules_on_a_large_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """HI307 is a rule on device memory. Other commands leave it out of a large module."""
     path = tmp_path / "large.txt"
     path.write_text(EXAMPLES["large-constant"] + "\n", encoding="utf-8")
     whole = findings_of("summary", path)
@@ -202,12 +201,12 @@ def test_costly_rules_are_left_out_of_a_large_module_by_all_commands(monkeypatch
     assert left == [left[0]] * 3
     assert len(left[0]) < len(whole)
     assert findings_of("check", path) == whole
-    assert (listed(path)["findings"], listed(path)["findings_lower_bound"]) == (None, len(left[0]))
+    assert (module_list_row(path)["findings"], module_list_row(path)["findings_lower_bound"]) == (None, len(left[0]))
     assert "9 rules left out above 1 instructions, `check --fail-on` runs all" in call("memory", path).stdout.decode()
 
 
-def test_attributes_that_make_no_sense_are_found_whoever_asks() -> None:
-    """`to_apply %add` stops making sense in line 11; an attribute that a printer left out is found by who depends on it."""
+def test_malformed_and_missing_attributes_are_findings() -> None:
+    """`to_apply %add` is malformed. A missing attribute is a finding only of commands that depend on it."""
     text = "HloModule m, num_partitions=2\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n"
     text += "  a = f32[4]{0} all-reduce(p), replica_groups={{0,1}}, to_apply %add\n"
     text += "  ROOT d = f32[] dot(a, p)\n}\n"

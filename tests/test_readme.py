@@ -38,7 +38,7 @@ def _environment(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("command", TOURS)
-def test_the_tour_shows_real_output(command: str) -> None:
+def test_examples_on_pages_show_real_output(command: str) -> None:
     page, output = TOURS[command]
     name, *arguments = shlex.split(command)
     result = call_text(*arguments, folder=ROOT)
@@ -49,7 +49,7 @@ def test_the_tour_shows_real_output(command: str) -> None:
     assert result.stdout == output
 
 
-def test_number_of_tours() -> None:
+def test_number_of_examples_on_pages() -> None:
     assert len(TOURS) == 37
 
 
@@ -63,7 +63,7 @@ def _guard(tmp_path: Path, directory: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=_environment(tmp_path), check=False)
 
 
-def test_the_guard_fails_on_what_it_forbids(tmp_path: Path) -> None:
+def test_the_guard_script_fails_on_a_forbidden_collective(tmp_path: Path) -> None:
     directory = tmp_path / "dump"
     directory.mkdir()
     text = (ROOT / "tests" / "data" / "cpu" / "collectives.after.txt").read_text()
@@ -74,7 +74,7 @@ def test_the_guard_fails_on_what_it_forbids(tmp_path: Path) -> None:
     assert re.search(r"collectives\.all-to-all\.count \| failed \| 1 ", report.replace("\\", ""))
 
 
-def test_the_guard_passes_a_good_dump(tmp_path: Path) -> None:
+def test_the_guard_script_passes_a_good_dump(tmp_path: Path) -> None:
     result = _guard(tmp_path, ROOT / "tests" / "data" / "xla_dump_to")
     assert (result.returncode, result.stderr) == (0, "")
 
@@ -93,7 +93,7 @@ def test_the_readme_names_each_command_and_format() -> None:
     assert formats.split("\\|") == list(FORMATS)
 
 
-def test_links_lead_to_files_and_headings() -> None:
+def test_links_have_existing_files_and_headings() -> None:
     links = [(path, *link) for path, text in PAGES.items() for link in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", text)]
     assert len(links) > 30
     for page, target, heading in links:
@@ -104,7 +104,7 @@ def test_links_lead_to_files_and_headings() -> None:
             assert heading in {text.lower().replace(" ", "-") for text in headings}, (page.name, target, heading)
 
 
-def test_pre_commit_runs_what_ci_runs_first() -> None:
+def test_pre_commit_runs_the_first_commands_of_ci() -> None:
     hooks = re.findall(r"entry: ([^,]*),", (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     start = script.index(hooks[0])

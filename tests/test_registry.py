@@ -1,4 +1,4 @@
-"""Nothing is built and forgotten: each pass, rule, format and profile is on its list, has its command and its documentation."""
+"""Each pass, rule, format and profile is registered, tested and documented."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PACKAGE = Path(hlo_inspect.__file__).parent
 TESTS = Path(__file__).parent
 
 TEST_OF_FORMAT = {"table": "terminal"}
-"""Formats whose test is called otherwise."""
+"""Formats whose test file has another name."""
 
 
 def own_classes(module: str, base: type) -> set[type]:
@@ -40,7 +40,7 @@ def files_with(package: str, base: type) -> set[str]:
     return {name.removeprefix(f"hlo_inspect.{package}.") for name in names if own_classes(name, base)}
 
 
-def test_each_pass_is_on_the_list() -> None:
+def test_each_pass_is_registered() -> None:
     of_modules = {name.replace("-", "_") for name in (*OTHERS.names, *PASSES.names)}
     assert files_with("passes", Question) == of_modules | {"workload"}
     assert own_classes("hlo_inspect.passes.workload", Question) == {type(pass_) for pass_ in workload_passes()}
@@ -48,7 +48,7 @@ def test_each_pass_is_on_the_list() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ALL_FORMATS))
-def test_each_format_has_its_test(name: str) -> None:
+def test_each_format_has_a_test(name: str) -> None:
     stem = TEST_OF_FORMAT.get(name, name)
     assert ALL_FORMATS[name].__module__ == f"hlo_inspect.report.{ALL_FORMATS.files[name]}"
     assert f'"{name}"' in (TESTS / "report" / f"test_{stem}.py").read_text(encoding="utf-8")
@@ -87,12 +87,12 @@ def test_each_command_is_found_by_its_name() -> None:
     assert find_command("sumary") is None
 
 
-def test_each_pass_has_its_test() -> None:
+def test_each_pass_has_a_test() -> None:
     tests = {path.stem for path in (TESTS / "passes").glob("test_*.py")}
     assert {f"test_{pass_.name.replace('-', '_')}" for pass_ in (*OTHERS, *PASSES, workload_pass())} <= tests
 
 
-def test_each_rule_is_on_the_list() -> None:
+def test_each_rule_is_registered() -> None:
     assert files_with("findings", Rule) == {rule.name.replace("-", "_") for rule in RULES}
     assert {rule.name for rule in RULES} == RULE_TABLE.keys()
     assert {name for entry in RULE_TABLE.values() for name in entry.passes} <= {pass_.name for pass_ in PASSES}
@@ -111,5 +111,5 @@ def test_each_rule_is_documented() -> None:
     assert len({page.code for page in pages}) == len({page.name for page in pages}) == len(pages) == 49
 
 
-def test_a_command_offers_each_format_of_single_commands() -> None:
+def test_each_format_of_single_commands_belongs_to_a_pass() -> None:
     assert {name for pass_ in (*PASSES, *OTHERS) for name in pass_.formats} == OWN_FORMATS.keys()

@@ -33,7 +33,7 @@ def test_a_command_offers_the_options_that_it_takes(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", READING)
-def test_options_of_the_command_line_have_the_defaults_and_helps_of_the_request(command: str) -> None:
+def test_command_line_options_have_defaults_and_help_of_the_request(command: str) -> None:
     for flag, option in flags(command).items():
         field = next((field for field in OPTIONS if field.flag == flag), None)
         if field is not None:
@@ -43,7 +43,7 @@ def test_options_of_the_command_line_have_the_defaults_and_helps_of_the_request(
             assert (() if option.multiple else option.get_default(click.Context(click.Command(command)))) in (field.default, ())
 
 
-def test_each_option_says_what_it_is() -> None:
+def test_each_option_has_help_and_refers_to_known_names() -> None:
     assert [option.name for option in OPTIONS if not option.info.help] == []
     takers = {command for option in OPTIONS for command in option.info.commands}
     assert takers <= COMMANDS.keys()
@@ -51,7 +51,7 @@ def test_each_option_says_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("function", [hlo_inspect.inspect, hlo_inspect.inspect_all])
-def test_keywords_of_python_are_the_options(function: object) -> None:
+def test_python_keywords_are_the_options(function: object) -> None:
     assert callable(function)
     parameters = list(signature(function).parameters)
     assert parameters == ["source", *(option.name for option in OPTIONS)]
@@ -74,21 +74,21 @@ def test_keywords_of_python_are_the_options(function: object) -> None:
         ({"jobs": 0}, "--jobs is 1 or more, not 0"),
     ],
 )
-def test_an_option_that_makes_no_sense(keywords: dict[str, object], message: str) -> None:
+def test_an_invalid_option_is_a_usage_error(keywords: dict[str, object], message: str) -> None:
     with pytest.raises(hlo_inspect.UsageError, match=message):
         hlo_inspect.inspect(TEXT, **keywords)  # type: ignore[arg-type]
 
 
-def test_an_alias_takes_what_its_pass_takes() -> None:
+def test_an_alias_takes_the_options_of_its_pass() -> None:
     assert hlo_inspect.inspect(TEXT, "parameters", quick=True).left_out_rules == ("undonated-parameter",)
 
 
-def test_a_source_may_be_named() -> None:
+def test_source_may_be_a_keyword() -> None:
     assert hlo_inspect.inspect(source=TEXT, passes="params").facts["params.count"] == 1  # type: ignore[call-arg]
 
 
-def test_other_processes_are_asked_the_same() -> None:
-    """Axes have the names that the user gives, whichever process reads a file."""
+def test_other_processes_receive_the_same_options() -> None:
+    """Mesh axes have the user's names in every process."""
     files = [DATA / f"cpu/{name}.after.txt" for name in ("adamw_step", "scan_fsdp", "collectives")]
     asked = ("collectives", *map(str, files), "--mesh", "data=2,model=4", "--format", "json", "--phases", "names")
     alone, parallel = call_text(*asked), call_text(*asked, "-j", "2")
@@ -96,7 +96,7 @@ def test_other_processes_are_asked_the_same() -> None:
     assert '"data"' in alone.stdout
 
 
-def test_what_is_given_differs_from_the_defaults() -> None:
+def test_given_lists_the_options_that_differ_from_their_defaults() -> None:
     request = Request("memory", quick=True, profile=("h100-sxm",), what_if=(), jobs=1)
     assert [option.flag for option in request.given()] == ["passes", "--quick", "--profile"]
     assert request.profiles == ("h100-sxm",)

@@ -1,6 +1,6 @@
-"""Dumps of real training programs, kept beside the checkout: their figures were worked out from the text by other means.
+"""Dumps of real training programs beside the checkout. Their figures come from the text by other means.
 
-Without the folder nothing is collected here.
+pytest collects nothing here if the folder is missing.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ maximum 2 negate 2 exponential 2 iota 2 scatter 2 minimum 2 rsqrt 1 log 1 concat
 
 @cache
 def report(sample: str, command: str = "summary") -> Report:
-    """Phases are those of the names, as in the summary alone."""
+    """Return the report of a sample, with phases by names."""
     return hlo_inspect.inspect(SEEDS / f"{sample}.txt", (command,), phases="names")
 
 
@@ -149,14 +149,14 @@ def test_fact(sample: str, fact: str) -> None:
 
 
 @pytest.mark.parametrize("sample", FACTS)
-def test_the_commands_say_what_the_summary_says(sample: str) -> None:
+def test_commands_have_the_facts_of_the_summary(sample: str) -> None:
     for command in ("params", "fusions", "collectives"):
         facts = report(sample, command).facts
         own = {fact: value for fact, value in facts.items() if not fact.startswith("module.")}
         assert own == {fact: report(sample).facts[fact] for fact in own}
 
 
-def test_the_opcodes_of_a_module_are_all_of_it() -> None:
+def test_opcode_counts_cover_all_instructions() -> None:
     words = CENSUS.split()
     census = {f"opcode.{name}": int(count) for name, count in zip(words[::2], words[1::2], strict=True)}
     assert sum(census.values()) == 1021
@@ -167,26 +167,26 @@ def test_the_opcodes_of_a_module_are_all_of_it() -> None:
     ("sample", "kept", "size"),
     [(PIPESHARD, range(20, 25), 196_615_680), (GPT, range(233, 239), 81_924)],
 )
-def test_what_is_not_donated(sample: str, kept: range, size: int) -> None:
+def test_parameters_that_are_not_donated(sample: str, kept: range, size: int) -> None:
     rows = [(number, size) for number, size, donated in columns(sample, "params", "number", "bytes", "donated") if not donated]
     assert [number for number, _ in rows] == list(kept)
     assert sum(int(size or 0) for _, size in rows) == size
 
 
 @pytest.mark.parametrize(("sample", "last"), [(PIPESHARD, 19), (GPT, 232)])
-def test_aliases_are_the_identity(sample: str, last: int) -> None:
+def test_each_aliased_output_uses_the_parameter_of_its_number(sample: str, last: int) -> None:
     taken = [
         (index, parameter) for index, parameter in columns(sample, "outputs", "index", "aliased_parameter", command="params")
     ]
     assert [pair for pair in taken if pair[1] != ""] == [(f"{{{number}}}", str(number)) for number in range(last + 1)]
 
 
-def test_parameters_that_nothing_reads() -> None:
+def test_parameters_that_no_instruction_reads() -> None:
     unused = [row[:3] for row in columns(GPT, "params", "number", "name", "line", "unused") if row[3]]
     assert unused == [(237, "param", 9467), (238, "param.1", 9468)]
 
 
-def test_numbers_of_parameters_are_not_those_of_their_names() -> None:
+def test_parameter_numbers_differ_from_the_numbers_in_their_names() -> None:
     rows = columns(ALL_TO_ALL, "params", "number", "name", "shape")
     assert [(number, name) for number, name, _ in rows if number in {2, 3}] == [(2, "param.3"), (3, "param.2")]
     assert [shape for _, _, shape in rows][:3] == ["s32[]", "f32[8192,2048]", "f32[2048,8192]"]
@@ -217,7 +217,7 @@ def test_all_reduces_of_gpt() -> None:
     assert sorted(int(row[4] or 0) for row in rows) == [1, 2, *range(5, 46)]
 
 
-def test_gathers_of_weights_in_a_thread() -> None:
+def test_all_gathers_of_the_tpu_sample() -> None:
     names = ("name", "line", "shape", "operand_bytes", "result_bytes", "group_size")
     gathers = sorted(row[1:] for row in columns(TPU, "collectives", "kind", *names) if row[0] == "all-gather")
     assert [row[0] for row in gathers] == ["all-gather", "all-gather.1"]
@@ -226,8 +226,8 @@ def test_gathers_of_weights_in_a_thread() -> None:
     assert report(TPU).input.first_line > 1
 
 
-def test_one_replica_is_all_of_its_partitions() -> None:
-    """`replica_groups={{0}}` with a channel: four partitions take part, which only the all-to-all and the shardings tell."""
+def test_a_group_of_one_replica_has_all_of_its_partitions() -> None:
+    """`replica_groups={{0}}` has a channel. Only the all-to-all and the shardings show its four partitions."""
     rows = columns(ALL_TO_ALL, "collectives", "kind", "replica_groups", "channel_id", "group_size", "wire_bytes")
     assert ("all-reduce", "{{0}}", 1, 4, 100_663_296) in rows
     assert [row[3:] for row in rows if row[0] == "all-to-all"] == [(4, 50_331_648)]
@@ -263,7 +263,7 @@ WORKLOAD_FACTS: dict[str, Value] = {
 }
 
 
-def test_the_workload_of_a_simulator() -> None:
+def test_facts_of_a_workload_file() -> None:
     report = hlo_inspect.inspect(SEEDS / f"{WORKLOAD}.txt", "summary")
     assert {name: report.facts[name] for name in WORKLOAD_FACTS} == WORKLOAD_FACTS
     assert report.facts["collectives.all-gather.executed_count"] == 530
@@ -274,7 +274,7 @@ def test_the_workload_of_a_simulator() -> None:
 
 
 @pytest.mark.parametrize("to", ["simai", "aicb"])
-def test_the_workload_is_written_back(to: str) -> None:
+def test_a_rewritten_workload_has_the_same_bytes(to: str) -> None:
     path = SEEDS / f"{WORKLOAD}.txt"
     assert rewritten_workload(path, to) == path.read_bytes()
 
@@ -284,7 +284,7 @@ def test_entries_that_another_dialect_lacks_are_named() -> None:
         rewritten_workload(SEEDS / f"{WORKLOAD}.txt", "astra-sim")
 
 
-def test_a_workload_is_no_module() -> None:
+def test_a_command_for_modules_refuses_a_workload_file() -> None:
     with pytest.raises(hlo_inspect.InputError, match="workload file of a network simulator") as raised:
         hlo_inspect.inspect(SEEDS / f"{WORKLOAD}.txt", "fusions")
     assert raised.value.path == str(SEEDS / f"{WORKLOAD}.txt")
@@ -297,7 +297,7 @@ def test_alpa_s_search_cost_is_that_of_the_log() -> None:
     assert [facts[f"alpa.collectives.{name}"] for name in _TUPLE] == [2, 1, 0, 0, 1]
 
 
-def test_alpa_s_tuple_and_the_costs_of_its_mesh() -> None:
+def test_alpa_s_collective_counts_and_mesh_costs() -> None:
     facts = report(GPT, "alpa").facts
     assert [facts[f"alpa.collectives.{name}"] for name in _TUPLE] == [43, 43, 0, 0, 0]
     assert [facts[f"alpa.nonscalar_collectives.{name}"] for name in _TUPLE] == [42, 42, 0, 0, 0]

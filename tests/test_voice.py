@@ -1,4 +1,4 @@
-"""Sentences that are read once, in docstrings, helps, titles and messages, and names that say what a thing is."""
+"""Plain language in docstrings, helps, titles, messages and names."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def faults_of(line: int, text: str, most_words: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_docstrings_names_and_messages_are_read_once(file: str) -> None:
+def test_docstrings_names_and_messages_follow_the_rules(file: str) -> None:
     nodes = list(ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))))
     faults = [fault for line, text in docstrings(nodes) for fault in faults_of(line, text, MAX_WORDS)]
     faults += [f"{line}: name {name}" for line, name in bound_names(nodes) if name in _NAMES]

@@ -1,4 +1,4 @@
-"""The built wheel holds what it needs: installed into an empty environment it lists the profiles and reads a dump."""
+"""The built wheel works in an empty environment: it lists the profiles and reads a dump."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ DUMP = ROOT / "tests" / "data" / "cpu" / "collectives.after.txt"
 WHERE = "import hlo_inspect, pathlib; print(pathlib.Path(hlo_inspect.__file__).parent)"
 
 
-def test_an_installed_wheel(tmp_path: Path) -> None:
-    """Into an environment that holds it and only what it depends on."""
+def test_an_installed_wheel_reads_a_dump(tmp_path: Path) -> None:
+    """The environment has only the wheel and its dependencies."""
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")

@@ -17,20 +17,20 @@ _METADATA = re.compile(rf", metadata=\{{(?:[^{{}}\"]|{_STRING}|\{{[^{{}}]*\}})*\
 
 
 def renamed(text: str, seed: int) -> str:
-    """Each name and each channel has another one; without the names of parameters in signatures."""
+    """Give each name and each channel a new one, except the names of parameters in signatures."""
     chance = random.Random(seed)  # noqa: S311 - texts, not secrets
     names: dict[str, str] = {}
     channels: dict[str, str] = {}
 
-    def other(match: re.Match[str]) -> str:
+    def new_name(match: re.Match[str]) -> str:
         if match[1] is None:
             return match[0]
         return "%" + names.setdefault(match[1], f"{chance.choice('abxyz')}.{len(names)}.{chance.randint(1, 99)}")
 
-    def other_channel(match: re.Match[str]) -> str:
+    def new_channel(match: re.Match[str]) -> str:
         return f"channel_id={channels.setdefault(match[1], str(7000 - len(channels)))}"
 
-    return _CHANNEL.sub(other_channel, _STRING_OR_NAME.sub(other, text))
+    return _CHANNEL.sub(new_channel, _STRING_OR_NAME.sub(new_name, text))
 
 
 def without_metadata(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Modules without names: changes that must not matter, and changes that must."""
+"""Canonical modules: changes of the text that must not matter, and changes that must."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def entry(*lines: str) -> str:
 
 
 @pytest.mark.parametrize("dump", DUMPS)
-def test_names_metadata_and_order_do_not_matter(dump: str) -> None:
+def test_names_metadata_and_order_do_not_change_the_program(dump: str) -> None:
     text = (DATA / dump).read_text(encoding="utf-8")
     first = canonical(text)
     other = canonical(renamed(reordered(without_metadata(text), 1), 2))
@@ -65,7 +65,7 @@ def test_names_metadata_and_order_do_not_matter(dump: str) -> None:
 
 
 @pytest.mark.parametrize("dump", DUMPS)
-def test_the_normal_form_of_a_normal_form_is_itself(dump: str) -> None:
+def test_normalizing_a_normal_form_changes_nothing(dump: str) -> None:
     text = (DATA / dump).read_text(encoding="utf-8")
     assert normal(normal(text)) == normal(text)
     scheduled = normal(text, is_scheduled=True)
@@ -104,7 +104,7 @@ def graphs(draw: st.DrawFn) -> str:
     return entry(*lines)
 
 
-def test_equal_rows_are_told_apart_by_which_operand_they_are() -> None:
+def test_swapping_two_equal_rows_does_not_change_the_normal_form() -> None:
     lines = ["ROOT %i0 = f32[] constant(0)", "%i1 = f32[] negate(%i0)", "%i2 = f32[] negate(%i0)", "%i3 = f32[] add(%i1, %i2)"]
     swapped = [lines[0], lines[2], lines[1], lines[3]]
     assert normal(entry(*swapped)) == normal(entry(*lines))
@@ -112,14 +112,14 @@ def test_equal_rows_are_told_apart_by_which_operand_they_are() -> None:
 
 @settings(max_examples=150)
 @given(graphs(), st.integers(0, 2**32))
-def test_any_order_and_any_names_give_one_normal_form(text: str, seed: int) -> None:
+def test_any_order_and_any_names_give_the_same_normal_form(text: str, seed: int) -> None:
     other = renamed(with_predecessors_reordered(reordered(text, seed), seed), seed)
     assert normal(other) == normal(text)
     assert canonical(other).program == canonical(text).program
 
 
-def test_equal_predecessors_differ_by_their_users() -> None:
-    """Two equal custom calls, one of them negated: their order in the text does not matter."""
+def test_the_order_of_equal_control_predecessors_does_not_matter() -> None:
+    """The predecessors are two equal custom calls, one of which is negated."""
     calls = [f'%{name} = f32[] custom-call(), custom_call_target="t"' for name in ("a", "b")]
     ends = ["%n = f32[] negate(%a)", "ROOT %r = f32[] constant(0), control-predecessors="]
     texts = [entry(*calls, ends[0], ends[1] + order) for order in ("{%a, %b}", "{%b, %a}")]
@@ -127,8 +127,8 @@ def test_equal_predecessors_differ_by_their_users() -> None:
     assert canonical(texts[0]).program == canonical(texts[1]).program
 
 
-def test_rows_with_equal_neighbours_are_told_apart_by_what_they_are_part_of() -> None:
-    """Nothing reads sums of neighbours in a ring of six and in two rings of three: each row has the same neighbours in both."""
+def test_rows_with_equal_neighbours_have_one_normal_form() -> None:
+    """Unread sums form a ring of six and two rings of three. All rows have equal neighbours."""
     rings = [[0, 1, 2, 3, 4, 5], [6, 7, 8], [9, 10, 11]]
     calls = [f'%c{number} = f32[] custom-call(), custom_call_target="t"' for number in range(12)]
     pairs = [pair for ring in rings for pair in zip(ring, ring[1:] + ring[:1], strict=True)]
@@ -139,8 +139,7 @@ def test_rows_with_equal_neighbours_are_told_apart_by_what_they_are_part_of() ->
 
 @settings(max_examples=50)
 @given(st.integers(0, 2**32))
-def test_the_normal_form_of_any_text_is_its_own(seed: int) -> None:
-    """Whatever the text refers to, and repeats."""
+def test_normalizing_the_normal_form_of_a_random_text_changes_nothing(seed: int) -> None:
     text, _ = Writer(seed).module([*ORDINARY, *ORDINARY, "constant", "parameter", *CALLERS])
     for module in read_modules(open_source(text), Wants(graph=True, entry=True)):
         first = "".join(CanonicalText(Context(module).canonical, is_scheduled=False, metadata=True).lines())
@@ -148,8 +147,8 @@ def test_the_normal_form_of_any_text_is_its_own(seed: int) -> None:
         assert "".join(CanonicalText(Context(again).canonical, is_scheduled=False, metadata=True).lines()) == first
 
 
-def test_lines_are_not_kept_once_they_are_given() -> None:
-    """A text with its metadata takes less memory than its lines have together."""
+def test_lines_of_a_canonical_text_are_not_kept_in_memory() -> None:
+    """The peak of memory is below the size of the text."""
     origin = f'metadata={{op_name="{"a long way within the program/" * 8}"}}'
     rows = [f"%n{number} = f32[8]{{0}} negate(%n{number - 1}), {origin}" for number in range(1, 3000)]
     module = canonical(entry(f"%n0 = f32[8]{{0}} parameter(0), {origin}", *rows))
@@ -162,8 +161,8 @@ def test_lines_are_not_kept_once_they_are_given() -> None:
     assert peak < size
 
 
-def test_depth_is_no_limit() -> None:
-    """Computations that call one another in a chain and in a circle, and a row that uses a later one."""
+def test_deep_and_circular_calls_and_uses_have_a_normal_form() -> None:
+    """Computations call one another in a circle, with and without an entry; rows use one another in a circle."""
     count = 1_500
     bodies = [
         f"%c{i} {{\n  %x = f32[] parameter(0)\n  ROOT %y = f32[] call(%x), to_apply=%c{(i + 1) % count}\n}}\n"
@@ -188,7 +187,7 @@ P, Q = "%p = f32[4]{0} parameter(0)", "%q = f32[4]{0} parameter(1)"
         ("ROOT %r = f32[4]{0} xor(%p, %q)", "ROOT %r = f32[4]{0} xor(%q, %p)"),
     ],
 )
-def test_operands_of_commutative_opcodes_are_told_apart_by_the_program_alone(root: str, other: str) -> None:
+def test_swapped_operands_of_commutative_opcodes_change_only_the_program(root: str, other: str) -> None:
     assert fingerprints(entry(P, Q, root)) == fingerprints(entry(P, Q, other))
     assert canonical(entry(P, Q, root)).program != canonical(entry(P, Q, other)).program
 
@@ -225,7 +224,7 @@ def test_spelling_does_not_change_the_program(root: str, other: str) -> None:
     assert canonical(entry(P, Q, root)).program == canonical(entry(P, Q, other)).program
 
 
-def test_rows_have_fingerprints_of_themselves_and_of_their_dataflow() -> None:
+def test_a_row_has_a_local_and_a_dataflow_fingerprint() -> None:
     rows = canonical(
         entry(P, "%a = f32[4]{0} negate(%p)", "%b = f32[4]{0} negate(%a)", "ROOT %c = f32[4]{0} negate(%p)")
     ).computation("e")
@@ -236,7 +235,7 @@ def test_rows_have_fingerprints_of_themselves_and_of_their_dataflow() -> None:
     assert a != b
 
 
-def test_a_change_of_a_callee_changes_its_callers() -> None:
+def test_a_change_of_a_callee_changes_the_fingerprint_of_its_caller() -> None:
     body = "%f {{\n  %x = f32[4]{{0}} parameter(0)\n  ROOT %y = f32[4]{{0}} {}(%x)\n}}\n\n"
     call = "ROOT %r = f32[4]{0} fusion(%p), kind=kLoop, calls=%f"
     text = entry(P, call)
@@ -246,7 +245,7 @@ def test_a_change_of_a_callee_changes_its_callers() -> None:
 
 
 def test_hashes_are_the_same_in_every_process() -> None:
-    """In another process, with another seed of Python's own hashes."""
+    """The other process has another seed of Python's hashes."""
     path = DATA / "cpu" / "adamw_step.after.txt"
     program = f"""
 from hlo_inspect.analysis.context import Context
@@ -262,8 +261,8 @@ print(Context(module).canonical.program, Context(module).canonical.schedule)
     assert shell.stdout.split() == [here.program, here.schedule]
 
 
-def test_rows_that_use_one_another_stay() -> None:
-    """No legal text has them; nothing of it is lost, and nothing fails."""
+def test_rows_that_use_one_another_are_kept() -> None:
+    """No legal text has such rows."""
     lines = "  a = f32[8]{0} negate(a)\n  b = f32[8]{0} add(c, p)\n  c = f32[8]{0} copy(b)\n"
     text = f"HloModule m\n\nENTRY e {{\n  p = f32[8]{{0}} parameter(0)\n{lines}  ROOT r = f32[8]{{0}} copy(p)\n}}\n"
     hlo_inspect.inspect(text, "fingerprint")
