@@ -47,7 +47,7 @@ def test_the_optimized_text_is_chosen(root: Path) -> None:
     assert list(dump_files(root, None)) == [DirectoryFile(root / "module_0001.jit_f.sm_9.0_gpu_after_optimizations.txt")]
 
 
-def test_else_the_latest_pass(root: Path) -> None:
+def test_without_optimized_text_the_latest_pass_is_chosen(root: Path) -> None:
     fill(
         root,
         "module_0001.jit_f.before_optimizations.txt",
@@ -61,7 +61,7 @@ def test_else_the_latest_pass(root: Path) -> None:
     assert "no file after optimizations" in file.note
 
 
-def test_else_the_text_before(root: Path) -> None:
+def test_without_passes_the_text_before_optimizations_is_chosen(root: Path) -> None:
     fill(root, "module_0001.jit_f.before_optimizations.txt")
     (file,) = dump_files(root, None)
     assert file.path.name == "module_0001.jit_f.before_optimizations.txt"
@@ -71,7 +71,7 @@ def test_else_the_text_before(root: Path) -> None:
     )
 
 
-def test_every_module_is_read_in_the_order_of_its_number(root: Path) -> None:
+def test_modules_are_in_the_order_of_their_numbers(root: Path) -> None:
     fill(
         root,
         "module_0010.jit_b.cpu_after_optimizations.txt",
@@ -91,8 +91,8 @@ def test_every_module_is_read_in_the_order_of_its_number(root: Path) -> None:
     ]
 
 
-def test_modules_of_several_processes_are_told_apart(root: Path) -> None:
-    """Each process counts its modules from 0; their folders or names tell them apart."""
+def test_modules_of_several_processes_are_kept_apart(root: Path) -> None:
+    """Each process counts its modules from 0, so folders and names distinguish them."""
     fill(
         root,
         "host0/module_0000.jit_f.cpu_after_optimizations.txt",
@@ -109,7 +109,7 @@ def test_modules_of_several_processes_are_told_apart(root: Path) -> None:
     ]
 
 
-def test_serialized_modules_where_there_is_no_text(root: Path) -> None:
+def test_serialized_modules_are_chosen_if_there_is_no_text(root: Path) -> None:
     fill(
         root,
         "module_0001.jit_f.before_optimizations.hlo.pb",
@@ -133,17 +133,17 @@ def test_serialized_modules_where_there_is_no_text(root: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [".txt", ".txt.gz", ".hlo"])
-def test_text_is_preferred_to_the_same_stage_serialized(root: Path, text: str) -> None:
+def test_text_is_preferred_to_a_serialized_module_of_its_stage(root: Path, text: str) -> None:
     fill(root, f"module_0001.jit_f.cpu_after_optimizations{text}", "module_0001.jit_f.cpu_after_optimizations.hlo.pb")
     assert chosen(root) == chosen(root, "after") == [f"module_0001.jit_f.cpu_after_optimizations{text}"]
 
 
-def test_the_optimized_module_is_preferred_to_text_before(root: Path) -> None:
+def test_an_optimized_module_is_preferred_to_unoptimized_text(root: Path) -> None:
     fill(root, "module_0001.jit_f.before_optimizations.txt", "module_0001.jit_f.cpu_after_optimizations.hlo.pb")
     assert chosen(root) == ["module_0001.jit_f.cpu_after_optimizations.hlo.pb"]
 
 
-def test_a_stage_is_a_part_of_the_name(root: Path) -> None:
+def test_a_stage_selects_files_by_a_part_of_their_name(root: Path) -> None:
     fill(
         root,
         "module_0001.jit_f.before_optimizations.txt",
@@ -161,7 +161,7 @@ def test_a_stage_is_a_part_of_the_name(root: Path) -> None:
     )
 
 
-def test_a_directory_without_dumps(root: Path) -> None:
+def test_a_directory_without_dumps_or_texts_is_an_error(root: Path) -> None:
     fill(root, "notes.bin", "module_0001.jit_f.ptx", ".hidden", ".hidden.txt")
     for stage in (None, "ptx"):
         with pytest.raises(InputError) as caught:
@@ -170,7 +170,7 @@ def test_a_directory_without_dumps(root: Path) -> None:
         assert str(caught.value) == f"{root}: {message}; XLA writes dumps with --xla_dump_to=DIR"
 
 
-def test_a_directory_without_dumps_has_each_text_read(root: Path) -> None:
+def test_each_text_of_a_directory_without_dumps_is_read(root: Path) -> None:
     fill(root, "b.txt", "a.hlo.txt.xz", "sub/step", "c.log.gz", "d.hlo.pb", "e.ptx", "f.npy", ".g.txt", "h.json")
     files = list(dump_files(root, None))
     assert [file.path.relative_to(root).as_posix() for file in files] == [
@@ -186,7 +186,7 @@ def test_a_directory_without_dumps_has_each_text_read(root: Path) -> None:
         chosen(root, "b.text")
 
 
-def test_the_stage_in_a_name(root: Path) -> None:
+def test_the_stage_of_a_file_is_read_from_its_name(root: Path) -> None:
     assert [
         stage_of(f"some/folder/module_0001.{stem}.txt")
         for stem in (
@@ -206,8 +206,8 @@ def test_the_stage_in_a_name(root: Path) -> None:
     assert [stage_of(name) for name in ("step.txt", "-", "<text>", "module_1.jit_f.before_optimizations.txt")] == [""] * 4
 
 
-def test_a_stage_by_its_whole_name_is_that_stage(root: Path) -> None:
-    """TPU's stages before and after buffer assignment have the name of the optimized text in theirs."""
+def test_a_full_stage_name_selects_only_that_stage(root: Path) -> None:
+    """Stages of TPU before and after buffer assignment contain the name of the optimized stage."""
     fill(
         root,
         "module_0000.jit_step.cl_1.after_optimizations.txt",
@@ -229,7 +229,7 @@ def test_a_stage_by_its_whole_name_is_that_stage(root: Path) -> None:
     )
 
 
-def test_a_pattern_is_the_files_that_it_fits(root: Path) -> None:
+def test_a_glob_pattern_expands_to_the_files_that_match(root: Path) -> None:
     fill(root, "b.txt", "a.txt", "sub/c.txt", "odd[1].txt")
     assert expanded(f"{root}/[ab].txt") == [root / "a.txt", root / "b.txt"]
     assert expanded(f"{root}/**/c.*") == [root / "sub/c.txt"]
@@ -240,7 +240,7 @@ def test_a_pattern_is_the_files_that_it_fits(root: Path) -> None:
         expanded(f"{root}/z*.txt")
 
 
-def test_files_of_a_dump_directory_of_xla() -> None:
+def test_chosen_files_of_a_real_dump_directory() -> None:
     files = list(dump_files(DATA / "xla_dump_to", None))
     assert [(file.path.name, file.note is None) for file in files] == [
         ("module_0000.jit_step.cpu_after_optimizations.txt", True),
@@ -251,7 +251,7 @@ def test_files_of_a_dump_directory_of_xla() -> None:
     ]
 
 
-def test_inputs_that_are_directories(root: Path) -> None:
+def test_only_existing_directories_are_directories(root: Path) -> None:
     fill(root, "a.txt")
     assert is_directory(root)
     assert is_directory(str(root))

@@ -83,7 +83,7 @@ def test_description_of_foreign_text(text: str, looks: str) -> None:
     assert bool(description) == bool(looks)
 
 
-def test_the_message_names_it_for_an_input_that_is_read_once() -> None:
+def test_the_error_for_a_stream_names_the_kind_of_text() -> None:
     with pytest.raises(hlo_inspect.InputError) as caught:
         hlo_inspect.inspect(io.BytesIO(b"digraph G {\n}\n"))
     assert str(caught.value) == "<file>: holds no HLO module: it looks like a Graphviz graph"
@@ -124,7 +124,7 @@ def test_a_nested_module_is_read_to_its_last_byte() -> None:
         assert (bytes(nested.data), nested.fault) == (HLO_MODULE_PROTO, "")
 
 
-def test_a_module_that_is_cut_off_or_damaged() -> None:
+def test_a_truncated_or_damaged_serialized_module_has_a_fault() -> None:
     for length in range(30, 2 + len(HLO_MODULE_PROTO)):
         damaged = find_module(memoryview(HLO_PROTO[:length]))
         assert damaged is not None
@@ -134,7 +134,7 @@ def test_a_module_that_is_cut_off_or_damaged() -> None:
     assert damaged.fault == "is damaged"
 
 
-def test_the_wire_format() -> None:
+def test_fields_of_a_protocol_buffer_are_decoded() -> None:
     data = message((1, 300), (16, "a")) + b"\x1d1234" + b"\x2112345678" + message((2, 0))
     assert [(number, value if isinstance(value, int) else bytes(value)) for number, value in fields(memoryview(data))] == [
         (1, 300),
@@ -179,7 +179,7 @@ def test_description_of_a_binary_file(data: bytes, looks: str) -> None:
     assert str(caught.value) == f"<text>: is a binary file without HLO{looks}"
 
 
-def test_texts_and_binary_data_are_told_apart() -> None:
+def test_text_and_binary_data_are_distinguished() -> None:
     assert describe_non_text(b"HloModule m\0")
     assert describe_non_text(bytes(range(1, 256)))
     assert not describe_non_text(b"\x1b[31mred\x1b[0m progress\x08\x08\x07 \x0c\n")
@@ -187,14 +187,14 @@ def test_texts_and_binary_data_are_told_apart() -> None:
     assert not describe_non_text(b"")
 
 
-def test_without_a_converter_the_format_is_named() -> None:
+def test_the_error_names_the_format_if_there_is_no_converter() -> None:
     for data, name in ((HLO_PROTO, "serialized HLO"), (STABLEHLO, "StableHLO or another MLIR text")):
         with pytest.raises(hlo_inspect.InputError) as caught:
             list(open_source(data).pieces())
         assert str(caught.value) == f"<text>: is {name}, not HLO text"
 
 
-def test_a_log_of_stablehlo_and_then_hlo_is_text() -> None:
+def test_a_log_with_stablehlo_before_hlo_is_text() -> None:
     opened = open_source(STABLEHLO + b"\n  HloModule m\n")
     assert "".join(opened.pieces()) == STABLEHLO.decode() + "\n  HloModule m\n"
     assert opened.format is None

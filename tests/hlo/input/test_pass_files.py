@@ -1,4 +1,4 @@
-"""The files that XLA writes a pass at a time: which pass made which text."""
+"""Files that XLA writes per compiler pass, and the pass that made each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def names(tmp_path: Path, *files: str) -> list[str]:
     return [file.label for file in module.files]
 
 
-def test_a_pass_is_named_by_the_file_behind_it(tmp_path: Path) -> None:
+def test_a_file_is_labelled_by_the_pass_that_made_it(tmp_path: Path) -> None:
     labels = names(
         tmp_path,
         "before_optimizations",
@@ -31,12 +31,12 @@ def test_a_pass_is_named_by_the_file_behind_it(tmp_path: Path) -> None:
     assert labels == ["before optimizations", "algsimp (0001)", "dce (0002)", "adding_copies (0003)", "after optimizations"]
 
 
-def test_numbers_are_numbers(tmp_path: Path) -> None:
+def test_pass_files_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     assert names(tmp_path, "10000.p.after_b.before_c", "9999.p.after_a.before_b") == ["a (9999)", "b (10000)"]
 
 
-def test_the_start_of_a_pipeline_is_made_by_the_pass_that_runs_it(tmp_path: Path) -> None:
-    """`partition` runs the pipeline `cleanup`: it has changed the text before that starts."""
+def test_the_first_text_of_a_pipeline_is_labelled_by_its_outer_pass(tmp_path: Path) -> None:
+    """`partition` changes the text, then runs the pipeline `cleanup`."""
     labels = names(
         tmp_path,
         "0000.outer.after_inline.before_partition",
@@ -48,13 +48,13 @@ def test_the_start_of_a_pipeline_is_made_by_the_pass_that_runs_it(tmp_path: Path
     assert labels == ["inline (0000)", "partition (0001)", "dce (0002)", "partition (0003)", "before later (0004)"]
 
 
-def test_compressed_texts_and_timestamps(tmp_path: Path) -> None:
+def test_pass_files_may_be_compressed_and_have_timestamps(tmp_path: Path) -> None:
     (tmp_path / "1712.module_0001.jit_f.0000.p.after_a.before_b.txt.gz").write_bytes(b"")
     (module,) = compiled_modules(str(tmp_path))
     assert [file.name for file in module.files] == ["a"]
 
 
-def test_of_several_modules_those_with_files_of_passes(tmp_path: Path) -> None:
+def test_only_modules_with_pass_files_are_listed(tmp_path: Path) -> None:
     for file in (
         "module_0001.a.0000.p.after_x.before_y.txt",
         "module_0002.b.before_optimizations.txt",
@@ -64,7 +64,7 @@ def test_of_several_modules_those_with_files_of_passes(tmp_path: Path) -> None:
     assert [module.name for module in compiled_modules(str(tmp_path))] == ["a", "c"]
 
 
-def test_other_directories(tmp_path: Path) -> None:
+def test_a_directory_without_pass_files_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match="is a directory without XLA dumps: history reads a file for each pass; XLA writes them with"
     ):

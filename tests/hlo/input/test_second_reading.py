@@ -18,7 +18,7 @@ def phases(source: str | Path | io.BytesIO) -> list[list[object]]:
     return [[row["phase"] for row in report.table("collectives").records()] for report in reports]
 
 
-def test_a_stream_that_cannot_be_opened_again_gives_the_same(tmp_path: Path) -> None:
+def test_a_stream_gives_the_same_phases_as_a_file(tmp_path: Path) -> None:
     path = tmp_path / "log.txt"
     path.write_text(LOG, encoding="utf-8")
     phase_sets = phases(path)

@@ -32,7 +32,7 @@ def read(given: Openable) -> str:
     return "".join(open_source(given).pieces())
 
 
-def refused(given: Openable) -> str:
+def error_of(given: Openable) -> str:
     with pytest.raises(InputError) as caught:
         read(given)
     return str(caught.value)
@@ -63,11 +63,11 @@ def piece_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     ],
 )
 @pytest.mark.usefixtures("piece_bytes")
-def test_line_ends_and_encoding(raw: bytes, text: str) -> None:
+def test_line_ends_and_encodings_are_normalized(raw: bytes, text: str) -> None:
     assert read(raw) == text
 
 
-def test_a_byte_order_mark_is_no_text() -> None:
+def test_a_byte_order_mark_is_removed() -> None:
     assert read(b"\xef\xbb\xbfHloModule m\n") == "HloModule m\n"
 
 
@@ -80,7 +80,7 @@ def test_pieces_end_at_line_ends(piece_bytes: int) -> None:
 
 
 @pytest.mark.usefixtures("piece_bytes")
-def test_bytes_that_are_not_utf_8_are_counted_by_line() -> None:
+def test_lines_with_invalid_utf_8_are_counted() -> None:
     opened = open_source(b"a\nb\xff\xfe\nc\nd\xff e \xff\r\n\xc3\xa9\n")
     lines = [1]
     text = ""
@@ -99,7 +99,7 @@ def test_clean_text_has_no_invalid_lines() -> None:
 
 @pytest.mark.parametrize("suffix", COMPRESSORS)
 @pytest.mark.usefixtures("piece_bytes")
-def test_compressed_files_are_read_whatever_they_are_called(suffix: str, tmp_path: Path) -> None:
+def test_compressed_files_are_read_under_any_name(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / "dump.txt"
     path.write_bytes(COMPRESSORS[suffix](TEXT.encode()))
     assert read(path) == TEXT
@@ -110,42 +110,42 @@ def test_compressed_files_are_read_whatever_they_are_called(suffix: str, tmp_pat
 
 
 @pytest.mark.parametrize("suffix", COMPRESSORS)
-def test_two_compressed_files_one_after_the_other(suffix: str, tmp_path: Path) -> None:
+def test_concatenated_compressed_files_are_read(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"dump.{suffix}"
     path.write_bytes(COMPRESSORS[suffix](b"a\n") + COMPRESSORS[suffix](b"b\n"))
     assert read(path) == "a\nb\n"
 
 
 @pytest.mark.parametrize("suffix", COMPRESSORS)
-def test_a_compressed_file_that_is_cut_off(suffix: str, tmp_path: Path) -> None:
+def test_a_truncated_compressed_file_is_an_error(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"dump.{suffix}"
     whole = COMPRESSORS[suffix]("".join(f"{n * n} {n * 7919 % 1009}\n" for n in range(5000)).encode())
     path.write_bytes(whole[: len(whole) // 2])
-    assert "cannot be read to its end" in refused(path)
+    assert "cannot be read to its end" in error_of(path)
 
 
-def test_a_compressed_file_that_is_damaged(tmp_path: Path) -> None:
+def test_a_damaged_compressed_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "dump.gz"
     whole = bytearray(gzip.compress(TEXT.encode() * 100))
     whole[20:30] = b"\0" * 10
     path.write_bytes(whole)
-    message = refused(path)
+    message = error_of(path)
     assert message.startswith(str(path))
     assert "cannot be read to its end" in message
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_utf_16_is_refused(encoding: str) -> None:
-    message = refused(TEXT.encode(encoding))
+    message = error_of(TEXT.encode(encoding))
     assert "UTF-16" in message or "binary" in message
 
 
 @pytest.mark.parametrize("raw", [b"HloModule m\0\n", b"\x7fELF\x02\x01\x01\0\0", b"\n\x05jit_f\x12\0"])
 def test_binary_files_are_refused(raw: bytes) -> None:
-    assert "is a binary file" in refused(raw)
+    assert "is a binary file" in error_of(raw)
 
 
-def test_a_stream_that_its_owner_closes_is_left_alone() -> None:
+def test_a_stream_that_its_owner_closes_while_reading_is_no_error() -> None:
     stream = io.BytesIO(TEXT.encode())
     pieces = open_source(stream).raw_pieces()
     assert isinstance(pieces, Generator) and next(pieces)
@@ -153,7 +153,7 @@ def test_a_stream_that_its_owner_closes_is_left_alone() -> None:
     pieces.close()
 
 
-def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_may_be_compressed_and_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.BytesIO(gzip.compress(TEXT.encode()))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stream))
     opened = open_source("-")
@@ -167,11 +167,11 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     [TEXT, TEXT.encode(), io.StringIO(TEXT), io.BytesIO(TEXT.encode())],
     ids=["text", "bytes", "open text", "open bytes"],
 )
-def test_text_and_open_files(given: Openable) -> None:
+def test_text_bytes_and_open_files_are_read(given: Openable) -> None:
     assert read(given) == TEXT
 
 
-def test_a_file_that_somebody_else_opened_is_left_open() -> None:
+def test_an_open_file_of_the_caller_stays_open() -> None:
     given = io.BytesIO(TEXT.encode()), io.StringIO(TEXT), io.BytesIO(gzip.compress(TEXT.encode()))
     assert [read(stream) for stream in given] == [TEXT] * 3
     assert not any(stream.closed for stream in given)
@@ -184,7 +184,7 @@ def test_the_start_of_the_text_is_kept() -> None:
     assert opened.start == "a\n" + "b" * (source.START_CHARS - 2)
 
 
-def test_a_pipe_without_seek() -> None:
+def test_a_pipe_without_seek_is_read() -> None:
     reading, writing = os.pipe()
     os.write(writing, TEXT.encode())
     os.close(writing)
@@ -193,26 +193,26 @@ def test_a_pipe_without_seek() -> None:
 
 
 @pytest.mark.parametrize("text", ["HloModule m", "  HloModule m", "ENTRY e { }", "a\n", "\n"])
-def test_input_that_is_text_and_no_path(text: str) -> None:
+def test_a_string_that_is_hlo_or_has_lines_is_text_and_no_path(text: str) -> None:
     opened = open_source(text)
     assert opened.name == "<text>"
     assert "".join(opened.pieces()) == text.rstrip("\n") + "\n"
 
 
-def test_text_with_half_a_pair_is_read() -> None:
-    """Such text comes from who reads files with other error handlers."""
+def test_text_with_lone_surrogates_is_read() -> None:
+    """Such text comes from files that were read with another error handler."""
     assert read("HloModule m\n// \udcff \ud800\n").startswith("HloModule m\n// \\x")
 
 
-def test_files_that_are_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_or_a_directory_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "missing.txt"
-    assert refused(path) == f"{path}: cannot be read: No such file or directory"
-    assert "cannot be read" in refused(tmp_path)
-    assert "cannot be read" in refused("x" * 5000)
-    assert "cannot be read" in refused("a\0b")
+    assert error_of(path) == f"{path}: cannot be read: No such file or directory"
+    assert "cannot be read" in error_of(tmp_path)
+    assert "cannot be read" in error_of("x" * 5000)
+    assert "cannot be read" in error_of("a\0b")
 
 
-def test_an_open_file_is_called_by_its_name(tmp_path: Path) -> None:
+def test_an_open_file_has_the_name_of_its_path(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text(TEXT)
     with path.open("rb") as binary, path.open(encoding="utf-8") as text:
@@ -220,20 +220,20 @@ def test_an_open_file_is_called_by_its_name(tmp_path: Path) -> None:
     assert open_source(io.BytesIO()).name == "<file>"
 
 
-def test_a_line_of_ten_megabytes() -> None:
+def test_a_source_reads_a_line_of_ten_megabytes() -> None:
     long = b"x" * 10_000_000
     pieces = list(open_source(b"a\n" + long + b"\nb\n").pieces())
     assert "".join(pieces) == "a\n" + long.decode() + "\nb\n"
 
 
-def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_above_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "MAX_LINE_BYTES", 1 << 20)
     monkeypatch.setattr(source, "PIECE_BYTES", 1 << 16)
     assert read(b"x" * (1 << 20)) == "x" * (1 << 20) + "\n"
-    assert "a line is longer than 1 MiB" in refused(b"x" * (1 << 21))
+    assert "a line is longer than 1 MiB" in error_of(b"x" * (1 << 21))
 
 
-def test_zstd_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zstd_without_its_package_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(MissingExtraError) as caught:
         read(zstandard.compress(b"a"))
@@ -241,7 +241,7 @@ def test_zstd_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("piece_bytes")
-def test_lines_are_taken_from_the_text_that_is_kept() -> None:
+def test_kept_text_is_taken_by_lines() -> None:
     opened = open_source(b"a\nbb\nccc\ndddd")
     opened.keep_text()
     assert "".join(opened.pieces()) == "a\nbb\nccc\ndddd\n"
@@ -250,8 +250,8 @@ def test_lines_are_taken_from_the_text_that_is_kept() -> None:
     assert opened.take_lines() == opened.take_lines(1) == ""
 
 
-def test_the_start_goes_on_after_the_first_piece() -> None:
-    """A piece ends with a line, so that the first one may be short; what the input is called depends on more than that."""
+def test_the_start_covers_several_pieces() -> None:
+    """A piece ends at a line end, so the first may be too short to recognize a format."""
     source = open_source(b"\n\x05hello")
     assert list(source.pieces()) == ["\n", "\x05hello\n"]
     assert source.start == "\n\x05hello\n"
@@ -259,21 +259,21 @@ def test_the_start_goes_on_after_the_first_piece() -> None:
 
 @pytest.mark.parametrize("form", COMPRESSORS)
 @pytest.mark.parametrize("rubbish", [b"x", b"rubbish behind it", b"\0\0\0\0x", b"\x1f\x8b", TEXT.encode() * 2000])
-def test_rubbish_behind_a_compressed_stream_is_refused(form: str, rubbish: bytes) -> None:
+def test_rubbish_after_a_compressed_stream_is_refused(form: str, rubbish: bytes) -> None:
     data = COMPRESSORS[form](TEXT.encode())
-    assert "cannot be read to its end" in refused(data + rubbish)
+    assert "cannot be read to its end" in error_of(data + rubbish)
 
 
 @pytest.mark.parametrize("form", COMPRESSORS)
 @pytest.mark.parametrize("between", [b"", b"\0" * 8, b"\0" * 9000])
-def test_streams_that_were_joined_are_read_with_the_zeros_between_them(form: str, between: bytes) -> None:
+def test_joined_compressed_streams_may_have_zeros_between_them(form: str, between: bytes) -> None:
     data = COMPRESSORS[form](TEXT.encode()) + between
     assert read(data + data) == 2 * TEXT
 
 
 @pytest.mark.parametrize("form", ["gz", "bz2", "xz"])
-def test_a_stream_that_grows_is_read_in_parts(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """2 MB of one line are a few hundred bytes."""
+def test_a_highly_compressed_stream_is_read_in_parts(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2 MB of repeated lines compress to a small fraction."""
     monkeypatch.setattr(source, "PIECE_BYTES", 1 << 14)
     monkeypatch.setattr(source, "PART_BYTES", 1 << 14)
     text = TEXT * 40_000
@@ -282,9 +282,9 @@ def test_a_stream_that_grows_is_read_in_parts(form: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("encoding", ["utf-32", "utf-32-le", "utf-32-be", "utf-16", "utf-16-le", "utf-16-be"])
-def test_wide_encodings_are_named(encoding: str) -> None:
-    assert f"is {encoding[:6].upper()} text; convert it to UTF-8 first" in refused(TEXT.encode(encoding))
+def test_the_error_names_utf_16_and_utf_32(encoding: str) -> None:
+    assert f"is {encoding[:6].upper()} text; convert it to UTF-8 first" in error_of(TEXT.encode(encoding))
 
 
-def test_several_byte_order_marks_are_taken_off() -> None:
+def test_several_byte_order_marks_are_removed() -> None:
     assert read(b"\xef\xbb\xbf" * 2 + TEXT.encode()) == TEXT

@@ -37,17 +37,17 @@ def warnings_of(text: str) -> list[CompilerWarning]:
         ),
     ],
 )
-def test_three_wordings_of_a_resharding(message: str, instruction: str) -> None:
+def test_three_wordings_of_a_resharding_warning_are_read(message: str, instruction: str) -> None:
     text = f"step 1\nW0101 00:00:00.0 12 spmd_partitioner.cc:656] {message}\n"
     assert warnings_of(text) == [CompilerWarning(2, RESHARDING, instruction, OLD, NEW)]
 
 
-def test_a_truncated_line_has_what_it_prints() -> None:
+def test_a_truncated_warning_has_its_printed_part() -> None:
     start = f"[SPMD] Involuntary full rematerialization. The compiler cannot go from sharding {OLD} to "
     assert warnings_of(start + NEW[:20]) == [CompilerWarning(1, RESHARDING, "", OLD, "")]
 
 
-def test_slow_compilation_has_its_context_and_duration() -> None:
+def test_a_slow_compilation_warning_has_context_and_duration() -> None:
     text = """
 ********************************
 [Compiling module jit_step for CPU] Very slow compile? If you want to file a bug, run with envvar XLA_FLAGS=--xla_dump_to=/tmp
@@ -61,7 +61,7 @@ E0101 00:00:00.0 12 slow_operation_alarm.cc:144] [Compiling module jit_step for 
     ]
 
 
-def test_slow_constant_folding_prints_its_instruction_below() -> None:
+def test_a_slow_folding_warning_has_the_instruction_below_it() -> None:
     log = CompilerLog()
     log.take("E0101 slow_operation_alarm.cc:140] The operation took 1.5s\nConstant folding an instruction is taking > 1s:\n", 1)
     log.take("\n  %reduce.1 = f32[] reduce(%iota, %zero), dimensions={0}, to_apply=%add\n\nThis isn't necessarily a bug\n", 3)
@@ -70,7 +70,7 @@ def test_slow_constant_folding_prints_its_instruction_below() -> None:
     assert log.quoted == {4}
 
 
-def test_too_many_warnings_are_counted() -> None:
+def test_warnings_above_the_limit_are_counted() -> None:
     log = CompilerLog()
     log.take("[spmd] Involuntary full rematerialization.\n" * (MAX_KEPT + 2), 1)
     assert (len(log.finish()), log.left_out) == (MAX_KEPT, 2)

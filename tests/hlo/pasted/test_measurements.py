@@ -42,7 +42,7 @@ def measured(text: str) -> list[tuple[str, float, str]]:
         ("147.64 ms", []),
     ],
 )
-def test_a_number_counts_with_its_key_only(text: str, expected: list[tuple[str, float, str]]) -> None:
+def test_only_numbers_with_a_key_are_measurements(text: str, expected: list[tuple[str, float, str]]) -> None:
     assert measured(text) == expected
 
 
@@ -54,11 +54,11 @@ def test_a_list_takes_key_and_unit_of_the_next_line() -> None:
 @pytest.mark.parametrize(
     "text", ["[1 2]\n\nmean: 3", "[1 2]\nprose\nmean: 3", "[[1 2]\n [3 4]]\nmean: 3", "[1 2\n x]\nmean: 3"]
 )
-def test_another_list_is_not_taken(text: str) -> None:
+def test_other_lists_are_no_measurements(text: str) -> None:
     assert measured(text) == [("mean", 3, "")]
 
 
-def test_the_text_may_come_in_pieces() -> None:
+def test_measurements_are_read_across_pieces() -> None:
     measurements = Measurements()
     for line, text in enumerate(["a: 1\n", "[1\n", " 2]\n", "b: 3 s\n"], 5):
         measurements.take(text, line)
@@ -89,7 +89,7 @@ def test_each_module_has_the_measurements_around_it() -> None:
     assert [series[name] for name in ("key", "count", "median", "minimum", "maximum")] == ["cost", 2, 3, 2, 4]
 
 
-def test_a_prefix_is_no_part_of_a_key() -> None:
+def test_a_line_prefix_is_not_part_of_a_key() -> None:
     lines = f"{MODULE.format('a')}cost: 2 ms\n".splitlines()
     report = hlo_inspect.inspect("".join(f"[rank0]: {line}\n" for line in lines).encode(), "params")
     assert [(row["line"], row["key"]) for row in report.table("log").records()] == [(7, "cost")]
@@ -101,12 +101,12 @@ def test_quoted_lines_have_a_log_too() -> None:
     assert [(row["key"], row["stands"]) for row in rows] == [("before", "before"), ("after", "behind")]
 
 
-def test_a_log_without_a_module_says_what_it_holds() -> None:
+def test_the_error_for_a_log_without_a_module_counts_measurements() -> None:
     with pytest.raises(InputError, match=r"holds no HLO module: it is a log with 3 measurements: loss, time$"):
         hlo_inspect.inspect(b"loss: 3.5\nloss: 3.25\ntime: 12 ms\n")
 
 
-def test_sample_004() -> None:
+def test_measurements_of_a_real_log() -> None:
     """The log calls the median of its eight timings their mean."""
     dumps = list((Path(__file__).parents[4] / "shared/dumps/seeds").glob("004_*.txt"))
     if not dumps:

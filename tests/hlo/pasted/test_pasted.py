@@ -1,4 +1,4 @@
-"""A dump in every form in which logs, mails, terminals and programs hand it on: the same report, places apart."""
+"""A dump in the forms of logs, mails, terminals and programs: the same report except for positions."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ COLOURS = "\x1b[32m{}\x1b[0m"
 
 
 def coloured(text: str) -> str:
-    """As `grep --color` and a coloured log do it."""
+    """Colour a text as `grep --color` and a coloured log do."""
     lines = [
         COLOURS.format("[rank0]: ") + line.replace("fusion", "\x1b[01;31m\x1b[Kfusion\x1b[m\x1b[K")
         for line in text.splitlines()
@@ -180,7 +180,7 @@ def test_a_pasted_module_has_the_report_of_its_file(form: str, command: str) -> 
 
 
 @pytest.mark.parametrize("form", sorted(FORMS))
-def test_it_may_come_in_small_pieces(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pasted_module_is_read_across_small_pieces(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (plain,) = reports(DUMP, "collectives")
     monkeypatch.setattr("hlo_inspect.hlo.input.source.PIECE_BYTES", 700)
     (pasted,) = reports(FORMS[form](DUMP), "collectives")
@@ -204,7 +204,7 @@ def long_header_of(count: int, behind: str = "") -> str:
 
 @pytest.mark.parametrize("width", range(48, 90))
 def test_a_header_may_be_wrapped_anywhere(width: int) -> None:
-    """Behind a brace that opens a list, too."""
+    """A line may end after a brace that opens a list."""
     report = hlo_inspect.inspect(wrapped(width)(long_header_of(20, ', metadata={op_name="jit(m)/neg"}')), "summary")
     assert (report.facts["params.aliased_count"], report.facts["module.instructions"]) == (8, 29)
     assert report.findings == ()
@@ -219,8 +219,8 @@ def test_wrapped_lines_of_a_long_text_are_joined() -> None:
     assert report.findings == ()
 
 
-def test_lines_of_one_width_are_not_wrapped() -> None:
-    """However many blanks stand before the equals sign."""
+def test_lines_of_equal_width_do_not_count_as_wrapped() -> None:
+    """Several blanks stand before each equals sign."""
     lines = "".join(f'  n{number}  =  f32[4]  negate( p ), metadata={{op_name="x"}}\n' for number in range(10, 99))
     (report,) = reports(f"HloModule m\n\nENTRY e {{\n  p = f32[4] parameter(0)\n{lines}}}\n", "cost")
     assert report.facts["cost.flops"] == 89 * 4
@@ -234,8 +234,8 @@ def test_the_end_of_a_comment_is_no_prefix() -> None:
     assert not any("the prefix of each line" in note for note in report.notes)
 
 
-def test_lines_that_end_anywhere_are_not_wrapped() -> None:
-    """White space may stand between any two tokens: the two widest lines are as wide as each other by chance."""
+def test_lines_that_end_between_any_tokens_do_not_count_as_wrapped() -> None:
+    """The two widest lines have the same width by chance."""
     shape = "f32[8] // the elements of one of the eight rows"
     parameter = f"%a =\n {shape}\nparameter(\n0\n)\n"
     text = f"HloModule m\n\nENTRY %e () -> f32[8] {{\n{parameter} ROOT %b = \n {shape}\nadd(\n%a\n,\n%a\n)\n}}\n"
@@ -264,7 +264,7 @@ def interleaved(texts: dict[str, str], *, at_once: int = 1) -> str:
 )
 @pytest.mark.parametrize("at_once", [1, 3, 20])
 @pytest.mark.parametrize("size", [900, 1 << 18])
-def test_ranks_that_are_interleaved_give_a_module_each(
+def test_interleaved_lines_of_two_ranks_give_a_module_each(
     marks: tuple[str, str], at_once: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hlo_inspect.hlo.input.source.PIECE_BYTES", size)
@@ -277,12 +277,12 @@ def test_ranks_that_are_interleaved_give_a_module_each(
     assert any(marks[1] in note for note in ranks[1].notes)
 
 
-def test_many_ranks() -> None:
+def test_interleaved_lines_of_64_ranks_give_64_modules() -> None:
     text = interleaved({f"[rank{rank}]: ": OTHER.replace("other", f"m{rank}") for rank in range(64)})
     assert [report.facts["module.name"] for report in reports(text, "params")] == [f"m{rank}" for rank in range(64)]
 
 
-def test_noise_of_another_rank_is_in_no_module() -> None:
+def test_log_lines_of_another_rank_are_in_no_module() -> None:
     lines = [f"[rank0]: {line}" for line in DUMP.splitlines()]
     lines[10:10] = ["[rank1]: step 5 took 12 ms", "[rank1]: step 6 took 12 ms"]
     (plain,) = reports(DUMP, "summary")
@@ -290,8 +290,8 @@ def test_noise_of_another_rank_is_in_no_module() -> None:
     assert without_places(report) == without_places(plain)
 
 
-def test_threads_of_one_process_are_writers_too() -> None:
-    """Two compilations at once: the thread is in the mark of each line."""
+def test_interleaved_lines_of_threads_give_a_module_each() -> None:
+    """The prefix of each line has the number of its thread."""
     text = interleaved(
         {"I0610 12:00:01.000001 41 dump.cc:9] ": OTHER, "I0610 12:00:01.000001 42 dump.cc:9] ": OTHER}, at_once=2
     )
@@ -314,14 +314,14 @@ BROKEN = OTHER.replace("  ROOT", "  this is none\n  ROOT")
         ("x\n" + "".join(f"  {json.dumps(line + chr(10))}\n" for line in BROKEN.splitlines()), (6, 6)),
     ],
 )
-def test_the_place_of_a_finding_is_that_of_the_input(text: str, place: tuple[int, int]) -> None:
+def test_a_finding_has_its_line_and_column_of_the_input(text: str, place: tuple[int, int]) -> None:
     (report,) = reports(text, "summary")
     (finding,) = [finding for finding in report.findings if finding.rule == "HI001"]
     assert finding.location is not None
     assert (finding.location.line, finding.location.column) == place
 
 
-def test_lines_in_tables_are_those_of_the_input() -> None:
+def test_tables_have_the_lines_of_the_input() -> None:
     plain = hlo_inspect.inspect(DUMP, "collectives").table("collectives").records()
     pasted = reports("prose\n" + prefixed(lambda _: "> ")(DUMP), "collectives")[0]
     assert [row["line"] for row in pasted.table("collectives").records()] == [int(str(row["line"])) + 1 for row in plain]
@@ -338,7 +338,7 @@ def test_a_removed_prefix_is_noted_once() -> None:
     assert [note for note in report.notes if "rank0" in note] == ['the prefix of each line, such as "[rank0]: ", was removed']
 
 
-# -- what is no prefix ------------------------------------------------------------------------------------------------------
+# -- texts without a prefix ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_a_removed_prefix_is_noted_once() -> None:
         OTHER.replace("\n}", "\n  // ENTRY %x {\n  // %q = f32[4]{0} add(%p, %p)\n}"),
     ],
 )
-def test_a_module_that_needs_nothing_is_read_as_it_is(text: str) -> None:
+def test_a_text_that_only_looks_pasted_is_read_unchanged(text: str) -> None:
     (report,) = reports(text, "summary")
     assert (report.facts["module.name"], report.facts["module.instructions"]) == ("other", 2)
     assert report.findings == () or {finding.rule for finding in report.findings} == {"HI005"}

@@ -71,7 +71,7 @@ def test_facts_of_the_whole_module_are_unknown_for_quoted_lines(form: str) -> No
     assert not any(note.startswith(tuple(names)) for note in report.notes)
 
 
-def test_places_are_those_of_the_text() -> None:
+def test_quoted_lines_have_the_line_numbers_of_the_text() -> None:
     text = f"prose\n\n```\n    {REDUCE}\n```\nmore `{GATHER}`\n{CALL}\n"
     report = quoted(text, "collectives")
     assert [row["line"] for row in report.table("collectives").records()] == [4, 6]
@@ -86,7 +86,7 @@ def test_lines_of_one_instruction_are_joined() -> None:
 
 
 def test_a_truncated_line_is_counted_and_reported() -> None:
-    """As XLA prints the labels of buffers: what is cut is unknown, and no other line is taken for it."""
+    """XLA truncates the labels of buffers like this. The missing operands are unknown."""
     label = "XLA label: %fusion.1 = u32[64,1]{1,0:T(8,128)} fusion(u32[]{:T(256)} %add.1, u32[]{:T(256)} %add.45646...."
     report = quoted(f"  {label}\n  Allocation type: HLO temp\n  {REDUCE}\n", "fusions")
     row = report.table("fusions").records()[0]
@@ -97,7 +97,7 @@ def test_a_truncated_line_is_counted_and_reported() -> None:
     assert cut.location is not None and cut.location.line == 1
 
 
-def test_lines_before_between_and_behind_modules_are_parts_of_their_own() -> None:
+def test_lines_before_between_and_after_modules_are_partial_modules() -> None:
     module = "HloModule {}\n\nENTRY e {{\n  ROOT p = f32[4]{{0}} parameter(0)\n}}\n\n"
     text = f"{REDUCE}\n{module.format('a')}{GATHER}\n{CALL}\n{module.format('b')}and {FUSION}\n"
     reports = list(hlo_inspect.inspect_all(text.encode(), "summary"))
@@ -124,13 +124,12 @@ def test_lines_before_between_and_behind_modules_are_parts_of_their_own() -> Non
         "q == f32[4] add(b, c)",
     ],
 )
-def test_other_lines_are_no_hlo(text: str) -> None:
+def test_lines_that_only_look_like_hlo_are_no_module(text: str) -> None:
     with pytest.raises(InputError, match="holds no HLO module"):
         hlo_inspect.inspect(f"{text}\n".encode())
 
 
-def test_a_plain_module_is_what_it_was() -> None:
-    """An instruction of its metadata or of a comment is none."""
+def test_instructions_in_metadata_or_comments_are_no_quoted_lines() -> None:
     text = (
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n"
         '  ROOT n = f32[4]{0} negate(p), metadata={op_name="q = f32[4]{0} add(p, p)"}\n  // r = f32[4]{0} add(p, p)\n}\n'
@@ -139,7 +138,7 @@ def test_a_plain_module_is_what_it_was() -> None:
     assert [report.facts["module.instructions"] for report in reports] == [2]
 
 
-def test_the_text_may_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quoted_lines_are_read_across_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"prose\n{REDUCE}\n{GATHER.replace('), ', '),' + chr(10) + '   ')}\n" * 40
     for size in (50, 333, 1 << 18):
         monkeypatch.setattr("hlo_inspect.hlo.input.source.PIECE_BYTES", size)
@@ -148,8 +147,8 @@ def test_the_text_may_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         assert report.table("collectives").records()[-1]["line"] == 40 * 4 - 1
 
 
-def test_a_bracket_that_is_closed_only_in_what_is_cut_off() -> None:
-    """The rest of such a line is no instruction; the next line is read."""
+def test_a_quoted_line_may_have_an_unclosed_bracket() -> None:
+    """The rest of the line is no instruction. The next line is one."""
     first = "dot.2 = f32[2]{0} dot(x.1, st{te.1), lhs_contracting_dims={1, rhs_contracting_dims={0}"
     report = quoted(f"{first}\nadd.3 = f32[2]{{0}} add(x.1, x.2)", "summary")
     assert report.findings[0].message.startswith("this partial module has an instruction line ")

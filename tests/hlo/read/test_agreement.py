@@ -1,4 +1,4 @@
-"""Differences that must not matter: the reader's path for a line, the pieces of the input, and skipped text."""
+"""Reading gives the same on every path: fast path or parser, pieces of any size, whole or selective."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ seeds = st.integers(0, 2**32 - 1)
 MANY = settings(max_examples=80, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 
 
-def one_by_one(line: str) -> Row:
+def parse_row(line: str) -> Row:
     parsed = parser.parse_instruction(line, 0)
     assert (parsed.end, parsed.fault) == (len(line), None)
     return parsed.row
@@ -45,10 +45,10 @@ def one_by_one(line: str) -> Row:
 
 @MANY
 @given(seeds, st.booleans())
-def test_the_fast_path_takes_what_the_parser_takes_or_nothing(seed: int, plain: bool) -> None:
+def test_the_fast_path_reads_rows_like_the_parser_or_not_at_all(seed: int, plain: bool) -> None:
     writer = Writer(seed, plain=plain)
     lines = [indent + root + writer.line() for indent in ("  ", "", "\t") for root in ("", "ROOT ")]
-    expected = [one_by_one(line.strip()) for line in lines]
+    expected = [parse_row(line.strip()) for line in lines]
     text = "\n" + "\n".join(lines) + "\n}\n"
     run = find_run(text, 1, len(text), inside=True, is_final=True)
     assert run is not None or not plain
@@ -69,7 +69,7 @@ def parser_only(piece_bytes: int) -> Iterator[None]:
 
 @MANY
 @given(seeds, st.sampled_from([1, 7, 100, 4096]))
-def test_a_module_reads_the_same_through_the_parser_and_in_pieces(seed: int, piece_bytes: int) -> None:
+def test_a_module_reads_the_same_with_the_parser_alone_and_in_pieces(seed: int, piece_bytes: int) -> None:
     text, written = Writer(seed).module(OPCODES)
     expected = module(text)
     assert {name: list(c.opcodes) for name, c in expected.computations.items()} == {
@@ -81,7 +81,7 @@ def test_a_module_reads_the_same_through_the_parser_and_in_pieces(seed: int, pie
 
 
 def instructions_of(text: str, wants: Wants) -> dict[str, tuple[object, ...]]:
-    """Every instruction that is kept, by name, with its place and all that it says."""
+    """Return every kept instruction by name, with its position and contents."""
     parsed = module(text, wants)
     kept = [i for c in parsed.computations.values() for i in (body(c) if wants.graph else c.instructions)]
     return {i.name: (i.computation.name, i.line, i.opcode, str(i.shape), i.is_root, i.operands, texts(i)) for i in kept}
@@ -113,7 +113,7 @@ def test_selective_reading_keeps_the_wanted_instructions(seed: int, opcodes: set
 
 @MANY
 @given(seeds)
-def test_all_instructions_of_a_graph_come_in_order(seed: int) -> None:
+def test_a_graph_has_all_instructions_in_order(seed: int) -> None:
     text, written = Writer(seed).module(OPCODES)
     parsed = module(text, Wants(graph=True))
     bodies = {name: [(i.name, i.opcode) for i in body(c)] for name, c in parsed.computations.items()}
@@ -123,7 +123,7 @@ def test_all_instructions_of_a_graph_come_in_order(seed: int) -> None:
 
 @MANY
 @given(seeds)
-def test_a_shape_is_read_back(seed: int) -> None:
+def test_a_printed_shape_reads_back_as_the_same_shape(seed: int) -> None:
     text = Writer(seed).shape(depth=4)
     shape = parse_shape(text)
     plain = str(shape)

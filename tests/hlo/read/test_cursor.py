@@ -11,12 +11,12 @@ def cursor_of(*pieces: str) -> Cursor:
     return Cursor(lambda _: iter(pieces))
 
 
-def test_it_starts_before_the_first_piece() -> None:
+def test_a_cursor_starts_before_the_first_piece() -> None:
     cursor = cursor_of("ab\n")
     assert (cursor.text, cursor.position, cursor.line, cursor.bytes_before) == ("\n", 1, 1, 0)
 
 
-def test_pieces_are_added_and_lines_that_lie_behind_are_dropped() -> None:
+def test_more_adds_a_piece_and_drops_earlier_lines() -> None:
     cursor = cursor_of("ab\ncd\n", "ef\n")
     assert cursor.more()
     cursor.advance(cursor.text.index("d"))
@@ -32,7 +32,7 @@ def test_pieces_are_added_and_lines_that_lie_behind_are_dropped() -> None:
     assert (cursor.line, cursor.bytes_before) == (2, 4)
 
 
-def test_no_more_is_added_to_what_is_too_long() -> None:
+def test_more_adds_nothing_to_a_text_above_the_limit() -> None:
     cursor = cursor_of("abcd\n", "ef\n")
     assert cursor.more(4)
     assert not cursor.more(4)
@@ -40,7 +40,7 @@ def test_no_more_is_added_to_what_is_too_long() -> None:
     assert cursor.more(5)
 
 
-def test_lines_and_columns() -> None:
+def test_each_position_has_its_line_and_column() -> None:
     cursor = cursor_of("ab\n\ncde\n")
     cursor.more()
     places = []
@@ -59,7 +59,7 @@ def test_lines_and_columns() -> None:
     ]
 
 
-def test_bytes_are_those_of_utf_8() -> None:
+def test_bytes_before_the_cursor_are_those_of_utf_8() -> None:
     cursor = cursor_of("a\u00e9\u4e2d\n", "b\n")
     cursor.more()
     cursor.advance(4)
@@ -80,7 +80,7 @@ def test_next_line_stops_at_the_end_of_the_text() -> None:
     assert (cursor.position, cursor.line) == (len(cursor.text), 3)
 
 
-def test_the_line_of_a_piece_can_be_asked_for_when_it_is_read() -> None:
+def test_a_source_can_get_the_line_of_each_piece_that_it_reads() -> None:
     asked: list[int] = []
 
     def pieces(next_line: Callable[[], int]) -> Iterator[str]:
@@ -94,8 +94,8 @@ def test_the_line_of_a_piece_can_be_asked_for_when_it_is_read() -> None:
     assert asked == [1, 3, 4]
 
 
-def test_a_second_reading_has_twice_as_much_text() -> None:
-    """An endless item is then read again per doubling of its length, not per piece."""
+def test_twice_as_much_doubles_the_text() -> None:
+    """A very long item is thus read again once per doubling, not once per piece."""
     cursor = cursor_of(*["x\n"] * 100)
     tries = 0
     while cursor.twice_as_much():
@@ -104,7 +104,7 @@ def test_a_second_reading_has_twice_as_much_text() -> None:
     assert tries <= 8
 
 
-def test_lines_are_counted_in_a_part_of_a_text_with_any_characters() -> None:
+def test_lines_of_a_range_of_text_with_any_characters_are_counted() -> None:
     text = "a\n\u5757\n\udc80b\n\n"
     assert [count_lines(text, 0, end) for end in range(len(text) + 1)] == [0, 0, 1, 1, 2, 2, 2, 3, 4]
     assert count_lines(text, 2, 6) == 1

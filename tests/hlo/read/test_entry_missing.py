@@ -1,4 +1,4 @@
-"""Texts that end after their first computation: whether that is the entry, whose mark a text written by hand may leave out."""
+"""Texts with a single computation without ENTRY: handwritten texts omit the mark, printed ones are truncated."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def _codes(text: str, command: str) -> set[str]:
 
 
 @pytest.mark.parametrize("command", ["summary", "collectives", "params", "optimizer", "memory"])
-def test_a_text_that_a_compiler_scheduled_marks_its_entry(command: str) -> None:
+def test_a_scheduled_text_without_entry_is_truncated(command: str) -> None:
     assert "HI002" in _codes(HEADER.format(scheduled=SCHEDULED) + TWO, command)
 
 
 @pytest.mark.parametrize("command", ["summary", "collectives", "params", "optimizer"])
-def test_the_entry_has_the_parameters_that_the_header_states(command: str) -> None:
+def test_a_computation_is_the_entry_if_its_parameters_fit_the_header(command: str) -> None:
     assert "HI002" in _codes(HEADER.format(scheduled="") + TWO, command)
     assert "HI002" not in _codes(HEADER.format(scheduled="") + THREE, command)
 
 
-def test_a_truncated_computation_is_no_entry() -> None:
+def test_a_truncated_module_without_entry_has_no_optimizer() -> None:
     facts = hlo_inspect.inspect(HEADER.format(scheduled="") + TWO, ("summary",)).facts
     assert facts["optimizer.name"] is None
     assert facts["module.instructions"] == 3

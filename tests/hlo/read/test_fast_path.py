@@ -1,4 +1,4 @@
-"""The fast path: what it takes has to be what the parser takes; everything else it has to leave."""
+"""The fast path reads lines exactly as the parser does, and leaves all others to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run_of(text: str, *, inside: bool = False, limit: int = 1 << 20) -> LineRun 
     return find_run("\n" + text, 1, limit, inside=inside, is_final=True)
 
 
-def taken(lines: list[str]) -> list[Row] | None:
+def rows_of_lines(lines: list[str]) -> list[Row] | None:
     run = run_of("\n".join(lines) + "\n", inside=True)
     return rows_of(run) if run is not None else None
 
@@ -33,8 +33,8 @@ def rows_of(run: LineRun) -> list[Row]:
     return list(zip(run.marks, run.names, run.heads, run.tails, strict=True))
 
 
-def test_printed_lines_are_taken_together() -> None:
-    run = taken([line for line in PRINTED if "odd" not in line])
+def test_printed_lines_are_read_in_one_run() -> None:
+    run = rows_of_lines([line for line in PRINTED if "odd" not in line])
     assert run is not None
     assert [(root, name, head) for root, name, head, _ in run] == [
         ("", "p", "f32[8]{0} parameter"),
@@ -50,7 +50,7 @@ def test_printed_lines_are_taken_together() -> None:
 
 
 @pytest.mark.parametrize("line", PRINTED)
-def test_a_line_alone_is_what_the_parser_finds(line: str) -> None:
+def test_a_single_line_reads_as_the_parser_reads_it(line: str) -> None:
     text = f"\n{line}\n}}\n"
     start = len(line) - len(line.lstrip()) + 1
     parsed = parser.parse_instruction(text, start)
@@ -88,8 +88,8 @@ def test_a_line_alone_is_what_the_parser_finds(line: str) -> None:
     ],
 )
 def test_other_lines_are_left_to_the_parser(lines: list[str]) -> None:
-    assert taken(lines) is None
-    assert taken([PRINTED[0], *lines, PRINTED[1]]) is None
+    assert rows_of_lines(lines) is None
+    assert rows_of_lines([PRINTED[0], *lines, PRINTED[1]]) is None
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_other_lines_are_left_to_the_parser(lines: list[str]) -> None:
         "a = f32[] add(b, c)\n /* more */ , x=1\n",
     ],
 )
-def test_a_line_that_goes_on_is_left_to_the_parser(text: str) -> None:
+def test_a_line_that_continues_is_left_to_the_parser(text: str) -> None:
     assert read_row("\n" + text, 1) is None
 
 
@@ -117,7 +117,7 @@ def test_a_row_is_read_from_any_position() -> None:
     assert read_row("\n\na = f32[] add(b, c)\n", 2) == ("", "a", "f32[] add", "b, c)")
 
 
-def test_the_last_line_is_left_where_more_may_follow() -> None:
+def test_the_last_line_is_left_if_more_text_may_follow() -> None:
     text = "\na = f32[] add(b, c)\nd = f32[] negate(a)\n"
     run = find_run(text, 1, len(text), inside=True, is_final=False)
     assert run is not None
@@ -138,11 +138,11 @@ def test_the_last_line_is_left_where_more_may_follow() -> None:
         ("  a // b\n", None),
     ],
 )
-def test_marks_outside_of_strings(text: str, marks: bytes | None) -> None:
+def test_brackets_outside_of_strings_are_found(text: str, marks: bytes | None) -> None:
     assert find_marks("x" + text + "(", 1, len(text) + 1) == marks
 
 
-def test_the_callees_of_a_text() -> None:
+def test_callees_in_a_text_are_found() -> None:
     assert CALLS.findall("a = f32[] fusion(b), kind=kLoop, calls=%f.1\nc = f32[] fusion(d), calls=g-2, x=1") == [
         "f.1",
         "g-2",
@@ -158,7 +158,7 @@ ADD = """%add (a: f32[], b: f32[]) -> f32[] {
 MAIN = 'ENTRY %main (p: f32[4]) -> f32[4] {\n  ROOT %p = f32[4]{0} parameter(0)\n}, execution_thread="t"\n'
 
 
-def test_computations_and_lines() -> None:
+def test_a_run_covers_several_computations() -> None:
     text = ADD + "\n" + MAIN
     run = run_of(text + "rest\n")
     assert run is not None
@@ -168,7 +168,7 @@ def test_computations_and_lines() -> None:
 
 
 def test_blank_lines_between_computations_may_be_missing() -> None:
-    """Some logs leave them out; line numbers stay right."""
+    """Some logs omit them. Line numbers stay correct."""
     text = ADD + ADD.replace("%add", "%sum") + "\n" + MAIN
     run = run_of(text)
     assert run is not None
@@ -176,7 +176,7 @@ def test_blank_lines_between_computations_may_be_missing() -> None:
     assert (run.end, run.lines) == (1 + len(text), text.count("\n"))
 
 
-def test_a_run_begins_and_ends_in_computations() -> None:
+def test_a_run_may_begin_and_end_inside_a_computation() -> None:
     """A run ends after a computation if it can, else it holds at least a line."""
     text = ADD.partition("\n")[2] + "\n" + MAIN.removesuffix('}, execution_thread="t"\n')
     run = run_of(text, inside=True)
@@ -194,7 +194,7 @@ def test_a_run_begins_and_ends_in_computations() -> None:
     assert (first.parts, first.lines) == ([("add", False, 1, 1, 1, False)], 1)
 
 
-def test_a_run_that_begins_with_the_end_of_a_computation() -> None:
+def test_a_run_may_begin_with_a_closing_brace() -> None:
     run = run_of("}\n\n" + ADD, inside=True)
     assert run is not None
     assert run.parts == [(None, False, 0, 0, 0, True), ("add", False, 1, 4, 3, True)]
@@ -226,5 +226,5 @@ def test_a_run_that_begins_with_the_end_of_a_computation() -> None:
         "}\n",
     ],
 )
-def test_lines_that_no_printer_writes_are_no_run(text: str) -> None:
+def test_text_that_no_printer_writes_is_no_run(text: str) -> None:
     assert run_of(text) is None

@@ -1,4 +1,4 @@
-"""The dumps under tests/data, whose figures were found without this program, read in every way that there is."""
+"""The dumps in tests/data have figures from other sources, and have them in every way of reading."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ Whole = dict[str, list[hlo_inspect.Report]]
 
 
 @pytest.mark.parametrize("name", DUMPS)
-def test_the_figures(name: str, whole: Whole) -> None:
+def test_facts_of_each_dump_are_the_expected_facts(name: str, whole: Whole) -> None:
     assert facts(whole[name], EXPECTED[name]) == wanted(name)
 
 
 @pytest.mark.parametrize("name", DUMPS)
-def test_problems_of_a_text_have_their_places(name: str, whole: Whole) -> None:
+def test_faults_of_each_dump_have_their_line_and_column(name: str, whole: Whole) -> None:
     problems = [
         (finding.rule, finding.location.line, finding.location.column)
         for report in whole[name]
@@ -95,14 +95,14 @@ def test_problems_of_a_text_have_their_places(name: str, whole: Whole) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(EXPECTED) - set(DUMPS)))
-def test_what_holds_no_module(name: str) -> None:
+def test_an_input_without_a_module_is_an_error(name: str) -> None:
     with pytest.raises(hlo_inspect.InputError, match="holds no HLO module"):
         reports(DATA / name)
 
 
 @pytest.mark.parametrize("suffix", COMPRESSORS)
-def test_compressed(suffix: str, whole: Whole, tmp_path: Path) -> None:
-    """Each dump in one of the four ways."""
+def test_compressed_dumps_have_the_same_facts(suffix: str, whole: Whole, tmp_path: Path) -> None:
+    """Each dump uses one of the four formats."""
     path = tmp_path / f"dump.txt.{suffix}"
     for name in DUMPS[list(COMPRESSORS).index(suffix) :: len(COMPRESSORS)]:
         path.write_bytes(COMPRESSORS[suffix]((DATA / name).read_bytes()))
@@ -110,7 +110,9 @@ def test_compressed(suffix: str, whole: Whole, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ends", "size"), [(b"\r\n", 1 << 20), (b"\r\n", 7), (b"\r", 100)])
-def test_other_line_ends(ends: bytes, size: int, whole: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dumps_with_other_line_ends_have_the_same_facts(
+    ends: bytes, size: int, whole: Whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(source, "PIECE_BYTES", size)
     for name in DUMPS:
         raw = (DATA / name).read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", ends)
@@ -119,7 +121,7 @@ def test_other_line_ends(ends: bytes, size: int, whole: Whole, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("size", [1, 4096])
-def test_in_pieces(size: int, whole: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dumps_read_in_pieces_have_the_same_facts(size: int, whole: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PIECE_BYTES", size)
     for name in DUMPS:
         for piecewise, at_once in zip(reports(DATA / name), whole[name], strict=True):
@@ -132,7 +134,7 @@ def test_in_pieces(size: int, whole: Whole, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_command_that_skips_lines_has_the_same_facts(
     command: str, size: int, by_names: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unless names repeat: which definition is meant depends on how far one looks."""
+    """Dumps with repeated names are left out, because a skipped line may define a name again."""
     monkeypatch.setattr(source, "PIECE_BYTES", size)
     for name in sorted(set(DUMPS) - NAMELESS):
         for some, every in zip(hlo_inspect.inspect_all(DATA / name, [command], phases="names"), by_names[name], strict=True):

@@ -1,4 +1,4 @@
-"""Texts that somebody shortened: dots in place of lines, and a comma behind the last attribute of a row."""
+"""Shortened texts: dots instead of lines, and a comma after the last attribute of a row."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENTRY %e (a: f32[4], b: f32[4]) -> f32[4] {
 
 @pytest.mark.parametrize("dots", ["...", "  ...", "    ... (40 lines)", "…"])
 @pytest.mark.parametrize("command", ["summary", "collectives", "params", "fusions"])
-def test_dots_are_a_cut_and_explain_what_is_missing(command: str, dots: str) -> None:
+def test_dots_are_a_truncation_and_hide_faults_of_missing_lines(command: str, dots: str) -> None:
     """Neither `a` nor `sum` is reported as undefined, and `fused` is not reported as empty."""
     report = hlo_inspect.inspect(SHORTENED.replace("DOTS", dots), command)
     assert [(finding.rule, finding.location and finding.location.line) for finding in report.findings] == [("HI002", 4)]
@@ -40,19 +40,19 @@ def test_dots_are_a_cut_and_explain_what_is_missing(command: str, dots: str) -> 
     assert message == "dots stand for lines that are left out (3 times, first here)"
 
 
-def test_nothing_is_counted_as_absent_beside_dots() -> None:
+def test_counts_are_unknown_if_dots_replace_lines() -> None:
     text = "HloModule m\n\nENTRY main {\n  ...\n  ROOT d = f32[8,8]{1,0} dot(p, q), lhs_contracting_dims={1}\n}\n"
     report = hlo_inspect.inspect(text, "summary")
     assert (report.facts["params.count"], report.facts["params.leaf_count"]) == (None, None)
     assert report.facts["opcode.dot"] == 1
 
 
-def test_dots_in_a_literal_are_none() -> None:
+def test_dots_in_a_literal_are_no_truncation() -> None:
     text = "HloModule m\n\nENTRY e {\n  ROOT c = f32[4]{0} constant({\n  ...\n  })\n}\n"
     assert hlo_inspect.inspect(text, "summary").findings == ()
 
 
-def test_a_comma_behind_the_last_attribute_costs_nothing_else() -> None:
+def test_a_line_with_a_trailing_comma_is_a_fault_but_is_read() -> None:
     report = hlo_inspect.inspect(COMMAS, "summary")
     assert [(finding.rule, str(finding.location)) for finding in report.findings if finding.rule != "HI101"] == [
         ("HI001", "<text>:4:59"),

@@ -1,4 +1,4 @@
-"""The integer scalars that stay of a computation for the sake of loops."""
+"""Integer scalars of computations that are kept for the trip counts of loops."""
 
 from __future__ import annotations
 
@@ -78,18 +78,18 @@ def test_operands_of_roots_and_loops_are_kept() -> None:
     assert "fused" not in parsed.root_opcodes  # no reducer: its result is no scalar
 
 
-def test_without_being_asked_for_nothing_stays() -> None:
+def test_no_scalars_are_kept_unless_loops_are_wanted() -> None:
     assert kept(module(TEXT, Wants(opcodes=LOOPS.opcodes, every_line=True))) == {}
 
 
 @pytest.mark.parametrize("more", [Wants(), Wants(every_line=True), Wants(graph=True), Wants(entry=True)])
 @pytest.mark.parametrize("piece", [1, 64, 200, 333, 500, 1 << 20])
-def test_it_is_the_same_however_the_text_is_read(more: Wants, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_scalars_are_the_same_for_all_wants_and_pieces(more: Wants, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PIECE_BYTES", piece)
     assert kept(module(TEXT, LOOPS | more)) == KEPT
 
 
-def test_lines_and_roots_of_kept_rows() -> None:
+def test_kept_scalars_have_their_line_and_root_mark() -> None:
     lines = TEXT.splitlines()
     for wants in (LOOPS, LOOPS | Wants(every_line=True)):
         for computation in module(TEXT, wants).computations.values():
@@ -99,17 +99,17 @@ def test_lines_and_roots_of_kept_rows() -> None:
             assert lines[computation.line - 1].removeprefix("ENTRY ").startswith(f"%{computation.name} (")
 
 
-def test_a_root_that_is_not_marked_is_the_last_line() -> None:
+def test_an_unmarked_root_is_the_last_line() -> None:
     parsed = module(TEXT.replace("ROOT ", ""), LOOPS | Wants(every_line=True))
     assert kept(parsed) == KEPT
     assert [i.name for i in parsed.computations["cond"].scalars.values() if i.is_root] == ["less"]
 
 
-def test_roots_that_are_arrays_and_tuples_of_them_feed_nothing() -> None:
+def test_operands_of_a_root_that_is_a_custom_call_are_not_kept() -> None:
     text = TEXT.replace("ROOT %e = s32[] add(%c, %d)", "ROOT %e = (f32[2]{0}, s32[]) custom-call(%c, %d)")
     assert "count" not in kept(module(text, LOOPS | Wants(every_line=True)))
 
 
-def test_a_line_that_makes_no_sense_is_left_out() -> None:
+def test_a_malformed_line_is_not_kept() -> None:
     text = TEXT.replace("get-tuple-element(%s), index=0\n  %limit", "get-tuple-element((%s), index=0\n  %limit")
     assert kept(module(text, LOOPS))["cond"] == {"limit", "less"}

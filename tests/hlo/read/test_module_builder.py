@@ -1,4 +1,4 @@
-"""The parts of a module that are kept, by what is wanted."""
+"""The parts of a module that are kept for each Wants."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ENTRY %main (p: f32[8], q: f32[4]) -> f32[8] {
 COLLECTIVES = frozenset({"all-reduce", "all-reduce-start"})
 
 
-def test_a_request_for_nothing_keeps_nothing() -> None:
+def test_empty_wants_keep_no_instruction() -> None:
     parsed = module(TEXT, Wants())
     assert kept(parsed) == []
     assert parsed.computation_count == 5
@@ -69,24 +69,24 @@ def test_wanted_opcodes_and_their_callers_are_kept() -> None:
     ]
 
 
-def test_an_opcode_is_wanted_as_it_is_spelt() -> None:
+def test_a_wanted_opcode_matches_only_its_exact_spelling() -> None:
     assert kept(module(TEXT, Wants(frozenset({"all-reduce-done"})))) == [("main", "done", "all-reduce-done")]
     assert kept(module(TEXT, Wants(frozenset({"reduce"})))) == []
 
 
-def test_custom_calls_with_a_wanted_target() -> None:
+def test_custom_calls_with_a_wanted_target_are_kept() -> None:
     wants = Wants(COLLECTIVES, targets=frozenset({"Wanted"}))
     assert ("main", "t", "custom-call") in kept(module(TEXT, wants))
     assert ("plain", "d", "custom-call") not in kept(module(TEXT, wants))
 
 
-def test_parameters_that_nothing_reads_are_looked_for_where_that_is_wanted() -> None:
+def test_unread_parameters_are_not_searched_unless_wanted() -> None:
     computation = module(TEXT, Wants(entry=True)).entry
     assert computation is not None
     assert computation.reads is None
 
 
-def test_parameters_and_root_of_the_entry() -> None:
+def test_parameters_and_root_of_the_entry_are_kept() -> None:
     parsed = module(TEXT, Wants(entry=True, unused=True))
     assert kept(parsed) == [("main", "p", "parameter"), ("main", "q", "parameter"), ("main", "r", "add")]
     assert parsed.entry is not None
@@ -95,7 +95,7 @@ def test_parameters_and_root_of_the_entry() -> None:
     assert (parsed.entry.root.name, parsed.entry.reads.unread) == ("r", {"q"})
 
 
-def test_every_line_counts_opcodes_and_keeps_no_instruction_more() -> None:
+def test_reading_every_line_counts_opcodes_and_keeps_no_instruction() -> None:
     parsed = module(TEXT, Wants(checked=True))
     assert kept(parsed) == []
     assert parsed.opcode_counts == {
@@ -117,7 +117,7 @@ def test_every_line_counts_opcodes_and_keeps_no_instruction_more() -> None:
     }
 
 
-def test_a_whole_graph() -> None:
+def test_a_graph_has_every_instruction_with_line_and_root() -> None:
     parsed = module(TEXT, Wants(graph=True))
     names = {name: [i.name for i in body(c)] for name, c in parsed.computations.items()}
     assert names == {
@@ -141,7 +141,7 @@ def test_lines_and_operand_shapes_of_kept_instructions() -> None:
     assert by_name["r"].operand_shapes is None
 
 
-def test_an_instruction_is_taken_apart_when_it_is_asked_for() -> None:
+def test_an_instruction_is_parsed_on_access() -> None:
     parsed = module(TEXT, Wants(frozenset({"all-reduce", "fusion"}), checked=True))
     (fusion,) = parsed.computations["fused"].instructions
     assert [computation.name for computation in parsed.holding] == ["inner", "fused", "main"]
@@ -156,14 +156,14 @@ def test_an_instruction_is_taken_apart_when_it_is_asked_for() -> None:
 @pytest.mark.parametrize(
     "metadata", ["", ', metadata={op_name="jit(step)/add" stack_frame_id=7}', ", metadata={}, frontend_attributes={}"]
 )
-def test_the_text_of_what_is_kept_is_whole(metadata: str) -> None:
+def test_a_kept_instruction_has_its_whole_text(metadata: str) -> None:
     tail = f"%n), kind=kLoop, calls=%inner{metadata}"
     parsed = module(TEXT.replace("%n), kind=kLoop, calls=%inner", tail), Wants(frozenset({"fusion"}), checked=True))
     assert [instruction.tail for instruction in parsed.computations["fused"].instructions] == [tail]
 
 
-def test_callers_are_told_by_their_text() -> None:
-    """A caller may call any computation unless it is printed in the usual way.
+def test_callers_of_a_computation_are_found_by_their_text() -> None:
+    """A caller that is printed in an unusual way counts as a caller of any computation.
 
     Callees in braces, in another attribute, after a string, or none are unusual.
     """
@@ -240,12 +240,12 @@ def entry_of(*lines: str) -> str:
         ),
     ],
 )
-def test_faults(text: str, expected: list[tuple[str, int, int | None, str, int]]) -> None:
+def test_faults_have_code_position_message_and_count(text: str, expected: list[tuple[str, int, int | None, str, int]]) -> None:
     assert problems(module(text)) == expected
 
 
 @pytest.mark.parametrize("target", ["Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding"])
-def test_markers_of_a_module_before_partitioning(target: str) -> None:
+def test_partitioning_targets_of_custom_calls_are_noted(target: str) -> None:
     line = f'  %d = f32[8]{{0}} custom-call(%c), custom_call_target="{target}"\n'
     text = TEXT.replace("  ROOT %d", line + "  ROOT %e")
     for wants in (Wants(), Wants(COLLECTIVES), EVERYTHING):
@@ -275,7 +275,7 @@ MAIN = """ENTRY %main (q: f32[4]) -> f32[] {
 """
 
 
-def test_opcodes_roots_and_lines() -> None:
+def test_computations_have_opcodes_root_and_line() -> None:
     parsed = module(HEADER + ADD + SUM + MAIN, Wants(every_line=True))
     assert [(c.name, c.line, c.root_opcode, list(c.opcodes), c.is_entry) for c in parsed.computations.values()] == [
         ("add", 3, "add", ["parameter", "parameter", "add"], False),
@@ -337,7 +337,7 @@ def test_shapes_that_hold_an_integer_scalar(shape: str) -> None:
 @pytest.mark.parametrize(
     "shape", ["f32[]", "bf16[]", "s32[1]", "s32[0]", "token[]", "c64[]", "()", "(s32[2], f32[])", "opaque[]", ""]
 )
-def test_shapes_that_hold_none(shape: str) -> None:
+def test_shapes_that_hold_no_integer_scalar(shape: str) -> None:
     assert not heads_of(f"{shape} tuple")[f"{shape} tuple"].holds_scalar
 
 
@@ -359,7 +359,7 @@ def test_heads_are_classified_once() -> None:
     assert table.find("s32[] add") is table["s32[] add"] is heads[0]
 
 
-def test_heads_of_definitions_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_definitions_are_dropped_above_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_computation, "MAX_DEFINITIONS", 3)
     heads = opened(heads_of("f32[] negate", "s32[] constant"))
     for number in range(3):
@@ -368,7 +368,7 @@ def test_heads_of_definitions_up_to_a_number(monkeypatch: pytest.MonkeyPatch) ->
     assert [name for name in ("x0", "x1", "x2", "a", "b") if heads.get(name)] == ["b"]
 
 
-def test_heads_of_definitions_in_lines_that_are_not_read() -> None:
+def test_definitions_are_found_in_unread_lines() -> None:
     heads = opened(HeadTable())
     assert heads.get("a") is None
     text = "\n  %a = f32[2]{0} parameter(0)\n  %b = s32[] constant(1)\n  %a = f32[2]{0} negate(%a)\n"
@@ -383,7 +383,7 @@ MARKED = """
 """
 
 
-def test_calls_before_partitioning_and_the_first_tiling() -> None:
+def test_device_marks_have_partitioning_calls_and_the_first_tiling() -> None:
     module = Module(Header("m"), "path", 1, Wants())
     module.device_marks.note(MARKED, 0, len(MARKED))
     module.device_marks.note("sharding={devices=[4]<=[4]}", 0, 27)
@@ -391,13 +391,13 @@ def test_calls_before_partitioning_and_the_first_tiling() -> None:
     assert module.device_marks.tiling == "{devices=[2]<=[2]}"
 
 
-def test_the_header_knows_better() -> None:
+def test_device_marks_are_ignored_if_the_header_states_partitions() -> None:
     module = Module(Header("m", attributes={"is_scheduled": "true", "num_partitions": "2"}), "path", 1, Wants())
     module.device_marks.note(MARKED, 0, len(MARKED))
     assert (module.device_marks.partitioning_targets, module.device_marks.tiling) == (set(), "")
 
 
-def test_shardings_once_each_in_order() -> None:
+def test_shardings_of_the_entry_are_noted_once_in_order() -> None:
     module = Module(Header("m"), "path", 1, Wants())
     module.device_marks.note(MARKED, 0, len(MARKED), of_entry=True)
     assert list(module.device_marks.shardings) == ["{devices=[2]<=[2]}", "{replicated}"]
@@ -406,7 +406,7 @@ def test_shardings_once_each_in_order() -> None:
     assert list(module.device_marks.shardings)[2:] == ["{maximal device=1}"]
 
 
-def test_meshes_that_are_not_closed_are_passed_over_in_linear_time() -> None:
+def test_unclosed_meshes_are_skipped_in_linear_time() -> None:
     def note(count: int) -> None:
         module, line = Module(Header("m"), "path", 1, Wants()), ", sharding={mesh['a'" * count
         module.device_marks.note(line, 0, len(line))
@@ -416,7 +416,7 @@ def test_meshes_that_are_not_closed_are_passed_over_in_linear_time() -> None:
 
 
 def test_rows_share_the_text_of_their_heads() -> None:
-    """Rows take most of the memory of a large text: equal heads are one string."""
+    """Rows take most of the memory of a large text, so equal heads are one string."""
     lines = "".join(f"  n{number} = f32[4,8]{{1,0}} negate(p)\n" for number in range(50))
     text = f"HloModule m\n\nENTRY e {{\n  p = f32[4,8]{{1,0}} parameter(0)\n{lines}}}\n"
     rows = [row for computation in module(text, Wants(graph=True)).computations.values() for row in computation.rows]

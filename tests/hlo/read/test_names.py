@@ -1,4 +1,4 @@
-"""Names that are used and not defined, or defined twice, and parameters that nothing reads."""
+"""Names that are used and not defined, or defined twice, and parameters that no instruction reads."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def faults(*lines: str) -> list[tuple[str, int | None, str]]:
         ("%p = f32[2] parameter(0)", "ROOT %r = f32[2] conditional(%p), branch_computations={%add, /*index=1*/ add}"),
     ],
 )
-def test_names_that_are_fine(lines: tuple[str, ...]) -> None:
+def test_defined_names_in_all_spellings_have_no_fault(lines: tuple[str, ...]) -> None:
     assert faults(*lines) == []
 
 
@@ -63,7 +63,7 @@ def test_names_that_are_fine(lines: tuple[str, ...]) -> None:
         (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add(%p %p, q)"), 9, "q"),  # a mark an operand, as counted
     ],
 )
-def test_operands_that_are_not_defined(lines: tuple[str, ...], line: int, name: str) -> None:
+def test_an_undefined_operand_is_a_fault(lines: tuple[str, ...], line: int, name: str) -> None:
     assert faults(*lines) == [("HI008", line, f"operand {name} is not defined in computation main")]
 
 
@@ -78,27 +78,27 @@ def test_operands_that_are_not_defined(lines: tuple[str, ...], line: int, name: 
         ("called_computations={%gone}", ["gone"]),
     ],
 )
-def test_computations_that_are_not_defined(attribute: str, names: list[str]) -> None:
+def test_an_undefined_computation_is_a_fault(attribute: str, names: list[str]) -> None:
     messages = faults("%p = f32[2] parameter(0)", f"ROOT %r = f32[2] custom-call(%p), {attribute}")
     assert messages == [("HI009", 9, f"computation {name} is called but not defined") for name in names]
 
 
-def test_a_computation_may_be_defined_behind_its_caller() -> None:
+def test_a_computation_may_be_defined_after_its_caller() -> None:
     text = "HloModule m\nENTRY %main () -> f32[] {\n  ROOT %r = f32[] call(), to_apply=%late\n}\n\n"
     assert problems(module(text + "%late () -> f32[] {\n  ROOT %c = f32[] constant(1)\n}\n")) == []
 
 
-def test_names_that_are_defined_twice() -> None:
+def test_a_name_defined_twice_in_a_computation_is_a_fault() -> None:
     lines = ("%p = f32[2] parameter(0)", "%q = f32[2] negate(%p)", "%p = f32[2] negate(%q)", "%p = f32[2] negate(%q)")
     noted = problems(module(entry(*lines)))
     assert noted == [("HI007", 10, None, "p is defined twice in computation main", 2)]
 
 
-def test_two_computations_may_define_one_name() -> None:
+def test_two_computations_may_define_the_same_name() -> None:
     assert faults("%x = f32[2] parameter(0)", "ROOT %s = f32[2] negate(%x)") == []
 
 
-def test_two_computations_of_one_name() -> None:
+def test_a_computation_defined_twice_is_a_fault_and_both_are_kept() -> None:
     parsed = module(entry("%p = f32[2] parameter(0)").replace("ENTRY", ADD + "ENTRY"))
     assert problems(parsed) == [("HI007", 7, None, "computation add is defined twice", 1)]
     assert list(parsed.computations) == ["add", "add (line 7)", "main"]
@@ -106,7 +106,7 @@ def test_two_computations_of_one_name() -> None:
 
 
 @pytest.mark.parametrize("spaced", ["%p, %q", "%p,%q", " %p , %q ", "p,\n    q", "%p /*a*/, /*b*/ %q", "f32[2] %p, f32[2]%q"])
-def test_which_parameters_nothing_reads(spaced: str) -> None:
+def test_only_parameters_without_a_use_are_unread(spaced: str) -> None:
     lines = [f"%{name} = f32[2] parameter({number})" for number, name in enumerate("pqr")]
     parsed = module(entry(*lines, f"ROOT %s = f32[2] add({spaced})"))
     assert parsed.entry is not None
@@ -134,5 +134,5 @@ def unused(body: str) -> list[tuple[object, object]]:
         ("  %g = s32[] get-tuple-element(%t), index=1\n  ROOT %r = (s32[]) tuple(%g)\n", [(0, "{}"), (1, "{0}")]),
     ],
 )
-def test_unused_parameters(body: str, expected: list[tuple[object, object]]) -> None:
+def test_unused_parameters_and_tuple_elements(body: str, expected: list[tuple[object, object]]) -> None:
     assert unused(body) == expected

@@ -1,4 +1,4 @@
-"""Computations and instructions written in place."""
+"""Inline computations and inline operands."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ ENTRY main {{
 """
 
 
-def test_they_count_as_computations() -> None:
+def test_inline_computations_are_counted() -> None:
     report = hlo_inspect.inspect(TEXT)
     assert (report.facts["module.computations"], report.facts["module.instructions"]) == (2, 3 + 3)
     assert (report.facts["module.entry_instructions"], report.facts["opcode.add"]) == (3, 1)
     assert report.findings == ()
 
 
-def test_the_only_computation_without_a_mark_is_the_entry() -> None:
+def test_a_single_unmarked_computation_is_the_entry() -> None:
     facts = hlo_inspect.inspect(TEXT.replace("ENTRY ", "")).facts
     assert (facts["params.count"], facts["outputs.bytes"], facts["module.entry_instructions"]) == (1, 4, 3)
 
 
-def test_branches_and_bodies_within_bodies() -> None:
+def test_inline_computations_within_inline_branches_are_counted() -> None:
     reduce = f"ROOT r = f32[] reduce(q, z), dimensions={{0}}, {BODY}"
     branch = f"{{ q = f32[4]{{0}} parameter(0) z = f32[] constant(0) {reduce} }}"
     branches = f"branch_computations={{ {branch}, {branch} }}"
@@ -51,14 +51,14 @@ ENTRY main {{
     assert facts["module.instructions"] == 3 + 2 * 3 + 2 * 3
 
 
-def test_a_fault_inside_is_counted() -> None:
+def test_a_fault_in_an_inline_computation_is_counted() -> None:
     report = hlo_inspect.inspect(TEXT.replace("ROOT c = f32[] add(a, b)", "ROOT c = f32[ add(a, b)"))
     assert report.facts["module.unparsed_lines"] == 1
     assert [finding.rule for finding in report.findings if finding.rule == "HI001"] == ["HI001"]
 
 
-def test_a_shape_inside_that_makes_no_sense_is_counted() -> None:
-    """With the line of its instruction; the others of the computation are read."""
+def test_a_malformed_shape_in_an_inline_computation_is_counted() -> None:
+    """The fault has the line of its instruction. The other instructions are read."""
     body = "{\n    %a = f32[] parameter(0)\n    %b = f32[8x] parameter(1)\n    ROOT %c = f32[] add(%a, %a)\n  }"
     call = f"  ROOT %r = f32[] call(%p), to_apply={body}\n"
     parsed = module(f"HloModule m\n\nENTRY %e {{\n  %p = f32[] parameter(0)\n{call}}}\n")
@@ -89,11 +89,11 @@ def test_a_shape_inside_that_makes_no_sense_is_counted() -> None:
         ("f32[] 6(b))", [("", "n", "f32[] add", "f32[] 6(b))")]),
     ],
 )
-def test_instructions_among_the_operands(tail: str, rows: list[tuple[str, str, str, str]]) -> None:
+def test_inline_operands_become_rows_of_their_own(tail: str, rows: list[tuple[str, str, str, str]]) -> None:
     assert with_nested_operands(("", "n", "f32[] add", tail)) == rows
 
 
-def test_instructions_in_one_another_are_bounded() -> None:
+def test_the_depth_of_inline_operands_is_limited() -> None:
     tail = "negate(" * 10_000 + "%x" + ")" * 10_000 + ")"
     assert len(with_nested_operands(("", "n", "f32[] negate", tail))) == MAX_DEPTH + 1
 
@@ -110,8 +110,8 @@ def test_instructions_in_one_another_are_bounded() -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["summary", "cost"])
-def test_they_count_as_instructions(line: str, counts: dict[str, int], command: str) -> None:
-    """As `jaxlib` counts them."""
+def test_inline_operands_are_counted_as_instructions(line: str, counts: dict[str, int], command: str) -> None:
+    """`jaxlib` counts them too."""
     text = f"HloModule m\n\nENTRY e {{\n  p = f32[10] parameter(1)\n  {line}\n}}\n"
     report = hlo_inspect.inspect(text, (command, "summary"))
     assert report.facts["module.instructions"] == sum(counts.values()) + ("parameter" not in counts)
@@ -122,8 +122,8 @@ def test_they_count_as_instructions(line: str, counts: dict[str, int], command: 
     assert [finding for finding in report.findings if finding.rule.startswith("HI0")] == []
 
 
-def test_computations_in_one_another_are_read_so_deep_and_no_deeper(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is read once for every one that it is in: without an end that is quadratic."""
+def test_the_depth_of_inline_computations_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each level is read once per level around it, which is quadratic without a limit."""
     read: list[int] = []
     parse = parser.parse_instruction
 
@@ -145,7 +145,7 @@ def test_computations_in_one_another_are_read_so_deep_and_no_deeper(monkeypatch:
 
 
 def test_many_branches_in_one_instruction_take_linear_time() -> None:
-    """Each is on the line on which its brace opens."""
+    """Each branch has the line of its opening brace."""
 
     def read(count: int) -> None:
         tail = branches_in_place(count).partition("conditional(")[2].rpartition("\n}")[0]
@@ -156,7 +156,7 @@ def test_many_branches_in_one_instruction_take_linear_time() -> None:
 
 
 @pytest.mark.parametrize("before_the_brace", ["", "\n  "])
-def test_bodies_in_place_are_read_where_later_lines_are_as_printed(before_the_brace: str) -> None:
+def test_inline_bodies_are_read_if_later_lines_are_as_printed(before_the_brace: str) -> None:
     text = f"""HloModule m
 
 ENTRY %main (p: f32[16]) -> f32[16] {{
@@ -246,7 +246,7 @@ FUSED = """  ROOT %f = f32[16]{0} fusion(%p), kind=kLoop, calls={
         (FUSED, "", 2 + 3, 32, {}),
     ],
 )
-def test_callers_know_what_is_written_in_place(
+def test_figures_include_inline_computations(
     rows: str,
     applied: str,
     instructions: int,
@@ -265,8 +265,8 @@ def test_callers_know_what_is_written_in_place(
     assert report.facts["cost.flops"] == flops
 
 
-def test_bodies_of_one_name_are_told_apart() -> None:
-    """Each call runs its own: the second one of the first computation, and the one of the second, have an all-reduce."""
+def test_inline_bodies_of_callers_of_the_same_name_are_kept_apart() -> None:
+    """Both callers have the name `c`. Only the second one's body has an all-reduce."""
     plain = "%c = f32[16]{0} call(%p), to_apply={ %a = f32[16]{0} parameter(0) ROOT %r = f32[16]{0} negate(%a) }"
     summed = plain.replace("negate(%a)", f"all-reduce(%a), {GROUPS}, to_apply=%add")
     first = f"%one {{\n  %p = f32[16]{{0}} parameter(0)\n  ROOT {plain}\n}}\n"

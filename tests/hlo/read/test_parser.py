@@ -9,7 +9,7 @@ from hlo_inspect.hlo.read import parser
 
 
 def place(text: str, position: int) -> tuple[int, int]:
-    """1-based line and column of an index."""
+    """Return the 1-based line and column of an index."""
     return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
 
 
@@ -89,8 +89,7 @@ def test_malformed_instructions(text: str, line: int, column: int, message: str)
         ("%a = f32[] add(b), calls=\n  %c = f32[] negate(a)\n", 1, 26, "expected a value"),
     ],
 )
-def test_attributes_that_make_no_sense(text: str, line: int, column: int, message: str) -> None:
-    """The instruction is read without them."""
+def test_an_instruction_is_read_without_its_malformed_attributes(text: str, line: int, column: int, message: str) -> None:
     row, end, fault = parser.parse_instruction(text, 0)
     assert row == ("", "a", "f32[] add", "b)")
     assert text[:end] == "%a = f32[] add(b)"
@@ -99,7 +98,7 @@ def test_attributes_that_make_no_sense(text: str, line: int, column: int, messag
     assert place(text, fault.position) == (line, column)
 
 
-def test_a_value_on_the_next_line() -> None:
+def test_an_attribute_value_may_be_on_the_next_line() -> None:
     text = "%a = f32[] fusion(b), kind=kLoop, calls=\n  %c\n}\n"
     assert parser.parse_instruction(text, 0) == (("", "a", "f32[] fusion", "b), kind=kLoop, calls=\n  %c"), len(text) - 3, None)
 
@@ -131,7 +130,7 @@ def test_a_literal_has_a_shape_and_a_value() -> None:
         ("{", "", False),
     ],
 )
-def test_computations(text: str, name: str, is_entry: bool) -> None:
+def test_first_lines_of_computations(text: str, name: str, is_entry: bool) -> None:
     body = "\n  %a = f32[] negate(%p)\n}\n"
     assert parser.parse_first_line(text + body, 0) == (name, is_entry, len(text))
 
@@ -170,7 +169,7 @@ def test_malformed_first_lines_of_computations(text: str, line: int, column: int
         ("} // name", 1),
     ],
 )
-def test_after_a_closing_brace(text: str, end: int) -> None:
+def test_the_end_of_a_closing_brace_includes_its_thread(text: str, end: int) -> None:
     assert parser.closer_end(text, 0) == end
 
 
@@ -182,7 +181,7 @@ ON_LINES_OF_THEIR_OWN = (
 
 @pytest.mark.parametrize("words", ON_LINES_OF_THEIR_OWN)
 def test_an_instruction_truncated_at_a_line_end_is_never_misread(words: tuple[str, ...]) -> None:
-    """Pieces of the input end at line ends: what stands before one is incomplete, or whole and goes up to it."""
+    """Pieces of the input end at line ends. An instruction before one is incomplete, or ends there."""
     for count in range(1, len(words) + 1):
         text = "\n".join(words[:count]) + "\n"
         try:
@@ -194,7 +193,7 @@ def test_an_instruction_truncated_at_a_line_end_is_never_misread(words: tuple[st
     assert end == len(text) - 1
 
 
-def test_a_computation_that_is_cut_off_at_a_line_end_is_never_wrong() -> None:
+def test_a_first_line_truncated_at_a_line_end_is_incomplete() -> None:
     words = ("ENTRY", "// a", "%main", "(p:", "f32[2])", "->", "(f32", "[2],", "s32[])")
     for count in range(1, len(words) + 1):
         with pytest.raises(tokens.IncompleteError):

@@ -1,4 +1,4 @@
-"""Modules in the text around them, and what is in one: cut off, broken, several in one input."""
+"""Modules in other text: whole, truncated, broken, and several in one input."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SELECTIVE = Wants(frozenset({"all-reduce"}))
     ],
 )
 @pytest.mark.parametrize("wants", [EVERYTHING, SELECTIVE], ids=["all", "some"])
-def test_text_round_a_module_is_skipped(before: str, after: str, wants: Wants) -> None:
+def test_text_around_a_module_is_skipped(before: str, after: str, wants: Wants) -> None:
     parsed = module(before + WHOLE + after, wants)
     assert (parsed.name, parsed.computation_count) == ("m", 2)
     assert parsed.first_line == before.count("\n") + 1
@@ -53,7 +53,7 @@ def test_text_round_a_module_is_skipped(before: str, after: str, wants: Wants) -
 
 
 @pytest.mark.parametrize("between", ["", "\n", "I0405 dump.cc] next\n\n", "}\n", "loss (0.5) -> 0.25 {\n"])
-def test_several_modules(between: str) -> None:
+def test_several_modules_of_a_text_are_read(between: str) -> None:
     text = WHOLE + between + WHOLE.replace("HloModule m", "HloModule o, num_partitions=2") + between + WHOLE
     parsed = modules(text)
     lines = WHOLE.count("\n")
@@ -66,14 +66,14 @@ def test_several_modules(between: str) -> None:
     assert [(m.computation_count, m.opcode_counts.total(), codes(m)) for m in parsed] == [(2, 4, [])] * 3
 
 
-def test_a_module_without_header() -> None:
+def test_a_module_without_header_is_read() -> None:
     parsed = module(f"noise {{\n{BODY}\n{ENTRY}noise\n")
     assert (parsed.header.printed, parsed.computation_count, parsed.first_line) == (False, 2, 2)
     assert parsed.entry is not None
     assert parsed.entry.name == "main"
 
 
-def test_a_headerless_module_behind_another() -> None:
+def test_a_headerless_module_after_another_is_read() -> None:
     first, second = modules(WHOLE + "\nnoise\n" + ENTRY)
     assert (first.computation_count, second.computation_count, second.header.printed) == (2, 1, False)
 
@@ -81,7 +81,7 @@ def test_a_headerless_module_behind_another() -> None:
 @pytest.mark.parametrize(
     "text", ["", "\n", "HloModule m\n", "ENTRY\n", "ENTRY e {\n}\n", "e {\n  no instruction\n}\n", "a = f32[] b(c)\n"]
 )
-def test_what_holds_no_module(text: str) -> None:
+def test_texts_that_hold_no_module(text: str) -> None:
     assert modules(text.encode()) == []
 
 
@@ -98,7 +98,7 @@ def test_the_order_of_computations_does_not_matter() -> None:
     assert parsed.entry.name == "main"
 
 
-def test_modules_on_one_line() -> None:
+def test_a_module_may_be_on_one_line() -> None:
     one_line = "HloModule m ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) } // e\n"
     parsed = module(one_line)
     assert (parsed.name, dict(parsed.opcode_counts), codes(parsed)) == ("m", {"parameter": 1, "negate": 1}, [])
@@ -113,13 +113,13 @@ def test_bytes_that_are_not_utf_8_are_reported(piece_bytes: int, monkeypatch: py
     assert problems(parsed) == [("HI005", 10, None, "1 line holds bytes that are not UTF-8; they are shown as \\xNN", 1)]
 
 
-def test_the_bytes_of_a_module_are_those_of_its_text() -> None:
+def test_the_bytes_of_a_module_are_those_of_its_utf_8_text() -> None:
     text = WHOLE.replace("negate(%p)", 'negate(%p), metadata={op_name="\u00e9\u4e2d"}')
     parsed = module("caf\u00e9\n" + text + "caf\u00e9\n")
     assert parsed.bytes == len(text.encode())
 
 
-def test_a_table_that_is_cut_off() -> None:
+def test_a_truncated_stack_frame_table_is_a_truncation() -> None:
     assert codes(module('HloModule m, is_scheduled=true\n\nFileNames\n1 "a.py"\n2 "b')) == ["HI002"]
 
 
@@ -133,7 +133,7 @@ def test_a_table_that_is_cut_off() -> None:
         ("", ", execution_thread=a\n"),
     ],
 )
-def test_parts_of_computations_round_a_module(before: str, after: str) -> None:
+def test_parts_of_computations_around_a_module_are_no_fault(before: str, after: str) -> None:
     assert codes(module(before + WHOLE + after)) == []
 
 
@@ -162,7 +162,7 @@ def test_an_instruction_alone_is_no_module() -> None:
         (["%q = f32[2] sqrt(%p) /* open"], [(5, 24, "a comment is not closed", 1)]),
     ],
 )
-def test_lines_that_cannot_be_read(lines: list[str], expected: list[tuple[int, int, str, int]]) -> None:
+def test_unreadable_lines_are_counted_with_their_position(lines: list[str], expected: list[tuple[int, int, str, int]]) -> None:
     indented = "".join(f"  {line}\n" for line in lines)
     text = "HloModule m\n\n" + ENTRY.replace("  ROOT", f"{indented}  ROOT")
     parsed = module(text)
@@ -171,7 +171,7 @@ def test_lines_that_cannot_be_read(lines: list[str], expected: list[tuple[int, i
     assert parsed.opcode_counts["negate"] == 1
 
 
-def test_unreadable_lines_between_computations() -> None:
+def test_unreadable_lines_between_computations_are_faults() -> None:
     parsed = module(f"HloModule m\n\noops\n{BODY}oops 2\n\n{ENTRY}oops 3\n")
     assert problems(parsed) == [("HI001", line, 1, "expected a computation", 1) for line in (3, 8)]
     assert parsed.unparsed_lines == 2
@@ -179,7 +179,7 @@ def test_unreadable_lines_between_computations() -> None:
 
 
 @pytest.mark.parametrize("cut", range(len("HloModule m, a=1\n\n"), len(WHOLE)))
-def test_a_module_that_is_cut_off_anywhere(cut: int) -> None:
+def test_a_module_truncated_at_any_character_is_noticed(cut: int) -> None:
     text = WHOLE.replace("HloModule m", "HloModule m, a=1")[:cut]
     parsed = module(text)
     whole_lines = text.count("\n")
@@ -192,7 +192,7 @@ def test_a_module_that_is_cut_off_anywhere(cut: int) -> None:
         assert "HI002" in codes(parsed)
 
 
-def test_a_cut_is_told_with_its_line() -> None:
+def test_a_truncation_has_its_line() -> None:
     text = WHOLE[: WHOLE.index("negate(%p)")]
     assert problems(module(text)) == [
         ("HI002", 10, None, "the text ends inside computation main", 1),
@@ -210,12 +210,12 @@ def test_a_cut_is_told_with_its_line() -> None:
         ("HloModule m, is_scheduled=true\n", None),
     ],
 )
-def test_a_cut_is_told_with_the_computation_that_it_is_inside_of(text: str, inside: str | None) -> None:
+def test_a_truncation_names_its_computation(text: str, inside: str | None) -> None:
     (parsed, *_) = modules(text)
     assert [problem.subject for problem in parsed.problems if problem.code == "HI002"] == [inside]
 
 
-def test_a_module_that_is_cut_off_by_other_text() -> None:
+def test_other_text_inside_a_computation_truncates_the_module() -> None:
     noise = "".join(f"I0405 step {n}: loss 0.5 {{\n" for n in range(100))
     text = "HloModule m\n" + BODY + ENTRY[: ENTRY.index("  ROOT")] + noise + WHOLE
     first, second = modules(text)
@@ -225,19 +225,19 @@ def test_a_module_that_is_cut_off_by_other_text() -> None:
     assert (second.first_line, codes(second)) == (108, [])
 
 
-def test_a_module_that_is_cut_off_by_another() -> None:
+def test_a_header_inside_a_computation_truncates_the_module() -> None:
     first, second = modules("HloModule m\n" + ENTRY[: ENTRY.rindex("}")] + WHOLE)
     assert problems(first) == [("HI002", 5, None, "computation main is not closed", 1)]
     assert (second.name, second.first_line, codes(second)) == ("m", 5, [])
 
 
-def test_a_computation_that_is_not_closed() -> None:
+def test_an_unclosed_computation_is_a_truncation() -> None:
     parsed = module("HloModule m\n" + BODY.replace("}\n", "") + ENTRY)
     assert problems(parsed) == [("HI002", 5, None, "computation body is not closed", 1)]
     assert parsed.opcode_counts == {"parameter": 2, "sqrt": 1, "negate": 1}
 
 
-def test_threads_and_comments_behind_a_closing_brace() -> None:
+def test_threads_and_comments_after_a_closing_brace_are_read() -> None:
     for closer in (
         '}, execution_thread="host"',
         '}, execution_thread="host" // body',
@@ -248,7 +248,7 @@ def test_threads_and_comments_behind_a_closing_brace() -> None:
         assert (parsed.computation_count, codes(parsed)) == (2, [])
 
 
-def test_stack_frame_tables() -> None:
+def test_stack_frame_tables_are_read() -> None:
     tables = """FileNames
 1 "a {.py"
 FunctionNames
@@ -266,7 +266,7 @@ StackFrames
 
 
 @pytest.mark.parametrize("wants", [EVERYTHING, SELECTIVE], ids=["all", "some"])
-def test_a_line_of_ten_megabytes(wants: Wants) -> None:
+def test_a_literal_of_ten_megabytes_is_read(wants: Wants) -> None:
     values = ", ".join(["1.5"] * 2_000_000)
     text = WHOLE.replace("  ROOT %n", f"  %c = f32[2000000]{{0}} constant({{{values}}})\n  ROOT %n")
     assert len(text) > 10_000_000 - 100
@@ -275,7 +275,7 @@ def test_a_line_of_ten_megabytes(wants: Wants) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 100])
-def test_a_closing_brace_inside_a_literal(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_brace_inside_a_literal_does_not_end_the_computation(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PIECE_BYTES", size)
     literal = "  %c = s32[2,2] constant({\n{ 1, 2 },\n{ 3, 4 }\n})\n"
     parsed = module(WHOLE.replace("  ROOT %n", f"{literal}  ROOT %n"))
@@ -283,7 +283,7 @@ def test_a_closing_brace_inside_a_literal(size: int, monkeypatch: pytest.MonkeyP
     assert parsed.opcode_counts == {"parameter": 2, "sqrt": 1, "negate": 1, "constant": 1}
 
 
-def test_text_after_a_cut_belongs_to_another_module() -> None:
+def test_text_after_a_truncation_belongs_to_another_module() -> None:
     noise = "".join(f"I0405 step {n}: loss 0.5\n" for n in range(100))
     other = BODY.replace("body", "other") + "\n" + ENTRY.replace("main", "second")
     first, second = modules(f"HloModule m\n{BODY}\n{ENTRY[: ENTRY.index('  ROOT')]}{noise}\n{other}")
@@ -295,7 +295,7 @@ def test_text_after_a_cut_belongs_to_another_module() -> None:
 
 
 @pytest.mark.parametrize("wants", [EVERYTHING, Wants(frozenset({"fusion"})), Wants(entry=True), Wants(graph=True)])
-def test_a_value_may_be_on_the_line_behind_its_equal_sign(wants: Wants) -> None:
+def test_a_value_may_be_on_the_line_after_its_equals_sign(wants: Wants) -> None:
     fusion = "fusion(%p), kind=kLoop, calls=\n    %body"
     parsed = module(f"HloModule m\n\n{BODY}\n{ENTRY.replace('negate(%p)', fusion)}", wants)
     assert (parsed.unparsed_lines, codes(parsed)) == (0, [])
@@ -305,7 +305,7 @@ def test_a_value_may_be_on_the_line_behind_its_equal_sign(wants: Wants) -> None:
 
 @pytest.mark.parametrize("wants", [EVERYTHING, Wants(frozenset({"negate"}))])
 @pytest.mark.parametrize("following", ["", f"\n{BODY}", "  %p = f32[2]{0} parameter(0)\n}\n"])
-def test_text_behind_a_truncated_module_is_not_part_of_it(wants: Wants, following: str) -> None:
+def test_text_after_a_truncated_module_is_not_part_of_it(wants: Wants, following: str) -> None:
     first = modules(f"HloModule m\n\n{ENTRY[:-2]}HloModule other\n{following}", wants)[0]
     assert (first.computation_count, first.lines, codes(first)) == (1, 5, ["HI002"])
 
@@ -318,7 +318,7 @@ def test_a_module_may_be_indented(wants: Wants, text: str) -> None:
 
 
 @pytest.mark.parametrize("between", ["", " ", "\n"])
-def test_the_brace_of_a_computation_in_place_ends_no_other(between: str) -> None:
+def test_the_brace_of_an_inline_computation_does_not_end_another(between: str) -> None:
     called = f"calls={between}{{\n  %a = f32[] parameter(0)\n  ROOT %b = f32[] sqrt(%a)\n}}\n"
     text = ENTRY.replace("  ROOT", f"  %f = f32[2]{{0}} fusion(%p), kind=kLoop, {called}  ROOT")
     parsed = module(f"HloModule m\n\n{text}", Wants(frozenset({"negate"})))
@@ -326,7 +326,7 @@ def test_the_brace_of_a_computation_in_place_ends_no_other(between: str) -> None
 
 
 @pytest.mark.parametrize("wants", [EVERYTHING, Wants(checked=True, graph=True)])
-def test_names_that_are_defined_twice_in_a_large_module(wants: Wants) -> None:
+def test_a_name_defined_twice_in_a_large_module_is_a_fault(wants: Wants) -> None:
     many = "".join(BODY.replace("%body", f"%body.{number}") + "\n" for number in range(1000))
     twice = BODY.replace("  ROOT", "  %q = f32[2]{0} negate(%q)\n  ROOT")
     noted = problems(module(f"HloModule m\n\n{many}{twice}\n{many.replace('body', 'other')}{ENTRY}", wants))
@@ -346,7 +346,7 @@ def test_names_that_are_defined_twice_in_a_large_module(wants: Wants) -> None:
         (", calls=\n}\n", 41, "expected a value"),
     ],
 )
-def test_an_instruction_that_is_cut_off_in_its_attributes_stays(wants: Wants, tail: str, column: int, message: str) -> None:
+def test_an_instruction_with_truncated_attributes_is_kept(wants: Wants, tail: str, column: int, message: str) -> None:
     parsed = module(f"HloModule m\n\n{ENTRY[: ENTRY.index('negate(%p)')]}negate(%p){tail}", wants)
     faults = [fault for fault in problems(parsed) if fault[0] == "HI001"]
     assert faults == [("HI001", 5, column, message, 1)]
@@ -372,12 +372,12 @@ StackFrames
 
 
 @pytest.mark.parametrize("indentation", ["", "  ", "\t"])
-def test_tables_of_stack_frames_may_be_indented(indentation: str) -> None:
+def test_stack_frame_tables_may_be_indented(indentation: str) -> None:
     parsed = module(f"HloModule m\n\n{textwrap.indent(TABLES, indentation)}\n{BODY}\n{ENTRY}")
     assert (parsed.frames.stack(1), codes(parsed), parsed.computation_count) == ((SourceLine("a.py", 7, "f", 1),), [], 2)
 
 
-def test_a_literal_of_a_custom_call() -> None:
+def test_the_literal_of_a_custom_call_is_read() -> None:
     call = 'custom-call(%p), custom_call_target="f", literal=s32[] 1'
     parsed = module(WHOLE.replace("negate(%p)", call), EVERYTHING | Wants(frozenset({"custom-call"})))
     assert [i.attr("literal") for i in parsed.instructions if i.opcode == "custom-call"] == ["s32[] 1"]
@@ -400,10 +400,10 @@ ENTRY %main (p: f32[8]) -> f32[8] {
 HLO = str(Path(source.__file__).parents[1])
 
 
-def test_few_functions_take_a_line_from_the_text_to_its_values() -> None:
-    """The way of a line stays short enough to follow.
+def test_reading_a_line_calls_few_functions() -> None:
+    """The path of a line stays short enough to follow.
 
-    No more functions of `hlo` than these are called, however often. Functions that only fill a new object or run on import do
+    At most 115 different functions of `hlo` are called. Functions that only fill a new object or run on import do
     not count.
     """
     hlo_inspect.inspect(ONE_COLLECTIVE, "collectives", phases="names")
@@ -423,8 +423,8 @@ def test_few_functions_take_a_line_from_the_text_to_its_values() -> None:
     assert 40 < len(called) <= 115
 
 
-def test_one_shape_that_makes_no_sense_does_not_make_reading_quadratic(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The characters that the fast path looks at, over all its tries, are a small multiple of the text's."""
+def test_a_malformed_shape_does_not_make_reading_quadratic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tries of the fast path together examine less than ten times the text."""
     lines = [f"  %n{i} = f32[8]{{0}} negate(%p)\n" for i in range(4000)]
     lines.insert(3000, "  %odd = f32[8x]{0} negate(%p)\n")
     text = f"HloModule m\n\nENTRY %e (p: f32[8]) -> f32[8] {{\n  %p = f32[8]{{0}} parameter(0)\n{''.join(lines)}}}\n"
@@ -453,8 +453,8 @@ def test_one_shape_that_makes_no_sense_does_not_make_reading_quadratic(monkeypat
         ("", False),
     ],
 )
-def test_a_printed_text_that_ends_between_computations_is_cut_off(header: str, is_cut: bool) -> None:
-    """Its last computation is not the entry, which would have been marked and would have come last."""
+def test_a_printed_text_that_ends_between_computations_is_truncated(header: str, is_cut: bool) -> None:
+    """A printer marks the entry and prints it last, so the entry is missing here."""
     part = "%f {\n  ROOT %p = f32[4]{0} parameter(0)\n}\n\n%g {\n  ROOT %p = f32[8]{0} parameter(0)\n}\n"
     (module,) = read_modules(open_source(f"HloModule m{header}\n\n{part}"), Wants(every_line=True))
     assert module.problems.is_truncated == is_cut
@@ -462,7 +462,7 @@ def test_a_printed_text_that_ends_between_computations_is_cut_off(header: str, i
 
 
 def test_a_small_module_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No module of a text is tried together with later ones."""
+    """No search extends over later modules."""
     searched: list[int] = []
     find_run = fast_path.find_run
 

@@ -1,4 +1,4 @@
-"""A root that disagrees with what is said of its computation is noted; what XLA accepts is not."""
+"""A root that disagrees with signature, caller or header is a finding. Texts that XLA accepts have none."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ BODY = "  q = f32[8] parameter(0)\n  n = f32[8] negate(q)\n"
 MAIN = "ENTRY e {\n  p = f32[8] parameter(0)\n  c = f32[8] CALLER\n  ROOT t = (f32[8]) tuple(c)\n}\n"
 
 
-def found(text: str, command: str = "summary", rule: str = "HI014") -> list[tuple[str, int | None]]:
+def findings_of(text: str, command: str = "summary", rule: str = "HI014") -> list[tuple[str, int | None]]:
     (report,) = hlo_inspect.inspect_all(text, command)
     return [(f.message, f.location.line) for f in report.findings if f.location and f.rule == rule]
 
 
 @pytest.mark.parametrize("command", ["summary", "cost", "optimizer"])
-def test_a_signature_that_says_another_result(command: str) -> None:
+def test_a_root_that_differs_from_the_signature_is_a_finding(command: str) -> None:
     text = f"HloModule m\n\nf (q: f32[8]) -> f32[] {{\n{BODY}}}\n\n{MAIN}".replace("CALLER", "fusion(p), kind=kLoop, calls=f")
     message = "f marks no ROOT, and its last instruction n has the shape f32[8]; its signature states f32[]"
-    assert found(text, command) == [(message, 5)]
-    assert found(text.replace("-> f32[] {", "-> f32[8] {"), command) == []
-    assert found(text.replace("-> f32[] {", "-> f32[8]{0} {"), command) == []
+    assert findings_of(text, command) == [(message, 5)]
+    assert findings_of(text.replace("-> f32[] {", "-> f32[8] {"), command) == []
+    assert findings_of(text.replace("-> f32[] {", "-> f32[8]{0} {"), command) == []
 
 
 @pytest.mark.parametrize(
@@ -41,16 +41,16 @@ def test_a_signature_that_says_another_result(command: str) -> None:
         ("while(p), condition=w, body=f", "f32[8,1]", "f32[<=8]"),
     ],
 )
-def test_a_caller_of_another_shape(caller: str, wrong: str, right: str) -> None:
+def test_a_root_that_differs_from_its_caller_is_a_finding(caller: str, wrong: str, right: str) -> None:
     for shape, problems in ((wrong, 1), (right, 0)):
         text = f"HloModule m\n\nf {{\n{BODY}}}\n\n{MAIN}".replace("f32[8] CALLER", f"{shape} {caller}")
-        assert len(found(text)) == problems
+        assert len(findings_of(text)) == problems
 
 
-def test_an_entry_that_gives_something_else_than_the_header_says() -> None:
+def test_a_root_that_differs_from_the_header_is_a_finding() -> None:
     text = HEADER + MAIN.replace("CALLER", "negate(p)")
-    assert found(text) == []
-    assert found(text.replace("  ROOT t = (f32[8]) tuple(c)\n", "")) == [
+    assert findings_of(text) == []
+    assert findings_of(text.replace("  ROOT t = (f32[8]) tuple(c)\n", "")) == [
         ("e marks no ROOT, and its last instruction c has the shape f32[8]; entry_computation_layout states (f32[8])", 5)
     ]
 
@@ -64,14 +64,14 @@ def test_an_entry_that_gives_something_else_than_the_header_says() -> None:
         "HloModule m\n\nENTRY e {\n  p = f32[8] parameter(0)\n  n = f32[8] negate(p)\n}\n",
     ],
 )
-def test_other_problems_do_not_concern_the_root(text: str) -> None:
-    assert found(text) == []
+def test_reducers_and_unreadable_signatures_give_no_finding_on_roots(text: str) -> None:
+    assert findings_of(text) == []
 
 
-def test_no_root_line_is_missed_silently() -> None:
-    """A root is missing from a real dump.
+def test_each_removed_root_of_a_real_dump_is_a_finding() -> None:
+    """The loop removes each root of a real dump in turn.
 
-    If the last instruction then has its shape, the marks of other computations tell.
+    If the last instruction has the root's shape, HI015 reports it, else HI014.
     """
     text = (DATA / "cpu/adamw_step.after.txt").read_text()
     lines = text.splitlines(keepends=True)
@@ -83,23 +83,23 @@ def test_no_root_line_is_missed_silently() -> None:
         shape = line.partition(" = ")[2].partition(" ")[0]
         is_same = not shape.startswith("(") and bool(before) and compatible(parse_shape(before), parse_shape(shape))
         left = "".join(lines[:number] + lines[number + 1 :])
-        assert (len(found(left)), len(found(left, rule="HI015"))) == ((0, 1) if is_same else (1, 0)), line
+        assert (len(findings_of(left)), len(findings_of(left, rule="HI015"))) == ((0, 1) if is_same else (1, 0)), line
         noted[is_same] += 1
     assert all(noted.values())
 
 
 @pytest.mark.parametrize(("marked", "layout", "is_noted"), [(2, True, True), (1, True, False), (2, False, False)])
-def test_a_root_that_is_not_marked_among_others(marked: int, layout: bool, is_noted: bool) -> None:
+def test_an_unmarked_root_is_a_finding_if_most_others_are_marked(marked: int, layout: bool, is_noted: bool) -> None:
     """The text may be handwritten if half have no root or no compiler wrote the header."""
     header = "HloModule m, entry_computation_layout={(f32[8])->f32[8]}\n\n" if layout else "HloModule m\n\n"
     others = "".join(f"f{i} {{\n{BODY}}}\n\n".replace("  n = ", "  ROOT n = ") for i in range(marked))
     text = f"{header}{others}ENTRY e {{\n{BODY}}}\n"
     message = "no instruction of e is marked ROOT, unlike in most computations here; n counts as ROOT"
     line = 3 + 5 * marked + 2
-    assert found(text, rule="HI015") == ([(message, line)] if is_noted else [])
+    assert findings_of(text, rule="HI015") == ([(message, line)] if is_noted else [])
 
 
-def test_many_roots_that_disagree_take_linear_time() -> None:
+def test_many_findings_on_roots_take_linear_time() -> None:
     def read(count: int) -> None:
         report = hlo_inspect.inspect(roots_that_disagree(count), "summary")
         assert report.facts["module.computations"] == count + 1
@@ -107,12 +107,12 @@ def test_many_roots_that_disagree_take_linear_time() -> None:
     assert_linear(read, 6_000)
 
 
-def test_a_computation_that_holds_nothing() -> None:
+def test_an_empty_computation_is_a_finding() -> None:
     text = f"HloModule m\n\nf {{\n}}\n\n{MAIN}".replace("CALLER", "fusion(p), kind=kLoop, calls=f")
-    assert found(text, rule="HI015") == [("computation f holds no instruction", 3)]
+    assert findings_of(text, rule="HI015") == [("computation f holds no instruction", 3)]
 
 
-def test_the_dumps_of_the_tests_are_silent() -> None:
+def test_dumps_of_the_tests_have_no_findings_on_roots() -> None:
     for path in sorted(DATA.rglob("*.txt*"))[::5]:
         raw = path.read_bytes()
         text = (lzma.decompress(raw) if path.suffix == ".xz" else raw).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Text that is skipped, lines that are picked, and signs noted of the rest."""
+"""Selective reading: skipped text, picked lines, and facts noted about the rest."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def noted(text: str, *, loops: bool, line: int = 10) -> Module:
     return module
 
 
-def test_roots_that_are_scalars() -> None:
+def test_scalar_roots_of_skipped_computations_are_noted() -> None:
     module = noted(ADD + LARGE + "\n" + LESS, loops=False)
     assert module.root_opcodes == {"add": "add", "large": "tanh", "cond": "compare"}
     assert module.computations == {}
 
 
-def test_parts_of_loops() -> None:
+def test_possible_loop_conditions_are_read_on_demand() -> None:
     module = noted(ADD + "\n" + LESS + LARGE.replace("f32[]", "s32[]"), loops=True)
     assert module.root_opcodes == {"add": "add", "large": "tanh"}
     assert (module.computations, module.root_opcode("cond"), module.root_opcode("add")) == ({}, "compare", "add")
@@ -60,7 +60,7 @@ def test_parts_of_loops() -> None:
     }
 
 
-def test_a_second_computation_of_a_name_changes_nothing() -> None:
+def test_the_first_of_two_skipped_computations_of_a_name_is_kept() -> None:
     other = LESS.replace("constant(4)", "constant(9)")
     module = noted(LESS + other, loops=True)
     read_skipped(module)
@@ -68,15 +68,15 @@ def test_a_second_computation_of_a_name_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("between", ["\n", "\n\n\n", ', execution_thread="t"\n\n'])
-def test_texts_between_computations(between: str) -> None:
+def test_text_between_computations_is_skipped(between: str) -> None:
     assert noted(ADD.rstrip("\n") + between, loops=False).root_opcodes == {"add": "add"}
 
 
 @pytest.mark.parametrize(
     "text", [LAST, ADD, ADD + "oops\n", ADD + "ENTRY " + LAST, ADD + "  ROOT %y = f32[] negate(%add)\n}\n"]
 )
-def test_text_before_no_computation_is_not_skipped(text: str) -> None:
-    """A brace may close a computation in place."""
+def test_text_is_not_skipped_unless_a_computation_follows(text: str) -> None:
+    """The last brace may close an inline computation."""
     module = Module(Header("m"), "path", 1, Wants(frozenset({"all-reduce"})))
     assert selection_of(module).skip("\n" + text, 1, 1)[0] == 1
     assert module.computation_count == 0
@@ -90,7 +90,7 @@ def test_text_before_no_computation_is_not_skipped(text: str) -> None:
         ("  %x = f32[] parameter(0)\n" * 16 + "  ROOT %t = f32[] tanh(%x)\n", None),
     ],
 )
-def test_the_root_of_few_lines(lines: str, root: str | None) -> None:
+def test_the_root_of_a_short_computation(lines: str, root: str | None) -> None:
     assert small_root("\n" + lines, 1, len(lines) + 1) == root
 
 
@@ -131,7 +131,7 @@ def test_opcodes_targets_and_callers_are_picked() -> None:
         "  %x = f32[] negate(%p) /*",
     ],
 )
-def test_ambiguous_lines_are_not_picked(line: str) -> None:
+def test_ambiguous_lines_are_left_to_the_parser(line: str) -> None:
     assert picked(Wants(frozenset({"all-reduce"})), text=f"\n{line}{BODY}") is None
 
 
@@ -141,7 +141,7 @@ def test_an_open_comment_is_left_to_the_parser(wants: Wants) -> None:
     assert picked(wants, text="\n  %x = f32[] negate(%p) /* */\n") == []
 
 
-def test_an_escaped_quote_ends_no_string() -> None:
+def test_an_escaped_quote_does_not_end_a_string() -> None:
     wants = Wants(frozenset({"all-reduce"}))
     assert picked(wants, text='\n  %x = f32[] negate(%p), x="\\\\\\""' + BODY) == ["a"]
     assert picked(wants, text='\n  %x = f32[] negate(%p), x="\\\\\\"' + BODY) is None

@@ -56,7 +56,7 @@ def read(text: str) -> tuple[Module, float]:
 
 @pytest.mark.parametrize(("attributes", "source"), [("", "derived"), (PRINTED, "known_trip_count")])
 def test_possible_loop_parts_take_little_memory(attributes: str, source: str) -> None:
-    """A loop is an instruction and the names of two computations; their rows would take half as much again."""
+    """A loop is kept as an instruction and two names. Its rows would take 50 % more memory."""
     parsed, size = read(many_loops(attributes))
     assert size < 1_250
     assert len(parsed.skipped) == 2 * LOOPS - 1  # the one before the entry is read
@@ -65,7 +65,7 @@ def test_possible_loop_parts_take_little_memory(attributes: str, source: str) ->
 
 @pytest.mark.parametrize(("attributes", "source"), [("", "derived"), (PRINTED, "known_trip_count")])
 def test_scalars_of_a_long_computation_are_kept(attributes: str, source: str) -> None:
-    """However long its text is, and whether or not a trip count has to be worked out."""
+    """A computation has thousands of characters, and its trip count is printed or derived."""
     rest = '  %rest = s32[] get-tuple-element(%s), index=1, metadata={op_name="LONG"}\n'
     text = many_loops(attributes).replace("  %rest = s32[] get-tuple-element(%s), index=1\n", rest)
     chance = random.Random(1)  # noqa: S311 - text that compresses badly
@@ -77,7 +77,7 @@ def test_scalars_of_a_long_computation_are_kept(attributes: str, source: str) ->
 
 
 @pytest.mark.parametrize("padding", ["", "x" * 5000])
-def test_the_first_computation_of_a_name_counts(padding: str) -> None:
+def test_the_first_of_two_computations_of_a_name_is_used(padding: str) -> None:
     first = ONE_LOOP.replace("NUMBER", "0")
     padded = first.replace("index=1", f'index=1, metadata={{op_name="{padding}"}}').replace("constant(1)", "constant(2)")
     for parts, count in ((first + padded, 4), (padded + first, 2)):

@@ -1,4 +1,4 @@
-"""HLO as people quote it in public threads: retyped, and shortened to the point of the question."""
+"""HLO in the forms in which people quote it in public threads: retyped and shortened."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_figures_of_lines_quoted_in_threads(thread: str) -> None:
 
 
 def test_lines_before_a_module_are_not_dropped() -> None:
-    """jax#15773: the lines that the question is about stand before the dump."""
+    """In jax#15773 the lines of the question stand before the dump."""
     text = (
         "This copy is odd: %copy.3 = f32[1024]{0} copy(f32[1024]{0} %p)\n\nThe whole text:\n\n"
         "HloModule jit_f\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}\n"

@@ -1,6 +1,6 @@
 """White space and comments may stand between any two tokens, and change nothing.
 
-The tokens are those of XLA's lexer, found here by a small lexer of its own.
+The tokens are those of XLA's lexer, read by a small lexer in this file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BLANKS = [" ", "  ", "\n", "\t", " \n  ", "/* a ( comment */", "/**/", " // to t
 
 
 def tokens(text: str) -> list[str]:
-    """Return the tokens of a text; a dictionary is one, since its inside is no HLO."""
+    """Return the tokens of a text. A dictionary is a single token, because its content is no HLO."""
     layouts: list[str] = []
     position = 0
     while position < len(text):
@@ -65,7 +65,7 @@ def dictionary_end(text: str, start: int) -> int:
     raise AssertionError(text[start:])
 
 
-def spread(text: str, seed: int) -> str:
+def with_blanks(text: str, seed: int) -> str:
     """Return the same tokens with other blanks between them."""
     chance = random.Random(seed)  # noqa: S311 - no secrets
     rate = chance.choice([0.02, 0.2, 0.9])
@@ -95,7 +95,7 @@ def bare(value: Any) -> Any:
 
 def check(text: str, seed: int, piece_bytes: int) -> None:
     header, _, rest = text.partition("\n")  # in its own line, so that it is found among other text
-    other = f"{header}\n{spread(rest, seed)}"
+    other = f"{header}\n{with_blanks(rest, seed)}"
     assert tokens(other) == tokens(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "PIECE_BYTES", piece_bytes)
@@ -107,18 +107,18 @@ def check(text: str, seed: int, piece_bytes: int) -> None:
 
 @settings(max_examples=60, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 50, 1 << 20]))
-def test_between_the_tokens_of_any_module(seed: int, piece_bytes: int) -> None:
+def test_blanks_between_tokens_do_not_change_a_random_module(seed: int, piece_bytes: int) -> None:
     check(Writer(seed).module(OPCODES)[0], seed, piece_bytes)
 
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("name", TEXTS)
-def test_between_the_tokens_of_dumps(name: str, seed: int) -> None:
+def test_blanks_between_tokens_do_not_change_a_dump(name: str, seed: int) -> None:
     check((DATA / name).read_text(encoding="utf-8"), seed, [1, 100, 1 << 20][seed % 3])
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_on_one_line(name: str) -> None:
+def test_a_dump_on_one_line_reads_the_same(name: str) -> None:
     text = (DATA / name).read_text(encoding="utf-8")
     header, _, rest = text.partition("\n")
     header_tokens = "".join(f" {token}" for token in tokens(rest)).replace("\n", " ")

@@ -1,4 +1,4 @@
-"""Values that are read once for all instructions of a form have to be those that each text has by itself."""
+"""Values that are read once per form of text are those of each text alone."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def instruction(attributes: str, computation: Computation) -> Instruction:
 
 
 def value_in_text(attributes: str, name: str) -> object:
-    """Return the value without forms: that of the attribute's text by the grammar."""
+    """Return the value of the attribute's own text, without forms."""
     text = next((value for attribute, value in tokens.attributes(attributes) if attribute == name), None)
     return None if text is None else ValueTable().read(name, text)
 
@@ -99,7 +99,7 @@ def test_texts_that_share_a_form(left: str, right: str, is_one_form: bool) -> No
     assert (table.take_apart(left)[0] is table.take_apart(right)[0]) == is_one_form
 
 
-def test_a_text_that_is_known_is_one_object_when_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_texts_are_one_object_even_above_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attribute_forms, "MAX_FORMS", 1)
     table: FormTable[object] = FormTable()
     texts = [', metadata={op_name="a"}', ', metadata={op_name="b"}', ', metadata={op_name="a"}']
@@ -108,12 +108,12 @@ def test_a_text_that_is_known_is_one_object_when_there_is_no_room(monkeypatch: p
     assert other == '{op_name="b"}'
 
 
-def test_a_brace_in_a_string_closes_none() -> None:
+def test_a_brace_in_a_string_closes_no_bracket() -> None:
     text = ', backend_config={"a":"}"}, to_apply={ r = f32[] fusion(p), kind=kLoop, calls=b }, kind=kInput'
     assert AttributeForm[object](text).texts["kind"] == "kInput"
 
 
-def test_text_behind_a_malformed_value_is_no_value() -> None:
+def test_attributes_after_a_malformed_value_are_malformed() -> None:
     form: AttributeForm[object] = AttributeForm(", calls=%a, index=0, kind=}, index=1, channel_id=7")
     assert (form.texts, form.fault) == ({"calls": "%a", "index": "0"}, "expected a value")
     parsed = instruction(form.text, Computation("main", 1, is_entry=True))

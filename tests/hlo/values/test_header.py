@@ -65,7 +65,7 @@ def header(text: str) -> Header:
         ),
     ],
 )
-def test_names_and_attributes(text: str, name: str, attributes: dict[str, str]) -> None:
+def test_headers_have_name_and_attributes(text: str, name: str, attributes: dict[str, str]) -> None:
     parsed = header(text)
     assert (parsed.name, parsed.attributes, parsed.faults) == (name, attributes, ())
 
@@ -102,13 +102,13 @@ def test_a_header_truncated_at_a_line_end_may_continue(words: list[str]) -> None
         ('HloModule m, a=1, b="open\n', {"a": "1"}, "expected a value"),
     ],
 )
-def test_a_header_that_makes_no_sense_is_kept_up_to_the_fault(text: str, attributes: dict[str, str], fault: str) -> None:
+def test_a_malformed_header_is_kept_up_to_its_fault(text: str, attributes: dict[str, str], fault: str) -> None:
     parsed = header(text)
     assert (parsed.name, parsed.attributes, parsed.fault) == ("m", attributes, fault)
     assert parsed.faults == (f"the header cannot be read to its end: {fault}",)
 
 
-def test_counts_and_schedule() -> None:
+def test_device_counts_and_schedule_of_a_header() -> None:
     parsed = header("HloModule m, is_scheduled=true, replica_count=4, num_partitions=8\n")
     assert (parsed.is_scheduled, parsed.replica_count, parsed.num_partitions, parsed.states_devices) == (True, 4, 8, True)
     bare = header("HloModule m\n")
@@ -116,7 +116,7 @@ def test_counts_and_schedule() -> None:
     assert not header("HloModule m, is_scheduled=false\n").is_scheduled
 
 
-def test_counts_that_are_no_numbers() -> None:
+def test_device_counts_that_are_no_numbers_are_faults() -> None:
     parsed = header("HloModule m, replica_count=two, num_partitions=99999999999999999999\n")
     assert (parsed.replica_count, parsed.num_partitions) == (1, 1)
     assert parsed.faults == (
@@ -158,14 +158,14 @@ def test_no_aliases_and_no_donors() -> None:
         ("buffer_donor={ (0, {}), 3 }", "3"),
     ],
 )
-def test_entries_that_cannot_be_read(attribute: str, rest: str) -> None:
+def test_unreadable_aliases_and_donors_are_faults(attribute: str, rest: str) -> None:
     faults = header(f"HloModule m, {attribute}\n").faults
     assert len(faults) == 1
     assert faults[0].startswith(f"{attribute.partition('=')[0]} has an unreadable entry")
     assert rest.strip("{}, ") in faults[0]
 
 
-def test_the_entry_layout() -> None:
+def test_the_entry_layout_is_read() -> None:
     text = "{(f32[8]{0}, /*index=1*/(s32[], bf16[2,2]{0,1:T(8,128)}))->(f32[8]{0}, token[])}"
     layout = header(f"HloModule m, entry_computation_layout={text}\n").entry_layout
     assert layout is not None
@@ -173,7 +173,7 @@ def test_the_entry_layout() -> None:
 
 
 @pytest.mark.parametrize("text", ["{}", "{(f32[8])}", "{(f32[8)->f32[]}", "{(f99[8])->f32[]}", "true"])
-def test_an_entry_layout_that_is_none(text: str) -> None:
+def test_a_malformed_or_missing_entry_layout_is_none(text: str) -> None:
     assert header(f"HloModule m, entry_computation_layout={text}\n").entry_layout is None
     assert header("HloModule m\n").entry_layout is None
 
@@ -221,8 +221,8 @@ def test_frames_are_unknown_without_tables() -> None:
     assert StackFrames().stack(1) == ()
 
 
-def test_a_deep_stack_and_a_stack_that_calls_itself() -> None:
-    """The callers of row 3 are itself and, of row 4, one that comes later: XLA numbers callers first."""
+def test_deep_and_circular_stacks_end() -> None:
+    """Frame 3 is its own caller, and the caller of frame 4 comes later. XLA numbers callers first."""
     frames = StackFrames()
     frames.add('FileNames\n1 "a.py"\n')
     frames.add("FileLocations\n" + "".join(f"{n} {{file_name_id=1 line={n}}}\n" for n in range(1, 6)))
@@ -236,7 +236,7 @@ def test_a_deep_stack_and_a_stack_that_calls_itself() -> None:
     assert len(deep.stack(20_000)) == MAX_FRAMES
 
 
-def test_end_of_a_table() -> None:
+def test_a_stack_frame_table_ends_at_a_blank_line() -> None:
     match = TABLE.match(FRAMES + "\nENTRY e {\n")
     assert match is not None
     assert match[0] == FRAMES
@@ -244,8 +244,8 @@ def test_end_of_a_table() -> None:
 
 
 @pytest.mark.parametrize("rows", [3, 5000])
-def test_tables_with_blank_lines_between_their_rows(rows: int) -> None:
-    """As in a mail that sets each line apart; long tables come in several pieces."""
+def test_stack_frame_tables_may_have_blank_lines_between_rows(rows: int) -> None:
+    """Some mails have a blank line after each line. Long tables come in several pieces."""
     files = "".join(f'{number} "/train/file_{number}.py"\n' for number in range(1, rows + 1))
     tables = f'FileNames\n{files}\nFunctionNames\n1 "f"\n\n'
     text = f"HloModule m\n\n{tables}ENTRY %e {{\n  ROOT %p = f32[] parameter(0)\n}}\n".replace("\n", "\n\n")

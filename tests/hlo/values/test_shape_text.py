@@ -65,12 +65,12 @@ def test_malformed_shapes(text: str, position: int, message: str) -> None:
     assert caught.value.position == position
 
 
-def test_tuples_nest_as_deep_as_allowed() -> None:
+def test_tuples_may_nest_to_the_limit() -> None:
     shape = parse_shape("(" * MAX_NESTING + "f32[2]" + ")" * MAX_NESTING)
     assert array_leaves(shape) == [((0,) * MAX_NESTING, ArrayShape("f32", (2,)))]
 
 
-def test_a_long_number_is_refused_before_it_is_converted() -> None:
+def test_a_very_long_number_in_a_shape_is_refused() -> None:
     with pytest.raises(ShapeError):
         parse_shape(f"f32[{'9' * 10_000}]")
     with pytest.raises(ShapeError):

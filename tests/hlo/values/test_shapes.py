@@ -1,4 +1,4 @@
-"""Shapes: what the text says, and sizes worked out by hand."""
+"""Shapes: their parsed parts, and sizes computed by hand."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def array(text: str) -> ArrayShape:
         ("pred[0,4]", "pred", (0, 4), None),
     ],
 )
-def test_arrays(text: str, dtype: str, dimensions: tuple[int, ...], layout: Layout | None) -> None:
+def test_array_shapes(text: str, dtype: str, dimensions: tuple[int, ...], layout: Layout | None) -> None:
     shape = array(text)
     assert (shape.dtype, shape.dimensions, shape.layout) == (dtype, dimensions, layout)
 
@@ -126,7 +126,7 @@ def test_padded_sizes(text: str, padded: int | None) -> None:
     assert array(text).padded_bytes == padded
 
 
-def test_tuples() -> None:
+def test_tuple_shapes() -> None:
     shape = parse_shape("(f32[2]{0}, (s32[], token[]), (), /*index=3*/opaque[])")
     assert isinstance(shape, TupleShape)
     assert len(shape.elements) == 4
@@ -150,13 +150,13 @@ def test_subshapes() -> None:
     }
 
 
-def test_leaves_of_nothing() -> None:
+def test_array_leaves_of_none_an_array_and_a_token() -> None:
     assert array_leaves(None) == []
     assert array_leaves(parse_shape("f32[3]")) == [((), ArrayShape("f32", (3,)))]
     assert array_leaves(parse_shape("token[]")) == []
 
 
-def test_totals() -> None:
+def test_a_total_with_an_unknown_part_is_unknown() -> None:
     assert total([]) == 0
     assert total([1, 2, 3]) == 6
     assert total([1, None, 3]) is None
@@ -201,7 +201,7 @@ ARRAY_TYPES = {
 
 
 @pytest.mark.parametrize(("name", "bits", "width"), [(name, *sizes) for name, sizes in ARRAY_TYPES.items()])
-def test_bits_and_bytes(name: str, bits: int, width: int) -> None:
+def test_bits_and_bytes_of_each_element_type(name: str, bits: int, width: int) -> None:
     assert BITS[name] == bits
     assert ArrayShape(name, (1,)).bytes == width
 

@@ -141,7 +141,7 @@ def test_iota_is_reshape_and_transpose(drawn: tuple[list[int], list[int]], data:
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
 def test_mesh_groups_are_rows_of_a_transposed_mesh(sizes: list[int], data: st.DataObject) -> None:
-    """With the axes that are not named in front and the named ones behind, each row is a group."""
+    """If the named axes come last, each row of the mesh is a group."""
     count = math.prod(sizes)
     ids = data.draw(st.permutations(range(count)))
     named = data.draw(st.lists(st.sampled_from(range(len(sizes))), unique=True))
@@ -154,7 +154,7 @@ def test_mesh_groups_are_rows_of_a_transposed_mesh(sizes: list[int], data: st.Da
     assert parse_groups(text).groups == tuple(map(tuple, expected.tolist()))
 
 
-def test_a_machine_larger_than_any_is_refused() -> None:
+def test_more_devices_than_the_limit_are_refused() -> None:
     assert len(parse_groups(f"[{MAX_DEVICES},1]<=[{MAX_DEVICES}]").groups) == MAX_DEVICES
     with pytest.raises(DeviceListError):
         parse_groups(f"[{MAX_DEVICES + 1},1]<=[{MAX_DEVICES + 1}]")
@@ -191,7 +191,7 @@ def test_malformed_lists_of_pairs(text: str) -> None:
         ('{maximal device=1 metadata={op_name="devices=[99]<=[99]"}}', 2),
     ],
 )
-def test_devices_that_a_sharding_names(text: str, devices: int) -> None:
+def test_number_of_devices_of_a_sharding(text: str, devices: int) -> None:
     assert parse_sharding(text).devices == devices
 
 
@@ -213,7 +213,7 @@ def test_devices_that_a_sharding_names(text: str, devices: int) -> None:
         ),
     ],
 )
-def test_shardings_of_a_tuple(text: str, parts: tuple[str, ...] | None) -> None:
+def test_a_tuple_sharding_is_split_into_its_elements(text: str, parts: tuple[str, ...] | None) -> None:
     assert split_sharding(text) == parts
 
 
@@ -243,7 +243,7 @@ def sets(groups: Groups | None) -> set[frozenset[int]] | None:
         ("{mesh['a'=2,'b'=2], [{'0'}]}", 4, [{0, 1}, {2, 3}]),  # an axis by its number
     ],
 )
-def test_copies(sharding: str, devices: int, expected: list[set[int]]) -> None:
+def test_devices_with_copies_of_the_same_part(sharding: str, devices: int, expected: list[set[int]]) -> None:
     assert sets(parse_sharding(sharding).copies(devices)) == {frozenset(group) for group in expected}
 
 
@@ -261,11 +261,11 @@ def test_copies(sharding: str, devices: int, expected: list[set[int]]) -> None:
         "{unknown}",
     ],
 )
-def test_shardings_that_do_not_tell_their_copies(sharding: str) -> None:
+def test_copies_are_unknown_for_other_shardings(sharding: str) -> None:
     assert parse_sharding(sharding).copies(4) is None
 
 
-def test_copies_on_no_devices_and_on_too_many() -> None:
+def test_copies_are_unknown_for_no_or_too_many_devices() -> None:
     assert parse_sharding("{replicated}").copies(0) is None
     assert parse_sharding("{replicated}").copies(1 << 40) is None
 
@@ -343,7 +343,7 @@ def test_shardy_shardings() -> None:
         ("{'b':(1)2,'b':(2)2}", 4),
     ],
 )
-def test_the_size_of_a_group_along_a_mesh(text: str, size: int) -> None:
+def test_sizes_of_groups_along_mesh_axes(text: str, size: int) -> None:
     parsed = parse_groups(f"mesh['a'=2,'b'=4] {text}")
     assert (parsed.sizes, parsed.count, parsed.largest_id) == (frozenset([size]), 8, 7)
     assert {len(group) for group in parsed.groups} == {size}
@@ -353,7 +353,7 @@ def test_the_size_of_a_group_along_a_mesh(text: str, size: int) -> None:
 @pytest.mark.parametrize(
     "text", ["{'a','a'}", "{'b':(1)2,'b'}", "{'b':(2)2,'b':(2)2}", "{'d':(2)4,'d':(4)1,'d':(2)2}", "{'c'}", "{'b':(3)2}"]
 )
-def test_axes_that_overlap_are_refused_without_a_group(text: str) -> None:
-    """A part of size 1, which overlaps with nothing, may stand between two that do."""
+def test_overlapping_axes_are_refused(text: str) -> None:
+    """A part of size 1 overlaps with nothing, and may stand between two parts that overlap."""
     with pytest.raises(DeviceListError):
         parse_groups(f"mesh['a'=2,'b'=4,'d'=8] {text}")

@@ -81,13 +81,13 @@ VALUES: list[tuple[str, str, object]] = [
 
 
 @pytest.mark.parametrize(("name", "text", "value"), VALUES)
-def test_values(name: str, text: str, value: object) -> None:
+def test_values_of_each_kind_of_attribute(name: str, text: str, value: object) -> None:
     result = read(name, text)
     assert result == value
     assert type(result) is type(value)
 
 
-def test_devices_are_values() -> None:
+def test_device_lists_and_shardings_are_values() -> None:
     assert isinstance(read("replica_groups", "[2,2]<=[4]"), DeviceGroups)
     assert read("replica_groups", "{{0,1},/*index=1*/{2,3}}").groups == ((0, 1), (2, 3))
     assert isinstance(read("source_target_pairs", "{{0,1}}"), DevicePairs)
@@ -103,7 +103,7 @@ def test_devices_are_values() -> None:
         ("1.", 1.0),
     ],
 )
-def test_numbers(text: str, value: float) -> None:
+def test_special_numbers(text: str, value: float) -> None:
     result = read("epsilon", text)
     assert result == value or (math.isnan(result) and math.isnan(value))
 
@@ -133,7 +133,7 @@ def test_numbers(text: str, value: float) -> None:
         ("frontend_attributes", "{a}", "expected attributes"),
     ],
 )
-def test_what_is_no_value(name: str, text: str, reason: str) -> None:
+def test_an_unreadable_value_has_a_reason(name: str, text: str, reason: str) -> None:
     value = read(name, text)
     assert isinstance(value, MalformedValue)
     assert value.text == text
@@ -186,7 +186,7 @@ OF_INSTRUCTIONS = """
 
 
 def test_every_attribute_has_one_kind() -> None:
-    """No attribute that XLA's parser reads is without a kind, and no two kinds share an attribute."""
+    """The list holds all attributes of instructions that XLA's parser reads."""
     kinds = [
         values.BooleanAttribute,
         values.IntegerAttribute,
@@ -201,14 +201,14 @@ def test_every_attribute_has_one_kind() -> None:
     assert set(OF_INSTRUCTIONS.split()) <= set(values._KINDS)
 
 
-def test_a_text_that_stands_often_is_read_once() -> None:
+def test_a_repeated_text_is_read_once() -> None:
     table = ValueTable()
     assert table.read("sharding", "{devices=[2]<=[2]}") is table.read("sharding", "{devices=[2]<=[2]}")
     assert table.read("sharding", "{replicated}") is not ValueTable().read("sharding", "{replicated}")
 
 
 def test_kept_groups_are_limited() -> None:
-    """Each of these groups has 2**18 devices: a few of them are kept at once, however many a text has."""
+    """Each of these lists has 2**18 devices, so only a few are kept at once."""
     table = ValueTable()
     for size in range(1, 20):
         table.read("replica_groups", f"[{1 << 18},1]<=[{1 << 18}] " + " " * size)
@@ -280,7 +280,7 @@ def all_values(text: str) -> dict[tuple[str, str], object]:
 
 
 def _comparable(value: object) -> object:
-    """Without the text, in which the two may differ."""
+    """Return a value without its text, in which the two may differ."""
     if isinstance(value, DeviceGroups):
         return value.groups
     if isinstance(value, DevicePairs):
@@ -291,7 +291,7 @@ def _comparable(value: object) -> object:
     return value.fields if isinstance(value, BackendConfig) else value
 
 
-def test_values_are_those_of_the_text_that_xla_prints() -> None:
+def test_values_stay_the_same_in_the_text_that_xla_prints() -> None:
     pytest.importorskip("jaxlib")
     ran = subprocess.run([sys.executable, "-c", PRINT], input=MODULE, capture_output=True, text=True, timeout=120, check=False)
     assert ran.returncode == 0, ran.stderr[-2000:]
