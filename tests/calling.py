@@ -24,7 +24,7 @@ def call(*arguments: str | Path, given: bytes = b"", folder: Path | None = None)
     try:
         with redirect_stdout(output), redirect_stderr(errors):
             status = run([*map(str, arguments)])
-    except SystemExit as end:  # after completions
+    except SystemExit as end:  # raised after shell completions
         status = int(end.code or 0)
     finally:
         output.flush()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import process_time
 
 MOST_GROWTH = 8.0  # linear work takes 4 times as long, quadratic work 16 times
-ROUNDS = 3  # repeated measurements of a text that seems to grow too much: other programs slow some of them down
+ROUNDS = 3  # measurements of work that seems to grow too fast; other programs slow some of them down
 
 
 def assert_linear(work: Callable[[int], None], count: int) -> None:

@@ -106,13 +106,13 @@ FACTS: dict[str, tuple[Case, Case]] = {
         (ADAMW_BEFORE, "fingerprint.schedule", None),
     ),
     "custom_calls.count": ((ADAMW_BEFORE, "custom_calls.count", 7), (FUSIONS, "custom_calls.count", 2)),
-    # FuncResultSharding each; a Sharding beside a call of cuBLAS
+    # seven are FuncResultSharding; the other dump has a Sharding and a cuBLAS call
     "custom_calls.marker_count": ((ADAMW_BEFORE, "custom_calls.marker_count", 7), (FUSIONS, "custom_calls.marker_count", 1)),
     "custom_calls.target.<target>": (
         (ADAMW_BEFORE, "custom_calls.target.xla.sdy.FuncResultSharding", 7),
         (FUSIONS, "custom_calls.target.__cublas$lt$matmul", 1),
     ),
-    # the loop of scan_forward runs three times, with one gather of 4 x 8 floats in it; one float is reduced behind it
+    # the loop of scan_forward gathers 4 x 8 floats in each of 3 iterations; after it one float is reduced
     "collectives.executed_count": (
         ("cpu/scan_forward.after", "collectives.executed_count", 3 + 1),
         ("tpu/scan_forward.after", "collectives.executed_count", 3 + 1),
@@ -205,12 +205,12 @@ FACTS: dict[str, tuple[Case, Case]] = {
     "cost.flops": ((ADAMW, "cost.flops", 8074), (GPU, "cost.flops", 1792)),
     "cost.transcendentals": ((ADAMW, "cost.transcendentals", 130), (SCAN, "cost.transcendentals", 16)),
     "cost.bytes_accessed": ((ADAMW, "cost.bytes_accessed", 13196), (FUSIONS, "cost.bytes_accessed", 64 + 16 + 32 + 24)),
-    # each device multiplies 4096 x 8192 and 8192 x 2048 numbers, and as many again
+    # each device runs two products of 4096 x 2048 x 8192 numbers
     "cost.matmul_flops": (
         ("gpu/gathered_matmul.after", "cost.matmul_flops", 2 * 2 * 4096 * 2048 * 8192),
         (TPU, "cost.matmul_flops", 2 * 2 * 4096 * 2048 * 8192),
     ),
-    # three times a product of 2 x 8 and 8 x 8 numbers and a step of the counter, four comparisons; 16 squares and their sum
+    # 3 iterations: a product of 2 x 8 and 8 x 8 numbers and a counter step. 4 comparisons, 16 squares, and their sum
     "cost.executed_flops": (
         (SCAN, "cost.executed_flops", 3 * (256 + 1) + 4 + 16 + 15 + 1),
         ("gpu/scan_forward.after", "cost.executed_flops", 3 * (256 + 1) + 4 + 16 + 15 + 1),
@@ -219,12 +219,12 @@ FACTS: dict[str, tuple[Case, Case]] = {
         (SCAN, "cost.executed_matmul_flops", 3 * 256),
         ("tpu/scan_forward.after", "cost.executed_matmul_flops", 3 * 256),
     ),
-    # XLA's 1445 bytes, and two more runs of the loop's body and three of its condition
+    # XLA's 1445 bytes count each computation once; the body runs two times more, the condition three times more
     "cost.executed_bytes_accessed": (
         (SCAN, "cost.executed_bytes_accessed", 1445 + 2 * (8 + 260 + 12 + 384 + 384 + 128 + 24) + 3 * 9),
         (FUSIONS, "cost.executed_bytes_accessed", 64 + 16 + 32 + 24 + 48),
     ),
-    # 126 times 4 · 128 · 8192² · 128, of which 33,558,528 of 8192² pairs are let through
+    # 126 runs of 4 · 128 · 8192² · 128 FLOPs; the mask keeps 33,558,528 of 8192² pairs
     "custom_calls.flops": (
         (ATTENTION, "custom_calls.flops", 126 * 4_398_046_511_104),
         (ADAMW_BEFORE, "custom_calls.flops", 0),
@@ -254,9 +254,9 @@ FACTS: dict[str, tuple[Case, Case]] = {
     # an H100: 66.9 TFLOP/s of f32 on its vector unit, 3352 GB/s
     "time.compute_s": ((CPU, "time.compute_s", 1792 / 66.9e12), (GPU, "time.compute_s", 1792 / 66.9e12)),
     "time.memory_s": ((CPU, "time.memory_s", 22076 / 3352e9), (GPU, "time.memory_s", 30596 / 3352e9)),
-    # Every kernel of the first waits for its bytes. Not among them are the gather of 32 floats to 64 in each of three runs, a
-    # sum over devices of a number and four tables of 3 pointers. Of the second two transposes of 8 MiB, two products of bf16,
-    # 989.4 TFLOP/s; the vector unit converts the result of one to f32 and back at the same time.
+    # SCAN: memory bounds each kernel. The bytes exclude collectives (3 gathers of 32 floats to 64, a sum of one number) and
+    # four tables of 3 pointers. GATHERED: two transposes of 8 MiB, and two products of bf16 at
+    # 989.4 TFLOP/s. The vector unit converts a result to f32 and back at the same time.
     "time.kernels_s": (
         (SCAN, "time.kernels_s", (3872 - 3 * (128 + 256) - 8 - 4 * 3 * 8) / 3352e9),
         (
@@ -265,22 +265,22 @@ FACTS: dict[str, tuple[Case, Case]] = {
             (2 * 2**24) / 3352e9 + (2 * 2 * 4096 * 2048 * 8192) / 989.4e12,
         ),
     ),
-    # The same kernels by XLA's model of GPUs: a launch, then computing and memory, of which 95 % of the shorter overlap.
+    # XLA's model of GPUs: a launch, then compute and memory; 95 % of the shorter of the two overlaps.
     "time.estimate_kernels_s": (
         (
             GATHERED,
             "time.estimate_kernels_s",
             LIKELY_KERNELS,
         ),
-        # attention 126 times, half of its scores masked, with 574,619,704 bytes; a counter of 4 bytes beside each, and a test
+        # 126 runs of attention with 574,619,704 bytes and half of the scores masked; each with a 4-byte counter and a test
         (
             ATTENTION,
             "time.estimate_kernels_s",
             LIKELY_ATTENTION,
         ),
     ),
-    # two gathers of 8 MiB by four devices, of which one is under way while 8 MiB are transposed and the other longer than it
-    # takes, and a scatter of 16 MiB at once; the same in f32, all at once. A device sends 450 GB/s.
+    # GATHERED: four devices run two gathers of 8 MiB and a scatter of 16 MiB. A transpose of 8 MiB hides a part of one gather.
+    # GATHERED_ON_CPU: the same in f32, and nothing is hidden. A device sends 450 GB/s.
     "time.collective_s": (
         (GATHERED, "time.collective_s", (2 * 3 * 2**23 + 3 * 2**22) / 450e9),
         (GATHERED_ON_CPU, "time.collective_s", 2 * (2 * 3 * 2**23 + 3 * 2**22) / 450e9),
@@ -289,12 +289,12 @@ FACTS: dict[str, tuple[Case, Case]] = {
         (GATHERED, "time.exposed_collective_s", EXPOSED),
         (GATHERED_ON_CPU, "time.exposed_collective_s", 2 * (2 * 3 * 2**23 + 3 * 2**22) / 450e9),
     ),
-    # three gathers of 32 floats by two devices, and a number that the network sums
+    # SCAN: two devices run three gathers of 32 floats, and one number is summed
     "time.step_s": (
         (GATHERED, "time.step_s", 2 * 2**24 / 3352e9 + PRODUCTS / 989.4e12 + EXPOSED),
         (SCAN, "time.step_s", SCANNED),
     ),
-    # NCCL's model: 8.4 us and 3.4 for each of three steps, 82.4 % of the links; the transpose that hides has a launch
+    # NCCL's model: 8.4 us, 3.4 us for each of 3 steps, and 82.4 % of the links. The hiding transpose has a launch.
     "time.estimate_exposed_collective_s": (
         (GATHERED, "time.estimate_exposed_collective_s", LIKELY_EXPOSED),
         (

@@ -45,8 +45,8 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "runs": (("cpu/scan_forward.after", 87, 3), ("cpu/scan_fsdp.after", 221, 3)),
             "executed_operand_bytes": (("cpu/scan_forward.after", 87, 3 * 128), ("cpu/scan_fsdp.after", 226, 3 * 256)),
             "executed_wire_bytes": (("cpu/scan_forward.after", 87, 3 * 128), ("cpu/scan_fsdp.after", 226, 3 * 128)),
-            # on an H100, of four devices each sends 450 GB/s over NVLink: 3 of 8 MiB each, of which 8 MiB that are transposed
-            # hide a part, and 3 of 4 parts of 16 MiB at once; by NCCL's model 18.6 us more, and 82.4 % of the links
+            # H100: each of 4 devices sends 450 GB/s on NVLink. The gather sends 3 * 8 MiB; a transpose of 8 MiB hides a part.
+            # The scatter sends 3/4 of 16 MiB. NCCL's model adds 18.6 us and has 82.4 % of the links.
             "bound_s": ((GATHERED, 76, 3 * 2**23 / 450e9), (GATHERED, 86, 3 * 2**22 / 450e9)),
             "estimate_s": (
                 (GATHERED, 76, 18.6e-6 + 3 * 2**23 / (0.824 * 450e9)),
@@ -54,7 +54,7 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             ),
             "window_s": ((GATHERED, 76, 2**24 / 3352e9), (GATHERED, 86, 0.0)),
             "exposed_s": ((GATHERED, 76, 3 * 2**23 / 450e9 - 2**24 / 3352e9), (GATHERED, 86, 3 * 2**22 / 450e9)),
-            # the transpose takes 1 us more by XLA's model
+            # XLA's model adds a launch of 1 us to the transpose
             "estimate_window_s": ((GATHERED, 76, 1e-6 + 2**24 / 3352e9), (GATHERED, 86, 0.0)),
             "estimate_exposed_s": (
                 (GATHERED, 76, 17.6e-6 + 3 * 2**23 / (0.824 * 450e9) - 2**24 / 3352e9),
@@ -139,7 +139,7 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "name": ((SCAN, 126, "param.4"), (BF16, 116, "all-reduce")),
             "shape_index": ((SCAN, 87, "{}"), (BF16, 113, "{0}")),
             "shape": ((SCAN, 126, "f32[3,4,8]"), (BF16, 107, "bf16[16,8]")),
-            # of TPU with tiles of 8 x 128 numbers
+            # on TPU, tiles have 8 x 128 numbers
             "bytes": ((SCAN, 126, 3 * 4 * 8 * 4), (BF16, 107, 8 * 128 * 2)),
             "padding_bytes": ((SCAN, 126, 0), (BF16, 107, 8 * 128 * 2 - 16 * 8 * 2)),
             "role": ((SCAN, 128, "constant"), (BF16, 127, "tuple table")),
@@ -166,7 +166,7 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "memory_space": (("handmade/layouts", 1, 1), ("handmade/layouts", 4, 5)),
             "sharding": ((ADAMW, 7, "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"), (UNUSED, 0, "{replicated}")),
             "partition_spec": ((ADAMW, 7, '("d0", None)'), (UNUSED, 0, "replicated")),
-            "copies": ((ADAMW, 0, 8), (ADAMW, 7, 4)),  # of 8 devices each half of the batch is on 4
+            "copies": ((ADAMW, 0, 8), (ADAMW, 7, 4)),  # each half of the batch is on 4 of 8 devices
             "aliased_output": ((ADAMW, 3, "{3}"), (ALIASES, 2, "{2}")),
             "donated": ((ADAMW, 6, True), (ADAMW, 7, False)),
             "unused": ((UNUSED, 4, True), (UNUSED, 3, False)),
@@ -224,9 +224,9 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "flops": ((GATHERED, 83, 2 * 4096 * 2048 * 8192 + 2 * 4096 * 8192), (GATHERED, 85, 2 * 4096 * 8192 * 2048)),
             "bytes": ((GATHERED, 74, 2 * 2 * 2048 * 2048), (SCAN, 87, 3 * (128 + 256))),
             "bound_by": ((GATHERED, 83, "compute"), (GATHERED, 86, "collective")),
-            # on an H100, 3352 GB/s, and 450 GB/s over NVLink: of four devices each sends 3 of 4 parts of 16 MiB
+            # H100: 3352 GB/s, and 450 GB/s over NVLink; each of four devices sends 3/4 of 16 MiB
             "bound_s": ((GATHERED, 74, 2**24 / 3352e9), (GATHERED, 86, 3 / 4 * 2**24 / 450e9)),
-            # a launch of 1 us, then 95 % of the shorter of computing and memory overlap
+            # a launch of 1 us, then compute and memory; 95 % of the shorter of the two overlaps
             "estimate_s": (
                 (GATHERED, 74, 1e-6 + 2**24 / 3352e9),
                 (
@@ -235,7 +235,7 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
                     1e-6 + 2**37 / 989.4e12 + 0.05 * (4096 * 2048 + 2048 * 8192 + 4096 * 8192) * 2 / 3352e9,
                 ),
             ),
-            # cycles of a TPU v5e, 1.5 GHz: three runs, and one
+            # cycles of a TPU v5e at 1.5 GHz: three runs, and one run
             "compiler_s": (
                 ("tpu/scan_forward.after", 88, 3 * (2066 / 1.5e9)),
                 ("tpu/bf16_master.after", 119, 1837 / 1.5e9),

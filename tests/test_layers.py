@@ -150,13 +150,13 @@ MODULES = {
 }
 
 
-def part(module: str) -> str:
-    """Return the entry of the table that a module belongs to."""
+def layer_of(module: str) -> str:
+    """Return the layer of the table that a module belongs to."""
     inside = module.removeprefix(ROOT).removeprefix(".")
     return inside if inside in LAYERS else inside.partition(".")[0]
 
 
-def inner_part(package: str, module: str) -> str:
+def group_member(package: str, module: str) -> str:
     """Return the module or folder of a package that a module belongs to; empty if it is outside of the package."""
     inside = module.removeprefix(f"{ROOT}.{package}")
     return inside[1:].partition(".")[0] if module.startswith(f"{ROOT}.{package}.") else ""
@@ -183,7 +183,7 @@ def imports(module: str) -> tuple[tuple[str, bool], ...]:
     return tuple(dict.fromkeys(imported))
 
 
-def inner(module: str) -> Iterator[str]:
+def internal_imports(module: str) -> Iterator[str]:
     return (name for name, _ in imports(module) if name.partition(".")[0] == ROOT)
 
 
@@ -194,10 +194,10 @@ def packages_of(module: str) -> Iterator[str]:
 
 
 def test_every_module_has_a_layer() -> None:
-    assert {module for module in MODULES if part(module) not in LAYERS} == set()
+    assert {module for module in MODULES if layer_of(module) not in LAYERS} == set()
     for package, order in (("analysis", ANALYSIS), ("hlo", HLO)):
-        assert {inner_part(package, module) for module in MODULES} - {""} == {name for group in order for name in group}
-    assert {layer for layer in LAYERS if not any(part(module) == layer for module in MODULES)} == set()
+        assert {group_member(package, module) for module in MODULES} - {""} == {name for group in order for name in group}
+    assert {layer for layer in LAYERS if not any(layer_of(module) == layer for module in MODULES)} == set()
 
 
 def test_a_layer_may_import_only_earlier_layers() -> None:
@@ -210,16 +210,18 @@ def test_a_layer_imports_only_its_allowed_layers(layer: str) -> None:
     wrong = {
         (module, name)
         for module in MODULES
-        if part(module) == layer
-        for name in inner(module)
-        if part(name) not in {layer, OPEN_TO_ALL, *LAYERS[layer]}
+        if layer_of(module) == layer
+        for name in internal_imports(module)
+        if layer_of(name) not in {layer, OPEN_TO_ALL, *LAYERS[layer]}
     }
     assert wrong == set()
 
 
 @pytest.mark.parametrize("layer", FACES)
 def test_other_layers_import_only_the_public_module_of_a_layer(layer: str) -> None:
-    reached = {name for module in MODULES if part(module) != layer for name in inner(module) if part(name) == layer}
+    reached = {
+        name for module in MODULES if layer_of(module) != layer for name in internal_imports(module) if layer_of(name) == layer
+    }
     assert reached == {FACES[layer]}
 
 
@@ -229,8 +231,8 @@ def test_imports_within_a_package_go_one_way(package: str, order: tuple[tuple[st
     wrong = {
         (module, name)
         for module in MODULES
-        for name in inner(module)
-        if (user := inner_part(package, module)) and (used := inner_part(package, name)) and group[user] < group[used]
+        for name in internal_imports(module)
+        if (user := group_member(package, module)) and (used := group_member(package, name)) and group[user] < group[used]
     }
     assert wrong == set()
 
@@ -242,7 +244,7 @@ def test_imports_have_no_cycles() -> None:
     """
 
     def imported(module: str) -> set[str]:
-        names = {name for name in inner(module) if name in MODULES}
+        names = {name for name in internal_imports(module) if name in MODULES}
         packages = {package for name in names for package in packages_of(name)}
         return (names | packages) - {module, *packages_of(module)} | (names & set(packages_of(module)))
 
@@ -278,7 +280,7 @@ def test_libraries_are_imported_only_by_their_layers_or_lazily() -> None:
             top = name.partition(".")[0]
             if top == ROOT or top in sys.stdlib_module_names:
                 continue
-            if not (part(module) in AT_ONCE.get(top, ()) or (not at_once and top in WHEN_USED)):
+            if not (layer_of(module) in AT_ONCE.get(top, ()) or (not at_once and top in WHEN_USED)):
                 wrong.add((module, name))
     assert wrong == set()
 

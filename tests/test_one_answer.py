@@ -41,16 +41,16 @@ COUNTING = ("summary", "memory", "time")
 """The passes whose reports have the findings of all rules."""
 
 
-def answers(passes: str | tuple[str, ...], profile: str | None) -> dict[str, Report]:
+def report_of_each_dump(passes: str | tuple[str, ...], profile: str | None) -> dict[str, Report]:
     """Return the report of each dump."""
     with Inspection(Request(passes, profile=profile)) as inspection:
         return {dump: next(inspection.reports(DATA / dump)) for dump in DUMPS}
 
 
-alone = cache(answers)
+alone = cache(report_of_each_dump)
 
 
-def differing(first: Report, second: Report) -> set[str]:
+def different_facts(first: Report, second: Report) -> set[str]:
     """Return the facts whose values another report lacks, except the lines that a command skips."""
     return {name for name, value in first.facts.items() if second.facts.get(name, "absent") != value} - {
         "module.unparsed_lines"
@@ -66,9 +66,9 @@ def contents(tables: Iterable[Table]) -> list[tuple[Any, ...]]:
 def test_passes_give_the_same_report_alone_and_together(name: str, profile: str | None) -> None:
     """All ordered pairs of passes are compared."""
     for other in [other for other in NAMES if other != name]:
-        for dump, both in answers((name, other), profile).items():
+        for dump, both in report_of_each_dump((name, other), profile).items():
             first, second = (alone(each, profile)[dump] for each in (name, other))
-            assert (other, dump, differing(first, both) | differing(second, both)) == (other, dump, set())
+            assert (other, dump, different_facts(first, both) | different_facts(second, both)) == (other, dump, set())
             assert contents(both.tables) == contents((*first.tables, *second.tables)), (other, dump)
             assert set(both.findings) == {*first.findings, *second.findings}, (other, dump)
 

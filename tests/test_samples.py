@@ -242,7 +242,7 @@ WORKLOAD_FACTS: dict[str, Value] = {
     "workload.devices": 1024,
     "workload.bytes": 126_711_545_872,
     "workload.unknown_bytes": 0,
-    "workload.allgather.count": 529 + 1,  # the last of size 0: ALLGATHER_DP_EP
+    "workload.allgather.count": 529 + 1,  # the last one, ALLGATHER_DP_EP, has size 0
     "workload.allgather.bytes": 77_267_992_576,
     "workload.reducescatter.count": 529 + 1,
     "workload.reducescatter.bytes": 47_161_802_752,

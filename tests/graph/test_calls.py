@@ -47,11 +47,11 @@ def line_of(text: str, part: str) -> int:
     return 1 + text[: text.index(part)].count("\n")
 
 
-def executions(text: str, wants: Wants = LIGHT) -> dict[str, int | None]:
-    return _executions(CallGraph(module(text.encode(), wants)))
+def runs_of_each(text: str, wants: Wants = LIGHT) -> dict[str, int | None]:
+    return _runs_of_each(CallGraph(module(text.encode(), wants)))
 
 
-def _executions(graph: CallGraph) -> dict[str, int | None]:
+def _runs_of_each(graph: CallGraph) -> dict[str, int | None]:
     """Return the runs of each reached computation; None if unknown."""
     return {name: graph.runs(name).exact for name in graph.calls}
 
@@ -60,7 +60,7 @@ def figures(text: str, wants: Wants = LIGHT) -> ExecutedTotals:
     return Context(module(text.encode(), wants)).executed.total
 
 
-def executed(text: str, wants: Wants = LIGHT) -> tuple[int | None, int | None]:
+def executed_figures(text: str, wants: Wants = LIGHT) -> tuple[int | None, int | None]:
     """Return the executed collectives, and the bytes of their operands."""
     total = figures(text, wants)
     return total.count.exact, total.operand_bytes.exact
@@ -73,9 +73,9 @@ def test_a_computation_with_two_callers_runs_twice() -> None:
         "%z = f32[8]{0} fusion(%y), kind=kLoop, calls=%plain",
         "ROOT %w = f32[] reduce(%z, %z), dimensions={0}, to_apply=%add",
     )
-    assert executions(entry_of(*calls)) == {"main": 1, "summing": 2}
-    assert executions(entry_of(*calls), GRAPH) == {"main": 1, "summing": 2}
-    assert executed(entry_of(*calls)) == (2, 64)
+    assert runs_of_each(entry_of(*calls)) == {"main": 1, "summing": 2}
+    assert runs_of_each(entry_of(*calls), GRAPH) == {"main": 1, "summing": 2}
+    assert executed_figures(entry_of(*calls)) == (2, 64)
 
 
 def test_an_async_wrapper_runs_once() -> None:
@@ -85,8 +85,8 @@ def test_an_async_wrapper_runs_once() -> None:
         "%u = ((f32[8]{0}), f32[8]{0}, u32[]) async-update(%s), calls=%summing",
         "ROOT %d = f32[8]{0} async-done(%u), calls=%summing",
     )
-    assert executions(text) == {"main": 1, "summing": 1}
-    assert executed(text) == (1, 32)
+    assert runs_of_each(text) == {"main": 1, "summing": 1}
+    assert executed_figures(text) == (1, 32)
 
 
 def nested_loops(limit: str) -> str:
@@ -107,9 +107,9 @@ def nested_loops(limit: str) -> str:
 
 @pytest.mark.parametrize("wants", ALL_WAYS)
 def test_runs_of_nested_loops_multiply_and_conditions_run_once_more(wants: Wants) -> None:
-    counts = executions(nested_loops("%n"), wants)
+    counts = runs_of_each(nested_loops("%n"), wants)
     assert counts == {"main": 1, "body": 10, "cond": 11, "sums": 60, "checks": 70}
-    assert executed(nested_loops("%n"), wants) == (130, 130 * 32)
+    assert executed_figures(nested_loops("%n"), wants) == (130, 130 * 32)
 
 
 def test_a_loop_of_0_iterations_never_runs_its_body() -> None:
@@ -124,8 +124,8 @@ def test_a_loop_of_0_iterations_never_runs_its_body() -> None:
     )
     config = ', backend_config={"known_trip_count":{"n":"0"}}'
     text = loop_text(condition=condition, body=body, entry=(*START, LOOP + config), before=REDUCER + looping)
-    assert executions(text) == {"main": 1, "cond": 1, "body": 0, "looping": 0}
-    assert executed(text) == (0, 0)
+    assert runs_of_each(text) == {"main": 1, "cond": 1, "body": 0, "looping": 0}
+    assert executed_figures(text) == (0, 0)
 
 
 def test_two_loops_of_the_same_name_have_their_own_trip_counts() -> None:
@@ -133,7 +133,7 @@ def test_two_loops_of_the_same_name_have_their_own_trip_counts() -> None:
     again = computation("%cond.4", (*CONDITION[:-2], "%ten = s32[] constant(4)", CONDITION[-1])) + computation("%body.4", BODY)
     second = LOOP.replace("%cond", "%cond.4").replace("%body", "%body.4")
     text = loop_text(entry=(*START, LOOP.replace("ROOT ", ""), second), before=again)
-    assert executions(text, GRAPH) == {"main": 1, "cond": 11, "body": 10, "cond.4": 5, "body.4": 4}
+    assert runs_of_each(text, GRAPH) == {"main": 1, "cond": 11, "body": 10, "cond.4": 5, "body.4": 4}
 
 
 def test_runs_are_unknown_in_a_loop_that_never_ends() -> None:
@@ -141,7 +141,7 @@ def test_runs_are_unknown_in_a_loop_that_never_ends() -> None:
     line = line_of(text, "%inner = ")
     reason = f"the trip count of inner (line {line}) is unknown: its condition stays true, or its counter overflows"
     graph = CallGraph(module(text.encode(), LIGHT))
-    assert _executions(graph) == {"main": 1, "body": 10, "cond": 11, "sums": None, "checks": None}
+    assert _runs_of_each(graph) == {"main": 1, "body": 10, "cond": 11, "sums": None, "checks": None}
     assert graph.runs("sums").reason == graph.runs("checks").reason == reason
     total = figures(text)
     assert total.count == ExecutedFigure(None, 10 + 20, reason)
@@ -153,8 +153,8 @@ def test_runs_are_unknown_in_a_loop_that_never_ends() -> None:
 )
 def test_a_computation_in_both_branches_runs_once(branches: str) -> None:
     text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
-    assert executions(text) == {"main": 1, "summing": 1}
-    assert executed(text) == (1, 32)
+    assert runs_of_each(text) == {"main": 1, "summing": 1}
+    assert executed_figures(text) == (1, 32)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_figures_of_a_conditional_are_exact_if_its_branches_agree(
 ) -> None:
     """The operand of the all-gather has the size of the all-reduce's."""
     text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
-    assert executed(text, wants) == (expected or (None, None))
+    assert executed_figures(text, wants) == (expected or (None, None))
     if expected is None:
         reason = f"r (line {line_of(text, 'conditional(')}) runs only one of its branches, which differ"
         assert [figure.reason for figure in figures(text, wants).figures().values()] == [reason] * 3
@@ -184,14 +184,14 @@ def test_figures_of_a_conditional_are_exact_if_its_branches_agree(
 def test_runs_of_different_branches_are_unknown() -> None:
     text = entry_of(PREDICATE, "ROOT %r = f32[8]{0} conditional(%p, %v, %v), branch_computations={%summing, %gathering}")
     graph = CallGraph(module(text.encode(), LIGHT))
-    assert _executions(graph) == {"main": 1, "summing": None, "gathering": None}
+    assert _runs_of_each(graph) == {"main": 1, "summing": None, "gathering": None}
     assert graph.runs("summing").reason.endswith("runs only one of its branches")
 
 
 @pytest.mark.parametrize("wants", ALL_WAYS)
 def test_runs_of_a_recursive_computation_are_unknown(wants: Wants) -> None:
     graph = CallGraph(module(entry_of(CALL + "%again").encode(), wants))
-    assert _executions(graph) == {"main": 1, "again": None}
+    assert _runs_of_each(graph) == {"main": 1, "again": None}
     assert graph.runs("again").reason == "again is part of a recursion"
     total = figures(entry_of(CALL + "%again"), wants)
     assert total.count == ExecutedFigure(None, 1, graph.runs("again").reason)
@@ -200,14 +200,14 @@ def test_runs_of_a_recursive_computation_are_unknown(wants: Wants) -> None:
 
 def test_runs_of_a_recursive_entry_are_unknown() -> None:
     text = entry_of(f"%s = f32[8]{{0}} {SUM}", CALL + "%main")
-    assert executions(text) == {"main": None}
-    assert executed(text)[0] is None
+    assert runs_of_each(text) == {"main": None}
+    assert executed_figures(text)[0] is None
 
 
 def test_runs_of_a_computation_that_a_custom_call_names_are_unknown() -> None:
     text = entry_of("ROOT %r = f32[8]{0} custom-call(%v), custom_call_target='f', called_computations={%summing}")
     calls = LIGHT | Wants(opcodes=frozenset({"custom-call"}))
-    assert executions(text, calls) == {"main": 1, "summing": None}
+    assert runs_of_each(text, calls) == {"main": 1, "summing": None}
     assert figures(text, calls).count.reason.endswith(
         f"r (line {line_of(text, 'custom-call(')}) is a custom call, which runs it any number of times"
     )
@@ -225,15 +225,15 @@ def test_runs_of_a_chain_of_3000_calls_are_exact() -> None:
     )
     first = computation("%c0", (SHARED, f"ROOT %r = f32[8]{{0}} {SUM}"))
     text = "\n".join(["HloModule m\n", REDUCER, first, chain, computation("ENTRY %main", (SHARED, CALL + "%c3000"))])
-    assert executed(text)[0] == 2**60
+    assert executed_figures(text)[0] == 2**60
 
 
 def test_calls_of_missing_computations_are_ignored() -> None:
     text = entry_of(
         f"%s = f32[8]{{0}} {SUM}", "%t = f32[8]{0} call(%s), to_apply=%gone", "ROOT %r = f32[8]{0} while(%t), body=%gone"
     )
-    assert executions(text) == {"main": 1}
-    assert executed(text) == (1, 32)
+    assert runs_of_each(text) == {"main": 1}
+    assert executed_figures(text) == (1, 32)
 
 
 def test_sends_do_not_count_and_unsized_operands_leave_a_lower_bound() -> None:
@@ -252,8 +252,8 @@ def test_sends_do_not_count_and_unsized_operands_leave_a_lower_bound() -> None:
 @pytest.mark.parametrize("wants", ALL_WAYS)
 def test_a_module_without_computations_has_no_runs(wants: Wants) -> None:
     text = "HloModule m, is_scheduled=true\n"
-    assert executions(text, wants) == {}
-    assert executed(text, wants) == (0, 0)
+    assert runs_of_each(text, wants) == {}
+    assert executed_figures(text, wants) == (0, 0)
 
 
 @pytest.mark.parametrize("wants", ALL_WAYS)
@@ -261,14 +261,14 @@ def test_a_module_without_computations_has_no_runs(wants: Wants) -> None:
 def test_collectives_of_a_scan_run_once_per_layer(wants: Wants, printed: bool) -> None:
     """Outside of loops 2 all-reduces have 388 bytes. A layer has gathers of 128 forward and backward, and a scatter of 256."""
     text = (DATA / "cpu" / "scan_fsdp.after.txt").read_text()
-    figures_of_step = executed(text if printed else re.sub("known_trip_count", "taken_out", text), wants)
+    figures_of_step = executed_figures(text if printed else re.sub("known_trip_count", "taken_out", text), wants)
     assert figures_of_step == (2 + 3 + 6, 388 + 3 * 128 + 3 * (128 + 256))
 
 
 def test_a_call_start_runs_its_computation_once() -> None:
     text = entry_of("%s = ((f32[8]{0}), f32[8]{0}) call-start(%v), to_apply=%summing", "ROOT %d = f32[8]{0} call-done(%s)")
-    assert executions(text) == {"main": 1, "summing": 1}
-    assert executed(text) == (1, 32)
+    assert runs_of_each(text) == {"main": 1, "summing": 1}
+    assert executed_figures(text) == (1, 32)
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------------------

@@ -155,34 +155,34 @@ def test_callees_are_compared_by_their_fingerprints() -> None:
     assert not share_fingerprint((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.3"), before)
 
 
-def choice(*callees: str, row: str = "x", operand: str = "%x") -> tuple[str, ...]:
+def conditional_lines(*callees: str, row: str = "x", operand: str = "%x") -> tuple[str, ...]:
     """Write a choice among the callees, with `row` as its first row."""
     chosen = f"%i, {operand}), branch_computations={{{', '.join(callees)}}}" if callees else f"%i, {operand})"
     return f"%{row} = f32[4] parameter(0)", "%i = s32[] constant(0)", f"ROOT %r = f32[4] conditional({chosen}"
 
 
 BRANCHES = "".join(computation(f"b.{n}", "%p = f32[4] parameter(0)", "ROOT %t = f32[4] tanh(%p)") for n in range(3))
-TWO = choice("%b.0", "%b.1")
-ROW_AS_CALLEE = choice("%b.0", "%b.1", row="b.0", operand="%b.0")
+TWO = conditional_lines("%b.0", "%b.1")
+ROW_AS_CALLEE = conditional_lines("%b.0", "%b.1", row="b.0", operand="%b.0")
 
 
 @pytest.mark.parametrize(
     ("first", "other", "expected"),
     [
-        (TWO, choice("%b.1", "%b.2"), True),
-        (TWO, choice("%b.1", "%b.0"), True),
-        (TWO, choice("%b.0"), False),
-        (TWO, choice(), False),
-        (TWO, choice("%b.0", "%b.1", "%b.2"), False),
-        (TWO, choice("%b.2", "%b.2"), False),
-        (choice("%b.0", "%b.0"), TWO, False),
-        (choice("%b.0", "%b.0"), choice("%b.2", "%b.2"), True),
-        (choice("%b.0"), TWO, False),
+        (TWO, conditional_lines("%b.1", "%b.2"), True),
+        (TWO, conditional_lines("%b.1", "%b.0"), True),
+        (TWO, conditional_lines("%b.0"), False),
+        (TWO, conditional_lines(), False),
+        (TWO, conditional_lines("%b.0", "%b.1", "%b.2"), False),
+        (TWO, conditional_lines("%b.2", "%b.2"), False),
+        (conditional_lines("%b.0", "%b.0"), TWO, False),
+        (conditional_lines("%b.0", "%b.0"), conditional_lines("%b.2", "%b.2"), True),
+        (conditional_lines("%b.0"), TWO, False),
         (TWO, ROW_AS_CALLEE, False),
-        (TWO, choice("%b.0", "%b.1", row="b.2", operand="%b.2"), True),
+        (TWO, conditional_lines("%b.0", "%b.1", row="b.2", operand="%b.2"), True),
         (ROW_AS_CALLEE, TWO, False),
-        (ROW_AS_CALLEE, choice("%b.1", "%b.0", row="b.1", operand="%b.1"), True),
-        (ROW_AS_CALLEE, choice("%b.0", "%b.1", row="b.1", operand="%b.1"), False),
+        (ROW_AS_CALLEE, conditional_lines("%b.1", "%b.0", row="b.1", operand="%b.1"), True),
+        (ROW_AS_CALLEE, conditional_lines("%b.0", "%b.1", row="b.1", operand="%b.1"), False),
     ],
 )
 def test_branches_are_compared_by_form_and_by_which_names_repeat(

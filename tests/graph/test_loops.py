@@ -236,7 +236,7 @@ def test_a_trip_count_is_unknown_for_cyclic_or_very_long_counters(lines: tuple[s
     assert loop.reason is not None
 
 
-def called(first: str, second: str) -> str:
+def text_with_two_calls(first: str, second: str) -> str:
     """Write a loop whose limit is a parameter of its computation, and two calls of that computation."""
     inner = (
         "%bound = s32[] parameter(0)",
@@ -260,7 +260,7 @@ def called(first: str, second: str) -> str:
 
 
 def test_a_limit_is_known_if_all_callers_pass_the_same_value() -> None:
-    assert loop_of(called("%five", "%copied")).trip_count == 5
+    assert loop_of(text_with_two_calls("%five", "%copied")).trip_count == 5
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_a_limit_is_known_if_all_callers_pass_the_same_value() -> None:
     ],
 )
 def test_a_limit_is_unknown_if_callers_pass_different_values(first: str, second: str, reason: str) -> None:
-    loop = loop_of(called(first, second))
+    loop = loop_of(text_with_two_calls(first, second))
     assert (loop.trip_count, loop.reason) == (None, f"depends on {reason}")
 
 
@@ -311,7 +311,7 @@ def test_a_limit_may_be_an_unchanged_value_of_an_earlier_loop(element: int, coun
 # -- printed counts, and counts from two progressions -----------------------------------------------------------------------
 
 
-def parsed(config: str) -> BackendConfig:
+def parse_config(config: str) -> BackendConfig:
     value = ValueTable().read("backend_config", config)
     assert isinstance(value, BackendConfig)
     return value
@@ -331,7 +331,7 @@ def parsed(config: str) -> BackendConfig:
     ],
 )
 def test_the_known_trip_count_of_a_backend_config_is_read(config: str, count: int | None) -> None:
-    assert printed_count(parsed(config)) == (count, None)
+    assert printed_count(parse_config(config)) == (count, None)
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_the_known_trip_count_of_a_backend_config_is_read(config: str, count: in
     ['{"n":"four"}', '{"n":"-1"}', '{"n":""}', "{}", "7", '{"n":"1e3"}', '{"n":"٣"}', '{"n":"' + "9" * 5000 + '"}', '{"n":"4}'],
 )
 def test_a_known_trip_count_that_is_no_count_is_a_fault(value: str) -> None:
-    count, fault = printed_count(parsed(f'{{"known_trip_count":{value}}}'))
+    count, fault = printed_count(parse_config(f'{{"known_trip_count":{value}}}'))
     assert count is None
     assert fault is not None
     assert fault.startswith("known_trip_count is no count: ")

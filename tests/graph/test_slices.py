@@ -39,7 +39,7 @@ def transfer(kind: str, target: str) -> str:
 @pytest.mark.parametrize(
     ("attributes", "kind", "slices", "sent"),
     [
-        # 1024 bytes; each of n slices sends 2(n - 1)/n of them for a sum, (n - 1)/n for a scatter, n - 1 times all for a gather
+        # of 1024 bytes each of n slices sends 2(n - 1)/n for a sum, (n - 1)/n for a scatter, n - 1 for a gather
         (transfer("ALL_REDUCE", '"{1,2}x{0:7}"'), "all-reduce", 2, 1024),
         (transfer("ALL_REDUCE", '"{1,2,3,4}x{0:7}"'), "all-reduce", 4, 1536),
         (transfer("ALL_GATHER", '"{1,2,3,4}x{0:7}"'), "all-gather", 4, 3072),

@@ -36,7 +36,7 @@ def codes(parsed: Module) -> list[str]:
     return [fault[0] for fault in problems(parsed)]
 
 
-def kept(parsed: Module) -> list[tuple[str, str, str]]:
+def kept_instructions(parsed: Module) -> list[tuple[str, str, str]]:
     """Return computation, name and opcode of each kept instruction, sorted."""
     return sorted((i.computation.name, i.name, i.opcode) for i in parsed.instructions)
 

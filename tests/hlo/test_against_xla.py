@@ -68,7 +68,7 @@ def ask_xla(*words: str, kind: tuple[str, ...] = ()) -> list[Any]:
         assert lines, done.stderr
         answers += [json.loads(line) for line in lines[1:]]
         if len(answers) < len(words):
-            assert done.returncode < 0, done.stderr  # killed by its own check, nothing else
+            assert done.returncode < 0, done.stderr  # killed by a check failure in XLA, not by another error
             answers.append("aborts")
     return answers
 

@@ -257,17 +257,17 @@ def test_collectives_are_listed_in_the_order_of_reports() -> None:
 PACKAGE = Path(opcodes.__file__).parents[1]
 
 
-def constants(node: ast.expr) -> bool:
+def are_constants(node: ast.expr) -> bool:
     parts = node.elts if isinstance(node, ast.Tuple) else [node]
     return all(isinstance(part, ast.Constant) for part in parts)
 
 
-def listed(node: ast.AST) -> list[ast.expr | ast.pattern]:
+def list_items(node: ast.AST) -> list[ast.expr | ast.pattern]:
     """Return the items of a list in any spelling. A mapping from opcodes to functions is code and no list."""
     match node:
         case ast.Set() | ast.Tuple() | ast.List():
             return [*node.elts]
-        case ast.Dict() if all(map(constants, node.values)):
+        case ast.Dict() if all(map(are_constants, node.values)):
             return [key for key in node.keys if key is not None]
         case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="split")):
             return [ast.Constant(word) for word in text.split()]
@@ -278,13 +278,13 @@ def listed(node: ast.AST) -> list[ast.expr | ast.pattern]:
     return []
 
 
-def opcodes_listed(tree: ast.AST) -> Iterator[list[str]]:
+def opcode_lists(tree: ast.AST) -> Iterator[list[str]]:
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "Literal":
             continue  # a type: its words are those of a table or graph
-        names = [item.value for item in listed(node) if isinstance(item, ast.Constant) and item.value in TABLE]
+        names = [item.value for item in list_items(node) if isinstance(item, ast.Constant) and item.value in TABLE]
         if len(names) > 2:
             yield [str(name) for name in names]
         waiting += ast.iter_child_nodes(node)
@@ -305,13 +305,11 @@ def opcodes_listed(tree: ast.AST) -> Iterator[list[str]]:
     ],
 )
 def test_a_list_of_opcodes_in_code_is_detected(text: str, expected: list[str] | None) -> None:
-    assert list(opcodes_listed(ast.parse(text))) == ([expected] if expected else [])
+    assert list(opcode_lists(ast.parse(text))) == ([expected] if expected else [])
 
 
 def test_no_other_module_lists_opcodes() -> None:
     """Three opcodes or more by name are a second table; derive them from `hlo_inspect/hlo/opcodes.py`."""
     files = [path for path in PACKAGE.rglob("*.py") if path != Path(opcodes.__file__)]
-    listed = {
-        path.name: lists for path in files if (lists := list(opcodes_listed(ast.parse(path.read_text(encoding="utf-8")))))
-    }
+    listed = {path.name: lists for path in files if (lists := list(opcode_lists(ast.parse(path.read_text(encoding="utf-8")))))}
     assert listed == {}

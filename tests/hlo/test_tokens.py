@@ -7,7 +7,7 @@ import pytest
 from hlo_inspect.hlo import tokens
 
 
-def end_marked(marked: str) -> tuple[str, int]:
+def split_mark(marked: str) -> tuple[str, int]:
     """Return a text without its `^`, and the index of that mark, the expected end."""
     return marked.replace("^", ""), marked.index("^")
 
@@ -29,7 +29,7 @@ def end_marked(marked: str) -> tuple[str, int]:
     ],
 )
 def test_skip_space(marked: str) -> None:
-    text, end = end_marked(marked)
+    text, end = split_mark(marked)
     assert tokens.skip_space(text, 0) == end
 
 
@@ -72,7 +72,7 @@ def test_comments_are_replaced_by_spaces(text: str, expected: str) -> None:
     ],
 )
 def test_balanced_end(marked: str) -> None:
-    text, end = end_marked(marked)
+    text, end = split_mark(marked)
     assert tokens.balanced_end(text, 0) == end
 
 
@@ -142,7 +142,7 @@ def test_an_inline_computation_may_hold_instructions() -> None:
     ],
 )
 def test_value_end(name: str, marked: str) -> None:
-    text, end = end_marked(marked)
+    text, end = split_mark(marked)
     assert tokens.value_end(text, 0, name=name) == end
 
 

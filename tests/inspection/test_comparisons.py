@@ -39,7 +39,7 @@ def pairs(runner: Comparisons, old: str, new: str) -> list[tuple[str | None, str
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ({"a": "sine"}, {"z": "cosine"}, [("a", "z")]),  # one module on each side is a pair, whatever their names
+        ({"a": "sine"}, {"z": "cosine"}, [("a", "z")]),  # a single module on each side is a pair under any names
         ({"a": "sine", "b": "tanh"}, {"b": "tanh"}, [("b", "b"), ("a", None)]),
         ({"b": "tanh"}, {"a": "sine", "b": "tanh", "c": "negate"}, [("b", "b"), (None, "a"), (None, "c")]),
         (
@@ -69,11 +69,11 @@ def test_only_inputs_of_several_modules_are_read_twice(monkeypatch: pytest.Monke
     read: list[str] = []
     opened = comparisons._ComparedSide._reports
 
-    def counted(side: comparisons._ComparedSide, inspection: Inspection) -> object:
+    def count_reading(side: comparisons._ComparedSide, inspection: Inspection) -> object:
         read.append(str(side._open()))
         return opened(side, inspection)
 
-    monkeypatch.setattr(comparisons._ComparedSide, "_reports", counted)
+    monkeypatch.setattr(comparisons._ComparedSide, "_reports", count_reading)
     texts = ["".join(MODULE.format(name=name, opcode=opcode) for name in names) for opcode in ("sine", "tanh")]
     assert len(pairs(Comparisons(Request()), texts[0], texts[1])) == len(names)
     assert [read.count(text) for text in texts] == [readings, readings]
@@ -120,7 +120,7 @@ def test_truncated_sides_have_no_notes_if_notes_are_off() -> None:
 # -- facts and sources ------------------------------------------------------------------------------------------------------
 
 
-def saved(text: str) -> str:
+def saved_report(text: str) -> str:
     """Return the report of the only module of a text, as `--format json` writes it."""
     return call_text("summary", "-", "--format", "json", given=text).stdout
 
@@ -151,8 +151,8 @@ def test_only_one_of_two_inputs_can_be_standard_input(monkeypatch: pytest.Monkey
 def test_a_saved_report_is_compared_with_a_module_or_a_report(tmp_path: Path) -> None:
     """Saved reports hold facts and tables only, so options for reading dumps do not apply."""
     text = MODULE.format(name="m", opcode="sine")
-    (tmp_path / "a.json").write_text(saved(text))
-    (tmp_path / "b.json").write_text(saved(text))
+    (tmp_path / "a.json").write_text(saved_report(text))
+    (tmp_path / "b.json").write_text(saved_report(text))
     old, new = ComparedInput(tmp_path / "a.json"), ComparedInput(tmp_path / "b.json")
     for first, second in ((old, new), (old, ComparedInput(text)), (ComparedInput(text), new)):
         (pair,) = Comparisons(Request()).compare(first, second)

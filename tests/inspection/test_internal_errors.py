@@ -139,7 +139,7 @@ def test_normalize_prints_the_other_modules(folder: Path, monkeypatch: pytest.Mo
     def fail(module: Module, *rest: object, **options: object) -> object:
         if module.name == "bad":
             raise IndexError("tuple index out of range")
-        return CanonicalModule(module, *rest, **options)  # type: ignore[arg-type]  # as it was called
+        return CanonicalModule(module, *rest, **options)  # type: ignore[arg-type]  # the original arguments
 
     (folder / "b.txt").write_text("no module\n")
     monkeypatch.setattr(normal_texts, "CanonicalModule", fail)

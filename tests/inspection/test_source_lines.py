@@ -28,23 +28,23 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "a.txt"
 
 
-def quoted(result: Report) -> tuple[tuple[object, ...], ...]:
+def quoted_lines(result: Report) -> tuple[tuple[object, ...], ...]:
     return tuple(result.table(FINDING_LINES).rows)
 
 
 def test_lines_of_findings_are_quoted_once_in_file_order(file: Path) -> None:
     result = with_finding_lines(report(file, 6, 2, None, 1, 2, 3))
-    assert quoted(result) == ((1, "one"), (2, "two"), (3, ""), (6, "last"))
+    assert quoted_lines(result) == ((1, "one"), (2, "two"), (3, ""), (6, "last"))
     assert not result.notes
 
 
 def test_a_long_line_ends_in_an_ellipsis(file: Path) -> None:
-    assert quoted(with_finding_lines(report(file, 4, 5))) == ((4, "x" * 400 + "…"), (5, "x" * 400))
+    assert quoted_lines(with_finding_lines(report(file, 4, 5))) == ((4, "x" * 400 + "…"), (5, "x" * 400))
 
 
 def test_only_the_first_lines_are_quoted_and_a_note_counts_the_rest(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_lines, "MOST_LINES", 2)
-    assert quoted(with_finding_lines(report(file, 1, 2))) == ((1, "one"), (2, "two"))
+    assert quoted_lines(with_finding_lines(report(file, 1, 2))) == ((1, "one"), (2, "two"))
     result = with_finding_lines(report(file, 1, 2, 3))
     assert result.notes == ("finding_lines: 1 more line that findings name is not quoted",)
     assert with_finding_lines(report(file, 1, 2, 3, 6)).notes == (

@@ -59,7 +59,7 @@ def piece_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         (b"a\n\xef\xbb\xbfb\n", "a\n\ufeffb\n"),
         ("caf\u00e9 \u4e2d \U0001f600\r\n".encode(), "caf\u00e9 \u4e2d \U0001f600\n"),
         (b"a\xff\nb\xc3\n", "a\\xff\nb\\xc3\n"),
-        (b"a\x0bb\x0cc\x1cd\xc2\x85e\n", "a\x0bb\x0cc\x1cd\x85e\n"),  # no line ends of HLO
+        (b"a\x0bb\x0cc\x1cd\xc2\x85e\n", "a\x0bb\x0cc\x1cd\x85e\n"),  # these characters end no line of HLO
     ],
 )
 @pytest.mark.usefixtures("piece_bytes")

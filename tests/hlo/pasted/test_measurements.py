@@ -14,7 +14,7 @@ from hlo_inspect.hlo.pasted.logs import Measurements
 MODULE = "HloModule {}\n\nENTRY e {{\n  ROOT p = f32[4]{{0}} parameter(0)\n}}\n\n"
 
 
-def measured(text: str) -> list[tuple[str, float, str]]:
+def measurements_in(text: str) -> list[tuple[str, float, str]]:
     measurements = Measurements()
     measurements.take(f"{text}\n", 1)
     return [(measurement.key, measurement.value, measurement.unit) for measurement in measurements.finish()]
@@ -43,19 +43,19 @@ def measured(text: str) -> list[tuple[str, float, str]]:
     ],
 )
 def test_only_numbers_with_a_key_are_measurements(text: str, expected: list[tuple[str, float, str]]) -> None:
-    assert measured(text) == expected
+    assert measurements_in(text) == expected
 
 
 def test_a_list_takes_key_and_unit_of_the_next_line() -> None:
     text = "[1.5 2.5\n 3.5, 4]\nMean cost: 3.0 ms (std: 1.1 ms)"
-    assert measured(text)[:5] == [("Mean cost", value, "ms") for value in (1.5, 2.5, 3.5, 4.0, 3.0)]
+    assert measurements_in(text)[:5] == [("Mean cost", value, "ms") for value in (1.5, 2.5, 3.5, 4.0, 3.0)]
 
 
 @pytest.mark.parametrize(
     "text", ["[1 2]\n\nmean: 3", "[1 2]\nprose\nmean: 3", "[[1 2]\n [3 4]]\nmean: 3", "[1 2\n x]\nmean: 3"]
 )
 def test_other_lists_are_no_measurements(text: str) -> None:
-    assert measured(text) == [("mean", 3, "")]
+    assert measurements_in(text) == [("mean", 3, "")]
 
 
 def test_measurements_are_read_across_pieces() -> None:

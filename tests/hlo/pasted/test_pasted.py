@@ -96,20 +96,20 @@ def wrapped(width: int) -> Callable[[str], str]:
     return make
 
 
-def changing(text: str) -> str:
+def change_prefix(text: str) -> str:
     """Put one prefix before the first half of the lines, and another before the rest."""
     lines = text.splitlines()
     half = len(lines) // 2
     return "\n".join([f"[rank0]: {line}" for line in lines[:half]] + [f"> {line}" for line in lines[half:]])
 
 
-def ending(text: str) -> str:
+def end_prefix(text: str) -> str:
     lines = text.splitlines()
     half = len(lines) // 2
     return "\n".join([f"{glog(0)}{line}" for line in lines[:half]] + lines[half:])
 
 
-def begins_late(text: str) -> str:
+def begin_prefix_late(text: str) -> str:
     lines = text.splitlines()
     half = len(lines) // 2
     return "\n".join(lines[:half] + [f"{tensorflow(0)}{line}" for line in lines[half:]])
@@ -138,9 +138,9 @@ MENDED: dict[str, Callable[[str], str]] = {
     "wrapped at 120": wrapped(120),
     "wrapped in a quotation": lambda text: prefixed(lambda _: "> ")(wrapped(72)(text)),
     "a quotation that is wrapped": lambda text: wrapped(100)(prefixed(lambda _: "[rank0]: ")(text)),
-    "a prefix that changes": changing,
-    "a prefix that ends": ending,
-    "a prefix that begins late": begins_late,
+    "a prefix that changes": change_prefix,
+    "a prefix that ends": end_prefix,
+    "a prefix that begins late": begin_prefix_late,
     "a prefix of the first line only": lambda text: f"{glog(0)}{text}",
     "a log around it": lambda text: (
         f"[rank0]: hello\n[rank0]: # of steps: 3\n{prefixed(lambda _: '[rank0]: ')(text)}[rank0]: done\n"

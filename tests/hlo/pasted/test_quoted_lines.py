@@ -18,7 +18,7 @@ CALL = '%custom-call.4 = f32[16,16]{1,0} custom-call(%a, %b), custom_call_target
 LINES = (REDUCE, GATHER, FUSION, CALL)
 
 
-def quoted(text: str, command: str = "summary") -> Report:
+def report_of_quoted_lines(text: str, command: str = "summary") -> Report:
     report = hlo_inspect.inspect(text.encode(), command)
     assert report.facts["module.name"] == "quoted_lines"
     return report
@@ -47,7 +47,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_figures_of_quoted_lines(form: str) -> None:
-    report = quoted(FORMS[form])
+    report = report_of_quoted_lines(FORMS[form])
     facts = report.facts
     assert facts["collectives.count"] == 2
     assert facts["collectives.all-reduce.operand_bytes"] == 1024 * 4
@@ -62,7 +62,7 @@ def test_figures_of_quoted_lines(form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_facts_of_the_whole_module_are_unknown_for_quoted_lines(form: str) -> None:
-    report = quoted(FORMS[form])
+    report = report_of_quoted_lines(FORMS[form])
     names = {"module.computations", "module.instructions", "module.entry_instructions", "module.devices"}
     names |= {name for name in report.facts if name.startswith(("params.", "outputs.")) or ".executed_" in name}
     assert len(names) > 50
@@ -73,14 +73,14 @@ def test_facts_of_the_whole_module_are_unknown_for_quoted_lines(form: str) -> No
 
 def test_quoted_lines_have_the_line_numbers_of_the_text() -> None:
     text = f"prose\n\n```\n    {REDUCE}\n```\nmore `{GATHER}`\n{CALL}\n"
-    report = quoted(text, "collectives")
+    report = report_of_quoted_lines(text, "collectives")
     assert [row["line"] for row in report.table("collectives").records()] == [4, 6]
     assert (report.input.first_line, report.input.lines) == (4, 3)
 
 
 def test_lines_of_one_instruction_are_joined() -> None:
     text = "x\n%a = (f32[2]{0},\n  /*index=1*/f32[3]{0}) all-reduce(%p,\n   %q), replica_groups={{0,1}},\n to_apply=%add\n\ny\n"
-    report = quoted(text, "collectives")
+    report = report_of_quoted_lines(text, "collectives")
     assert report.facts["collectives.operand_bytes"] == 5 * 4
     assert report.table("collectives").records()[0]["line"] == 2
 
@@ -88,7 +88,7 @@ def test_lines_of_one_instruction_are_joined() -> None:
 def test_a_truncated_line_is_counted_and_reported() -> None:
     """XLA truncates the labels of buffers like this. The missing operands are unknown."""
     label = "XLA label: %fusion.1 = u32[64,1]{1,0:T(8,128)} fusion(u32[]{:T(256)} %add.1, u32[]{:T(256)} %add.45646...."
-    report = quoted(f"  {label}\n  Allocation type: HLO temp\n  {REDUCE}\n", "fusions")
+    report = report_of_quoted_lines(f"  {label}\n  Allocation type: HLO temp\n  {REDUCE}\n", "fusions")
     row = report.table("fusions").records()[0]
     assert (row["result_bytes"], row["operand_bytes"]) == (64 * 4, None)
     assert report.facts["collectives.count"] == 1 if "collectives.count" in report.facts else True
@@ -142,7 +142,7 @@ def test_quoted_lines_are_read_across_pieces(monkeypatch: pytest.MonkeyPatch) ->
     text = f"prose\n{REDUCE}\n{GATHER.replace('), ', '),' + chr(10) + '   ')}\n" * 40
     for size in (50, 333, 1 << 18):
         monkeypatch.setattr("hlo_inspect.hlo.input.source.PIECE_BYTES", size)
-        report = quoted(text, "collectives")
+        report = report_of_quoted_lines(text, "collectives")
         assert report.facts["collectives.count"] == 80
         assert report.table("collectives").records()[-1]["line"] == 40 * 4 - 1
 
@@ -150,5 +150,5 @@ def test_quoted_lines_are_read_across_pieces(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_quoted_line_may_have_an_unclosed_bracket() -> None:
     """The rest of the line is no instruction. The next line is one."""
     first = "dot.2 = f32[2]{0} dot(x.1, st{te.1), lhs_contracting_dims={1, rhs_contracting_dims={0}"
-    report = quoted(f"{first}\nadd.3 = f32[2]{{0}} add(x.1, x.2)", "summary")
+    report = report_of_quoted_lines(f"{first}\nadd.3 = f32[2]{{0}} add(x.1, x.2)", "summary")
     assert report.findings[0].message.startswith("this partial module has an instruction line ")

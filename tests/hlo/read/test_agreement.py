@@ -87,7 +87,7 @@ def instructions_of(text: str, wants: Wants) -> dict[str, tuple[object, ...]]:
     return {i.name: (i.computation.name, i.line, i.opcode, str(i.shape), i.is_root, i.operands, texts(i)) for i in kept}
 
 
-def wanted(written: list[WrittenComputation], opcodes: frozenset[str]) -> list[str]:
+def wanted_names(written: list[WrittenComputation], opcodes: frozenset[str]) -> list[str]:
     """Return the names to keep: wanted opcodes, and callers of computations in which something is kept."""
     names: list[str] = []
     holders: set[str] = set()
@@ -108,7 +108,7 @@ def test_selective_reading_keeps_the_wanted_instructions(seed: int, opcodes: set
         patch.setattr(source, "PIECE_BYTES", piece_bytes)
         parsed = instructions_of(text, Wants(frozenset(opcodes)))
         assert module(text, Wants(frozenset(opcodes))).computation_count == len(written)
-    assert parsed == {name: expected[name] for name in wanted(written, frozenset(opcodes))}
+    assert parsed == {name: expected[name] for name in wanted_names(written, frozenset(opcodes))}
 
 
 @MANY

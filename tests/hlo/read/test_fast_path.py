@@ -75,7 +75,7 @@ def test_a_single_line_reads_as_the_parser_reads_it(line: str) -> None:
         ["  %a = f32[2] negate(%b),"],
         ["  %a = f32[2] negate(%b), calls="],
         ["  %a = f32[2] negate(%b), calls= "],
-        ["  %a = f32[2] negate(%b))", "  %c = f32[2] negate((%a)"],  # each makes up for the other
+        ["  %a = f32[2] negate(%b))", "  %c = f32[2] negate((%a)"],  # the two faults cancel out in a count
         ["  %a = f32[2] broadcast(f32[] constant(6))"],
         ["  %a = f32[2] add(%b, f32[2] negate(f32[2] %b))"],
         ["  %a = f32[2] add((f32[2], (s32[])) %b, negate(%b))"],
@@ -184,7 +184,7 @@ def test_a_run_may_begin_and_end_inside_a_computation() -> None:
     assert run.parts == [(None, False, 0, 3, 0, True)]
     text = "\n" + text
     rest = find_run(text, run.end, len(text), inside=False, is_final=True)
-    assert rest is None  # the blank line is not its
+    assert rest is None  # the blank line belongs to no run
     rest = find_run(text, run.end + 1, len(text), inside=False, is_final=True)
     assert rest is not None
     assert rest.parts == [("main", True, 1, 2, 1, False)]

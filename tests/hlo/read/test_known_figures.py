@@ -58,7 +58,7 @@ def facts(results: list[hlo_inspect.Report], expected: list[dict[str, Any]]) -> 
     ]
 
 
-def wanted(name: str) -> list[dict[str, Any]]:
+def expected_facts(name: str) -> list[dict[str, Any]]:
     return [{fact: value for fact, value in figures.items() if not fact.startswith("cost.")} for figures in EXPECTED[name]]
 
 
@@ -79,7 +79,7 @@ Whole = dict[str, list[hlo_inspect.Report]]
 
 @pytest.mark.parametrize("name", DUMPS)
 def test_facts_of_each_dump_are_the_expected_facts(name: str, whole: Whole) -> None:
-    assert facts(whole[name], EXPECTED[name]) == wanted(name)
+    assert facts(whole[name], EXPECTED[name]) == expected_facts(name)
 
 
 @pytest.mark.parametrize("name", DUMPS)
@@ -163,5 +163,5 @@ def test_replica_groups() -> None:
     parsed = module(DATA / "handmade/replica_groups.txt", Wants(opcodes))
     read = {i.name: i.attr("replica_groups") for i in parsed.instructions}
     spelt = {name: [list(group) for group in value.groups] for name, value in read.items() if isinstance(value, DeviceGroups)}
-    spelt["everybody"] = spelt["everybody"] or [list(range(8))]  # no groups at all stand for one group of all devices
+    spelt["everybody"] = spelt["everybody"] or [list(range(8))]  # empty replica groups are a single group of all devices
     assert spelt == groups

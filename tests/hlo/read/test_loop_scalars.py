@@ -66,27 +66,27 @@ KEPT = {
 }
 
 
-def kept(parsed: Module) -> dict[str, set[str]]:
+def kept_scalars(parsed: Module) -> dict[str, set[str]]:
     read_skipped(parsed)
     return {name: set(computation.scalars) for name, computation in parsed.computations.items() if computation.scalars}
 
 
 def test_operands_of_roots_and_loops_are_kept() -> None:
     parsed = module(TEXT, LOOPS)
-    assert kept(parsed) == KEPT
+    assert kept_scalars(parsed) == KEPT
     assert {i.name for i in parsed.instructions} == {"y", "loop"}
     assert "fused" not in parsed.root_opcodes  # no reducer: its result is no scalar
 
 
 def test_no_scalars_are_kept_unless_loops_are_wanted() -> None:
-    assert kept(module(TEXT, Wants(opcodes=LOOPS.opcodes, every_line=True))) == {}
+    assert kept_scalars(module(TEXT, Wants(opcodes=LOOPS.opcodes, every_line=True))) == {}
 
 
 @pytest.mark.parametrize("more", [Wants(), Wants(every_line=True), Wants(graph=True), Wants(entry=True)])
 @pytest.mark.parametrize("piece", [1, 64, 200, 333, 500, 1 << 20])
 def test_kept_scalars_are_the_same_for_all_wants_and_pieces(more: Wants, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PIECE_BYTES", piece)
-    assert kept(module(TEXT, LOOPS | more)) == KEPT
+    assert kept_scalars(module(TEXT, LOOPS | more)) == KEPT
 
 
 def test_kept_scalars_have_their_line_and_root_mark() -> None:
@@ -101,15 +101,15 @@ def test_kept_scalars_have_their_line_and_root_mark() -> None:
 
 def test_an_unmarked_root_is_the_last_line() -> None:
     parsed = module(TEXT.replace("ROOT ", ""), LOOPS | Wants(every_line=True))
-    assert kept(parsed) == KEPT
+    assert kept_scalars(parsed) == KEPT
     assert [i.name for i in parsed.computations["cond"].scalars.values() if i.is_root] == ["less"]
 
 
 def test_operands_of_a_root_that_is_a_custom_call_are_not_kept() -> None:
     text = TEXT.replace("ROOT %e = s32[] add(%c, %d)", "ROOT %e = (f32[2]{0}, s32[]) custom-call(%c, %d)")
-    assert "count" not in kept(module(text, LOOPS | Wants(every_line=True)))
+    assert "count" not in kept_scalars(module(text, LOOPS | Wants(every_line=True)))
 
 
 def test_a_malformed_line_is_not_kept() -> None:
     text = TEXT.replace("get-tuple-element(%s), index=0\n  %limit", "get-tuple-element((%s), index=0\n  %limit")
-    assert kept(module(text, LOOPS))["cond"] == {"limit", "less"}
+    assert kept_scalars(module(text, LOOPS))["cond"] == {"limit", "less"}

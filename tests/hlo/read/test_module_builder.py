@@ -11,7 +11,7 @@ from hlo_inspect.hlo.read.open_computation import OpenComputation
 from hlo_inspect.hlo.rows import HeadTable
 from hlo_inspect.hlo.values.header import Header
 from hlo_inspect.hlo.wants import Wants
-from tests.hlo.reading import EVERYTHING, body, kept, module, problems, rows_of
+from tests.hlo.reading import EVERYTHING, body, kept_instructions, module, problems, rows_of
 from tests.linear_time import assert_linear
 
 TEXT = """HloModule m
@@ -54,14 +54,14 @@ COLLECTIVES = frozenset({"all-reduce", "all-reduce-start"})
 
 def test_empty_wants_keep_no_instruction() -> None:
     parsed = module(TEXT, Wants())
-    assert kept(parsed) == []
+    assert kept_instructions(parsed) == []
     assert parsed.computation_count == 5
     assert parsed.entry is not None
     assert parsed.entry.name == "main"
 
 
 def test_wanted_opcodes_and_their_callers_are_kept() -> None:
-    assert kept(module(TEXT, Wants(COLLECTIVES))) == [
+    assert kept_instructions(module(TEXT, Wants(COLLECTIVES))) == [
         ("fused", "f", "fusion"),
         ("inner", "ar", "all-reduce"),
         ("main", "g", "fusion"),
@@ -70,14 +70,14 @@ def test_wanted_opcodes_and_their_callers_are_kept() -> None:
 
 
 def test_a_wanted_opcode_matches_only_its_exact_spelling() -> None:
-    assert kept(module(TEXT, Wants(frozenset({"all-reduce-done"})))) == [("main", "done", "all-reduce-done")]
-    assert kept(module(TEXT, Wants(frozenset({"reduce"})))) == []
+    assert kept_instructions(module(TEXT, Wants(frozenset({"all-reduce-done"})))) == [("main", "done", "all-reduce-done")]
+    assert kept_instructions(module(TEXT, Wants(frozenset({"reduce"})))) == []
 
 
 def test_custom_calls_with_a_wanted_target_are_kept() -> None:
     wants = Wants(COLLECTIVES, targets=frozenset({"Wanted"}))
-    assert ("main", "t", "custom-call") in kept(module(TEXT, wants))
-    assert ("plain", "d", "custom-call") not in kept(module(TEXT, wants))
+    assert ("main", "t", "custom-call") in kept_instructions(module(TEXT, wants))
+    assert ("plain", "d", "custom-call") not in kept_instructions(module(TEXT, wants))
 
 
 def test_unread_parameters_are_not_searched_unless_wanted() -> None:
@@ -88,7 +88,7 @@ def test_unread_parameters_are_not_searched_unless_wanted() -> None:
 
 def test_parameters_and_root_of_the_entry_are_kept() -> None:
     parsed = module(TEXT, Wants(entry=True, unused=True))
-    assert kept(parsed) == [("main", "p", "parameter"), ("main", "q", "parameter"), ("main", "r", "add")]
+    assert kept_instructions(parsed) == [("main", "p", "parameter"), ("main", "q", "parameter"), ("main", "r", "add")]
     assert parsed.entry is not None
     assert parsed.entry.root is not None
     assert parsed.entry.reads is not None
@@ -97,7 +97,7 @@ def test_parameters_and_root_of_the_entry_are_kept() -> None:
 
 def test_reading_every_line_counts_opcodes_and_keeps_no_instruction() -> None:
     parsed = module(TEXT, Wants(checked=True))
-    assert kept(parsed) == []
+    assert kept_instructions(parsed) == []
     assert parsed.opcode_counts == {
         "parameter": 7,
         "add": 2,
@@ -322,7 +322,7 @@ def heads_of(*texts: str, wanted: frozenset[str] = frozenset()) -> HeadTable:
     return heads
 
 
-def opened(heads: HeadTable) -> OpenComputation:
+def new_open_computation(heads: HeadTable) -> OpenComputation:
     return OpenComputation(Computation("f", 1, is_entry=False), heads)
 
 
@@ -354,14 +354,14 @@ def test_heads_are_classified_once() -> None:
         ("HI013", "the layout and the dimensions differ in number in (f32[2]{0}, f32[2]{1,0})"),
     ]
     assert [record.is_special for record in heads] == [True, True, True, False, True, True, True]
-    assert [record.may_call for record in heads] == [False, True, True, False, False, True, False]  # an unknown one may
+    assert [record.may_call for record in heads] == [False, True, True, False, False, True, False]  # an unknown opcode may call
     assert table.find("f32[2 add") is None
     assert table.find("s32[] add") is table["s32[] add"] is heads[0]
 
 
 def test_old_definitions_are_dropped_above_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_computation, "MAX_DEFINITIONS", 3)
-    heads = opened(heads_of("f32[] negate", "s32[] constant"))
+    heads = new_open_computation(heads_of("f32[] negate", "s32[] constant"))
     for number in range(3):
         heads.define(rows_of([("", f"x{number}", "f32[] negate", "%y)")], 1))
     heads.define(rows_of([("", "a", "f32[] negate", "%a)"), ("", "b", "s32[] constant", "1)")], 1))
@@ -369,7 +369,7 @@ def test_old_definitions_are_dropped_above_a_limit(monkeypatch: pytest.MonkeyPat
 
 
 def test_definitions_are_found_in_unread_lines() -> None:
-    heads = opened(HeadTable())
+    heads = new_open_computation(HeadTable())
     assert heads.get("a") is None
     text = "\n  %a = f32[2]{0} parameter(0)\n  %b = s32[] constant(1)\n  %a = f32[2]{0} negate(%a)\n"
     heads.unread_lines = Span(text, 1, len(text), 2)

@@ -60,7 +60,7 @@ def test_defined_names_in_all_spellings_have_no_fault(lines: tuple[str, ...]) ->
         (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add(%p,%q)"), 9, "q"),
         (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] tuple(%p, /*index=1*/%q)"), 9, "q"),
         (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add((f32[2], f32[2]) %p, (f32[2], s32[]) %q)"), 9, "q"),
-        (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add(%p %p, q)"), 9, "q"),  # a mark an operand, as counted
+        (("%p = f32[2] parameter(0)", "ROOT %r = f32[2] add(%p %p, q)"), 9, "q"),  # the number of `%` equals that of operands
     ],
 )
 def test_an_undefined_operand_is_a_fault(lines: tuple[str, ...], line: int, name: str) -> None:

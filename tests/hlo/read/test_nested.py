@@ -237,7 +237,7 @@ FUSED = """  ROOT %f = f32[16]{0} fusion(%p), kind=kLoop, calls={
 @pytest.mark.parametrize("wrapped", [False, True])
 @pytest.mark.parametrize(
     ("rows", "applied", "instructions", "flops", "collectives"),
-    [  # flops of one run as XLA's cost analysis counts them: a loop's body once
+    [  # XLA's cost analysis counts the body of a loop once
         (CALL, "", 2 + 2 + 3, 16, {"r": (False, 1)}),
         (START, ADD, 3 + 2 + 3, 0, {"rs-start": (True, 1)}),
         (LOOP, ADD, 4 + 4 + 7 + 3, 18, {"ar": (False, 5)}),

@@ -31,7 +31,7 @@ def selection_of(module: Module, *holders: str) -> Selection:
     return Selection(module, set(holders))
 
 
-def noted(text: str, *, loops: bool, line: int = 10) -> Module:
+def module_after_skipping(text: str, *, loops: bool, line: int = 10) -> Module:
     module = Module(Header("m"), "path", 1, Wants(frozenset({"all-reduce"}), loops=loops))
     text = "\n" + text + LAST
     assert text[selection_of(module).skip(text, 1, line)[0] :] == LAST
@@ -40,13 +40,13 @@ def noted(text: str, *, loops: bool, line: int = 10) -> Module:
 
 
 def test_scalar_roots_of_skipped_computations_are_noted() -> None:
-    module = noted(ADD + LARGE + "\n" + LESS, loops=False)
+    module = module_after_skipping(ADD + LARGE + "\n" + LESS, loops=False)
     assert module.root_opcodes == {"add": "add", "large": "tanh", "cond": "compare"}
     assert module.computations == {}
 
 
 def test_possible_loop_conditions_are_read_on_demand() -> None:
-    module = noted(ADD + "\n" + LESS + LARGE.replace("f32[]", "s32[]"), loops=True)
+    module = module_after_skipping(ADD + "\n" + LESS + LARGE.replace("f32[]", "s32[]"), loops=True)
     assert module.root_opcodes == {"add": "add", "large": "tanh"}
     assert (module.computations, module.root_opcode("cond"), module.root_opcode("add")) == ({}, "compare", "add")
     read_skipped(module)
@@ -62,14 +62,14 @@ def test_possible_loop_conditions_are_read_on_demand() -> None:
 
 def test_the_first_of_two_skipped_computations_of_a_name_is_kept() -> None:
     other = LESS.replace("constant(4)", "constant(9)")
-    module = noted(LESS + other, loops=True)
+    module = module_after_skipping(LESS + other, loops=True)
     read_skipped(module)
     assert module.computations["cond"].scalars["n"].literal == "4"
 
 
 @pytest.mark.parametrize("between", ["\n", "\n\n\n", ', execution_thread="t"\n\n'])
 def test_text_between_computations_is_skipped(between: str) -> None:
-    assert noted(ADD.rstrip("\n") + between, loops=False).root_opcodes == {"add": "add"}
+    assert module_after_skipping(ADD.rstrip("\n") + between, loops=False).root_opcodes == {"add": "add"}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ BODY = """
 """
 
 
-def picked(wants: Wants, *holders: str, end: int | None = None, text: str = BODY) -> list[str] | None:
+def picked_names(wants: Wants, *holders: str, end: int | None = None, text: str = BODY) -> list[str] | None:
     """Return the names of the rows that are picked."""
     selection = selection_of(Module(Header("m"), "path", 1, wants), *holders)
     picked = selection.pick(Span(text, 1, len(text) if end is None else end, 2))
@@ -115,11 +115,11 @@ def picked(wants: Wants, *holders: str, end: int | None = None, text: str = BODY
 def test_opcodes_targets_and_callers_are_picked() -> None:
     wants = Wants(frozenset({"all-reduce-start"}), targets=frozenset({'"wanted"'}))
     before = BODY.index("  %a")
-    assert picked(wants) == ["c", "a"]  # an all-reduce may be one half
-    assert picked(wants, end=before) == []  # a custom call alone is not looked for
-    assert picked(wants, "holder") == ["f", "c", "a"]
-    assert picked(wants, "holder", end=before) == ["f", "c"]
-    assert picked(Wants()) == []
+    assert picked_names(wants) == ["c", "a"]  # an all-reduce may be half of an asynchronous pair
+    assert picked_names(wants, end=before) == []  # text with custom calls alone is not searched
+    assert picked_names(wants, "holder") == ["f", "c", "a"]
+    assert picked_names(wants, "holder", end=before) == ["f", "c"]
+    assert picked_names(Wants()) == []
 
 
 @pytest.mark.parametrize(
@@ -132,19 +132,19 @@ def test_opcodes_targets_and_callers_are_picked() -> None:
     ],
 )
 def test_ambiguous_lines_are_left_to_the_parser(line: str) -> None:
-    assert picked(Wants(frozenset({"all-reduce"})), text=f"\n{line}{BODY}") is None
+    assert picked_names(Wants(frozenset({"all-reduce"})), text=f"\n{line}{BODY}") is None
 
 
 @pytest.mark.parametrize("wants", [Wants(), Wants(frozenset({"all-reduce"}))])
 def test_an_open_comment_is_left_to_the_parser(wants: Wants) -> None:
-    assert picked(wants, text="\n  %x = f32[] negate(%p) /*\n") is None
-    assert picked(wants, text="\n  %x = f32[] negate(%p) /* */\n") == []
+    assert picked_names(wants, text="\n  %x = f32[] negate(%p) /*\n") is None
+    assert picked_names(wants, text="\n  %x = f32[] negate(%p) /* */\n") == []
 
 
 def test_an_escaped_quote_does_not_end_a_string() -> None:
     wants = Wants(frozenset({"all-reduce"}))
-    assert picked(wants, text='\n  %x = f32[] negate(%p), x="\\\\\\""' + BODY) == ["a"]
-    assert picked(wants, text='\n  %x = f32[] negate(%p), x="\\\\\\"' + BODY) is None
+    assert picked_names(wants, text='\n  %x = f32[] negate(%p), x="\\\\\\""' + BODY) == ["a"]
+    assert picked_names(wants, text='\n  %x = f32[] negate(%p), x="\\\\\\"' + BODY) is None
 
 
 def test_a_caller_of_a_wanted_instruction_is_not_skipped() -> None:

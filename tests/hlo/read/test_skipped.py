@@ -59,7 +59,7 @@ def test_possible_loop_parts_take_little_memory(attributes: str, source: str) ->
     """A loop is kept as an instruction and two names. Its rows would take 50 % more memory."""
     parsed, size = read(many_loops(attributes))
     assert size < 1_250
-    assert len(parsed.skipped) == 2 * LOOPS - 1  # the one before the entry is read
+    assert len(parsed.skipped) == 2 * LOOPS - 1  # the computation before the entry is read
     assert {(loop.trip_count, loop.source) for loop in find_loops(parsed)} == {(4, source)}
 
 
@@ -72,7 +72,7 @@ def test_scalars_of_a_long_computation_are_kept(attributes: str, source: str) ->
     long = re.sub("LONG", lambda _: f"jit(step)/{chance.randrange(10**4096)}", text)
     parsed, size = read(long)
     assert size < 2_200
-    assert len(parsed.skipped) == LOOPS - 1  # the conditions, but for the one before the entry
+    assert len(parsed.skipped) == LOOPS - 1  # all conditions except the one before the entry
     assert {(loop.trip_count, loop.source) for loop in find_loops(parsed)} == {(4, source)}
 
 

@@ -84,17 +84,17 @@ def with_blanks(text: str, seed: int) -> str:
     return "".join(parts) + "\n"
 
 
-def bare(value: Any) -> Any:
-    """Return a reading with each attribute's text reduced to its tokens."""
+def without_blanks(value: Any) -> Any:
+    """Return a reading with the text of each attribute reduced to its tokens."""
     if isinstance(value, dict):
-        return {key: bare(item) for key, item in value.items()}
+        return {key: without_blanks(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [bare(item) for item in value]
+        return [without_blanks(item) for item in value]
     return "".join(tokens(value)) if isinstance(value, str) else value
 
 
-def check(text: str, seed: int, piece_bytes: int) -> None:
-    header, _, rest = text.partition("\n")  # in its own line, so that it is found among other text
+def check_reading(text: str, seed: int, piece_bytes: int) -> None:
+    header, _, rest = text.partition("\n")  # on a line of its own, as the reader searches for it
     other = f"{header}\n{with_blanks(rest, seed)}"
     assert tokens(other) == tokens(text)
     with pytest.MonkeyPatch.context() as patch:
@@ -102,19 +102,19 @@ def check(text: str, seed: int, piece_bytes: int) -> None:
         parsed = module(other)
     expected = module(text)
     assert problems(expected) == [] or "is not defined" in str(problems(expected))
-    assert bare(contents(parsed)) == bare(contents(expected))
+    assert without_blanks(contents(parsed)) == without_blanks(contents(expected))
 
 
 @settings(max_examples=60, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 50, 1 << 20]))
 def test_blanks_between_tokens_do_not_change_a_random_module(seed: int, piece_bytes: int) -> None:
-    check(Writer(seed).module(OPCODES)[0], seed, piece_bytes)
+    check_reading(Writer(seed).module(OPCODES)[0], seed, piece_bytes)
 
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("name", TEXTS)
 def test_blanks_between_tokens_do_not_change_a_dump(name: str, seed: int) -> None:
-    check((DATA / name).read_text(encoding="utf-8"), seed, [1, 100, 1 << 20][seed % 3])
+    check_reading((DATA / name).read_text(encoding="utf-8"), seed, [1, 100, 1 << 20][seed % 3])
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -122,4 +122,4 @@ def test_a_dump_on_one_line_reads_the_same(name: str) -> None:
     text = (DATA / name).read_text(encoding="utf-8")
     header, _, rest = text.partition("\n")
     header_tokens = "".join(f" {token}" for token in tokens(rest)).replace("\n", " ")
-    assert bare(contents(module(f"{header}\n{header_tokens}\n"))) == bare(contents(module(text)))
+    assert without_blanks(contents(module(f"{header}\n{header_tokens}\n"))) == without_blanks(contents(module(text)))

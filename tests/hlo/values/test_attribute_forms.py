@@ -75,7 +75,7 @@ def test_a_form_has_the_values_of_each_text(seed: int) -> None:
         for name in chance.sample(NAMES, len(NAMES)):
             value = repr(parsed.value(name))
             assert value == repr(instruction(text, Computation("main", 1, is_entry=True)).value(name)), (text, name)
-            with suppress(tokens.ScanError):  # in a text without sense the first values may or may not be read
+            with suppress(tokens.ScanError):  # in a malformed text the first values may or may not be read
                 assert value == repr(value_in_text(text, name)), (text, name)
         assert parsed.tail == "%p)" + text
 

@@ -117,7 +117,7 @@ def test_sizes(text: str, elements: int | None, size: int | None) -> None:
         ("f32[0,10]{1,0:T(8,128)}", 0),
         ("f32[5]{0:L(4)}", 8 * 4),
         ("f32[?,10]{1,0:T(8,128)}", None),
-        ("f32[10,10]{1,7:T(8,128)}", 16 * 128 * 4),  # an order that is none
+        ("f32[10,10]{1,7:T(8,128)}", 16 * 128 * 4),  # not a permutation
         ("f32[10,300]{0,0:T(8,128)}", 16 * 384 * 4),
         ("token[]", 0),
     ],

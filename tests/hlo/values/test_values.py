@@ -51,7 +51,7 @@ VALUES: list[tuple[str, str, object]] = [
     ("calls", "%fused.1", ("fused.1",)),
     ("calls", "fused.1", ("fused.1",)),
     ("branch_computations", "{%a, /*index=1*/b.2}", ("a", "b.2")),
-    ("to_apply", "{ ROOT x = f32[] negate(y) }", ()),  # written in place, so that it has no name
+    ("to_apply", "{ ROOT x = f32[] negate(y) }", ()),  # inline, so it has no name
     ("control-predecessors", "{%a, %b}", ("a", "b")),
     ("slice", "{[0:8:2], [1:3]}", (SliceDimension(0, 8, 2), SliceDimension(1, 3, 1))),
     ("slice", "{}", ()),
