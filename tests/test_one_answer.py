@@ -86,10 +86,10 @@ def test_a_fact_has_the_same_value_in_all_passes(profile: str | None) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_command_gives_the_report_of_the_python_call(name: str) -> None:
     for dump in DUMPS[::2]:
-        said, report = command(name, DATA / dump), alone(name, None)[dump]
-        assert said["facts"] == dict(report.facts)
-        assert [table["rows"] for table in said["tables"]] == [list(map(list, table.rows)) for table in report.tables]
-        assert [finding["message"] for finding in said["findings"]] == [finding.message for finding in report.findings]
+        answer, report = command(name, DATA / dump), alone(name, None)[dump]
+        assert answer["facts"] == dict(report.facts)
+        assert [table["rows"] for table in answer["tables"]] == [list(map(list, table.rows)) for table in report.tables]
+        assert [finding["message"] for finding in answer["findings"]] == [finding.message for finding in report.findings]
 
 
 # -- the option --quick -----------------------------------------------------------------------------------------------------

@@ -90,10 +90,10 @@ def test_source_may_be_a_keyword() -> None:
 def test_other_processes_receive_the_same_options() -> None:
     """Mesh axes have the user's names in every process."""
     files = [DATA / f"cpu/{name}.after.txt" for name in ("adamw_step", "scan_fsdp", "collectives")]
-    asked = ("collectives", *map(str, files), "--mesh", "data=2,model=4", "--format", "json", "--phases", "names")
-    alone, parallel = call_text(*asked), call_text(*asked, "-j", "2")
-    assert alone.stdout == parallel.stdout
-    assert '"data"' in alone.stdout
+    arguments = ("collectives", *map(str, files), "--mesh", "data=2,model=4", "--format", "json", "--phases", "names")
+    single, parallel = call_text(*arguments), call_text(*arguments, "-j", "2")
+    assert single.stdout == parallel.stdout
+    assert '"data"' in single.stdout
 
 
 def test_given_lists_the_options_that_differ_from_their_defaults() -> None:

@@ -164,21 +164,21 @@ def test_opcode_counts_cover_all_instructions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sample", "kept", "size"),
+    ("sample", "not_donated", "size"),
     [(PIPESHARD, range(20, 25), 196_615_680), (GPT, range(233, 239), 81_924)],
 )
-def test_parameters_that_are_not_donated(sample: str, kept: range, size: int) -> None:
+def test_parameters_that_are_not_donated(sample: str, not_donated: range, size: int) -> None:
     rows = [(number, size) for number, size, donated in columns(sample, "params", "number", "bytes", "donated") if not donated]
-    assert [number for number, _ in rows] == list(kept)
+    assert [number for number, _ in rows] == list(not_donated)
     assert sum(int(size or 0) for _, size in rows) == size
 
 
 @pytest.mark.parametrize(("sample", "last"), [(PIPESHARD, 19), (GPT, 232)])
 def test_each_aliased_output_uses_the_parameter_of_its_number(sample: str, last: int) -> None:
-    taken = [
+    aliases = [
         (index, parameter) for index, parameter in columns(sample, "outputs", "index", "aliased_parameter", command="params")
     ]
-    assert [pair for pair in taken if pair[1] != ""] == [(f"{{{number}}}", str(number)) for number in range(last + 1)]
+    assert [pair for pair in aliases if pair[1] != ""] == [(f"{{{number}}}", str(number)) for number in range(last + 1)]
 
 
 def test_parameters_that_no_instruction_reads() -> None:

@@ -25,9 +25,9 @@ def share_fingerprint(first: tuple[str, ...], other: tuple[str, ...], before: st
     text = before + "".join(computation(name, *first) for name in ones) + computation("other", *other)
     computations = module_of("%p = f32[] parameter(0)", before=text.removesuffix("\n")).computations
     results = []
-    for asked in (ones[:1], ones):
+    for requested in (ones[:1], ones):
         fingerprints = Fingerprints(computations)
-        numbers = {fingerprints.get(name) for name in asked}
+        numbers = {fingerprints.get(name) for name in requested}
         last = fingerprints.get("other")
         assert None not in {*numbers, last}
         assert len(numbers) == 1

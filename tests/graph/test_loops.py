@@ -275,15 +275,15 @@ def test_a_limit_is_unknown_if_callers_pass_different_values(first: str, second:
     assert (loop.trip_count, loop.reason) == (None, f"depends on {reason}")
 
 
-@pytest.mark.parametrize(("handed", "count"), [("%n", 6), ("%i", None)])
-def test_an_inner_limit_must_not_change_in_the_outer_loop(handed: str, count: int | None) -> None:
+@pytest.mark.parametrize(("passed_value", "count"), [("%n", 6), ("%i", None)])
+def test_an_inner_limit_must_not_change_in_the_outer_loop(passed_value: str, count: int | None) -> None:
     """The inner limit is 6, which the outer loop passes on unchanged, or the outer counter."""
     before = computation("%cond.1", (*ELEMENTS, "ROOT %c = pred[] compare(%i, %n), direction=LT"))
     before += computation("%body.1", BODY)
     body = (
         *STEP,
         "%none = s32[] constant(0)",
-        f"%init = {STATE} tuple(%none, {handed}, %x)",
+        f"%init = {STATE} tuple(%none, {passed_value}, %x)",
         f"%inner = {STATE} while(%init), condition=%cond.1, body=%body.1",
         "%y = f32[8]{0} get-tuple-element(%inner), index=2",
         f"ROOT %out = {STATE} tuple(%next, %n, %y)",

@@ -24,7 +24,7 @@ def views_of(source: Module) -> Views:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text", "does"),
+    ("pattern", "text", "matches"),
     [
         ("a*", "abc", True),
         ("*c", "abc", True),
@@ -37,8 +37,8 @@ def views_of(source: Module) -> Views:
         ("**", "x", True),
     ],
 )
-def test_patterns(pattern: str, text: str, does: bool) -> None:
-    assert fits(text, pattern.split("*")) == does
+def test_patterns(pattern: str, text: str, matches: bool) -> None:
+    assert fits(text, pattern.split("*")) == matches
 
 
 def test_matching_a_pattern_takes_linear_time() -> None:

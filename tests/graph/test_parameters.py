@@ -49,19 +49,19 @@ def test_a_parameter_has_its_line_of_the_text(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize(
-    ("alias", "taken"),
+    ("alias", "aliased"),
     [
         ("{1}: (1, {}, may-alias)", {1: (1,)}),
         ("{0}: (1, {}), {1}: (0, {}, must-alias)", {0: (1,), 1: (0,)}),
         ("{ 0 }:(0,{},may-alias)", {0: (0,)}),
     ],
 )
-def test_aliases_link_parameters_and_outputs(entry: Entry, alias: str, taken: dict[int, tuple[int, ...]]) -> None:
+def test_aliases_link_parameters_and_outputs(entry: Entry, alias: str, aliased: dict[int, tuple[int, ...]]) -> None:
     root = "ROOT %o = (f32[4,2]{1,0}, f32[4,2]{1,0}) tuple(%p, %q)"
     interface = entry(P, Q, root, header=f", input_output_alias={{ {alias} }}").interface
-    assert {leaf.number: leaf.alias.output_index for leaf in interface.parameters if leaf.alias} == taken
-    assert {out.alias.parameter: out.index for out in interface.outputs if out.alias} == taken
-    assert all(leaf.donated == (leaf.number in taken) for leaf in interface.parameters)
+    assert {leaf.number: leaf.alias.output_index for leaf in interface.parameters if leaf.alias} == aliased
+    assert {out.alias.parameter: out.index for out in interface.outputs if out.alias} == aliased
+    assert all(leaf.donated == (leaf.number in aliased) for leaf in interface.parameters)
     assert interface.faults == ()
 
 

@@ -45,17 +45,17 @@ def test_reports_are_in_the_order_of_sources_despite_errors(tmp_path: Path) -> N
 
 
 def test_two_processes_give_the_reports_and_errors_of_one(tmp_path: Path) -> None:
-    given = sources(tmp_path)
+    inputs = sources(tmp_path)
     results = []
     for number in (1, 2):
         with Inspection(Request(passes=("params",), jobs=number)) as inspection:
-            results.append((list(inspection.read(given)), inspection.passed_over))
-    (alone, passed_over), (together, also_passed_over) = results
-    assert [item for item in alone if isinstance(item, Report)] == [item for item in together if isinstance(item, Report)]
-    assert [str(item) for item in alone if isinstance(item, HloInspectError)] == [
-        str(item) for item in together if isinstance(item, HloInspectError)
+            results.append((list(inspection.read(inputs)), inspection.passed_over))
+    (single, passed_over), (parallel, also_passed_over) = results
+    assert [item for item in single if isinstance(item, Report)] == [item for item in parallel if isinstance(item, Report)]
+    assert [str(item) for item in single if isinstance(item, HloInspectError)] == [
+        str(item) for item in parallel if isinstance(item, HloInspectError)
     ]
-    assert [type(item) for item in alone] == [type(item) for item in together]
+    assert [type(item) for item in single] == [type(item) for item in parallel]
     assert passed_over == also_passed_over != []
 
 
@@ -136,8 +136,8 @@ def test_standard_input_is_read_without_other_processes(tmp_path: Path, monkeypa
 
 def test_two_processes_give_the_same_reports_of_workload_files() -> None:
     """Workload files have other facts than modules."""
-    alone, together = (list(Inspection(Request(passes=WORKLOAD, jobs=number)).read([WORKLOAD_FILE] * 2)) for number in (1, 2))
-    for first, second in zip(alone, together, strict=True):
+    single, parallel = (list(Inspection(Request(passes=WORKLOAD, jobs=number)).read([WORKLOAD_FILE] * 2)) for number in (1, 2))
+    for first, second in zip(single, parallel, strict=True):
         assert isinstance(first, Report)
         assert isinstance(second, Report)
         assert (first.specs, dict(first.facts)) == (second.specs, dict(second.facts))

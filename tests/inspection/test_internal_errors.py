@@ -89,14 +89,14 @@ def write_good_file(folder: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_diff_compares_the_other_pairs(folder: Path, *, turned: bool) -> None:
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_diff_compares_the_other_pairs(folder: Path, *, is_reversed: bool) -> None:
     """The counterpart of the failed module counts as neither added nor removed."""
     sides = [folder, write_good_file(folder)]
-    done = call_text("diff", *(reversed(sides) if turned else sides), "--format", "json")
+    done = call_text("diff", *(reversed(sides) if is_reversed else sides), "--format", "json")
     reports = json.loads(done.stdout)["reports"]
     names = ["first", "second", "third"]
-    assert [report["facts"]["module.name"] for report in reports] == (names[::-1] if turned else names)
+    assert [report["facts"]["module.name"] for report in reports] == (names[::-1] if is_reversed else names)
     assert [report["facts"]["diff.same_program"] for report in reports] == [True, True, True]
     assert done.stderr.splitlines() == [f"hlo-inspect: {folder / 'a.txt'}:8: bad: {ERROR}"]
     assert done.returncode == 3

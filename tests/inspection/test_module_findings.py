@@ -25,14 +25,14 @@ def module_of_two_instructions() -> Module:
 
 
 def options(
-    *, counts_all: bool = False, quick: bool = False, every_rule: bool = False, asked: tuple[str, ...] = ("params",)
+    *, counts_all: bool = False, quick: bool = False, every_rule: bool = False, pass_names: tuple[str, ...] = ("params",)
 ) -> FindingOptions:
-    return FindingOptions(counts_all, asked, asked, quick, every_rule)
+    return FindingOptions(counts_all, pass_names, pass_names, quick, every_rule)
 
 
 def test_a_command_runs_the_rules_of_its_passes() -> None:
     assert options().choose(module_of_two_instructions(), None) == RuleChoice(PARAMS, questions=("params",))
-    both = options(asked=("optimizer", "params")).choose(module_of_two_instructions(), None)
+    both = options(pass_names=("optimizer", "params")).choose(module_of_two_instructions(), None)
     assert set(both.rules) == {*PARAMS, *(name for name in RULE_TABLE if "optimizer" in RULE_TABLE[name].passes)}
     assert both.scope == " of optimizer and params"
 
@@ -57,7 +57,7 @@ def test_memory_rules_are_left_out_above_the_size_limit(monkeypatch: pytest.Monk
     assert choice.scope == f" ({len(memory)} rules left out above 1 instructions, `check --fail-on` runs all)"
     every = options(counts_all=True, every_rule=True).choose(module_of_two_instructions(), None)
     assert every == RuleChoice(tuple(RULE_TABLE))
-    assert options(asked=("memory",)).choose(module_of_two_instructions(), None).left_out == ()
+    assert options(pass_names=("memory",)).choose(module_of_two_instructions(), None).left_out == ()
     monkeypatch.setattr(module_reports, "LARGE_MODULE", 2)
     assert options(counts_all=True).choose(module_of_two_instructions(), None) == RuleChoice(tuple(RULE_TABLE))
 
@@ -88,8 +88,8 @@ def test_the_scope_names_passes_and_rules_left_out(choice: RuleChoice, scope: st
         (options(counts_all=True), {"collectives", "cost"}),
         (options(counts_all=True, quick=True), {"collectives"}),
         (options(), set()),
-        (options(asked=("cost", "params")), {"cost"}),
-        (options(asked=("cost", "params"), quick=True), set()),
+        (options(pass_names=("cost", "params")), {"cost"}),
+        (options(pass_names=("cost", "params"), quick=True), set()),
     ],
 )
 def test_analyses_whose_missing_attributes_are_findings(chosen: FindingOptions, followed: set[str]) -> None:

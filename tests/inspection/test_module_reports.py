@@ -67,15 +67,15 @@ def test_module_facts_come_first() -> None:
 
 def test_only_the_needed_tables_are_built() -> None:
     """`ReportNeeds.tables` receives all tables and returns those to build. Facts stay the same."""
-    handed: list[str] = []
+    received: list[str] = []
 
-    def select_outputs(given: Sequence[Table]) -> Sequence[Table]:
-        handed.extend(table.name for table in given)
-        return [table for table in given if table.name == "outputs"]
+    def select_outputs(all_tables: Sequence[Table]) -> Sequence[Table]:
+        received.extend(table.name for table in all_tables)
+        return [table for table in all_tables if table.name == "outputs"]
 
     whole = report(Request(passes=("params",)))
     part = report(Request(passes=("params",)), needs=ReportNeeds(tables=select_outputs))
-    assert handed == [table.name for table in whole.tables]
+    assert received == [table.name for table in whole.tables]
     assert [table.name for table in part.tables] == ["outputs"]
     assert part.facts == whole.facts
     assert tables(report(Request(passes=("params",)), needs=ReportNeeds(tables=lambda _: ()))) == set()
@@ -99,15 +99,15 @@ def test_a_truncated_module_has_lower_bounds_and_incomplete_tables() -> None:
 
 
 def test_a_report_sink_receives_each_report_with_its_context() -> None:
-    handed: list[tuple[str, str]] = []
+    received: list[tuple[str, str]] = []
 
     def note_report(found_report: Report, context: Context) -> None:
-        handed.append((found_report.module_name, context.module.name))
+        received.append((found_report.module_name, context.module.name))
 
     with Inspection(Request(passes=("params",))) as inspection:
         inspection.set_report_sink(note_report)
         list(inspection.reports(module("a") + module("b")))
-    assert handed == [("a", "a"), ("b", "b")]
+    assert received == [("a", "a"), ("b", "b")]
 
 
 def test_only_time_takes_several_profiles() -> None:

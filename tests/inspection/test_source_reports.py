@@ -144,19 +144,19 @@ def test_only_memory_reports_on_an_out_of_memory_log() -> None:
 
 
 def test_only_commands_that_need_phases_read_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    again = []
+    names_read_again = []
 
     class CountingReading(SecondReading):
         def module(self, first: Module, number: int) -> Module | None:
             again_read = super().module(first, number)
-            again.append(again_read.name if again_read is not None and again_read.wants.graph else "")
+            names_read_again.append(again_read.name if again_read is not None and again_read.wants.graph else "")
             return again_read
 
     monkeypatch.setattr(source_reports, "SecondReading", CountingReading)
     text = module("m").replace("negate(p)", "all-reduce(p), replica_groups={{0,1}}, to_apply=s")
     for command in ("params", "collectives"):
         read(text, command)
-    assert again == ["m"]
+    assert names_read_again == ["m"]
 
 
 def test_a_workload_file_is_named_if_its_policy_does_not_match() -> None:

@@ -137,9 +137,9 @@ def test_a_command_that_skips_lines_has_the_same_facts(
     """Dumps with repeated names are left out, because a skipped line may define a name again."""
     monkeypatch.setattr(source, "PIECE_BYTES", size)
     for name in sorted(set(DUMPS) - NAMELESS):
-        for some, every in zip(hlo_inspect.inspect_all(DATA / name, [command], phases="names"), by_names[name], strict=True):
-            shared = {fact: value for fact, value in some.facts.items() if fact != "module.unparsed_lines"}
-            assert (name, shared) == (name, {fact: every.facts.get(fact) for fact in shared})
+        for partial, full in zip(hlo_inspect.inspect_all(DATA / name, [command], phases="names"), by_names[name], strict=True):
+            shared = {fact: value for fact, value in partial.facts.items() if fact != "module.unparsed_lines"}
+            assert (name, shared) == (name, {fact: full.facts.get(fact) for fact in shared})
 
 
 @pytest.mark.parametrize("name", sorted(name for name, entry in HAND.items() if "first_lines" in entry))
@@ -162,6 +162,9 @@ def test_replica_groups() -> None:
     opcodes = frozenset({"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-broadcast"})
     parsed = module(DATA / "handmade/replica_groups.txt", Wants(opcodes))
     read = {i.name: i.attr("replica_groups") for i in parsed.instructions}
-    spelt = {name: [list(group) for group in value.groups] for name, value in read.items() if isinstance(value, DeviceGroups)}
-    spelt["everybody"] = spelt["everybody"] or [list(range(8))]  # empty replica groups are a single group of all devices
-    assert spelt == groups
+    groups_by_name = {
+        name: [list(group) for group in value.groups] for name, value in read.items() if isinstance(value, DeviceGroups)
+    }
+    # empty replica groups are a single group of all devices
+    groups_by_name["everybody"] = groups_by_name["everybody"] or [list(range(8))]
+    assert groups_by_name == groups
