@@ -106,6 +106,7 @@ class ModuleAnalyses:
             self.call_graph,
             self.collectives,
             lambda: weak_self.graph_phases,
+            self.views,
             seeks_all=seeks_all,
         )
 

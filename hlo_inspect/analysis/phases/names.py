@@ -186,6 +186,13 @@ NOT_CALLED = [NamedContext(UNKNOWN, ONCE)]
 """Context of a computation that no instruction of the text calls: only its own names count."""
 
 
+def latest_phase(phases: Set[str]) -> str:
+    """Return the only phase, or the later one of forward, backward and recompute; unknown for others together."""
+    if len(phases) == 1:
+        return next(iter(phases))
+    return max(phases, key=_rank) if phases and phases <= set(_DIFFERENTIATED) else UNKNOWN
+
+
 def _rank(phase: str) -> int:
     return _DIFFERENTIATED.index(phase) if phase in _DIFFERENTIATED else -1
 

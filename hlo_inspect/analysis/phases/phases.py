@@ -1,7 +1,7 @@
 """The phase of each instruction of a training step, and its source.
 
-Metadata decides if it is the instruction's own, else the graph of values. The graph is read on first use, and not at all if
-names decide everything.
+Metadata decides if it is the instruction's own, else the graph of values. A fusion without both has the phase of the names in
+its computation. The graph is read on first use, and not at all if names decide everything.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.phases.names import NOT_CALLED, NamedContext, NamedPhases, OpNamePhase
+from hlo_inspect.analysis.phases.names import NOT_CALLED, NamedContext, NamedPhases, OpNamePhase, latest_phase
 from hlo_inspect.analysis.provenance import PHASE_ORDER, InstructionPhase, PhaseSource, Provenances
 from hlo_inspect.graph.calls import ONCE, Bounds, CallGraph, InstructionPlace, place
 from hlo_inspect.hlo import tokens
@@ -24,7 +24,7 @@ from hlo_inspect.hlo.wants import Wants
 if TYPE_CHECKING:
     from hlo_inspect.analysis.phases.graph_phases import GraphPhases
     from hlo_inspect.graph.value_graph import CallFrame
-    from hlo_inspect.graph.view import View
+    from hlo_inspect.graph.view import View, Views
 
 WANTS = Wants(graph=True, entry=True)
 """Parts of a module that the graph needs: all instructions, the entry's parameters and outputs."""
@@ -43,6 +43,7 @@ class Phases:
         calls: CallGraph,
         collectives: Sequence[Collective],
         graph: GraphSource,
+        views: Views,
         *,
         seeks_all: bool = True,
     ) -> None:
@@ -50,6 +51,7 @@ class Phases:
         self.names = NamedPhases(module, provenances, calls, collectives)
         self._calls = calls
         self._graph = graph
+        self._views = views
         self._seeks_all = seeks_all
         self._collectives = collectives
         self._known: dict[InstructionPlace, InstructionPhase] = {}
@@ -77,15 +79,27 @@ class Phases:
         graph = None if is_named else self._graph()
         if graph is not None and graph.phases:
             phase = self._phase_by_graph(graph, instruction) or phase
-        if is_collective or graph is not None:
+        is_unnamed = instruction.opcode == "fusion" and instruction.attr("metadata") is None
+        if is_unnamed and phase.phase == UNKNOWN and (of_contents := self._phase_of_contents(instruction)) != UNKNOWN:
+            phase = phase._replace(phase=of_contents, phase_from="name")
+        if is_collective or is_unnamed or graph is not None:
             self._known[key] = phase
         return phase
+
+    def _phase_of_contents(self, fusion: Instruction) -> str:
+        """Return the phase of the names in a fused computation: if they differ, the later one of forward and backward."""
+        name = fusion.callee("calls") or ""
+        if name not in self._views.computations:
+            return UNKNOWN
+        view = self._views.for_computation(name)
+        return latest_phase({self.names.own_name(view.metadata(row)).phase for row in range(len(view.names))} - {UNKNOWN})
 
     def of_row(self, view: View, row: int) -> InstructionPhase | None:
         """Return the phase of a row; None if its operands are not closed."""
         metadata_key = view.computation.name, view.metadata(row)
-        phase = self._of_metadata.get(metadata_key)
-        if phase is None:
+        is_unnamed = metadata_key[1] is None and view.opcodes[row] == "fusion"
+        phase = self._of_metadata.get(metadata_key) if not is_unnamed else None
+        if phase is None and not is_unnamed:
             named, is_named = self._named.get((metadata_key[0], self.names.own_name(metadata_key[1])), (None, False))
             if named is not None and (is_named or self._graph() is None):
                 phase = self._of_metadata[metadata_key] = named

@@ -111,3 +111,37 @@ def test_tables_of_phases_add_up() -> None:
     assert rows == {"backward": (1, 3), "forward": (0, 1)}
     (site,) = report.table("collectives").records()
     assert (site["phase"], site["phase_from"]) == ("backward", "name")
+
+
+FUSION = """HloModule jit_step
+
+fused {{
+  a = f32[8,8]{{1,0}} parameter(0), metadata={{op_name="w"}}
+  m = f32[8,8]{{1,0}} tanh(a), metadata={{op_name="{first}"}}
+  e = f32[8,8]{{1,0}} exponential(m), metadata={{op_name="{second}"}}
+  ROOT c = f32[8,8]{{0,1}} copy(e)
+}}
+
+ENTRY main {{
+  w = f32[8,8]{{1,0}} parameter(0), metadata={{op_name="w"}}
+  n = f32[8,8]{{1,0}} negate(w)
+  ROOT f = f32[8,8]{{0,1}} fusion(n), kind=kLoop, calls=fused
+}}
+"""
+OF_FORWARD, OF_BACKWARD, OF_LOSS = "jit(step)/jvp(M)/tanh", "jit(step)/transpose(jvp(M))/mul", "jit(step)/jvp()/log_softmax/exp"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "phase"),
+    [
+        (OF_FORWARD, OF_FORWARD, "forward"),
+        (OF_FORWARD, OF_BACKWARD, "backward"),  # XLA repeats forward work in fusions of the backward pass
+        (OF_BACKWARD, OF_LOSS, "unknown"),
+        ("jit(step)/tanh", "jit(step)/exp", "unknown"),
+    ],
+)
+def test_a_fusion_without_metadata_has_the_phase_of_its_contents(first: str, second: str, phase: str) -> None:
+    """The fusion reads and writes 256 bytes each. `negate` has no name, and no phase."""
+    report = hlo_inspect.inspect(FUSION.format(first=first, second=second), "cost")
+    bytes_of_phases = {record["phase"]: record["bytes_accessed"] for record in report.table("cost_by_phase").records()}
+    assert bytes_of_phases == ({"unknown": 1024} if phase == "unknown" else {"unknown": 512, phase: 512})
