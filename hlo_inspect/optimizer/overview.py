@@ -6,6 +6,7 @@ of the learning rate. Imports that only modules with updates need come late.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -208,16 +209,22 @@ class Overview:
 
     @cached_property
     def roles(self) -> dict[tuple[int, ShapeIndex], str]:
-        """The role of each entry parameter that belongs to the optimizer.
+        """The role of each entry parameter that belongs to the training state, or is a second set of weights."""
+        return self._second_weights() | self._state_roles
+
+    @cached_property
+    def _state_roles(self) -> dict[tuple[int, ShapeIndex], str]:
+        """The role of each entry parameter of which the step returns the new value.
 
         If a step updates weights and returns an array unchanged, the array is `frozen`. An unchanged scalar is not: it is
-        rather a rate.
+        rather a rate. An `average` follows a weight.
         """
         named: list[tuple[str, StateArray | None]] = []
         for row in self.rows:
             named += [("weight", row.weight), ("master_weight", row.master), *row.roles.items()]
             named += [("counter", array) for array in row.counters]
             named += [("accumulator", array) for array in row.matched.accumulators]
+            named += [("average", average.array) for average in row.matched.update.averages]
         if not self.is_training_step:
             return {}
         if self.rows:
@@ -231,6 +238,19 @@ class Overview:
             if parameter is not None:
                 roles.setdefault(parameter, role)
         return roles
+
+    def _second_weights(self) -> dict[tuple[int, ShapeIndex], str]:
+        """Return the arrays that the step only reads and that together have the shapes of all weights: they are `frozen`.
+
+        A teacher has them, or a target network; a batch has not. A single weight, or weights of one shape, show nothing.
+        """
+        roles = self._state_roles
+        leaves = {(leaf.number, leaf.index): str(leaf.shape) for leaf in self.updates.leaves if leaf.shape.elements != 1}
+        weights = Counter(leaves[leaf] for leaf, role in roles.items() if role == "weight" and leaf in leaves)
+        others = {leaf: shape for leaf, shape in leaves.items() if leaf not in roles and shape in weights}
+        counts = Counter(others.values())
+        is_copy = len(weights) > 1 and all(counts[shape] and counts[shape] % weights[shape] == 0 for shape in weights)
+        return dict.fromkeys(others, "frozen") if is_copy else {}
 
     def succeeded_parameters(self, interface: Interface) -> set[tuple[int, ShapeIndex]]:
         """Return the entry parameters whose new value is an output, by data flow.
@@ -247,7 +267,7 @@ class Overview:
         arrays = [array for step in self.steps for array in step.arrays if array.source in self.parameters]
         resharded = {self.parameters[array.source] for array in arrays if array.is_resharded}  # they cannot take the buffers
         if self.rows and all(row.rule != "unknown" for row in self.rows):
-            return set(self.roles) - resharded
+            return set(self._state_roles) - resharded
         if self.rows:
             return {self.parameters[array.source] for array in arrays} - resharded
         if not self.steps:

@@ -8,6 +8,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.optimizer.overview import HYPERPARAMETERS, Overview, Row, rule_names
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
+from hlo_inspect.passes.params import index_text
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 RULE_NAMES = rule_names()
@@ -146,7 +147,9 @@ def _weights(context: Context) -> Table:
 
     def path(row: Row) -> str:
         source = overview.parameters.get(row.weight.source)
-        return leaves[source].path if source in leaves else ""
+        if source is None or source not in leaves:
+            return ""
+        return leaves[source].path or (f"{source[0]}{index_text(source[1])}" if source[1] else "")
 
     def number_of(role: str) -> Callable[[Row], int | None]:
         return lambda row: overview.number(next((a for name, a in row.roles.items() if name.startswith(role)), None))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hlo_inspect.graph.frames import Frames, Input, Place
-from hlo_inspect.graph.parameters import Interface, Output
+from hlo_inspect.graph.parameters import Interface, Output, ParameterLeaf
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import opcodes_that_are
@@ -33,7 +33,7 @@ class WeightUpdates:
 
     `weights` are by step and output. `steps` begin with the entry; steps with arrays have `expressions`. `parameters` maps an
     input of a step to its entry parameter. `is_cut_off`: the text does not hold the whole module. `is_training`: something
-    besides the form of an update shows a training step.
+    besides the form of an update shows a training step. `leaves` are the arrays of the entry parameters.
     """
 
     flow: Dataflow
@@ -43,12 +43,13 @@ class WeightUpdates:
     expressions: list[StepExpressions] = field(default_factory=list)
     parameters: dict[Input, tuple[int, ShapeIndex]] = field(default_factory=dict)
     is_training: bool = False
+    leaves: Sequence[ParameterLeaf] = ()
 
 
 def find_updates(module: Module, interface: Interface, views: Views | None = None) -> WeightUpdates:
     """Find the updates of weights in a module that was read with its graph."""
     flow = Dataflow(views or Views(module.computations))
-    updates = WeightUpdates(flow, module.problems.is_truncated)
+    updates = WeightUpdates(flow, module.problems.is_truncated, leaves=interface.parameters)
     frame = flow.frames.open(module.entry.name) if module.entry is not None else None
     if frame is None:
         return updates
