@@ -50,8 +50,8 @@ def report(shape: str = "f32[4,8]{1,0}", outputs: str = "", returned: str = "") 
     return hlo_inspect.inspect(text, ("optimizer", "params"))
 
 
-def roles(of: Report) -> list[object]:
-    return [role for (role,) in columns(of.table("params"), "role")]
+def roles(own: Report) -> list[object]:
+    return [role for (role,) in columns(own.table("params"), "role")]
 
 
 def test_a_second_set_of_weights_is_frozen() -> None:
