@@ -69,7 +69,7 @@ UPDATED = "ROOT new = f32[1024,1024]{1,0} fusion(cache, row, at), kind=kLoop, ca
         "ROOT new = f32[1024,1024]{1,0} multiply(cache, cache)",
     ],
 )
-def test_what_is_written_in_part_or_changed_elementwise(new: str) -> None:
+def test_arrays_written_in_part_or_elementwise_could_be_donated(new: str) -> None:
     (finding,) = advice(module(*CACHE, new, before=WRITE + "\n" + BODY))
     assert (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake) == ("HI101", "warning", "cache", 4 * MIB)
     assert finding.message == ("parameter 0 is not donated, but its new value is an output; donating it saves 4.00 MiB")
@@ -137,7 +137,7 @@ def test_a_small_cache_is_not_warned_of(columns: int, severity: str) -> None:
     assert [finding.severity for finding in advice(module(*lines))] == [severity]
 
 
-def test_what_comes_back_in_another_sharding_cannot_take_a_buffer() -> None:
+def test_an_output_in_another_sharding_takes_no_buffer() -> None:
     """A parameter is doubled and gathered, and an output of its shape is made of something else."""
     layout = "{(f32[16,16]{1,0}, f32[16,16]{1,0})->(f32[32,16]{1,0}, f32[16,16]{1,0})}"
     text = f"HloModule m, entry_computation_layout={layout}, num_partitions=2\n"

@@ -30,7 +30,7 @@ def test_a_temporary_fits() -> None:
     assert finding.message == ("2.00 MiB of donated parameter 0 are idle after x; y, 2.00 MiB, could use this memory")
 
 
-def test_what_an_output_takes_carries_the_temporary_already() -> None:
+def test_a_donated_buffer_used_by_an_output_carries_no_temporary() -> None:
     """The same parameter with an output in its place: XLA puts the temporary there, so that no heap is left."""
     text = replaced(
         ("buffer_donor={ (0, {}) }", "input_output_alias={ {0}: (0, {}, may-alias) }"),
@@ -53,7 +53,7 @@ def test_what_an_output_takes_carries_the_temporary_already() -> None:
         replaced(("is_scheduled=true", "is_scheduled=false")),
     ],
 )
-def test_nothing_could_be_there(text: str) -> None:
+def test_a_buffer_that_cannot_carry_the_temporary_is_no_finding(text: str) -> None:
     assert found(text) == []
 
 

@@ -109,7 +109,7 @@ def test_the_bytes_of_a_partitioned_module_are_those_of_a_device() -> None:
         ("{replicated}", ALL, ", replica_count=8"),
     ],
 )
-def test_where_the_text_does_not_tell(state: str, batch: str, header: str) -> None:
+def test_replication_that_the_text_does_not_show_is_no_finding(state: str, batch: str, header: str) -> None:
     assert found(divided(state, batch, header), "HI506") == []
 
 
@@ -124,7 +124,7 @@ def test_where_the_text_does_not_tell(state: str, batch: str, header: str) -> No
         (4096, 5_637_000, False),
     ],
 )
-def test_what_is_worth_dividing(rows: int, x: int, fires: bool) -> None:
+def test_state_of_a_certain_size_is_worth_sharding(rows: int, x: int, fires: bool) -> None:
     """16 MiB, which is 16,777,216 and more than 2 * 584 * 16384 * 7 / 8 = 16,744,448; and a hundredth of the parameters."""
     text = divided("{replicated}", ALL).replace("[4096,4096]", f"[{rows},4096]").replace("[9,4096]", f"[{x},4096]")
     assert bool(found(text, "HI506")) is fires

@@ -41,7 +41,7 @@ def test_a_network_is_no_gradient() -> None:
     assert rules_of(step_of(*DESCENT)) == ["sgd"]
 
 
-def test_momentum_of_a_field() -> None:
+def test_a_momentum_of_a_vector_field_is_no_sgd() -> None:
     momentum = ("b = multiply m3 nine", "m = add b {}", "u = multiply m rate", "new = add w u")
     states = ("new", "m1", "m2", "m")
     lines = [line.format("o") for line in momentum]
@@ -50,7 +50,7 @@ def test_momentum_of_a_field() -> None:
     assert rules_of(step_of(*lines, outputs=" ".join(states), states=3)) == ["sgd"]
 
 
-def test_a_second_moment_of_a_field() -> None:
+def test_a_second_moment_of_a_vector_field_is_no_adam() -> None:
     """An integrator with the length of its steps by the error's root mean square."""
     moment = ("b = multiply m3 nine", "d = multiply {0} {0}", "e = multiply d tenth", "v = add b e", "s = rsqrt v")
     scaled = (*moment, "q = multiply {0} s", "u = multiply q rate", "new = add w u")
@@ -61,7 +61,7 @@ def test_a_second_moment_of_a_field() -> None:
 
 
 @pytest.mark.parametrize("weights", ["gradient", "field", "gradient field", "field gradient"])
-def test_two_states_of_what_looks_like_a_field_where_a_gradient_shows_training(weights: str) -> None:
+def test_two_states_of_an_unclear_gradient_are_adam_beside_a_clear_one(weights: str) -> None:
     """In either order: no field has two states, and the gradient of one weight shows that the step trains."""
     names = weights.split()
     lines, outputs = [], []
@@ -86,7 +86,7 @@ def test_a_product_of_matrices_as_a_convolution(way_back: str, rules: list[str])
 
 
 @pytest.mark.parametrize("function", ["negate", "tanh", "copy"])
-def test_what_lies_around_a_product_changes_nothing(function: str) -> None:
+def test_a_function_of_a_vector_field_is_no_gradient(function: str) -> None:
     assert rules_of(step_of(dot("f", "w", "m1"), "a = tanh f", dot("c", "a", "m2"), f"o = {function} c", *DOWN, states=2)) == []
 
 
@@ -100,7 +100,7 @@ def test_the_cofactor_may_be_computed_again() -> None:
 
 
 @pytest.mark.parametrize(("contracted", "rules"), [(ACROSS, ["sgd"]), (ALONG, [])])
-def test_the_cofactors_of_several_products_that_became_one(contracted: str, rules: list[str]) -> None:
+def test_cofactors_of_merged_products_are_recognized(contracted: str, rules: list[str]) -> None:
     """A loss over pairs: `[m1; m2] @ w` on the way to it, `m1.T @ d1 + m2.T @ d2` on the way back."""
     whole = "f32[8,4]{1,0}"
     lines = (
@@ -170,7 +170,7 @@ def lookup_of(back: str, summed: str) -> str:
     )
 
 
-def test_indices_that_depend_on_no_input() -> None:
+def test_indices_that_depend_on_no_input_may_be_equal() -> None:
     """Relative positions are computed once for the lookup and once more for the scatter of its gradient."""
     assert rules_of(lookup_of("s32[9,1]{1,0}", "f32[9,4]{1,0} multiply(%x, %y)")) == ["sgd"]
     assert rules_of(lookup_of("s32[5,1]{1,0}", "f32[5,4]{1,0} slice(%y), slice={[0:5], [0:4]}")) == []  # other positions
@@ -220,7 +220,7 @@ def test_the_cofactor_comes_before_the_gradient() -> None:
     assert rules_of(step_of(*masked, *DOWN, outputs="new m1 m2", states=2)) == ["sgd"]
 
 
-def test_sums_over_pairs_of_rows() -> None:
+def test_a_sum_over_pairs_of_rows_of_the_weight_is_no_gradient() -> None:
     """An embedding of points that attract each other: the twin compares each row with a batch."""
     points = "{0} = f32[4,4,4]{{2,1,0}} broadcast(%{1}), dimensions={{{2}}}"
     lines = ("d = f32[4,4,4]{2,1,0} subtract(%i, %j)", "e = f32[4,4,4]{2,1,0} tanh(%d)")
@@ -230,7 +230,7 @@ def test_sums_over_pairs_of_rows() -> None:
     assert rules_of(step_of(first, points.format("j", "m1", "1,2"), *lines, summed, *DOWN, states=1)) == ["sgd"]
 
 
-def test_a_transposed_cofactor() -> None:
+def test_a_transposed_cofactor_counts_with_its_own_dimensions() -> None:
     """The contracted dimension counts at the origin of the cofactor."""
     lines = (dot("f", "m1", "w"), "q = tanh f", "y = f32[4,4]{1,0} transpose(%m1), dimensions={1,0}")
     assert rules_of(step_of(*lines, dot("o", "y", "q"), *DOWN, states=1)) == ["sgd"]
@@ -270,7 +270,7 @@ BIAS = (*COLUMNS, "o = f32[4,4]{1,0} broadcast(%e), dimensions={1}")
 """Something of `w` of which cannot be told whether it is a gradient."""
 
 
-def test_a_rate_that_is_no_constant_goes_down_too() -> None:
+def test_a_computed_rate_descends_if_it_is_subtracted() -> None:
     text = step_of(*BIAS, "u = multiply o r", "new = OPCODE w u", states=2)
     rate = "%r = f32[4,4]{1,0} broadcast(%y), dimensions={}\n  %y = f32[] parameter(9)\n  %u ="
     for sign, rules in (("add", []), ("subtract", ["sgd"])):
@@ -278,7 +278,7 @@ def test_a_rate_that_is_no_constant_goes_down_too() -> None:
         assert rules_of(lines) == rules
 
 
-def test_a_rate_from_a_state_is_none() -> None:
+def test_a_factor_made_of_a_state_is_no_learning_rate() -> None:
     """The method of conjugate gradients: its steps have their length from the direction, which the step changes."""
     lines = (*HANDED, *BIAS, "u = multiply o r", "new = subtract w u")
     assert rules_of(step_of(*lines, "k = add m1 one", outputs="new k", states=2)) == []
@@ -306,13 +306,13 @@ def test_a_gradient_between_matrices_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(("rate", "rules"), [("tenth", ["unknown"]), ("one", [])])
-def test_what_goes_up_along_a_gradient(rate: str, rules: list[str]) -> None:
+def test_ascent_along_a_gradient_is_unknown(rate: str, rules: list[str]) -> None:
     """The discriminator of two networks may go up; a residual network with shared weights adds the whole of its last layer."""
     assert rules_of(step_of(f"u = multiply g {rate}", "new = add w u")) == rules
     assert rules_of(step_of(*FIELD, f"u = multiply o {rate}", "new = add w u", states=2)) == []
 
 
-def test_a_field_through_a_solver() -> None:
+def test_a_vector_field_behind_a_solver_is_no_gradient() -> None:
     """A Kalman filter: the gain, a solver's result times a matrix, stands before two more products."""
     solve = "s = f32[4,4]{1,0} triangular-solve(%m1, %f), left_side=true, lower=true, transpose_a=NO_TRANSPOSE"
     gain = (dot("f", "m1", "w"), solve, dot("k", "m2", "s"), dot("l", "k", "m1"), dot("o", "l", "w"))
@@ -320,7 +320,7 @@ def test_a_field_through_a_solver() -> None:
 
 
 @pytest.mark.parametrize(("kept", "rules"), [("nine", []), ("one", ["sgd"])])
-def test_part_of_the_way_to_another_value(kept: str, rules: list[str]) -> None:
+def test_a_part_of_the_way_to_another_value_is_no_gradient(kept: str, rules: list[str]) -> None:
     """`w + 0.1 * (f(w) - w)`, relaxed: a fixed point of f is looked for. Without the decay it may be descent along a bias."""
     lines = (*BIAS, f"a = multiply w {kept}", "p = negate o", "u = multiply p tenth", "new = add a u")
     assert rules_of(step_of(*lines, states=2)) == rules
@@ -335,7 +335,7 @@ def test_a_step_between_rotations_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(("ahead", "behind", "rules"), [("1.9", "0.9", ["unknown"]), ("2", "1", [])])
-def test_momentum_by_the_weight_of_the_step_before(ahead: str, behind: str, rules: list[str]) -> None:
+def test_momentum_may_be_the_difference_to_the_previous_weight(ahead: str, behind: str, rules: list[str]) -> None:
     """`w + b * (w - last) - rate * g`; if b is 1 it is a wave."""
     constants = [f"{name} = f32[4,4]{{1,0}} broadcast(%{name}s), dimensions={{}}" for name in ("ahead", "behind")]
     scalars = [f"aheads = f32[] constant({ahead})", f"behinds = f32[] constant(-{behind})"]
@@ -371,7 +371,7 @@ def test_a_matrix_shows_that_biases_before_it_are_learnt_too(stage: str) -> None
     assert learnt == [((4,), "adam", True), ((8, 4), "adamw", True)]
 
 
-def test_what_is_taken_off_whole_is_no_step() -> None:
+def test_a_subtracted_projection_is_no_step() -> None:
     """A softmax takes the maximum off each row. Beside a weight that is learnt with a rate of 1 it may be a bias."""
     assert rules_of(step_of(*BIAS, "new = subtract w o", states=2)) == []
     bias = (*(line.replace("%w", "%m1") for line in BIAS), "b = subtract m1 o")

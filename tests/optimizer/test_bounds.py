@@ -94,7 +94,7 @@ def sums_over_small_arrays(count: int) -> list[str]:
         (calling_itself(50), 1, "calls a computation that contains it"),
     ],
 )
-def test_what_is_given_up_is_a_finding_and_facts_are_unknown(lines: list[str], aliases: int, reason: str) -> None:
+def test_expressions_too_large_to_compare_are_a_finding_and_facts_unknown(lines: list[str], aliases: int, reason: str) -> None:
     report = report_of(*lines, aliases=aliases)
     assert [report.facts[f"optimizer.{name}"] for name in ("name", "update_count", "frozen_count")] == [None, None, None]
     assert any(reason in finding.message for finding in report.findings)
@@ -130,7 +130,7 @@ def test_sums_of_functions_of_sums_take_linear_time() -> None:
     assert_linear(form_of_sums, 2_000)
 
 
-def test_an_element_of_itself_ends() -> None:
+def test_an_element_that_is_taken_of_itself_ends_the_search() -> None:
     """Printed without ids all elements have one name, and each seems to be taken of the one before, the first of itself."""
     lines = (
         "get-tuple-element = f32[4] get-tuple-element(get-tuple-element), index=0",

@@ -28,7 +28,7 @@ from tests.optimizer.programs import (
 P = "%p = f32[8]{0} parameter(0)"
 
 
-def test_elements_by_element() -> None:
+def test_broadcast_constants_are_numbers() -> None:
     half = "%h = f32[] constant(0.5)"
     lines = (P, half, "%b = f32[8]{0} broadcast(%h), dimensions={}", "ROOT %r = f32[8]{0} multiply(%p, %b)")
     assert root_of(entry_of(*lines)) == "multiply(0.5, p0)"
@@ -53,13 +53,13 @@ def test_a_computation_that_calls_itself_ends() -> None:
     assert flow.graph.ops[flow.node(flow.frames.root(frame, ()))] == "opaque"
 
 
-def test_operands_that_are_not_there() -> None:
+def test_undefined_operands_are_a_fault() -> None:
     flow, frame = flow_of(entry_of(P, "%n = f32[8]{0} negate(%nobody)", "ROOT %r = f32[8]{0} add(%p, %n)"))
     flow.node(flow.frames.root(frame, ()))
     assert ("main", "nobody", "is not defined") in flow.frames.faults
 
 
-def test_operands_without_a_name_are_told_by_the_instruction_that_uses_them() -> None:
+def test_the_fault_of_an_operand_without_a_name_names_its_user() -> None:
     flow, frame = flow_of(entry_of(P, "%n = f32[8]{0} multiply(%p, null)", "ROOT %r = f32[8]{0} add(%p, %n)"))
     flow.node(flow.frames.root(frame, ()))
     assert list(flow.frames.faults) == [("main", "n", "has an operand without a name")]
@@ -110,7 +110,7 @@ SAME = [
 
 
 @pytest.mark.parametrize("line", SAME)
-def test_what_changes_no_value(line: str) -> None:
+def test_operations_that_change_no_value_are_skipped(line: str) -> None:
     assert root_of(entry_of(P, line)) == "p0"
 
 
@@ -139,13 +139,13 @@ def test_asynchronous_pairs() -> None:
     assert root_of(entry_of(P, *pair, before=TWICE)) == "add(p0, p0)"
 
 
-def test_where_a_value_is_made() -> None:
+def test_the_origin_of_a_value_is_the_instruction_that_makes_it() -> None:
     flow, frame = flow_of(entry_of(P, "ROOT %r = f32[8]{0} fusion(%p), kind=kLoop, calls=%twice", before=TWICE))
     made = flow.frames.origin(flow.frames.root(frame, ()))
     assert (made.fusion, made.computation, made.line) == ("r", "twice", 11)
 
 
-def test_parameters_of_a_tuple_and_what_is_not_there() -> None:
+def test_elements_of_a_tuple_parameter_are_inputs() -> None:
     tuple_ = "%p = (f32[8]{0}, f32[8]{0}) parameter(0)"
     assert root_of(entry_of(tuple_, "ROOT %r = f32[8]{0} get-tuple-element(%p), index=1")) == "p0.1"
     flow, frame = flow_of(entry_of(P, "ROOT %r = f32[8]{0} fusion(%p), kind=kLoop, calls=%nobody"))
@@ -226,7 +226,7 @@ def test_slices_fetched_ahead() -> None:
     assert root_of(entry_of(*lines)) == "p0"
 
 
-def test_moving_equal_constants_about() -> None:
+def test_equal_constants_that_are_moved_stay_equal() -> None:
     constant = ("%c = f32[] constant(0.9)", "%b = f32[8]{0} broadcast(%c), dimensions={}")
     moved = "ROOT %r = f32[8]{0} all-to-all(%b), dimensions={0}, replica_groups={}"
     assert root_of(entry_of(*constant, moved)) == "0.9"
@@ -257,7 +257,7 @@ LOOP_BODY += "  %k = f32[8]{0} get-tuple-element(%s), index=0\n  %v = f32[8]{0} 
 LOOP_BODY += "  %n = f32[8]{0} negate(%v)\n  ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%k, %n)\n}\n"
 
 
-def test_what_a_loop_leaves_alone() -> None:
+def test_a_value_that_a_loop_does_not_change_is_its_initial_value() -> None:
     lines = (
         P,
         "%i = (f32[8]{0}, f32[8]{0}) tuple(%p, %p)",
@@ -268,7 +268,7 @@ def test_what_a_loop_leaves_alone() -> None:
     assert root_of(entry_of(*lines, "ROOT %r = f32[8]{0} get-tuple-element(%w), index=9", before=LOOP_BODY)) == "<w>"
 
 
-def test_what_a_loop_in_a_loop_leaves_alone() -> None:
+def test_a_value_that_nested_loops_do_not_change_is_its_initial_value() -> None:
     outer = LOOP_BODY + "%outer (s: (f32[8], f32[8])) -> (f32[8], f32[8]) {\n  %s = (f32[8]{0}, f32[8]{0}) parameter(0)\n"
     outer += "  %k = f32[8]{0} get-tuple-element(%s), index=0\n  %v = f32[8]{0} get-tuple-element(%s), index=1\n"
     outer += "  %i = (f32[8]{0}, f32[8]{0}) tuple(%v, %k)\n"
@@ -286,7 +286,7 @@ def test_what_a_loop_in_a_loop_leaves_alone() -> None:
 
 
 @pytest.mark.parametrize(("loops", "root"), [(4, "p0"), (5, "<w>")])
-def test_loops_in_loops_are_followed_through_so_many(loops: int, root: str) -> None:
+def test_nested_loops_are_followed_up_to_a_limit(loops: int, root: str) -> None:
     """Each returns its state as it came from the loop in it, the innermost as it is."""
     state = "(f32[8]{0})"
     before = f"%b0 (s: {state}) -> {state} {{\n  ROOT %s = {state} parameter(0)\n}}\n"
@@ -336,7 +336,7 @@ def several(*operands: str) -> str:
     return entry_of(*parameters, *fusions, f"ROOT %t = ({shapes}) tuple({names})", before=before)
 
 
-def test_each_gets_its_own_arguments() -> None:
+def test_each_call_gets_its_own_arguments() -> None:
     flow, frame = flow_of(several("ab", "ab", "ab", "ab", "ba", "ab"))
     expressions = [written(flow, flow.node(flow.frames.root(frame, (n,)))) for n in range(6)]
     square = "multiply(subtract({0}, {1}), subtract({0}, {1}))"
@@ -452,7 +452,7 @@ def test_sums_that_look_alike(first: dict[str, str], second: dict[str, str], lea
     assert leaves_of(summed("one", **first) + summed("other", **second)) == leaves
 
 
-def test_what_is_opaque_is_each_computation_s_own() -> None:
+def test_opaque_values_of_two_computations_are_different() -> None:
     text = changed(several("ab", "ab", "ab", "ab"), r"multiply\(", "rng-bit-generator(")
     flow, frame = flow_of(text)
     assert len({flow.node(flow.frames.root(frame, (n,))) for n in range(4)}) == 4
@@ -476,7 +476,7 @@ def test_nan() -> None:
 
 
 @pytest.mark.parametrize("literal", ["{...}", "{1, 2}", "{}", '"text"', "(1, 2)", "1" * 50, ""])
-def test_what_is_no_single_number(literal: str) -> None:
+def test_constants_of_several_numbers_have_no_value(literal: str) -> None:
     assert constant_value(literal) is None
 
 
@@ -551,7 +551,7 @@ def test_nan_is_one_node() -> None:
     assert graph.constant(float("nan")) == graph.constant(float("nan"))
 
 
-def test_operands_come_first_however_deep() -> None:
+def test_operands_come_first_at_any_depth() -> None:
     graph = Graph()
     node = graph.input((0, 0, ()), 8)
     for _ in range(5000):

@@ -24,7 +24,7 @@ LINES = (
 )
 
 
-def test_through_products_and_reductions() -> None:
+def test_dependence_goes_through_products_and_reductions() -> None:
     flow, frame = flow_of(entry_of(*LINES))
     reach = InputDependence(flow.frames)
     p, q, u = (reach.bit((frame, n, ())) for n in range(3))

@@ -69,7 +69,7 @@ def test_the_last_layer_may_have_its_own_rate() -> None:
         ("dot(h, ones)", "dot(h, h)"),  # correlations, without a gradient from the loss
     ],
 )
-def test_what_is_no_gradient_is_no_update_of_a_weight(old: str, new: str) -> None:
+def test_an_update_without_a_gradient_is_no_update_of_a_weight(old: str, new: str) -> None:
     assert old in STEP
     assert "sgd" not in _facts(STEP.replace(old, new))
 
@@ -140,7 +140,7 @@ ENTRY main {
 """
 
 
-def test_all_that_a_weight_is_multiplied_with_is_in_its_gradient() -> None:
+def test_every_cofactor_of_a_weight_is_in_its_gradient() -> None:
     """The loss is the sum of `x * z`; of Hebb's rule, without what comes back from the loss, it is not."""
     weighted = STEP.replace("dot(ones, v)", "dot(x, v)")
     assert _facts(weighted.replace("dot(h, ones)", "dot(h, x)")) == ["sgd", 2, 0, 0.1, 2 * 4 * 4 * 4]

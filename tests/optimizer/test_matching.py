@@ -96,7 +96,7 @@ def test_a_copy_in_another_type() -> None:
 
 
 @pytest.mark.parametrize("line", ["multiply new two", "multiply new new", "negate new", "add new one", "sine new"])
-def test_what_holds_another_value_is_no_copy(line: str) -> None:
+def test_an_array_of_another_value_is_no_copy(line: str) -> None:
     assert copy_of(f"k = {line}") is None
 
 
@@ -230,7 +230,7 @@ def test_a_gradient_behind_the_new_value_of_another_weight() -> None:
     assert rules_of(step_of(*lines, outputs="new m last v", states=3)) == ["sgd", "sgd"]
 
 
-def test_what_cannot_be_followed_is_no_gradient() -> None:
+def test_an_opaque_value_is_no_gradient() -> None:
     assert rules_of(step_of("k = multiply g nobody", "u = multiply k rate", "new = add w u")) == ["unknown"]
     assert rules_of(step_of("u = multiply nobody rate", "new = add w u")) == ["unknown"]
 
@@ -240,7 +240,7 @@ def test_an_average_of_the_weights_is_not_counted() -> None:
     assert rules_of(step_of(*lines, outputs="new e", states=1)) == ["sgd"]
 
 
-def test_without_donation() -> None:
+def test_updates_without_donation_are_recognized() -> None:
     assert rules_of(step_of(*ADAM, outputs="new m v", states=2, donated=False)) == ["adam"]
 
 
@@ -267,7 +267,7 @@ def sites_of(*lines: str, outputs: int, given: bool) -> tuple[TrainingStep, list
     return region, [f"{array.source[1]}: {written(flow, array.new)}" for array in region.arrays]
 
 
-def test_aliases_say_it() -> None:
+def test_aliases_pair_outputs_with_inputs() -> None:
     lines = ("%a = f32[8]{0} add(%p, %q)", "%n = f32[8]{0} negate(%q)", "ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%a, %n)")
     assert sites_of(*lines, outputs=2, given=True)[1] == ["0: add(p0, p1)", "1: negate(p1)"]
 
@@ -284,7 +284,7 @@ def test_an_alias_against_the_data_flow_is_only_a_buffer() -> None:
     assert sites_of(*lines, outputs=2, given=True)[1] == ["1: add(p1, tanh(p1))", "0: add(p0, tanh(p0))"]
 
 
-def test_what_is_kept_in_place_of_an_input_succeeds_it() -> None:
+def test_a_value_kept_in_place_of_an_input_succeeds_it() -> None:
     """The last gradient: `w' = w - 0.1 * (2 * g - last)`, and `g` is returned."""
     lines = (
         '%g = f32[8]{0} custom-call(%p), custom_call_target="gradient"',
@@ -301,7 +301,7 @@ def test_what_is_kept_in_place_of_an_input_succeeds_it() -> None:
     assert [array.is_given for array in sites[0].arrays] == [True, False]
 
 
-def test_else_the_expressions_do() -> None:
+def test_without_aliases_expressions_pair_outputs_with_inputs() -> None:
     lines = ("%a = f32[8]{0} add(%p, %q)", "%n = f32[8]{0} negate(%p)", "ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%a, %n)")
     assert sites_of(*lines, outputs=2, given=False)[1] == ["1: add(p0, p1)", "0: negate(p0)"]
 
@@ -339,7 +339,7 @@ def test_a_device_s_own_part_stands_for_the_whole() -> None:
     assert sites_of(*lines, outputs=1, given=True)[1] == ["0: negate(p0)"]
 
 
-def test_two_parts_stay_apart() -> None:
+def test_two_parts_of_one_array_stay_different() -> None:
     lines = (
         "%d = f32[2]{0} slice(%p), slice={[0:2]}",
         "%e = f32[2]{0} slice(%p), slice={[2:4]}",
@@ -375,23 +375,23 @@ def test_one_product_is_no_gradient(lines: tuple[str, ...]) -> None:
     assert rules_of(step_of(*lines, *DOWN, states=1)) == []
 
 
-def test_with_a_velocity() -> None:
+def test_a_velocity_of_a_vector_field_is_no_momentum() -> None:
     lines = (dot("f", "m2", "w"), "a = multiply m1 nine", "o = add a f")
     assert rules_of(step_of(*lines, *DOWN, outputs="new o", states=2)) == []
 
 
-def test_there_and_back() -> None:
+def test_a_product_with_a_matrix_and_its_transpose_is_a_gradient() -> None:
     back = "o = f32[4,4]{1,0} dot(%m1, %t), lhs_contracting_dims={0}, rhs_contracting_dims={0}"
     assert rules_of(step_of(dot("f", "m1", "w"), "t = tanh f", back, *DOWN, states=1)) == ["sgd"]
 
 
-def test_there_and_further() -> None:
+def test_products_without_a_way_back_are_no_gradient() -> None:
     """Twice along the same dimension is a step of a method of Runge and Kutta, with another matrix a layer of a network."""
     assert rules_of(step_of(dot("f", "m1", "w"), "t = tanh f", dot("o", "m1", "t"), *DOWN, states=1)) == []
     assert rules_of(step_of(dot("f", "w", "m1"), "t = tanh f", dot("o", "t", "m2"), *DOWN, states=2)) == []
 
 
-def test_beside_a_gradient() -> None:
+def test_a_product_of_the_weight_may_stand_beside_a_gradient() -> None:
     assert rules_of(step_of(dot("f", "m1", "w"), "o = add f g", *DOWN, states=1)) == ["sgd"]
 
 
@@ -407,7 +407,7 @@ def update_of(*lines: str) -> Update:
     return row.matched.update
 
 
-def test_the_weight_the_gradient_and_what_is_added() -> None:
+def test_an_update_splits_into_weight_and_gradient() -> None:
     update = update_of(*DESCENT)
     assert update.is_plain()
     assert update.is_step()
@@ -427,7 +427,7 @@ def test_decay_beside_the_step(lines: tuple[str, ...], decay: float) -> None:
     assert facts_of(step_of(*lines))["weight_decay"] == decay
 
 
-def test_a_gradient_from_elsewhere_is_none() -> None:
+def test_a_value_without_the_weight_is_no_gradient() -> None:
     """Without the weight in it, what is added can be anything."""
     other = "o = f32[4,4]{1,0} dot(%x, %x), lhs_contracting_dims={0}, rhs_contracting_dims={0}"
     assert rules_of(step_of(other, "u = multiply o rate", "new = add w u")) == []
@@ -554,7 +554,7 @@ def test_the_old_value_of_an_average_with_a_decay_that_is_handed_in(shares: str,
     assert (row.rule, row.roles["first_moment"].source[1], row.roles["second_moment"].source[1]) == ("adam", 1, 2)
 
 
-def test_what_moves_by_one_state_and_something_handed_in_may_be_anything() -> None:
+def test_a_step_along_a_parameter_and_one_state_is_no_optimizer() -> None:
     """A mass that is pushed moves as momentum does."""
     text = handed_in("a = multiply m1 nine", "m = add a g", "u = multiply m rate", "new = add w u", outputs="new m", states=1)
     assert facts_of(text)["name"] == "none"
@@ -599,7 +599,7 @@ def test_the_norm_of_all_gradients_so_far_is_a_state() -> None:
     assert rules_of(text) == ["unknown"]
 
 
-def test_what_neuron_transfers_is_what_it_was() -> None:
+def test_arrays_moved_by_neuron_custom_calls_keep_their_value() -> None:
     """The custom call says how an array is moved, and returns it: the weight to the forward pass, and what the step returns."""
     call = 'f32[4,4]{1,0} custom-call(%OPERAND), custom_call_target="AwsNeuronTransferWithStaticRing"'
     sent, moved, new = (call.replace("OPERAND", name) for name in ("w", "g", "v"))

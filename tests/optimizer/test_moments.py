@@ -175,12 +175,12 @@ def clip_of(*lines: str) -> tuple[str, Clip | None]:
 
 
 @pytest.mark.parametrize("lines", BY_NORM)
-def test_by_norm(lines: tuple[str, ...]) -> None:
+def test_clipping_by_norm_is_read(lines: tuple[str, ...]) -> None:
     assert clip_of(*lines) == ("sgd", Clip("norm", 2.0))
 
 
 @pytest.mark.parametrize("lines", BY_VALUE)
-def test_by_value(lines: tuple[str, ...]) -> None:
+def test_clipping_by_value_is_read(lines: tuple[str, ...]) -> None:
     assert clip_of(*lines) == ("sgd", Clip("value", 0.5))
 
 

@@ -40,7 +40,7 @@ def test_roots_are_exponents() -> None:
     assert forms.form(left) == forms.form(right) == forms.form(power)
 
 
-def test_the_root_of_a_square_is_not_the_thing_itself() -> None:
+def test_the_root_of_a_square_is_not_its_base() -> None:
     graph, (a,) = leaves(1)
     forms = NormalForms(graph)
     assert forms.form(graph.make("sqrt", (graph.make("multiply", (a, a)),))) != forms.form(a)
@@ -65,7 +65,7 @@ def test_sums_with_a_live_value_are_opened() -> None:
     assert key_of(live.form(new)) == key_of({atom: 0.95, other: -0.5})
 
 
-def test_zero_times_something_stays_visible() -> None:
+def test_a_factor_of_zero_keeps_its_term() -> None:
     graph, (w,) = leaves(1)
     forms = NormalForms(graph)
     form = forms.form(graph.make("add", (w, graph.make("multiply", (graph.constant(0.0), w)))))
@@ -73,7 +73,7 @@ def test_zero_times_something_stays_visible() -> None:
     assert split_zero(form) == {((forms.leaf(w), 1.0),): 1.0}
 
 
-def test_what_cancels_out_is_gone() -> None:
+def test_terms_that_cancel_out_are_dropped() -> None:
     graph, (w,) = leaves(1)
     assert NormalForms(graph).form(graph.make("subtract", (w, w))) == {}
 
@@ -161,7 +161,7 @@ def test_a_sum() -> None:
     assert describe(forms, {}) == "0"
 
 
-def test_long_and_deep_ones_are_cut() -> None:
+def test_long_and_deep_expressions_are_shortened_in_print() -> None:
     graph = Graph()
     nodes = [graph.input((0, n, ()), 8) for n in range(50)]
     deep = nodes[0]
@@ -193,7 +193,7 @@ def test_operations(op: str, attribute: str | None, values: list[float], result:
 
 
 @pytest.mark.parametrize(("op", "values"), [("divide", [1.0, 0.0]), ("sqrt", [-1.0]), ("exponential", [1e9]), ("dot", [1.0])])
-def test_what_is_not_defined(op: str, values: list[float]) -> None:
+def test_undefined_values_have_no_form(op: str, values: list[float]) -> None:
     assert apply(op, None, values) is None
 
 

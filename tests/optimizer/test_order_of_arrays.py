@@ -53,7 +53,7 @@ def test_any_order_of_arrays_gives_the_same_weights(name: str, monkeypatch: pyte
     assert all(in_random_order(text_of(name), seed, monkeypatch) == expected for seed in range(6))
 
 
-def test_another_weight_than_the_first_shows_that_the_step_trains() -> None:
+def test_any_weight_can_show_that_the_step_trains() -> None:
     """The gradient of the bias, which comes first, is a sum over rows, and no product as that of the matrix is."""
     updates = updates_of(text_of("adam.before"))
     holds = updates.expressions[0].backward_passes.holds
@@ -63,7 +63,7 @@ def test_another_weight_than_the_first_shows_that_the_step_trains() -> None:
 
 
 @pytest.mark.parametrize("gradients", ["g k", "k g"])
-def test_of_two_matrices_either_shows_that_the_step_trains(gradients: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_either_of_two_matrices_shows_that_the_step_trains(gradients: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`k` is the gradient of an unknown kernel, `g` a product; whether the text has the one or the other first."""
     first, second = gradients.split()
     kernel = 'k = f32[4,4]{1,0} custom-call(%m3, %w), custom_call_target="gradient"'
@@ -81,7 +81,7 @@ def test_of_two_matrices_either_shows_that_the_step_trains(gradients: str, monke
     assert in_random_order(text, 1, monkeypatch) == in_random_order(text, 2, monkeypatch) == described(updates)
 
 
-def test_inputs_at_which_nobody_looked_may_be_those_of_a_cofactor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unread_inputs_may_be_those_of_a_cofactor(monkeypatch: pytest.MonkeyPatch) -> None:
     """A field is known as one because its factors are: if these are too large to look into, it may be a gradient."""
     text = step_of(*FIELD, *DOWN, states=2)
     assert rules_of(text) == []

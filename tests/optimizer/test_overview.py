@@ -81,7 +81,7 @@ def test_a_sum_over_devices_of_what_is_not_defined_may_update_a_weight(summed: s
     assert report_of(entry_of("w = f32[4] parameter(0)", root)).facts["optimizer.name"] == name
 
 
-def test_what_comes_out_unchanged_beside_a_weight_is_frozen() -> None:
+def test_arrays_returned_unchanged_beside_a_weight_are_frozen() -> None:
     """`m1` is returned unchanged; without an update, nothing is frozen."""
     assert overview_of(step_of(*DESCENT, outputs="new m1", states=1)).roles == {(0, ()): "weight", (1, ()): "frozen"}
     assert overview_of(step_of(outputs="w m1", states=1)).roles == {}
@@ -103,7 +103,7 @@ def test_bfloat16_has_two_to_three_digits() -> None:
     assert shortest(0.1001, COARSE) == 0.1
 
 
-def test_what_is_no_number_stays() -> None:
+def test_texts_that_are_no_numbers_stay() -> None:
     assert shortest(math.inf) == math.inf
     assert math.isnan(shortest(math.nan))
     assert constant(0.1).status == "constant"
@@ -179,7 +179,7 @@ def test_the_inverse_root(stage: str) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_what_has_no_name_is_told_by_its_expression(stage: str) -> None:
+def test_a_rate_without_a_named_schedule_shows_its_expression(stage: str) -> None:
     assert rates_of(text_of(f"schedule_sine.{stage}")) == {"computed from parameter 2: 0.01*(1 + 0.1*sine(p2))"}
 
 
@@ -193,7 +193,7 @@ def test_a_rate_that_is_an_input_of_the_step_is_not_computed(stage: str) -> None
     assert roles[7] != "frozen"  # it is kept in the state and no weight
 
 
-def test_rates_that_are_there_and_not() -> None:
+def test_rates_are_constant_or_absent() -> None:
     assert rates_of(text_of("adam.after")) == {"constant"}
     assert rates_of(changed(text_of("sign_sgd.after"), r" sign\(", " rsqrt(")) == {"absent"}
 
@@ -210,7 +210,7 @@ SCHEDULED = (
 )
 
 
-def test_what_does_not_count_is_no_counter() -> None:
+def test_an_integer_that_does_not_count_steps_is_no_counter() -> None:
     """The counter of `step_of` goes in and does not come out, unless it is added to the root."""
     text = step_of(*SCHEDULED)
     assert rates_of(text) == {"computed from parameter 1: 0.001*minimum(100, p1)"}

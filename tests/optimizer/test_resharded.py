@@ -300,7 +300,7 @@ def test_a_buffer_that_is_filled_part_by_part_is_a_concatenation() -> None:
 
 
 @pytest.mark.parametrize("start", [0, 8, 31])
-def test_a_buffer_with_a_gap_is_none(start: int) -> None:
+def test_a_buffer_with_a_gap_is_no_concatenation(start: int) -> None:
     facts = report_of(FILLED.replace("second = s32[] constant(32)", f"second = s32[] constant({start})")).facts
     assert facts["optimizer.update_count"] == 0
 

@@ -49,11 +49,11 @@ def test_the_rate_is_that_of_the_gradient(how: str, gradient: str) -> None:
     assert _facts(gradient, how) == ["sgd", 1, 0, 0.1]
 
 
-def test_what_is_turned_twice_is_the_array_itself() -> None:
+def test_an_array_transposed_twice_is_the_array() -> None:
     twice = TURNED + "  gg = f32[4,4]{1,0} transpose(gt), dimensions={1,0}\n  d = f32[4,4]{1,0} add(g, gg)"
     assert _facts(twice, "add") == ["sgd", 1, 0, 0.2]
 
 
-def test_what_comes_in_the_same_order_is_the_array_itself() -> None:
+def test_a_transpose_that_keeps_the_order_is_the_array() -> None:
     same = "  gt = f32[4,4]{0,1} transpose(g), dimensions={0,1}\n  d = f32[4,4]{1,0} add(g, gt)"
     assert _facts(same, "add", "0,1") == ["sgd", 1, 0, 0.2]

@@ -9,7 +9,7 @@ WHOLE = STEP.format(moment=FLIPPED, weight=FLIPPED)
 ENTRY = WHOLE[: WHOLE.index("moment {")] + WHOLE[WHOLE.index("ENTRY") :]
 
 
-def test_that_there_is_no_update_is_not_known() -> None:
+def test_undefined_computations_leave_updates_unknown() -> None:
     report = hlo_inspect.inspect(ENTRY, ("optimizer",))
     counts = ("name", "update_count", "frozen_count", "weight_bytes", "state_bytes")
     assert [report.facts[f"optimizer.{name}"] for name in counts] == [None] * 5
@@ -19,7 +19,7 @@ def test_that_there_is_no_update_is_not_known() -> None:
     assert "1 more such instructions" in finding.message
 
 
-def test_nor_what_kind_of_program_it_is() -> None:
+def test_undefined_computations_leave_the_kind_of_program_open() -> None:
     """The names of instructions show a backward pass, the update may be missing."""
     text = ENTRY.replace("{1,0} dot(x, y), ", '{1,0} dot(x, y), metadata={op_name="transpose(jvp())"}, ')
     report = hlo_inspect.inspect(text, ("summary",))

@@ -54,7 +54,7 @@ def test_the_cost_of_the_search() -> None:
     assert facts["alpa.search_cost"] == pytest.approx(0.001 * 64 + 2 * 16 + 16 + 4 * 16)
 
 
-def test_it_is_what_alpa_s_own_expressions_find_in_the_text() -> None:
+def test_costs_equal_those_of_alpa_s_own_expressions() -> None:
     def matched(pattern: str) -> list[float]:
         return [math.prod(map(float, match.groups())) for match in re.finditer(pattern, TEXT)]
 
@@ -73,7 +73,7 @@ def test_an_assertion_that_fails_is_a_reason() -> None:
     assert any("it matches 3 collectives, and 4 instructions have a channel" in note for note in alpa_report.notes)
 
 
-def test_a_permute_costs_without_end() -> None:
+def test_a_permute_has_an_infinite_cost() -> None:
     permute = "  %p = f32[8,4]{1,0} collective-permute(f32[8,4]{1,0} %a), channel_id=4, source_target_pairs={{0,1}}\n  ROOT"
     assert report(TEXT.replace("  ROOT %r", f"{permute} %r")).facts["alpa.search_cost"] == math.inf
 
@@ -131,13 +131,13 @@ def test_options_that_make_no_sense(name: Any, beta: str | None, message: str) -
         report(TEXT, name=name, beta=beta)
 
 
-def test_what_runs_in_a_loop_costs_as_often() -> None:
+def test_collectives_in_a_loop_cost_each_run() -> None:
     """scan_forward gathers 256 bytes over d0 in each of three runs, and reduces one number over both axes."""
     facts = hlo_inspect.inspect(DATA / "cpu/scan_forward.after.txt", "alpa").facts
     assert facts["alpa.mesh_cost.d0"] == pytest.approx(3 * (1 + 1 * 1 / 2 * 256 + 0.1))
 
 
-def test_what_has_no_cost_is_said() -> None:
+def test_collectives_without_a_cost_have_a_note() -> None:
     alpa_report = hlo_inspect.inspect(DATA / "cpu/collectives.after.txt", "alpa")
     assert any(note.startswith("1 collective has no cost") for note in alpa_report.notes)
     assert "alpa.search_cost: costs have no unit; compare them with each other, never with times" in alpa_report.notes

@@ -223,7 +223,7 @@ DUMPS = (
 
 @pytest.mark.parametrize("options", [RenderOptions(), RenderOptions(sites=True, top=3, verbose=True)])
 @pytest.mark.parametrize("dump", [*DUMPS, "handmade/cut_off.txt", "handmade/hostile_text.txt"])
-def test_the_page_of_what_it_needs_is_the_page_of_all(dump: str, options: RenderOptions) -> None:
+def test_a_page_of_needed_facts_is_the_page_of_all_facts(dump: str, options: RenderOptions) -> None:
     """Findings and notes are the same: making a row has no other effect."""
 
     def pages(needed: NeededTables | None) -> list[tuple[object, ...]]:
@@ -238,7 +238,7 @@ def test_the_page_of_what_it_needs_is_the_page_of_all(dump: str, options: Render
     assert pages(partial(needed_tables, options=options)) == pages(None) != []
 
 
-def test_quick_leaves_out_what_takes_long() -> None:
+def test_quick_leaves_out_slow_analyses() -> None:
     """The parameters have no roles, the summary no costs and no optimizer; no pass beside them changes that."""
     dump = DATA / "cpu/adamw_step.after.txt"
     for passes in ("params", ("params", "optimizer")):
@@ -255,7 +255,7 @@ def test_specs_are_promised_once() -> None:
 
 
 @pytest.mark.parametrize("pass_", [find_pass(MODULE_FACTS), *PASSES], ids=lambda pass_: pass_.name)
-def test_a_pass_says_what_it_answers(pass_: Pass) -> None:
+def test_each_pass_has_a_docstring_and_its_own_name(pass_: Pass) -> None:
     assert pass_.__doc__
     assert pass_.name.replace("-", "").replace("_", "") == type(pass_).__name__.lower()
     assert all(find_pass(name) in PASSES for name in (*pass_.includes, *pass_.unless_quick))

@@ -232,7 +232,7 @@ ENTRY main {
 
 
 @pytest.mark.parametrize("command", ["collectives", "summary"])
-def test_a_loop_runs_as_often_as_its_trip_count_says_whatever_was_read_of_its_body(command: str) -> None:
+def test_runs_of_a_loop_follow_its_trip_count_without_its_body(command: str) -> None:
     """5 runs of the outer body have 3 of the inner loop each.
 
     The inner body is 300 lines without a collective, of which `collectives` reads nothing.
@@ -355,7 +355,7 @@ add {{
     assert columns(report.table("collectives"), "runs", "runs_lower_bound") == [(None, 0), (None, 0)]
 
 
-def test_a_conditional_says_what_its_branches_do_at_least_and_at_most() -> None:
+def test_a_conditional_has_the_bounds_of_its_branches() -> None:
     """The first branch sums 8 floats over 2 devices, the second nothing; another 8 floats are summed in any case."""
     text = """HloModule m, num_partitions=2
 
@@ -393,12 +393,12 @@ def test_groups_that_differ_in_size_are_a_finding() -> None:
 
 
 @pytest.mark.parametrize("groups", ["{{0,1},{x}}", "{}"])
-def test_groups_that_cannot_be_known_are_a_finding(groups: str) -> None:
+def test_unknown_groups_are_a_finding(groups: str) -> None:
     (finding,) = one(f"f32[8]{{0}} all-to-all(%p), replica_groups={groups}, dimensions={{0}}").findings
     assert (finding.rule, finding.subject, str(finding.location), finding.bytes_at_stake) == ("HI201", "c", "<text>:5", 32)
 
 
-def test_groups_of_everybody_are_known_by_the_header() -> None:
+def test_groups_of_all_devices_have_the_size_of_the_header() -> None:
     report = one("f32[8]{0} all-to-all(%p), replica_groups={}, dimensions={0}", header=", replica_count=8")
     assert report.findings == ()
     assert report.facts["collectives.wire_bytes"] == 28
@@ -431,7 +431,7 @@ def test_groups_of_everybody_are_known_by_the_header() -> None:
         ),
     ],
 )
-def test_what_is_unknown_says_why(line: str, unknown: set[str], why: dict[str, str]) -> None:
+def test_unknown_figures_of_collectives_have_a_note(line: str, unknown: set[str], why: dict[str, str]) -> None:
     report = one(line)
     facts: dict[str, Any] = {
         name: value for name, value in report.facts.items() if name.startswith("collectives.") and ".executed" not in name

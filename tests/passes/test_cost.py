@@ -160,7 +160,7 @@ def test_tables_of_one_run() -> None:
     }
 
 
-def test_what_moves_most_bytes_comes_first() -> None:
+def test_rows_come_by_bytes() -> None:
     """Nine matrices, three, two, eight pointers, and two small sums of bytes of which one has more FLOPs."""
     order = ["dot", "custom-call", "exponential", "tuple", "compare", "add"]
     assert [row[0] for row in inspect(TEXT).table("cost").rows] == order
@@ -184,7 +184,7 @@ def page(report: Report) -> str:
     return stream.getvalue()
 
 
-def test_a_bound_is_that_of_what_takes_longer_for_sure(tmp_path: Path) -> None:
+def test_a_bound_names_the_resource_that_surely_takes_longer(tmp_path: Path) -> None:
     """Bytes of a program before fusion have no time.
 
     A TPU v5e has no rate for f64: the products may take longer than their bytes. Whatever they take, all other FLOPs take
@@ -211,7 +211,7 @@ ENTRY main {{
     assert by_kind == {"(not a fusion)": (None, "compute")}
 
 
-def test_a_page_leaves_out_what_tells_nothing() -> None:
+def test_a_page_leaves_out_a_table_without_information() -> None:
     """All of it is in no fusion."""
     tables = [table for table in inspect(TEXT).tables if table.name in TABLES]
     assert {table.name for table in tables if not table.on_page} == {"cost_by_fusion_kind"}
@@ -271,7 +271,7 @@ def test_a_scanned_matrix_product_runs_three_times(folder: str) -> None:
     assert cost_facts["cost.matmul_flops"] == 256
 
 
-def test_lines_that_are_split() -> None:
+def test_split_lines_cost_the_same() -> None:
     assert facts(DATA / "handmade/split_lines.txt")["cost.matmul_flops"] == 4096
 
 
@@ -327,7 +327,7 @@ def test_times_of_one_run(tmp_path: Path) -> None:
     assert "time.kernels_s: there is no rule for [bold]mark (1 kernel)" in report.notes
 
 
-def test_what_takes_most_time_comes_first(tmp_path: Path) -> None:
+def test_rows_with_times_come_by_time(tmp_path: Path) -> None:
     """Without anything that bytes could wait for: 1.4 and 0.9 seconds of two opcodes, 3.84 and 1.28 of two products."""
     (tmp_path / "round.yaml").write_text(PROFILE.replace("50 B/s", "1e18 B/s"))
     report = inspect(TEXT, str(tmp_path / "round.yaml"))
@@ -514,7 +514,7 @@ def test_products_by_type_of_operands() -> None:
     assert totals(report, "matmuls_by_type", "flops") == [sum(BY_TYPE.values())]
 
 
-def test_products_of_a_loop_that_runs_nobody_knows_how_often() -> None:
+def test_products_of_a_loop_without_a_trip_count_are_lower_bounds() -> None:
     """It runs once at least; the other types are known."""
     report = inspect(TYPES.replace(', backend_config={"known_trip_count":{"n":"3"}}', ""))
     assert matmuls(report) == {**BY_TYPE, "mixed": None, "mixed.lower_bound": 256}

@@ -61,7 +61,7 @@ def test_the_rules_of_the_example() -> None:
     assert [row[1] for row in report.table("unknown_custom_calls").rows] == ["other"]
 
 
-def test_what_is_to_fill_in_is_a_file_that_can_be_read(tmp_path: Path) -> None:
+def test_the_printed_template_is_a_readable_file(tmp_path: Path) -> None:
     """With the formulas that stand there nothing is unknown."""
     (passage,) = inspect(KERNELS).passages
     (tmp_path / "mine.yaml").write_text(passage.text, encoding="utf-8")
@@ -70,7 +70,7 @@ def test_what_is_to_fill_in_is_a_file_that_can_be_read(tmp_path: Path) -> None:
     assert inspect(DATA / "handmade/custom_calls.txt").passages == ()
 
 
-def test_what_moves_to_the_host_has_a_line_of_its_own() -> None:
+def test_transfers_to_the_host_have_a_line_of_their_own() -> None:
     report = inspect(DATA / "handmade/custom_calls.txt")
     assert report.table("host_transfers").records() == [
         {"target": "MoveToHost", "count": 1, "runs": 1, "runs_lower_bound": 1, "bytes": 131_072, "bytes_lower_bound": 131_072}
@@ -179,7 +179,7 @@ def test_scores_of_a_backward_are_recomputation() -> None:
     assert note.endswith(f"20 % or more is recomputation; {4 << 29:,} FLOPs or fewer without it")
 
 
-def test_what_is_to_be_filled_in_is_yaml_whatever_the_target() -> None:
+def test_the_printed_template_is_yaml_for_any_target() -> None:
     """XLA prints a target's text with escapes; a damaged dump may hold the bytes themselves."""
     text = 'HloModule m\n\nENTRY e {\n  ROOT a = f32[] custom-call(), custom_call_target="t\x10 \\"x"\n}\n'
     report = hlo_inspect.inspect(text, "custom-calls")

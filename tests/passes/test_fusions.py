@@ -188,7 +188,7 @@ def test_no_fusions() -> None:
     assert {len(table.rows) for table in report.tables} == {0}
 
 
-def test_what_fusions_cost_in_one_step(report: Report) -> None:
+def test_costs_of_fusions_are_those_of_one_step(report: Report) -> None:
     """A fusion inside of another costs nothing by itself: its four FLOPs are the outer one's."""
     assert columns(report.table("fusions"), "name", "runs", "flops", "bytes") == [
         ("loop", 1, 100, 800),
@@ -246,7 +246,7 @@ ENTRY %main (p: (s32[], f32[64,1024], f32[1024], f32[16384])) -> (s32[], f32[64,
 """.replace("CONFIG", 'backend_config={"known_trip_count":{"n":"64"}}')
 
 
-def test_what_is_updated_in_place_counts_the_part() -> None:
+def test_updates_in_place_count_the_written_part() -> None:
     """64 runs: a row of 4 KiB is read and written, with an index and a constant; 64 KiB are read and written.
 
     The arrays of the first are larger: 256 KiB twice.

@@ -50,7 +50,7 @@ def _rows(text: str) -> dict[str, dict[str, object]]:
     return {str(row["name"]): dict(row) for row in table.records()}
 
 
-def test_what_hands_on_is_stepped_through() -> None:
+def test_instructions_that_only_forward_values_are_no_step() -> None:
     rows = _rows(STEP)
     assert list(rows["product"].values()) == [
         "product", "fusion", "f32[8]", "loop * b", "loop, b", "(returned)", "main", "", "", 34,
@@ -127,7 +127,7 @@ ENTRY %e (a: f32[8], b: f32[1024]) -> (f32[8], f32[1024], f32[8]) {
 """
 
 
-def test_of_too_many_parameters_loops_and_those_that_move_most_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loops_and_the_largest_of_many_neighbours_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instructions, "MOST_INSTRUCTIONS", 4)
     # large moves 8192 bytes, and other of XLA's model 96: it reads its operand twice; small 64
     assert list(_rows(MANY)) == ["a", "b", "large", "other"]

@@ -27,13 +27,13 @@ def test_memory_has_one_finding() -> None:
     assert not [finding for finding in hlo_inspect.inspect(WHOLE, "memory").findings if finding.rule == "HI301"]
 
 
-def test_it_is_not_known_which_parameters_are_unused() -> None:
+def test_unused_parameters_are_unknown_if_operands_are_left_out() -> None:
     assert hlo_inspect.inspect(WHOLE, "params").facts["params.unused_count"] == 0
     bare = COMPACT.replace("negate(p5)", "negate(p4)")  # p5 may be among the omitted operands
     assert hlo_inspect.inspect(bare, "params").facts["params.unused_count"] is None
 
 
-def test_the_order_in_which_xla_adds_is_not_known() -> None:
+def test_the_order_of_additions_is_unknown_if_operands_are_left_out() -> None:
     """6 x 2^23 FLOPs are more than a float32 counts one by one: their order decides how XLA rounds."""
     for given, is_noted in ((WHOLE, False), (COMPACT, True)):
         report = hlo_inspect.inspect(given, "cost")

@@ -51,7 +51,7 @@ def test_rows_and_total() -> None:
     assert totals(table)["bound_s"] == pytest.approx(report.facts["time.collective_s"])
 
 
-def test_what_has_no_estimate_is_not_counted_as_nothing() -> None:
+def test_rows_without_an_estimate_keep_their_bound() -> None:
     table = hlo_inspect.inspect(PROGRAM, "time", profile="mi300x").table("collective_links")
     records = table.records()
     assert {row["estimate_s"] for row in records} == {None}
@@ -125,12 +125,12 @@ ENTRY main {{
 """
 
 
-def test_bytes_that_are_not_known_are_not_nothing() -> None:
+def test_unknown_bytes_are_unknown_and_not_0() -> None:
     """A ragged all-to-all sends what its operands say at run time."""
     (row,) = hlo_inspect.inspect(RAGGED, "time", profile="a100-sxm-80gb").table("collective_links").records()
     assert (row["runs"], row["wire_bytes"], row["wire_bytes_lower_bound"], row["bus_bandwidth"]) == (1, None, 0, None)
 
 
-def test_what_is_exposed_of_an_unknown_time_is_not_known() -> None:
+def test_exposed_time_of_an_unknown_estimate_is_unknown() -> None:
     (row,) = hlo_inspect.inspect(RAGGED, "collectives", profile="a100-sxm-80gb").table("collectives").records()
     assert (row["bound_s"], row["exposed_s"], row["exposed_s_lower_bound"]) == (None, None, 0)

@@ -122,7 +122,7 @@ def test_relations_to_parameters(
     assert relations[name] == (parameter, relation, size)
 
 
-def test_what_makes_no_array(relations: dict[Value, tuple[Value, ...]]) -> None:
+def test_instructions_that_make_no_array_are_left_out(relations: dict[Value, tuple[Value, ...]]) -> None:
     """The fused transpose, results of a loop or a tuple, and arrays below 1 % of the largest, which has 64 KiB."""
     assert relations.keys().isdisjoint({"t", "loop", "end", "flat", "s", "x", "layers", "out", "b", "next"})
 
@@ -221,7 +221,7 @@ def test_padding_of_tiles() -> None:
     assert columns(report, "largest_arrays", "bytes", "padded_bytes") == [(8192, 64 * 8192)]
 
 
-def test_what_is_written_in_place_is_no_array_of_a_scheduled_text() -> None:
+def test_arrays_written_in_place_are_left_out_of_a_scheduled_text() -> None:
     text = """HloModule m{0}
 
 %write (c: f32[64], u: f32[1], i: s32[]) -> f32[64] {{
@@ -268,7 +268,7 @@ DUMPS = sorted(path for folder in ("cpu", "gpu", "tpu", "jax_0_5_0") for path in
 
 
 @pytest.mark.parametrize("dump", DUMPS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_what_is_live_adds_up_to_the_peak(dump: Path) -> None:
+def test_live_arrays_add_up_to_the_peak(dump: Path) -> None:
     report = hlo_inspect.inspect(dump, "memory")
     peak = report.facts["memory.peak_bytes"]
     live = report.table("live_at_peak")
@@ -319,7 +319,7 @@ def test_the_life_of_a_parameter_lasts_to_the_end() -> None:
     assert columns(report, "buffer_events", "event", "by")[-1] == ("freed", "(the end of the program)")
 
 
-def test_an_instruction_that_is_not_there() -> None:
+def test_a_live_range_needs_an_instruction_of_a_schedule() -> None:
     with pytest.raises(hlo_inspect.UsageError, match="g is not an instruction of the schedule of m"):
         hlo_inspect.inspect(LIFE, "memory", name="g")
     with pytest.raises(hlo_inspect.UsageError, match="the live range of a is unknown: the module is not scheduled"):
@@ -364,7 +364,7 @@ def test_the_temporaries_of_tpu_are_not_those_of_memory_analysis() -> None:
     assert not any("On TPU memory_analysis()" in note for note in unscheduled.notes)
 
 
-def test_what_is_nothing_is_not_in_the_sum() -> None:
+def test_empty_parts_are_left_out_of_the_sum() -> None:
     """LIFE has neither donated parameters nor constants, and no gaps: `a` to `e` are in two places."""
     report = hlo_inspect.inspect(LIFE, "memory")
     lines = {row.label: "".join(part for part in row.parts if isinstance(part, str)) for row in report.headline}

@@ -45,7 +45,7 @@ def test_a_module_without_a_header_is_called_after_its_entry(command: str) -> No
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_unread_lines_are_counted_by_who_reads_all(command: str) -> None:
+def test_unreadable_lines_are_counted_if_all_lines_are_read(command: str) -> None:
     """Lines 5 and 7 are no instructions; who skips lines cannot know how many it could not have read."""
     report = hlo_inspect.inspect(DATA / "handmade/unreadable_lines.txt", (command,))
     reads_all = command in {"summary", "params", "fusions"}
@@ -55,7 +55,7 @@ def test_unread_lines_are_counted_by_who_reads_all(command: str) -> None:
         assert [(f.rule, f.location.line if f.location else None) for f in report.findings] == [("HI001", 5), ("HI001", 7)]
 
 
-def test_devices_that_nothing_tells_have_a_reason() -> None:
+def test_an_unknown_number_of_devices_has_a_reason() -> None:
     report = hlo_inspect.inspect(f"HloModule m\n\n{BODY}")
     assert report.facts["module.devices"] is None
     assert [note for note in report.notes if note.startswith("module.devices: ")] != []

@@ -59,7 +59,7 @@ def test_a_row_has_what_the_passes_say() -> None:
     assert "flops" not in row  # no report has costs
 
 
-def test_what_is_known_of_an_unknown_figure_is_its_lower_bound() -> None:
+def test_the_known_part_of_a_figure_is_its_lower_bound() -> None:
     facts: dict[str, Any] = {"collectives__executed_count": None, "collectives__executed_count__lower_bound": 3}
     facts = {name.replace("__lower_bound", ".lower_bound"): value for name, value in facts.items()}
     first, second = listed(made("a", 5, **facts), made("b", 4, collectives__executed_count=2)).table("modules").records()

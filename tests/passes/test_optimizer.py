@@ -52,7 +52,7 @@ def test_groups_have_one_row_for_each_set_of_constants() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 140, 160, 180, 200])
-def test_what_few_rules_have_takes_no_room_from_what_most_have(width: int) -> None:
+def test_columns_of_few_rules_take_no_room_from_those_of_most(width: int) -> None:
     """AdEMAMix alone has beta3 and alpha here; most have a rate, two betas, epsilon and a weight decay."""
     most = {"learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "rate"}
     adamw = report_of(text_of("adamw.after"))
@@ -61,7 +61,7 @@ def test_what_few_rules_have_takes_no_room_from_what_most_have(width: int) -> No
         assert {"beta3", "alpha"} <= set(hidden) or not most & set(hidden)
 
 
-def test_what_is_unknown_shows_its_expression() -> None:
+def test_an_unknown_update_shows_its_expression() -> None:
     """Updates of one form are shown once, with the part that the nearest rule explains."""
     notes = report_of(changed(text_of("sign_sgd.after"), r" sign\(", " rsqrt(")).notes
     (shown,) = [note for note in notes if "no rule explains" in note]
@@ -84,7 +84,7 @@ def test_notes_say_why_a_value_is_unknown() -> None:
     assert not any(note.startswith("optimizer.momentum:") for note in notes)  # there is none in adamw
 
 
-def test_what_cannot_be_followed_is_a_finding() -> None:
+def test_a_computation_that_cannot_be_followed_is_a_finding() -> None:
     lines = ("%p = f32[8]{0} parameter(0)", "%a = f32[8]{0} add(%p, %b)", "%b = f32[8]{0} negate(%a)")
     header = ", input_output_alias={ {}: (0, {}, may-alias) }"
     report = report_of(entry_of(*lines, "ROOT %r = f32[8]{0} sine(%a)", header=header))
@@ -99,7 +99,7 @@ def test_a_finding_always_names_an_instruction() -> None:
     assert finding.message.startswith("main: u has an operand without a name")
 
 
-def test_a_schedule_is_told_by_its_name() -> None:
+def test_a_schedule_is_shown_by_its_name() -> None:
     """Warm-up over 100 steps to 0.001, then a cosine over 900: the counter is the last of the state's parameters."""
     report = report_of(text_of("adamw_clip.before"))
     updates = report.table("optimizer")
@@ -139,7 +139,7 @@ ENTRY e {
         ),
     ],
 )
-def test_where_something_is_left_out_nobody_knows_what_is_updated(before: str, after: str, finding: str) -> None:
+def test_left_out_operands_leave_the_updates_unknown(before: str, after: str, finding: str) -> None:
     """Nothing is updated in the whole text: the first result is twice the second parameter."""
     facts = report_of(LOST).facts
     assert (facts["optimizer.name"], facts["optimizer.update_count"]) == ("none", 0)

@@ -82,7 +82,7 @@ def test_outputs_in_donated_buffers_are_one_row() -> None:
         (["", ""], ""),
     ],
 )
-def test_paths_of_several(paths: list[str], path: str) -> None:
+def test_several_paths_join_to_one(paths: list[str], path: str) -> None:
     assert joined_path(paths) == path
 
 
@@ -109,7 +109,7 @@ def test_a_path_that_all_parameters_have_is_none(first: str, second: str, paths:
     assert [row["path"] for row in hlo_inspect.inspect(text, "params").table("params").records()] == paths
 
 
-def test_bytes_that_several_devices_hold() -> None:
+def test_replicated_bytes_are_those_on_several_devices() -> None:
     """All 8 devices hold `bias`, two hold the same quarter of `rows`, and each has its own eighth of `batch`."""
     text = """HloModule m, num_partitions=8
 

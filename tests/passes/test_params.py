@@ -105,7 +105,7 @@ def test_no_parameters() -> None:
     assert report.table("params").rows == ()
 
 
-def test_what_could_be_donated_is_a_finding() -> None:
+def test_parameters_that_could_be_donated_are_a_finding() -> None:
     """The only output fits one of two parameters, so its bytes are at stake: a warning from 1 MiB on."""
     for elements, severity in ((1024, "info"), (1 << 18, "warning")):
         array = f"f32[{elements}]{{0}}"
@@ -118,7 +118,7 @@ def test_what_could_be_donated_is_a_finding() -> None:
 
 
 @pytest.mark.parametrize("header", [", input_output_alias={ {}: (0, {}, may-alias) }", ", buffer_donor={ (0, {}) }"])
-def test_an_output_that_is_taken_is_nothing_to_donate_to(header: str) -> None:
+def test_an_output_that_has_a_buffer_takes_no_donation(header: str) -> None:
     lines = ("%p = f32[1024]{0} parameter(0)", "%q = f32[1024]{0} parameter(1)", "ROOT %n = f32[1024]{0} add(%p, %q)")
     assert params(entry(*lines, header=header)).findings == ()
 
@@ -127,7 +127,7 @@ def test_scalars_and_counters_are_not_worth_a_finding() -> None:
     assert params(entry("%p = f32[255]{0} parameter(0)", "ROOT %n = f32[255]{0} negate(%p)")).findings == ()
 
 
-def test_what_nothing_reads_is_a_finding() -> None:
+def test_an_unused_parameter_is_a_finding() -> None:
     lines = ("%p = f32[4]{0} parameter(0)", "%q = u8[9]{0} parameter(1)", "%r = u8[5]{0} parameter(2)")
     (finding,) = params(entry(*lines, "ROOT %n = f32[4]{0} negate(%p)")).findings
     assert (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake) == ("HI102", "info", "q", 14)
@@ -142,7 +142,7 @@ def test_an_alias_that_leads_nowhere_is_a_finding() -> None:
     assert "parameter 3" in finding.message
 
 
-def test_a_size_that_is_not_known_is_none_with_a_reason() -> None:
+def test_an_unknown_size_has_a_reason() -> None:
     report = params(entry("%p = f32[?,2]{1,0} parameter(0)", "ROOT %n = f32[?,2]{1,0} negate(%p)"))
     unknown = {fact for fact, value in report.facts.items() if value is None and fact.startswith(("params.", "outputs."))}
     assert unknown == {"params.bytes", "outputs.bytes"}

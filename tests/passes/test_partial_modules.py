@@ -135,7 +135,7 @@ def test_what_is_exposed_has_no_total_in_a_text_that_is_cut_off() -> None:
     assert totals["estimate_s"] is not None
 
 
-def test_nobody_knows_that_a_text_which_is_cut_off_updates_no_weight() -> None:
+def test_a_truncated_text_may_update_weights() -> None:
     facts = hlo_inspect.inspect(CUT, "optimizer").facts
     assert (facts["optimizer.name"], facts["optimizer.update_count"], facts["optimizer.state_bytes"]) == (None, None, None)
     whole = hlo_inspect.inspect(CUT.replace("  r =", "  ROOT r =") + "}\n", ("cost", "optimizer")).facts
@@ -222,7 +222,7 @@ ENTRY e {
         ("->", None),  # in the header
     ],
 )
-def test_whose_shapes_a_text_that_is_cut_off_has(end: str, shapes: str | None) -> None:
+def test_a_truncated_text_says_whether_its_shapes_are_per_device(end: str, shapes: str | None) -> None:
     assert hlo_inspect.inspect(REGIONS, "params").facts["module.shapes"] == "mixed"
     report = hlo_inspect.inspect(REGIONS[: REGIONS.index(end)], "params")
     assert report.facts["module.shapes"] == shapes
@@ -235,7 +235,7 @@ def test_a_cut_text_for_one_device_is_for_one_device() -> None:
     assert hlo_inspect.inspect(text[: text.index("  p = ")], "params").facts["module.shapes"] == "per_device"
 
 
-def test_what_xla_reports_of_memory_is_as_it_stands_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_xla_s_memory_report_is_shown_as_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The labels of its allocations are quoted lines, whose bytes in a step are unknown; those of the report are."""
     log = tmp_path / "log"
     log.write_text("""Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm. Exceeded hbm capacity by 25.74G.

@@ -181,7 +181,7 @@ def test_every_kernel_is_on_the_roofline_or_left_out(dump: str) -> None:
     assert sites == report.facts["kernels.count"]
 
 
-def test_without_a_place_for_any_kernel_there_is_why(tmp_path: Path) -> None:
+def test_a_roofline_without_kernels_says_why(tmp_path: Path) -> None:
     """A transposition alone has no FLOPs."""
     text = (
         "HloModule m, is_scheduled=true\n\nENTRY e {\n  p = f32[4,8]{1,0} parameter(0)\n  ROOT t = f32[8,4]{1,0} transpose(p), \
@@ -289,7 +289,7 @@ def test_the_largest_temporaries_are_named(tmp_path: Path) -> None:
     ]
 
 
-def test_whether_it_fits(tmp_path: Path) -> None:
+def test_the_picture_of_memory_shows_if_the_program_fits(tmp_path: Path) -> None:
     (row,) = records(report_of(SCOPES, tmp_path, "h100-sxm"), "memory_fit")
     assert row["profile"] == "h100-sxm"
     assert row["capacity_bytes"] == 80 * 10**9
@@ -297,7 +297,7 @@ def test_whether_it_fits(tmp_path: Path) -> None:
     assert row["fits"] is True
 
 
-def test_what_there_is_nothing_of_has_no_table() -> None:
+def test_pictures_without_content_have_no_table() -> None:
     """A text before optimization, on no accelerator."""
     names = [table.name for table in hlo_inspect.inspect(DATA / "cpu/sgd_unused.before.txt", "pictures").tables]
     assert {"scope_tree", "source_tree"} <= set(names)

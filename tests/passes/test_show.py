@@ -137,7 +137,7 @@ def test_groups_of_several_sizes_are_counted() -> None:
     assert said.startswith("3 groups of up to 3 devices")
 
 
-def test_how_many_are_around_is_said_for_each_side() -> None:
+def test_the_title_counts_operands_and_users() -> None:
     """More operands than are kept, and one reader: only of the operands there are more."""
     operands = "".join(f"  p{number} = f32[] parameter({number})\n" for number in range(2_100))
     names = ", ".join(f"p{number}" for number in range(2_100))
@@ -171,14 +171,14 @@ def test_inside_of_a_fusion_its_instructions_are_shown() -> None:
     assert neighbours(report) == ({"loop", "wide"}, {"dot.4"})
 
 
-def test_what_only_names_a_value_has_the_neighbours_of_the_value() -> None:
+def test_an_alias_of_a_value_has_the_neighbours_of_the_value() -> None:
     assert neighbours(show("out", depth=1)) == ({"loop"}, {"twice", "fusion.1"})
     assert neighbours(show("w", depth=1)) == (set(), {"gather"})
     assert block(show("w"))["output"] == "of the program at {0}"
     assert block(show("total"))["output"] == "of the program at {1}"
 
 
-def test_what_no_run_of_the_entry_reaches() -> None:
+def test_instructions_that_the_entry_does_not_reach_have_neighbours() -> None:
     """A computation that is applied to elements, and the condition of a loop."""
     assert neighbours(show("sum", depth=1)) == ({"a", "b"}, set())
     assert neighbours(show("less.1")) == ({"limit", "c"}, set())
@@ -236,20 +236,20 @@ def test_a_name_in_several_computations() -> None:
         ("99999999999999999999999999", "is not one of step"),
     ],
 )
-def test_what_is_not_there(asked: str, message: str) -> None:
+def test_an_unknown_name_is_an_error_with_a_hint(asked: str, message: str) -> None:
     with pytest.raises(hlo_inspect.UsageError) as caught:
         show(asked)
     assert message in str(caught.value)
 
 
-def test_the_ways_between_two() -> None:
+def test_paths_lead_from_one_instruction_to_another() -> None:
     report = show("v", to="total")
     assert column(report.table("ways"), "way") == ["param 1 x → loop → fusion.1 → dot.4 → total"]
     assert column(report.table("ways"), "lines") == ["37 → 40 → 44 → 45 → 47"]
     assert set(column(report.table("graph_nodes"), "name")) == {"v", "loop", "twice", "fusion.1", "dot.4", "total"}
 
 
-def test_no_way_and_one_backwards() -> None:
+def test_a_missing_path_and_a_backward_one_are_named() -> None:
     said = block(show("gather", to="fusion.1"))
     assert said == {"": "no path from gather to fusion.1, nor from fusion.1 to gather"}
     said = block(show("total", to="w"))
@@ -301,7 +301,7 @@ def test_the_row_of_an_instruction(dump: str, name: str, row: dict[str, Value]) 
     assert {column: record[column] for column in row} == row
 
 
-def test_the_picture_is_of_what_is_around() -> None:
+def test_the_picture_shows_the_neighbours() -> None:
     report = show("fusion.1", depth=1)
     names = column(report.table("graph_nodes"), "name")
     assert names == ["fusion.1", "n", "loop", "dot.4"]
@@ -320,7 +320,7 @@ def test_names_of_a_dump_do_not_steer_the_page() -> None:
     assert "\033" not in page.getvalue()
 
 
-def test_what_a_fusion_like_an_earlier_one_only_hands_on() -> None:
+def test_equal_fusions_have_neighbours_of_their_own() -> None:
     """The values of the second fused computation are those of the first one between other arguments."""
     fused = "{0} {{\n  {0}.p = f32[8]{{0}} parameter(0)\n  {0}.n = f32[8]{{0}} negate({0}.p)\n"
     fused += "  ROOT {0}.t = f32[8]{{0}} tanh({0}.n)\n}}\n\n"

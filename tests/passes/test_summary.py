@@ -202,7 +202,7 @@ def test_handmade_dumps(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(name for name, entry in BY_HAND.items() if not entry["modules"]))
-def test_what_holds_no_module(name: str) -> None:
+def test_files_without_a_module_are_an_error(name: str) -> None:
     with pytest.raises(hlo_inspect.InputError):
         hlo_inspect.inspect(DATA / "handmade" / name)
 
@@ -211,7 +211,7 @@ BROKEN = {"refuses: broken", "refuses: not one module", "refuses: unknown attrib
 
 
 @pytest.mark.parametrize("name", sorted(name for name, entry in BY_HAND.items() if entry["jaxlib"] not in BROKEN))
-def test_what_xla_reads_has_no_fault(name: str) -> None:
+def test_texts_that_xla_reads_have_no_error(name: str) -> None:
     """Nor has what is only older or newer than the parser at hand."""
     for report in hlo_inspect.inspect_all(DATA / "handmade" / name):
         assert [(f.rule, f.message) for f in report.findings if f.rule.startswith("HI0")] == []
@@ -372,7 +372,7 @@ def test_the_time_of_a_step_where_the_text_tells_the_accelerator() -> None:
     assert [headline for headline in unmarked.headline if headline.label == "time"] == []
 
 
-def test_what_is_sent_to_the_host_and_no_share_of_collectives_where_there_are_none() -> None:
+def test_host_transfers_have_a_line_and_no_share_of_collectives() -> None:
     text = """HloModule jit_f, is_scheduled=true
 
 ENTRY %main (x: f32[64,64]) -> f32[64,64] {

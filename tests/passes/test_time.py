@@ -100,7 +100,7 @@ def entry_time(rows: str) -> str:
 
 
 @pytest.mark.parametrize("rows", [ROWS, "".join(reversed(ROWS.splitlines(keepends=True)))])
-def test_what_could_hide_a_collective_in_whatever_order_the_rows_are(rows: str) -> None:
+def test_work_that_could_hide_a_collective_counts_in_any_order(rows: str) -> None:
     """The operand is a negation, and another uses the result; only the last of the three is free to run meanwhile."""
     time_report = hlo_inspect.inspect(StringIO(entry_time(rows)), ("time",), profile="h100-sxm")
     (row,) = time_report.table("exposed_collectives").records()
@@ -145,7 +145,7 @@ def test_runs_of_exposed_collectives_in_a_loop_of_unknown_length() -> None:
     assert number(row["bound_exposed_s_lower_bound"]) == pytest.approx(4 * 4096 / 450e9)
 
 
-def test_what_is_busy_and_what_binds() -> None:
+def test_busy_times_name_the_bottleneck() -> None:
     time_report = report(GATHERED)
     busy = dict(
         zip(column(time_report.table("resources"), "resource"), column(time_report.table("resources"), "busy_s"), strict=True)
@@ -234,7 +234,7 @@ def test_times_of_other_work_have_no_ratio() -> None:
     assert rows["all bytes alone"]["times_as_fast"] == pytest.approx(3352 / 2039, abs=1e-3)
 
 
-def test_what_a_change_of_the_machine_buys() -> None:
+def test_what_if_shows_the_time_saved() -> None:
     time_report = report(GATHERED, "h100-sxm", what_if=["links.nvlink.bandwidth=2x"])
     rows = {row["figure"]: row for row in time_report.table("compared").records()}
     assert rows["all collectives alone"]["times_as_fast"] == 2

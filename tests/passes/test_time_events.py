@@ -11,7 +11,7 @@ import hlo_inspect
 DATA = Path(__file__).parents[1] / "data"
 
 
-def test_what_each_stream_does_and_when() -> None:
+def test_events_have_streams_and_times() -> None:
     """A gather goes on while the second of two arrays is transposed, and is waited for."""
     report = hlo_inspect.inspect(DATA / "gpu/gathered_matmul.after.txt", ("time-events",), profile="h100-sxm")
     rows = report.table("time_events").records()
@@ -28,7 +28,7 @@ def test_what_each_stream_does_and_when() -> None:
     assert gather["bytes"] == 3 * 2**23
 
 
-def test_work_that_is_not_known_is_not_nothing() -> None:
+def test_unknown_work_is_not_0_in_the_timeline() -> None:
     """A custom call without a rule reads and writes 1024 numbers; what it computes is unknown."""
     vector = "f32[1024]{0}"
     text = f"""HloModule m, is_scheduled=true, entry_computation_layout={{({vector})->{vector}}}

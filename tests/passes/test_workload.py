@@ -127,7 +127,7 @@ def test_what_is_unknown_has_a_reason(path: Path, command: str) -> None:
     assert any("sizes as" in note for note in report.notes)
 
 
-def test_it_is_read_as_a_module_is(tmp_path: Path) -> None:
+def test_a_workload_file_is_read_like_a_module(tmp_path: Path) -> None:
     """Compressed, as bytes, from an open file, and from a directory beside a module."""
     data = SIMAI.read_bytes()
     expected = hlo_inspect.inspect(SIMAI, "summary").facts

@@ -16,7 +16,7 @@ def test_the_bias_goes_by_adam(stage: str) -> None:
     assert [len(row.roles) for row in overview.rows] == [2, 1]
 
 
-def test_of_square_matrices() -> None:
+def test_muon_of_square_matrices_is_recognized() -> None:
     text = text_of("muon_by_hand.before").replace("[4,8]", "[8,8]").replace("[8,4]", "[8,8]").replace("[16,4]", "[16,8]")
     assert rules_of(text.replace("bf16[4,4]", "bf16[8,8]")) == ["muon"]
 
@@ -76,14 +76,14 @@ def test_steps_are_counted(case: str, stage: str) -> None:
     assert iteration.steps == 5
 
 
-def test_the_factor_of_the_last_step() -> None:
+def test_the_factor_of_the_last_iteration_is_part_of_the_rate() -> None:
     """With consistent_rms 0.2 the rate of 0.001 stands with sqrt(8) * 0.2."""
     iteration = iteration_of(text_of("muon_plain.after"))
     assert iteration is not None
     assert list(iteration.factor.values()) == pytest.approx([-0.001 * 0.2 * 8**0.5])
 
 
-def test_without_the_norm() -> None:
+def test_an_iteration_without_its_norm_is_no_muon() -> None:
     text = changed(text_of("muon_by_hand.before"), r" sqrt\(", " exponential(")
     assert iteration_of(text) is None
 

@@ -68,7 +68,7 @@ def test_a_rule_imports_the_algebra_and_nothing_else_of_the_project(name: str) -
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_the_paper_is_in_the_docstring_too(rule: OptimizerRule) -> None:
+def test_docstrings_of_rules_name_the_paper_of_the_documentation(rule: OptimizerRule) -> None:
     docstring = import_module(rule.match.__module__).__doc__ or ""
     assert rule.paper.partition(" ")[0].rstrip(",") in docstring
     assert set(rule.hyperparameters) <= set(HYPERPARAMETERS)
@@ -110,7 +110,7 @@ def test_no_update_is_claimed_by_two_rules() -> None:
     assert checked > 150
 
 
-def test_their_order_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_order_of_rules_changes_no_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any order: if the first rule that claims an update is the last one too, no other claims it."""
     expected = {path: _claims(weights_of(path)) for path in DUMPS}
     monkeypatch.setattr(rules, "RULES", tuple(reversed(RULES)))
@@ -135,14 +135,14 @@ RMSPROP = ("a = multiply m1 nine", "s = multiply r r", "b = multiply s tenth", "
 
 @pytest.mark.parametrize(("name", "lines"), [("adagrad", ADAGRAD), ("rmsprop", RMSPROP)])
 @pytest.mark.parametrize(("factor", "l2"), [("tenth", 0.1), ("zero", None)])
-def test_decay_inside_a_gradient_that_is_scaled(name: str, lines: tuple[str, ...], factor: str, l2: float | None) -> None:
+def test_l2_in_a_scaled_gradient_is_read(name: str, lines: tuple[str, ...], factor: str, l2: float | None) -> None:
     """`r = g + l2 * w`, over the root of the mean of `r ** 2`. Old versions of optax write an `l2` of 0."""
     text = step_of(f"d = multiply w {factor}", "r = add g d", *lines, "new = add w u", outputs="new v", states=1)
     facts = facts_of(text)
     assert (facts["name"], facts["learning_rate"], facts.get("l2"), facts.get("weight_decay")) == (name, 0.01, l2, None)
 
 
-def test_no_factor_of_the_gradient_is_a_term_too() -> None:
+def test_a_simplified_ademamix_without_an_average_is_unknown() -> None:
     """`w' = w - rate * (m' + 0 * g) / root(v')` is the simplified AdEMAMix, whose `m' = beta1 * m + g` is no average."""
     moments = ("a = multiply m1 nine", "m = add a g", "b = multiply m2 half", "s = multiply g g", "c = multiply s half")
     mixed = ("v = add b c", "q = sqrt v", "e = add q tiny", "y = multiply g zero", "z = add m y", "i = divide z e")
@@ -183,7 +183,7 @@ AVERAGE = ("md = multiply m2 nine", "mt = multiply r tenth", "first = add md mt"
         ("adam", CLIPPED, AVERAGE, "new v first", 0.1),
     ],
 )
-def test_decay_is_what_is_beside_the_gradient(
+def test_decay_is_the_weight_term_beside_the_gradient(
     name: str, gradient: tuple[str, ...], first: tuple[str, ...], outputs: str, l2: float | None
 ) -> None:
     """The gradient of a normalized weight holds that weight without decay."""

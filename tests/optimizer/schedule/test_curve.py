@@ -25,7 +25,7 @@ def test_sums_and_products() -> None:
     assert total([(1.0, LINE), (1.0, Curve("cosine", 0.0, 1.0, COUNTER))]) is None
 
 
-def test_what_cancels_out_is_a_constant() -> None:
+def test_terms_that_cancel_leave_a_constant() -> None:
     assert total([(1.0, LINE), (-3.0, COUNTER)]) == constant(2.0)
 
 
@@ -40,7 +40,7 @@ def test_powers() -> None:
     assert power(total([(1.0, root), (1.0, constant(1.0))]) or root, 2.0) is None
 
 
-def test_the_power_of_what_is_negative_has_no_value() -> None:
+def test_a_fractional_power_of_a_negative_number_has_no_value() -> None:
     assert power(constant(-1.0), 0.5) is None
     falling = power(Curve("linear", 1.0, -1.0), 0.5)
     assert falling is not None
@@ -73,7 +73,7 @@ def test_directions(curve: Curve, direction: int | None) -> None:
     assert curve.direction(0, 100) == direction
 
 
-def test_are_equal_at() -> None:
+def test_curves_are_compared_at_single_steps() -> None:
     assert are_equal_at(constant(0.5), Curve("linear", 0.0, 0.05), [10], 1.0)
     assert not are_equal_at(constant(0.5), Curve("linear", 0.0, 0.05), [10, 11], 1.0)
 
@@ -148,7 +148,7 @@ def test_truths() -> None:
     assert pieces_of(*x.form(x("select", x("or", early, x("not", early)), 1.0, x("sine", x.c)))) is not None
 
 
-def test_what_is_no_curve() -> None:
+def test_other_functions_of_the_counter_are_no_curve() -> None:
     x = ScheduleCounter()
     wave = x("cosine", x.c)
     for node in (

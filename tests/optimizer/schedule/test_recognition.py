@@ -31,7 +31,7 @@ def test_linear() -> None:
     assert words(x, x("add", x("multiply", x.c, 1e-6), 0.1)) == "linear from 0.1 by 1e-06 each step"
 
 
-def test_half_a_wave() -> None:
+def test_a_half_cosine_is_named() -> None:
     x = ScheduleCounter()
     assert words(x, cosine(x, x.c, 500.0)) == "cosine 1 to 0 over 500 steps"
     assert words(x, cosine(x, x.c, 500.0, until=400.0)) is None
@@ -41,7 +41,7 @@ def test_half_a_wave() -> None:
 
 
 @pytest.mark.parametrize(("warm", "peak"), [(10, 3e-5), (1, 0.001)])
-def test_a_wave_that_nothing_ends(warm: int, peak: float) -> None:
+def test_a_cosine_without_an_end_is_named(warm: int, peak: float) -> None:
     """MaxText's: it would rise again after its end."""
     x = ScheduleCounter()
     rising = x("multiply", x("minimum", x("maximum", x.c, 0.0), float(warm)), peak / warm)
@@ -70,7 +70,7 @@ def test_steps_that_do_not_rise_evenly_are_no_line() -> None:
     assert words(x, node) == "constant 0 for 1 step, then constant 0.1 for 1 step, then constant 0.3"
 
 
-def test_waves_that_start_again() -> None:
+def test_a_cosine_with_restarts_is_named() -> None:
     x = ScheduleCounter()
     first = cosine(x, x.c, 100.0)
     second = cosine(x, x("add", x.c, -100.0), 300.0)
@@ -99,7 +99,7 @@ def test_the_inverse_of_time() -> None:
     assert words(x, x("divide", 0.1, x.c)) is None
 
 
-def test_stairs_that_begin_later() -> None:
+def test_a_staircase_decay_may_begin_later() -> None:
     """The first stair may have been entered before the text turns to the stairs: both give the same value there."""
     x = ScheduleCounter()
     stairs = x("multiply", x("power", 0.9, x("floor", x("divide", x("add", x.c, -50.0), 100.0))), 0.2)
@@ -133,7 +133,7 @@ def test_inverse_roots() -> None:
     )
 
 
-def test_steps_that_are_counted_from_1() -> None:
+def test_schedules_that_count_steps_from_1_are_named() -> None:
     """As a function of the counter itself neither has round numbers, or a name."""
     x = ScheduleCounter()
     step = x("add", x.c, 1.0)
@@ -151,7 +151,7 @@ def test_a_line_begins_at_the_first_step() -> None:
     assert words(x, node) == "linear warm-up 0 to 1e-05 over 70 steps"
 
 
-def test_what_has_no_name() -> None:
+def test_other_schedules_have_no_name() -> None:
     x = ScheduleCounter()
     y = x.graph.input((0, 1, ()), 1)
     for node in (x("sine", x.c), x("multiply", x.c, y), x("power", x("add", x.c, 1.0), 0.3)):
@@ -205,7 +205,9 @@ def built(x: ScheduleCounter, steps: list[tuple[str, int, float]]) -> int:
 @example([("multiply", 0, -0.01), ("power", 1, 0.0), ("minimum", 2, 2.0)], [0, 656, 2000], 0)  # 0.9 ** -2e7 at the last step
 @example([("multiply", 0, 250.0), ("minimum", 1, 0.0), ("power", 2, 0.0)], [0, 1, 2000], 1)  # 0.9 ** -250 before the first step
 @given(STEPS, st.lists(st.integers(0, 2000), min_size=20, max_size=20), st.integers(0, 1))
-def test_what_is_named_is_what_is_computed(steps: list[tuple[str, int, float]], counters: list[int], ahead: int) -> None:
+def test_a_named_schedule_gives_the_computed_values(
+    steps: list[tuple[str, int, float]], counters: list[int], ahead: int
+) -> None:
     """The equations of an expression's parts give its value at any counter, except at the beginning of a stair."""
     x = ScheduleCounter()
     node = x("multiply", built(x, steps), 0.7)
