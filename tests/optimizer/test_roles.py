@@ -59,7 +59,7 @@ def test_a_second_set_of_weights_is_frozen() -> None:
 
 
 def test_arrays_of_other_shapes_are_inputs() -> None:
-    """Of the weights' shapes there is only one more array: it may be part of the batch."""
+    """Only one more array has a weight's shape: it may be part of the batch."""
     assert roles(report("bf16[4,8]{1,0}")) == ["weight", "weight", None, None, None]
 
 
