@@ -156,7 +156,7 @@ def test_an_exchange_between_partitions(find: Find) -> None:
     assert (collective.mode, collective.group_size, collective.wire_bytes) == (GroupMode.CROSS_PARTITION, 4, 24)
 
 
-def test_everybody_where_nothing_tells_how_many(find: Find) -> None:
+def test_groups_of_all_devices_are_unknown_without_a_number(find: Find) -> None:
     (collective,) = find("%p = f32[4]{0} parameter(0)", "ROOT %r = f32[4]{0} all-reduce(%p), replica_groups={}, to_apply=%add")
     assert (collective.operand_bytes, collective.group_size, collective.wire_bytes) == (16, None, None)
     assert collective.participants.fault

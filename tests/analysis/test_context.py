@@ -32,7 +32,7 @@ def test_each_analysis_is_computed_once(read: Callable[[str], Context]) -> None:
     assert all(getattr(context, name) is value for name, value in first.items())
 
 
-def test_what_the_analyses_find(read: Callable[[str], Context]) -> None:
+def test_analyses_of_a_small_module(read: Callable[[str], Context]) -> None:
     context = read(TEXT)
     assert context.device_counts.devices == 2
     assert context.shapes_are == "per_device"

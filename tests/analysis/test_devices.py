@@ -68,7 +68,7 @@ def test_without_a_channel_ids_are_replicas(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", EXCHANGING)
-def test_with_a_channel_what_knows_no_global_ids_exchanges_between_partitions(kind: str) -> None:
+def test_kinds_without_global_ids_with_a_channel_use_partitions(kind: str) -> None:
     assert group_mode(collective(kind, {"channel_id": "3"})) is PARTITIONS
 
 
@@ -143,7 +143,7 @@ def test_groups_keep_the_order_of_the_text() -> None:
 
 
 @pytest.mark.parametrize("mode", list(GroupMode))
-def test_everybody_is_unknown_where_nothing_tells_the_devices(mode: GroupMode) -> None:
+def test_all_devices_are_unknown_if_the_text_does_not_count_them(mode: GroupMode) -> None:
     members = participants(spelled("{}"), mode, DeviceCounts(None, None))
     assert members.size is None
     assert members.fault
@@ -276,7 +276,7 @@ def test_devices_may_be_named_behind_the_place_where_a_text_ends(read: Entry) ->
         ('ROOT %r = f32[8]{0} custom-call(%p), custom_call_target="__builtin$CrossMeshAllReduce"', None),
     ],
 )
-def test_what_names_devices_counts_more_than_a_header_without_counts(entry: Entry, line: str, devices: int | None) -> None:
+def test_ids_count_more_than_a_header_without_counts(entry: Entry, line: str, devices: int | None) -> None:
     assert entry(P, line, header=LAYOUT).device_counts.devices == devices
 
 

@@ -147,7 +147,7 @@ def test_metadata_is_read_once_for_all_fusions_that_have_the_same() -> None:
     assert [metadata.name for metadata in read.entry.instructions if metadata.untouched] == ["f.1", "f.3", "f.4", "r"]
 
 
-def test_without_operands(entry: Entry) -> None:
+def test_a_fusion_without_operands_has_0_operand_bytes(entry: Entry) -> None:
     (fusion,) = entry("ROOT %f = f32[4]{0} fusion(), kind=kCustom, calls=%added", before=ADDED).fusions
     assert (fusion.operand_bytes, fusion.result_bytes) == (0, 16)
 
@@ -158,7 +158,7 @@ def test_the_root_counts_once(entry: Entry, mark: str) -> None:
     assert len(entry(P, fusion, before=ADDED).fusions) == 1
 
 
-def test_what_the_text_does_not_hold_is_unknown(entry: Entry) -> None:
+def test_bytes_of_undefined_operands_are_unknown(entry: Entry) -> None:
     (fusion,) = entry(P, "ROOT %f = f32[?]{0} fusion(%nobody), kind=kLoop, calls=%nowhere").fusions
     assert fusion.callee is None
     assert (fusion.operand_bytes, fusion.result_bytes) == (None, None)

@@ -401,7 +401,7 @@ def in_units(figure: float | None, unit: float) -> float | None:
 
 
 @every
-def test_what_the_maker_does_not_state_says_so(name: str) -> None:
+def test_primary_figures_come_from_the_maker(name: str) -> None:
     """A source that is not of the maker is no primary one."""
     profile = load_profile(name)
     makers = {"Google": "Google", "AWS": "AWS"}.get(profile.maker, profile.maker)
@@ -424,7 +424,7 @@ def test_every_figure_is_that_of_its_source(name: str) -> None:
 
 
 @shipped
-def test_what_nobody_states_is_written_as_unknown(name: str) -> None:
+def test_unknown_figures_are_listed_too(name: str) -> None:
     keys = set(load_profile(name).figures)
     assert keys >= {f"{engine}.{dtype}" for engine in ("matmul", "vector") for dtype in DTYPES}
     assert keys >= {f"links.{level}.{part}" for level in SENT[name] for part in ("bandwidth", "count", "devices")}

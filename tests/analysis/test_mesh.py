@@ -156,7 +156,7 @@ def test_no_mesh_has_a_reason(entry: Callable[..., Context], lines: list[str], h
     assert reason in mesh.reason
 
 
-def test_another_device_order(entry: Callable[..., Context]) -> None:
+def test_another_order_of_devices_is_found(entry: Callable[..., Context]) -> None:
     groups = ["{{0,1},{3,2}}", "{{0,3},{1,2}}", "{{0,1,2,3}}"]
     context = entry(*reduced(*groups), header=", num_partitions=4")
     mesh = found(context)
@@ -214,7 +214,7 @@ def test_pairs_lie_along_axes(entry: Callable[..., Context]) -> None:
         ),
     ],
 )
-def test_whose_names_are_taken(
+def test_names_of_axes_come_from_the_mesh_that_fits(
     entry: Callable[..., Context], attributes: str, given: str | None, axes: list[str], note: str
 ) -> None:
     lines = reduced("{{0,2,4,6},{1,3,5,7}}", "mesh['axis_0'=4,'axis_1'=2] {'axis_1'}")

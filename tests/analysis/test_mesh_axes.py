@@ -25,7 +25,7 @@ def test_given_mesh_is_written_as_xla_does() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "d", "d=0", "d=four", "4x2", "d=2,d=4", "d=2;m=4", "d'=2", "=4", "d=٤"])
-def test_what_is_no_mesh_is_refused(text: str) -> None:
+def test_malformed_meshes_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a mesh"):
         parse_mesh(text)
 

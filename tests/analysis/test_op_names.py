@@ -114,7 +114,7 @@ def test_no_metadata() -> None:
     assert from_metadata("", *TABLES) == Origin("", "")
 
 
-def test_what_stands_in_a_string_is_no_field() -> None:
+def test_text_in_a_string_is_no_field_of_metadata() -> None:
     metadata = 'op_name="source_line=99 stack_frame_id=2" source_file="a.py" source_line=5'
     assert from_metadata(metadata).source == "a.py:5"
     assert from_metadata('op_name="stack_frame_id=2" stack_frame_id=1', *TABLES).source == "/train/main.py:10"
@@ -198,7 +198,7 @@ def test_a_path_is_cut_outside_of_brackets() -> None:
         ("jit(step)/jvp(checkpoint)/add", False, False, ("checkpoint",)),
     ],
 )
-def test_what_encloses_an_operation(op_name: str, is_bare: bool, has_name: bool, names: tuple[str, ...]) -> None:
+def test_scopes_around_an_operation_are_its_names(op_name: str, is_bare: bool, has_name: bool, names: tuple[str, ...]) -> None:
     scope = scope_of(op_name)
     assert (scope.is_bare, scope.has_name, scope.names) == (is_bare, has_name, names)
 

@@ -125,7 +125,7 @@ ENTRY e {{
         ),
     ],
 )
-def test_a_fusion_is_what_its_only_instruction_is(lines: str, result: str, expected: Program) -> None:
+def test_a_fusion_of_one_instruction_is_that_operation(lines: str, result: str, expected: Program) -> None:
     """A fusion of several instructions is a fusion, or a reduction if its root is one."""
     text = f"""HloModule jit_f
 
@@ -238,7 +238,7 @@ def test_a_cache_may_be_written_in_another_order_of_its_dimensions() -> None:
     assert (step.kind, [leaf.number for leaf in step.cache]) == ("decode step", [1])
 
 
-def test_a_write_to_an_array_of_other_dimensions_is_none_to_a_cache() -> None:
+def test_a_write_to_an_array_of_other_dimensions_makes_no_cache() -> None:
     """The array does not come from the donated one, although its dimensions have equal sizes in another order."""
     text = """HloModule jit_f, input_output_alias={ {0}: (0, {}, may-alias) }
 

@@ -106,7 +106,7 @@ ENTRY %main {
     assert by_label(module_cost(module, CallGraph(module)).tally("source")) == {"x.py:12": (8, 0, 0, 64)}
 
 
-def test_what_looks_like_metadata_in_a_string() -> None:
+def test_text_in_a_string_is_no_metadata() -> None:
     """The same text stands behind both; only the second is metadata."""
     real = 'metadata={source_file="x.py" source_line=7}'
     fake = r'frontend_attributes={a=", metadata={source_file=\"y.py\"}"}'

@@ -387,7 +387,7 @@ MOVES = (
 )
 
 
-def test_what_fusions_move_is_found_by_the_heads_of_their_rows(share_nothing: Callable[[], None]) -> None:
+def test_fusions_that_only_move_data_are_told_by_their_rows(share_nothing: Callable[[], None]) -> None:
     bodies = [MOVED.replace(old, new, 1).format(n=n) for n, (old, new, _) in enumerate(MOVES)]
     calls = [f"  %f.{n} = bf16[16,8]{{1,0}} fusion(%p), kind=kLoop, calls=%moved.{n}" for n in range(len(MOVES))]
     entry = ("ENTRY %main {", "  %p = f32[8,16]{1,0} parameter(0)", *calls, "  ROOT %r = bf16[16,8]{1,0} negate(%f.0)", "}")

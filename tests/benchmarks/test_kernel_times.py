@@ -23,7 +23,7 @@ def test_equal_estimates_share_a_rank() -> None:
     assert rank_correlation(kernels) == pytest.approx(4.5 / (4.5 * 5) ** 0.5)
 
 
-def test_what_is_compared() -> None:
+def test_kernels_below_the_fixed_cost_are_not_compared() -> None:
     """The fixed cost is 1.2 us: the kernel of 1 us is not compared, but its bound of 2 us is above the compiler's."""
     kernels = [kernel(2, 2, 1), kernel(1, 2, 3), kernel(1, 9, 4)]
     agreement = Agreement.measure(kernels, PROFILE)

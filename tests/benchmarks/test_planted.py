@@ -17,5 +17,5 @@ def test_opcodes_are_others_however_operands_are_written() -> None:
     assert changed[2:] == [TEXT.splitlines()[2], TEXT.splitlines()[3].replace("maximum", "minimum")]
 
 
-def test_there_are_as_many_as_asked_for() -> None:
+def test_the_asked_number_of_changes_is_made() -> None:
     assert changed_text(TEXT, 1) == TEXT.replace(" add(x", " subtract(x")

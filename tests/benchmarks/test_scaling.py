@@ -19,16 +19,16 @@ def test_the_exponent_of_a_power(power: float) -> None:
     assert slope == pytest.approx(power)
 
 
-def test_what_is_near_the_floor_has_none() -> None:
+def test_times_near_the_floor_have_no_exponent() -> None:
     assert exponent([0.001, 0.002, 0.003, 0.015], SIZES, 0.01) is None
 
 
-def test_what_does_not_end_is_infinite() -> None:
+def test_a_run_that_does_not_end_has_an_infinite_exponent() -> None:
     assert Row("x", SIZES[:2], [Cost(1, 1), None], [Cost(1, 1)]).exponents == (math.inf, math.inf)
 
 
 @pytest.mark.parametrize(("power", "runs"), [(1, 3), (2, 12)])
-def test_what_seems_to_grow_too_fast_is_run_more_often(monkeypatch: pytest.MonkeyPatch, power: int, runs: int) -> None:
+def test_a_text_that_seems_to_grow_too_fast_is_measured_again(monkeypatch: pytest.MonkeyPatch, power: int, runs: int) -> None:
     """The least of all runs counts: the second of each text is disturbed less than the others."""
     seen: list[int] = []
 

@@ -117,7 +117,7 @@ def test_a_report_that_lacks_the_fact_is_named() -> None:
         ("memory.peak_bytes > 0", 150, 100, False),
     ],
 )
-def test_what_is_examined_is_the_way_from_old_to_new(text: str, old: int, new: int, is_met: bool) -> None:
+def test_differences_are_those_from_old_to_new(text: str, old: int, new: int, is_met: bool) -> None:
     """From 100 to 150 is +50 %, and back -33 %: a part of OLD, with the sign of NEW - OLD."""
     reports = report({"memory.peak_bytes": old}), report({"memory.peak_bytes": new})
     (result,) = examined([parse_difference(given("--fail-if", text), SPECS)], *reports, is_different=True)

@@ -108,7 +108,7 @@ def test_a_list_means_any_of_its_values() -> None:
         ("ignore:\n  - {rule: HI102, reason: x, subjects: y}\n", (2, 30), "did you mean 'subject'?"),
     ],
 )
-def test_what_is_refused_and_where(text: str, place: tuple[int | None, int | None], part: str) -> None:
+def test_malformed_policies_are_refused_at_their_place(text: str, place: tuple[int | None, int | None], part: str) -> None:
     error = refused(text)
     assert (error.path, error.line, error.column) == ("p.yaml", *place)
     assert part in error.message
@@ -180,5 +180,5 @@ def test_every_example_is_a_policy(path: Path) -> None:
     assert read_policy(path).assertions
 
 
-def test_there_are_examples() -> None:
+def test_policies_have_two_examples_or_more() -> None:
     assert len(EXAMPLES) >= 2

@@ -33,7 +33,7 @@ def check(text: str) -> Check:
         ("custom_calls.target.xla.sdy.Anything", "custom_calls.target.<target>", "xla.sdy.Anything"),
     ],
 )
-def test_names_that_there_are(name: str, spec: str, member: str | None) -> None:
+def test_existing_names_are_covered(name: str, spec: str, member: str | None) -> None:
     assert covered(name) == (spec, member)
 
 
@@ -60,7 +60,7 @@ def test_names_that_there_are(name: str, spec: str, member: str | None) -> None:
         "xopcode.dot",
     ],
 )
-def test_names_that_there_are_not(name: str) -> None:
+def test_other_names_are_not_covered(name: str) -> None:
     assert covered(name) is None
 
 
@@ -142,7 +142,7 @@ def test_an_unknown_value_is_explained_by_the_notes_about_it() -> None:
     assert remark(unknown, sample_report(notes=notes)) == f"{notes[0]}; {notes[2]}"
 
 
-def test_what_there_is_not_is_explained_by_its_specification() -> None:
+def test_an_absent_value_is_explained_by_its_specification() -> None:
     """A note of the report comes first: it says why this value is unknown."""
     unknown = check("collectives.executed_count > 0")
     spec = unknown.spec._replace(absent="no collective runs")
@@ -174,7 +174,7 @@ def test_the_lower_bound_of_a_fact() -> None:
     assert covered("mesh.order.lower_bound") is None
 
 
-def test_what_is_known_of_an_unknown_fact_is_named() -> None:
+def test_the_lower_bound_of_an_unknown_fact_is_named() -> None:
     name = "collectives.executed_count.lower_bound"
     report = sample_report(facts=FACTS | {name: 7})
     assert (

@@ -53,7 +53,7 @@ def broke(assertion: str, *tables: Table, **facts: Value) -> list[object]:
         ("custom_calls.target.xla.sdy.FuncResultSharding", ["cc.2"]),
     ],
 )
-def test_of_a_figure_that_is_too_large_the_rows_that_it_counts(fact: str, rows: list[object]) -> None:
+def test_a_too_large_figure_shows_the_rows_that_it_counts(fact: str, rows: list[object]) -> None:
     assert broke(f"{fact} < 0") == rows
 
 
@@ -72,15 +72,13 @@ def test_of_a_figure_that_is_too_large_the_rows_that_it_counts(fact: str, rows: 
         ("optimizer.decayed_count >= 3", 1, ["b", "c"]),
     ],
 )
-def test_of_a_figure_that_is_too_small_the_rows_that_it_could_have_counted(
-    assertion: str, actual: Value, rows: list[object]
-) -> None:
+def test_a_too_small_figure_shows_the_rows_that_it_could_count(assertion: str, actual: Value, rows: list[object]) -> None:
     columns = (Column("weight"), Column("weight_decay", "number"))
     weights = Table("optimizer", "Optimizer", columns, (("w", 0.1), ("b", 0.0), ("c", None)))
     assert broke(assertion, *sample_report().tables, weights, actual=actual) == rows
 
 
-def test_of_an_unknown_figure_the_rows_of_which_it_is_unknown() -> None:
+def test_an_unknown_figure_shows_the_rows_that_make_it_unknown() -> None:
     columns = (Column("name"), Column("kind"), Column("runs", "count"))
     rows = (("a", "all-reduce", 4), ("b", "all-gather", None), ("s", "send", None))
     table = Table("collectives", "Collectives", columns, rows)
@@ -88,7 +86,7 @@ def test_of_an_unknown_figure_the_rows_of_which_it_is_unknown() -> None:
     assert broke("collectives.executed_count <= 1", table, actual=5) == ["a", "b"]
 
 
-def test_of_a_fact_that_each_row_has_those_that_do_not_meet_it() -> None:
+def test_a_fact_of_each_row_shows_the_rows_that_fail() -> None:
     columns = (Column("rule"), Column("learning_rate", "number"), Column("epsilon", "number"))
     groups = Table("optimizer_groups", "Rules", columns, (("adamw", 0.1, 1e-8), ("lion", 0.2, None), ("sgd", None, None)))
     assert broke("optimizer.name == adamw", groups) == ["lion", "sgd"]

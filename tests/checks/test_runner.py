@@ -196,7 +196,7 @@ def test_only_the_last_report_has_the_verdict() -> None:
     assert [report.verdict is None for report in reports] == [True, True, False]
 
 
-def test_that_a_module_is_cut_off_fails_nothing() -> None:
+def test_a_truncated_module_fails_no_finding_check() -> None:
     cut = Finding("HI002", "error", "the text ends inside computation main", Location("step.txt", 99), subject="main")
     outcome = with_policy("fail-on: error\n", findings=(cut,))
     assert outcome.ok

@@ -178,7 +178,7 @@ class TestACutModule:
         assert failed.stdout.splitlines()[-1] == "FAILED 2 of 2 modules (1 not checked), 1 of 1 check"
 
 
-def test_a_check_of_findings_says_nothing_of_costs_that_nobody_asked_for(run: Run) -> None:
+def test_a_check_of_findings_has_no_notes_on_costs(run: Run) -> None:
     assert "no unit" not in run("check", COLLECTIVES, "--fail-on", "error").stdout
 
 
@@ -218,7 +218,7 @@ class TestManyModules:
         assert page[0] == "5 modules"
         assert any(line.startswith("total") for line in page)
 
-    def test_it_can_be_quick(self, run: Run, folder: Path) -> None:
+    def test_list_quick_leaves_out_flops(self, run: Run, folder: Path) -> None:
         rows = list(csv.DictReader(StringIO(run("list", folder / "a.txt", "--format", "csv").stdout)))
         quick = list(csv.DictReader(StringIO(run("list", folder / "a.txt", "--format", "csv", "--quick").stdout)))
         assert set(rows[0]) - set(quick[0]) == {"flops", "flops_lower_bound"}

@@ -104,7 +104,9 @@ def test_bad_saved_reports(
     assert message in capsys.readouterr().err
 
 
-def test_what_cannot_be_read_is_status_3(files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_input_of_diff_is_status_3(
+    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["diff", files[0], str(tmp_path / "none.txt")]) == 3
     assert "No such file" in capsys.readouterr().err
     assert run(["diff", "-", "-"]) == 2
@@ -141,7 +143,7 @@ def test_the_output_is_not_written_over_an_input(files: tuple[str, str]) -> None
     assert (Path(files[1]).read_bytes(), profile.read_text()) == (before, "extends: h100-sxm\nname: mine\n")
 
 
-def test_what_is_not_compared_is_said_in_the_first_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_line_says_what_is_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old, cut, scheduled = tmp_path / "old.txt", tmp_path / "cut.txt", tmp_path / "scheduled.txt"
     old.write_text(module())
     cut.write_text(module().rpartition("  ROOT")[0])

@@ -154,7 +154,7 @@ class TestOutput:
             ("report .", "module_0001.jit_f.0000.a.after_pipeline-start.before_first.txt"),
         ],
     )
-    def test_nor_is_a_file_of_an_input(self, tmp_path: Path, command: str, name: str) -> None:
+    def test_a_file_of_an_input_directory_is_never_the_output(self, tmp_path: Path, command: str, name: str) -> None:
         for file, text in (("0000.a.after_pipeline-start.before_first", TINY), ("0001.a.after_first.before_b", TINY + "\n")):
             (tmp_path / f"module_0001.jit_f.{file}.txt").write_text(text)
         before = (tmp_path / name).read_text()
@@ -165,14 +165,16 @@ class TestOutput:
 
     @pytest.mark.parametrize("command", ["memory .", "memory m.txt", "diff m.txt m.txt", "report m.txt m.txt --diff"])
     @pytest.mark.parametrize("neighbour", ["m-buffer-assignment.txt", "m-live-range.txt.gz"])
-    def test_nor_are_xla_s_files_about_memory_beside_one(self, tmp_path: Path, command: str, neighbour: str) -> None:
+    def test_xla_s_memory_files_beside_an_input_are_never_the_output(
+        self, tmp_path: Path, command: str, neighbour: str
+    ) -> None:
         (tmp_path / "m.txt").write_text(TINY)
         (tmp_path / neighbour).write_bytes(b"as XLA wrote it")
         result = call_text(*command.split(), "-o", neighbour, folder=tmp_path)
         assert (result.returncode, "is an input" in result.stderr) == (2, True)
         assert (tmp_path / neighbour).read_bytes() == b"as XLA wrote it"
 
-    def test_nor_is_one_that_cannot_be_read(self, tmp_path: Path) -> None:
+    def test_an_unreadable_input_is_never_the_output(self, tmp_path: Path) -> None:
         (tmp_path / "a.txt").write_text(TINY)
         (tmp_path / "b.txt.gz").write_bytes(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x01")
         result = call_text("params", ".", "-o", "b.txt.gz", folder=tmp_path)
@@ -221,7 +223,7 @@ class TestStreams:
         assert "Exception ignored" not in result.stderr
 
     @pytest.mark.parametrize("arguments", ["--help", "params --help", "rules", "--version", f"summary '{COLLECTIVES}'"])
-    def test_a_pipe_that_nobody_reads(self, arguments: str) -> None:
+    def test_a_pipe_without_a_reader_is_no_error(self, arguments: str) -> None:
         result = shell(f"(sleep 0.2; hlo-inspect {arguments}; echo $? >&2) | true")
         assert result.stderr == "0\n"
 
@@ -265,7 +267,7 @@ class TestInputsThatFail:
         return tmp_path
 
     @pytest.mark.parametrize("jobs", ["", "-j 2"])
-    def test_in_a_directory(self, folder: Path, jobs: str) -> None:
+    def test_unreadable_files_of_a_directory_leave_the_others_their_answers(self, folder: Path, jobs: str) -> None:
         result = shell(f"hlo-inspect params . --format jsonl {jobs}", folder)
         assert result.returncode == 3
         names = [json.loads(line)["facts"]["module.name"] for line in result.stdout.splitlines()]
@@ -307,7 +309,7 @@ class TestJobs:
         assert (alone.returncode, alone.stdout, alone.stderr) == (parallel.returncode, parallel.stdout, parallel.stderr)
 
     @pytest.mark.parametrize("command", ["summary --quick", "list --quick", "check --assert 'params.count == 2'"])
-    def test_so_it_is_of_every_command(self, folder: Path, command: str) -> None:
+    def test_every_command_answers_the_same_with_two_processes(self, folder: Path, command: str) -> None:
         alone, parallel = (shell(f"hlo-inspect {command} . missing.txt ./*1.*.gz -j {jobs}", folder) for jobs in (1, 2))
         assert alone.returncode == 3
         assert (alone.returncode, alone.stdout, alone.stderr) == (parallel.returncode, parallel.stdout, parallel.stderr)

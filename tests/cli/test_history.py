@@ -93,7 +93,7 @@ def test_instructions_of_any_opcode_are_followed() -> None:
     assert sum(row["count"] for row in fusions if not row["gone_by"]) == last["kFusion"]
 
 
-def test_a_name_that_nothing_has(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_without_an_instruction_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["history", str(PASSES), "all-gatter"]) == 2
     assert "all-gather" in capsys.readouterr().err
 
@@ -211,7 +211,7 @@ def test_other_directories(capsys: pytest.CaptureFixture[str], directory: Path, 
     assert "--xla_dump_hlo_pass_re=.*" in error
 
 
-def test_where_nothing_can_be_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_history_of_unreadable_passes_is_status_3(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "module_0001.jit_f.0001.a.after_x.before_b.txt").write_text("nothing\n", encoding="utf-8")
     assert run(["history", str(tmp_path)]) == 3
     assert "can be read" in capsys.readouterr().err

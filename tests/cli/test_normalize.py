@@ -50,7 +50,7 @@ def written(tmp_path: Path, source: Path, *options: str) -> Path:
 
 
 @pytest.mark.parametrize("dump", DUMPS)
-def test_it_reads_back_with_the_same_facts(tmp_path: Path, dump: str) -> None:
+def test_a_normalized_text_has_the_same_facts(tmp_path: Path, dump: str) -> None:
     """Except for what metadata tells; with it all facts and findings are the same. Times are sums in another order."""
     before = hlo_inspect.inspect(DATA / dump, EVERYTHING)
     bare = hlo_inspect.inspect(written(tmp_path, DATA / dump), EVERYTHING)
@@ -61,7 +61,7 @@ def test_it_reads_back_with_the_same_facts(tmp_path: Path, dump: str) -> None:
 
 
 @pytest.mark.parametrize("dump", SHARED_DUMPS)
-def test_so_do_dumps_of_real_programs(tmp_path: Path, dump: str) -> None:
+def test_a_normalized_real_dump_has_the_same_facts(tmp_path: Path, dump: str) -> None:
     if not (SHARED / dump).exists():
         pytest.skip("the dumps are not there")
     passes = ("params", "fusions", "collectives", "custom-calls", "memory")

@@ -61,14 +61,14 @@ def test_an_analysis_has_a_bar_without_an_end(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-def test_a_short_one_or_a_quiet_one_shows_nothing(wanted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_or_quiet_run_shows_no_bar(wanted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = on_terminal(monkeypatch)
     with ReadingBar(wanted=wanted) as bar:
         bar.reading(str(DUMP), 1)
     assert terminal.getvalue() == ""
 
 
-def test_off_a_terminal_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_off_a_terminal_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(inputs, "_PATIENCE_S", 0)

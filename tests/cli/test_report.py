@@ -74,7 +74,7 @@ def test_an_input_without_a_module_leaves_the_old_page(tmp_path: Path, capsys: p
     assert "it is empty" in capsys.readouterr().err
 
 
-def test_what_can_be_read_of_several_inputs_is_on_the_page(tmp_path: Path) -> None:
+def test_readable_inputs_are_on_the_page_beside_an_unreadable_one(tmp_path: Path) -> None:
     output = tmp_path / "page.html"
     assert run(["report", str(DUMP), str(tmp_path / "none.txt"), "-q", "-o", str(output)]) == 3
     assert "jit_step" in page(output).text
@@ -150,7 +150,7 @@ def test_a_page_that_is_too_large_says_what_makes_it_smaller(
     assert capsys.readouterr().err == ""
 
 
-def test_what_turns_the_direction_of_text_is_an_escape_in_the_data() -> None:
+def test_marks_that_turn_text_are_escaped_in_the_data() -> None:
     from hlo_inspect.report.html.page import json_block
 
     assert json_block("a\u202e\ud800\u00e9") == r'"a\u202e\ud800' + "\u00e9" + '"'

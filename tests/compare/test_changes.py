@@ -228,7 +228,7 @@ def test_a_dot_that_is_in_a_fusion_of_its_own_is_the_same_kernel() -> None:
     assert (change.what, change.aspects) == ("changed", (Aspect("kernel", "dot", "kCustom fusion"),))
 
 
-def test_what_saved_reports_say_of_collectives_is_enough_to_match_them() -> None:
+def test_collectives_of_saved_reports_are_matched() -> None:
     apart, together = module(MERGED.replace("BODY", APART)), module(MERGED.replace("BODY", TOGETHER))
     (change,) = Explanation(apart.report, together.report, None).changes()
     assert (change.area, change.what) == ("collectives", "2 merged in one")
@@ -333,7 +333,7 @@ ENTRY main {
         (f"{{{'0,' * 30}1}}", f"{{{'1,' * 30}2}}", f"shape {{{'0,' * 30}1}} → {{{'1,' * 30}2}}"),
     ],
 )
-def test_of_long_values_the_first_lines_show_the_items_that_differ(was: str, now: str, text: str) -> None:
+def test_first_lines_show_the_differing_items_of_long_values(was: str, now: str, text: str) -> None:
     change = ModuleChange("kernels", "changed", ("k",), "fusion", (Aspect("shape", was, now),), new_line=3)
     assert words(change) == f"fusion k (line 3): {text}"
 

@@ -20,7 +20,7 @@ def report(facts: dict[str, Value], specs: tuple[FactSpec, ...] = SPECS) -> Repo
     return Report("summary", Input("a.txt", 1, 1, 1), Facts(facts, specs), specs=specs)
 
 
-def test_what_people_ask_for_first_comes_first() -> None:
+def test_memory_and_optimizer_come_before_opcodes() -> None:
     old = report({"opcode.add": 1, "opcode.dot": 100, "optimizer.name": "adam", "memory.peak_bytes": 200, "time.step_s": None})
     new = report({"opcode.add": 3, "opcode.copy": 2, "optimizer.name": "lion", "memory.peak_bytes": 150, "time.step_s": None})
     differing = fact_changes(old, new)
@@ -54,7 +54,7 @@ def test_an_unknown_value_differs_from_a_known_one_and_has_its_lower_bound() -> 
     assert value_in(report({}), "optimizer.name") is None
 
 
-def test_what_is_no_number_has_no_difference() -> None:
+def test_only_finite_numbers_have_a_difference() -> None:
     assert difference("a", "b") is None
     assert difference(True, False) is None
     assert difference(math.inf, 1.0) is None

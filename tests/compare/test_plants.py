@@ -65,7 +65,7 @@ def test_every_change_is_planted_somewhere() -> None:
     assert {label for label, plant in PLANTS.items() if not any(plant(dump(name)) for name in DUMPS)} == set()
 
 
-def test_a_learning_rate_that_changed_is_told_as_that() -> None:
+def test_a_changed_learning_rate_is_an_optimizer_change() -> None:
     """The constants that hold it, -0.0001 in two fusions, are not told beside it."""
     text = dump("optimizers/lion.after.hlo")
     assert text.count("constant(-0.0001)") == 2

@@ -50,7 +50,7 @@ def faults(*lines: str, header: str = "") -> list[tuple[str, int | None, str]]:
         (f"{PERMUTE}{{{{0,1,2}}}}", "HI203", "c: '0,1,2' is not a pair of devices"),
     ],
 )
-def test_of_a_collective(line: str, rule: str, message: str) -> None:
+def test_faults_of_the_devices_of_a_collective(line: str, rule: str, message: str) -> None:
     """The entry starts in line 9, the collective is its second instruction."""
     assert faults(PARAMETER, line, header=", num_partitions=4") == [(rule, 11, message)]
 
@@ -62,7 +62,7 @@ def test_nothing_is_wrong(line: str) -> None:
     assert faults(PARAMETER, line, header=", num_partitions=4") == []
 
 
-def test_of_a_sharding() -> None:
+def test_a_sharding_for_other_devices_is_a_fault() -> None:
     message = "the sharding {devices=[2]<=[2]} is for 2 devices, the program has 4 partitions"
     assert faults(f"{PARAMETER}, sharding={{devices=[2]<=[2]}}", header=", num_partitions=4") == [("HI204", 9, message)]
 

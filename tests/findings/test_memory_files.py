@@ -62,7 +62,7 @@ def test_files_of_another_module_are_not_used(folder: Path) -> None:
     assert "not used, since 1 of the 1 instructions that they name are not in the module" in message
 
 
-def test_without_files_everything_is_worked_out(folder: Path) -> None:
+def test_without_files_all_figures_are_computed(folder: Path) -> None:
     for path in folder.glob(f"{NAME}-*.txt"):
         path.unlink()
     report = memory(folder)

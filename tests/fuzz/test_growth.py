@@ -42,7 +42,7 @@ def test_every_command_bears_a_text_that_is_cut_off(command: str) -> None:
 
 
 @pytest.mark.parametrize(("power", "share", "is_found"), [(1, 1.0, False), (1.2, 1.0, False), (2, 1.0, True), (2, 0.7, True)])
-def test_what_grows_too_fast_is_found(monkeypatch: pytest.MonkeyPatch, power: float, share: float, is_found: bool) -> None:
+def test_superlinear_growth_is_detected(monkeypatch: pytest.MonkeyPatch, power: float, share: float, is_found: bool) -> None:
     """It is found even if it is only a `share` of the time of the largest text."""
 
     def seconds_for(_command: str, _old: bytes, new: bytes) -> float:

@@ -581,7 +581,7 @@ def test_a_norm_that_is_kept_in_place_of_an_argument_is_no_state() -> None:
     assert facts_of(divided)["name"] != "adam"  # the norm of all steps is a state
 
 
-def test_the_norm_of_all_gradients_so_far_is_a_state() -> None:
+def test_a_running_norm_of_gradients_is_a_state() -> None:
     """AdaGrad-Norm is no SGD: its step is divided by the norm that it keeps."""
     text = step_of(
         "last = f32[] parameter(3)",
@@ -643,7 +643,7 @@ def test_a_step_that_depends_on_how_the_weight_changed_before_is_no_descent(into
     )
 
 
-def test_a_moment_that_keeps_nothing_of_what_it_was_is_a_state() -> None:
+def test_a_moment_with_decay_0_is_a_state() -> None:
     momentum = ("a = multiply m1 zero", "m = add a g", "u = multiply m rate", "new = add w u")
     facts = facts_of(step_of(*momentum, outputs="new m", states=1))
     assert (facts["name"], facts["momentum"], facts["learning_rate"]) == ("sgd", 0.0, 0.01)

@@ -94,7 +94,7 @@ SCALED = ("o = add v tiny", "s = rsqrt o", "q = multiply g s")
 READ_SCALED_GRADIENT = {"learning_rate": 0.01, "beta2": 0.9, "epsilon": 1e-8}
 
 
-def test_without_momentum() -> None:
+def test_rmsprop_without_momentum_reads_its_scaled_gradient() -> None:
     text = step_of(*SECOND, *SCALED, "u = multiply q rate", "new = add w u", outputs="new v", states=1)
     assert facts_of(text) == {"name": "rmsprop", "update_count": 1, "decayed_count": 0, **READ_SCALED_GRADIENT}
 

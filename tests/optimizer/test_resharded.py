@@ -220,7 +220,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_weight_is_found_in_whatever_sharding_it_comes_back(name: str) -> None:
+def test_a_weight_is_found_in_any_sharding_of_its_output(name: str) -> None:
     facts = report_of(PROGRAMS[name]).facts
     names = ("name", "update_count", "learning_rate", "momentum")
     assert [facts[f"optimizer.{name}"] for name in names] == ["sgd", 1, 0.1, 0.9]
@@ -228,7 +228,7 @@ def test_a_weight_is_found_in_whatever_sharding_it_comes_back(name: str) -> None
     assert facts["optimizer.weight_bytes"] == rows * 8 * 4
 
 
-def test_a_master_weight_is_a_part_of_what_it_is_copied_to() -> None:
+def test_a_master_weight_may_be_a_part_of_its_copy() -> None:
     facts = report_of(MASTERS).facts
     names = ("name", "update_count", "learning_rate", "weight_bytes", "master_bytes")
     assert [facts[f"optimizer.{name}"] for name in names] == ["sgd", 1, 0.1, 4 * 8 * 2, 2 * 8 * 4]
@@ -339,7 +339,7 @@ ENTRY main {
 """
 
 
-def test_the_first_of_two_writes_to_the_same_rows_is_not_what_a_buffer_holds() -> None:
+def test_the_last_of_two_writes_to_the_same_rows_counts() -> None:
     """The rows of the gradient are overwritten with those of the momentum, by which the weight changes."""
     facts = report_of(REWRITTEN).facts
     assert (facts["optimizer.name"], facts["optimizer.momentum"]) != ("sgd", None)

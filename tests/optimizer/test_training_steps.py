@@ -85,7 +85,7 @@ def test_a_constant_that_a_loop_hands_around_is_that_constant() -> None:
         assert [facts[f"optimizer.{name}"] for name in ("name", "update_count", "learning_rate")] == ["sgd", 1, 0.1]
 
 
-def test_a_number_that_a_loop_changes_is_none() -> None:
+def test_a_number_that_a_loop_changes_is_no_constant() -> None:
     changed = LOOP.replace("BODY", "step").replace(
         f"ROOT o = {STATE} tuple(n, x, l, rate, j)",
         f"half = f32[1] constant({{0.5}})\n  nr = f32[1] multiply(rate, half)\n  ROOT o = {STATE} tuple(n, x, l, nr, j)",

@@ -179,7 +179,7 @@ def test_send_and_recv_have_a_table_of_their_own() -> None:
     assert columns(collectives(TEXT).table("point_to_point"), "kind", "sites", "runs") == [("send", 1, 1)]
 
 
-def test_the_first_rows_are_what_a_step_sends_most() -> None:
+def test_the_first_rows_send_the_most_in_a_step() -> None:
     """8 and 32 floats gathered from 2: in a loop of 5 runs the small one sends 160 bytes, the large one outside 128."""
     text = """HloModule m, num_partitions=2
 

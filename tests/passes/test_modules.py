@@ -90,7 +90,7 @@ def test_figures_of_a_dump() -> None:
     assert (row["parameters"], row["argument_bytes"], row["flops"], row["collectives"]) == (2, 1280, 1792, 7)
 
 
-def test_truncated_modules_are_told_first() -> None:
+def test_truncated_modules_come_first() -> None:
     whole, cut = (hlo_inspect.inspect(DATA / name, "summary") for name in ("cpu/adamw_step.after.txt", "handmade/cut_off.txt"))
     report = listed(whole, cut)
     (line,) = report.headline

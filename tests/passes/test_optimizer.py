@@ -34,7 +34,7 @@ def test_facts_are_those_of_the_program(name: str, truth: dict[str, Value]) -> N
     assert {fact: facts[fact] for fact in truth} == truth
 
 
-def test_there_are_cases_of_every_platform() -> None:
+def test_the_cases_cover_every_platform() -> None:
     assert {name.split("/")[0] for name, _ in CASES} >= {"cpu", "gpu", "tpu", "jax_0_4_13", "jax_0_5_0"}
 
 

@@ -100,7 +100,7 @@ TORCH = 'metadata={op_type="xla__device_data" op_name="xla__device_data" source_
         (TORCH % 3, 'metadata={op_name="w"}', ["xla__device_data", "w"]),
     ],
 )
-def test_a_path_that_all_parameters_have_is_none(first: str, second: str, paths: list[str]) -> None:
+def test_a_path_that_all_parameters_share_is_left_out(first: str, second: str, paths: list[str]) -> None:
     """PyTorch/XLA calls each parameter `xla__device_data`; Neuron names the inputs of its own."""
     text = (
         f"HloModule m\n\nENTRY %main {{\n  %p = f32[8] parameter(0), {first}\n  %q = f32[8] parameter(1), {second}\n"

@@ -125,7 +125,7 @@ def test_a_table_of_a_text_that_is_cut_off_is_empty_before_the_text_ends(
         assert f"<p>{said}</p>" in str(hlo_inspect.inspect(path, "optimizer").table("optimizer")._repr_html_())
 
 
-def test_what_is_exposed_has_no_total_in_a_text_that_is_cut_off() -> None:
+def test_exposed_time_of_a_truncated_text_has_no_total() -> None:
     """The missing part may hide the collectives."""
     report = hlo_inspect.inspect(CUT, ("time", "collectives"), profile="h100-sxm")
     assert report.table("step").total is None

@@ -95,7 +95,7 @@ def test_a_share_of_a_lower_bound_is_not_known() -> None:
     assert rows(report, "kernels", "bytes_lower_bound")["square.1"] == (2 * MATRIX,)
 
 
-def test_names_that_have_nothing_in_common() -> None:
+def test_names_without_a_common_part_are_shown_by_their_kind() -> None:
     """The kind stands for them."""
     text = LOOP.replace("square.1", "a").replace("square.2", "b").replace("layers_1", "layer").replace("layers_2", "layer")
     assert next(iter(rows(hlo_inspect.inspect(text, "top"), "kernel_groups", "sites"))) == "fusion × 2"

@@ -151,7 +151,7 @@ def test_a_module_is_no_workload() -> None:
         hlo_inspect.inspect(HLO, "workload")
 
 
-def test_it_is_one_answer_among_those_about_modules() -> None:
+def test_a_workload_command_runs_beside_commands_about_modules() -> None:
     """`check` may ask all passes."""
     assert "module.name" in hlo_inspect.inspect(HLO, ("fusions", "workload")).facts
     assert "workload.rows" in hlo_inspect.inspect(SIMAI, ("fusions", "workload")).facts

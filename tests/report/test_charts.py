@@ -168,7 +168,7 @@ def test_memory_adds_up(dump: str) -> None:
 @pytest.mark.parametrize(
     ("name", "table"), [("roofline", "roofline"), ("timeline", "timeline"), ("largest-collectives", "collectives")]
 )
-def test_there_is_a_mark_for_each_row(dump: str, name: str, table: str) -> None:
+def test_each_row_has_a_mark(dump: str, name: str, table: str) -> None:
     chart = charts(dump).get(name)
     rows = {table_.name: table_ for table_ in report(dump).tables}.get(table)
     if chart is None:

@@ -46,7 +46,7 @@ def test_bands_say_where_a_text_begins() -> None:
     assert curve[-2].index("|backward") == 10 + 31
 
 
-def test_a_curve_of_nothing() -> None:
+def test_an_empty_curve() -> None:
     assert lines([(0, 0, "", "")]) == ["none"]
     assert lines([]) == ["none"]
 

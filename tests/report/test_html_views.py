@@ -155,7 +155,7 @@ def test_an_unknown_figure_has_a_bar_of_its_lower_bound(tmp_path: Path) -> None:
     assert "all-reduce >= 4.00 KiB before, 3.00 KiB after" in text
 
 
-def test_where_only_lower_bounds_differ_both_are_drawn_as_such(tmp_path: Path) -> None:
+def test_differing_lower_bounds_are_drawn_as_lower_bounds(tmp_path: Path) -> None:
     old, new = (LOOP.format(size=size, trip_count="") for size in (1024, 256))
     figure, text = before_and_after(tmp_path, old, new)
     bars = {trace["name"]: (trace["x"], trace["text"]) for trace in figure["data"] if trace["x"]}

@@ -62,7 +62,7 @@ def test_a_table_is_its_first_rows(sample: Report) -> None:
     assert len(re.findall("<tr>", table._repr_html_() or "")) == 1 + 20 + 1 + 1
 
 
-def test_what_is_large_stays_a_page(sample: Report) -> None:
+def test_the_representation_of_a_large_report_stays_small(sample: Report) -> None:
     rows = tuple((f"a.{number}", "{" + "0," * 100_000 + "}") for number in range(1000))
     table = Table("t", "T", (Column("name"), Column("replica_groups")), rows)
     report = replace(sample, command="params", tables=(table,) * 3, findings=sample.findings * 1000)

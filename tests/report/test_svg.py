@@ -13,13 +13,13 @@ from tests.report.drawn import HOSTILE, drawn, rendered, small_report
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
-def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_svg_without_its_extra_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pygraphviz", None)
     with pytest.raises(MissingExtraError, match=r"the extra \[graph\]: pip install pygraphviz"):
         rendered("svg", small_report())
 
 
-def test_what_graphviz_draws() -> None:
+def test_graphviz_draws_each_node_edge_and_cluster() -> None:
     pytest.importorskip("pygraphviz")
     root = ET.fromstring(rendered("svg", small_report()))  # noqa: S314 - the program's own output
     groups = [group.get("class") for group in root.iter(f"{_NAMESPACE}g")]

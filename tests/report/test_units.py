@@ -130,7 +130,7 @@ def test_parse_quantity_names_the_misfit(text: str, unit: Unit, message: str) ->
 
 
 @given(st.integers(-(10**20), 10**20), st.sampled_from(["bytes", "flops"]))
-def test_what_is_printed_reads_back_within_half_a_percent(value: int, unit: Unit) -> None:
+def test_printed_values_read_back_within_half_a_percent(value: int, unit: Unit) -> None:
     assert math.isclose(parse_quantity(format_value(value, unit), unit), value, rel_tol=0.005)
 
 

@@ -77,7 +77,7 @@ def test_a_key_that_is_missing(key: str, message: str) -> None:
         (POLICY, "HYBRID_SOMETHING", "HYBRID_SOMETHING is not a policy that a client knows"),
     ],
 )
-def test_what_a_client_reads_otherwise(old: str, new: str, message: str) -> None:
+def test_headers_that_a_client_reads_otherwise_are_findings(old: str, new: str, message: str) -> None:
     assert [text for text in messages(f"{POLICY} {KEYS}".replace(old, new)) if message in text]
 
 

@@ -70,7 +70,7 @@ def test_a_field_that_a_client_reads_otherwise(old: str, new: str, column: int, 
     assert report.facts["workload.rows"] == 2
 
 
-def test_what_depends_on_a_field_that_cannot_be_read_is_a_bound() -> None:
+def test_sums_with_an_unreadable_field_are_lower_bounds() -> None:
     report = read(HEADER, "2", ROW, ROW.replace(" 20 ", " 20.5 "))
     facts = report.facts
     assert (facts["workload.input_gradient.compute"], facts["workload.input_gradient.compute.lower_bound"]) == (None, 20)
@@ -177,5 +177,5 @@ def test_names_in_any_script_and_bytes_that_are_no_text() -> None:
         ("", False),
     ],
 )
-def test_what_is_a_workload(text: str, is_one: bool) -> None:
+def test_a_workload_file_is_recognized_by_its_header(text: str, is_one: bool) -> None:
     assert is_workload(text) is is_one

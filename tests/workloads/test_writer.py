@@ -44,7 +44,7 @@ def test_sizes_of_gathers_change_with_the_convention() -> None:
     )
 
 
-def test_and_back() -> None:
+def test_a_file_converts_back_to_the_first_dialect() -> None:
     """The devices of the job are not in the file: without a gather over data parallel devices none are needed."""
     rows = ROWS.replace("ALLGATHER\t80", "ALLREDUCE\t80")
     astra_sim = write(f"{ONE_STAGE}\n{rows}", "astra-sim")
@@ -75,13 +75,13 @@ def test_aicb_s_spelling() -> None:
         ),
     ],
 )
-def test_what_would_be_lost_is_named(text: str, to: str, lost: str) -> None:
+def test_a_conversion_that_loses_something_names_it(text: str, to: str, lost: str) -> None:
     with pytest.raises(hlo_inspect.HloInspectError) as raised:
         write(text, to)
     assert f"cannot be written as {to}: " in raised.value.message
     assert lost in raised.value.message
 
 
-def test_what_is_no_workload_is_not_written() -> None:
+def test_only_workload_files_are_written() -> None:
     with pytest.raises(hlo_inspect.InputError, match="is not a workload file"):
         write("HloModule m\n", "simai")

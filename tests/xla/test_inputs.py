@@ -97,7 +97,9 @@ class TestProgramsThatJaxLowers:
         assert facts(report) == facts(report_of(inspection, folder / f"{name}.{text}"))
         assert [report.facts[fact] for fact in LOST] == [None] * len(LOST)
 
-    def test_what_xla_dumps(self, inspection: Inspection, folder: Path, tmp_path: Path) -> None:
+    def test_a_dump_folder_and_its_serialized_modules_have_the_same_facts(
+        self, inspection: Inspection, folder: Path, tmp_path: Path
+    ) -> None:
         """A folder of text and serialized modules, and the same without the text."""
         both = report_of(inspection, folder / "dump")
         assert both.input.path.endswith("cpu_after_optimizations.txt")

@@ -92,7 +92,7 @@ def test_a_fusion_that_works_in_another_memory_space() -> None:
 
 
 @pytest.mark.parametrize("opcode", sorted(FREE))
-def test_what_costs_nothing(opcode: str) -> None:
+def test_some_opcodes_access_no_bytes(opcode: str) -> None:
     assert read_and_written(f"%r = {ARRAY} {opcode}(%p0)", ARRAY) == 0
 
 
@@ -119,7 +119,7 @@ def test_a_transpose_of_three_dimensions() -> None:
 
 
 @pytest.mark.parametrize("line", ["%r = f32[?] negate(%p0)", f"%r = {ARRAY} negate(%gone)", "%r = f32[2] dynamic-slice(%p0)"])
-def test_what_is_not_known(line: str) -> None:
+def test_unreadable_instructions_have_an_unknown_cost(line: str) -> None:
     with pytest.raises(UnknownCostError):
         read_and_written(line, ARRAY)
 

@@ -79,7 +79,7 @@ def test_a_gap_hides_a_label_and_the_total_of_its_figure() -> None:
     assert raised.value.gap == HERE
 
 
-def test_a_label_of_zeros_is_none() -> None:
+def test_a_label_of_zeros_is_left_out() -> None:
     assert labels(tally(copy=(0, 0, 0, 0), add=(0, 0, 0, 1))) == {"add"}
 
 

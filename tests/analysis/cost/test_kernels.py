@@ -39,7 +39,7 @@ def by_name(kernels: Kernels) -> dict[str, tuple[str, int | None, int | None, in
     return figures
 
 
-def test_what_runs_on_the_device() -> None:
+def test_kernels_are_the_instructions_that_run_on_the_device() -> None:
     lines = [
         "%t = (f32[8], f32[8]) tuple(%p, %p)",
         "%g = f32[8] get-tuple-element(%t), index=0",

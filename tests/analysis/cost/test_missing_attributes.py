@@ -50,7 +50,7 @@ def test_a_dot_that_contracts_something_has_to_say_what(
         ("c64[8] f32[]", "c64[8] fft(a)", "fft_length"),
     ],
 )
-def test_what_an_operation_has_to_say(shapes: str, operation: str, missing: str) -> None:
+def test_a_missing_attribute_leaves_the_flops_unknown(shapes: str, operation: str, missing: str) -> None:
     first, second = shapes.split()
     lines = (f"a = {first} parameter(0)", f"b = {second} parameter(1)", "c = f32[] constant(0)", f"ROOT r = {operation}")
     report = hlo_inspect.inspect(entry(*lines), "cost")
@@ -65,7 +65,7 @@ def test_bytes_of_a_transpose_depend_on_its_dimensions() -> None:
     assert hlo_inspect.inspect(whole, "cost").facts["cost.bytes_accessed"] == 0  # a bitcast
 
 
-def test_what_a_fusion_with_a_gather_moves_depends_on_its_kind() -> None:
+def test_bytes_of_a_fusion_with_a_gather_depend_on_its_kind() -> None:
     """As a kernel of its own it reads the 16 bytes that it gathers and 4 of indices, and writes 16."""
     fused = """f {
   t = f32[64,4] parameter(0)

@@ -88,7 +88,7 @@ def test_calls_that_double_without_end() -> None:
     assert executed(cost) == (None, 0, 0, None)
 
 
-def test_what_the_entry_does_not_reach_is_not_counted() -> None:
+def test_computations_that_the_entry_does_not_call_cost_nothing() -> None:
     unused = '%unused {\n  %x = f32[?] parameter(0)\n  ROOT %y = f32[?] custom-call(%x), custom_call_target="odd"\n}\n'
     cost = cost_of(P, "%n = f32[8] negate(%p)", before=unused)
     assert (executed(cost), cost.unknown_calls) == ((8, 0, 0, 64), ())
@@ -142,7 +142,7 @@ def test_calls_and_asynchronous_computations_count_what_they_run() -> None:
     assert figures == (16, 8, 0, ADDS + 64 + (32 + 3 * 8))  # the done reads three pointers and writes the result
 
 
-def test_what_is_run_is_not_in_the_own_tallies() -> None:
+def test_each_call_of_a_computation_counts() -> None:
     call = "f32[8] call(%p), to_apply=%flops"
     assert executed(cost_of(P, *(f"%c{i} = {call}" for i in range(5)), before=FLOPS)) == (5 * 16, 0, 0, 5 * ADDS)
 
@@ -179,7 +179,7 @@ def test_operands_come_first_and_in_their_order() -> None:
     assert order(*lines, "ROOT %r = f32[] subtract(%d, %c)") == ["b", "d", "a", "c", "r"]
 
 
-def test_what_nothing_uses_comes_before_the_root() -> None:
+def test_unused_instructions_come_before_the_root() -> None:
     lines = ["%a = f32[] parameter(0)", "ROOT %r = f32[] negate(%a)", "%unused = f32[] abs(%a)"]
     assert order(*lines) == ["a", "unused", "r"]
 

@@ -35,7 +35,7 @@ def test_elements() -> None:
 
 
 @pytest.mark.parametrize("text", ["f32[?,4]", "(f32[4])"])
-def test_what_has_no_elements(text: str) -> None:
+def test_the_number_of_elements_of_other_shapes_is_unknown(text: str) -> None:
     with pytest.raises(UnknownCostError):
         elements(parse_shape(text))
 
@@ -94,7 +94,7 @@ def test_a_short_spelling_stands_for_what_it_wraps() -> None:
 
 
 @pytest.mark.parametrize("opcode", ["all-reduce-start", "copy-start", "async-start", "reduce-scatter-done"])
-def test_what_has_a_start_of_its_own_is_itself(opcode: str) -> None:
+def test_opcodes_with_a_start_of_their_own_keep_their_shape(opcode: str) -> None:
     op = operation(f"%s = (f32[8], f32[4]) {opcode}()")
     assert (op.opcode, str(op.shape)) == (opcode, "(f32[8], f32[4])")
 

@@ -70,14 +70,14 @@ def test_products_in_full_precision() -> None:
         (", algorithm=dot_bf16_bf16_f32_x6, operand_precision={highest,highest}", "matmul.bf16"),
     ],
 )
-def test_how_precise_a_product_is(attributes: str, unit: str) -> None:
+def test_the_precision_of_a_product_decides_its_unit(attributes: str, unit: str) -> None:
     dot = f"%d = f32[4,4] dot(%p, %p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}{attributes}"
     op = operation("%p = f32[4,4] parameter(0)", dot)
     assert tally_key(op, work_of(op, lambda *_: pytest.fail("nothing is applied"))).unit == unit
 
 
 @pytest.mark.parametrize(("precision", "unit"), [("HIGHEST", HIGHEST), ("DEFAULT", "matmul.f32")])
-def test_how_precise_a_library_call_is(precision: str, unit: str) -> None:
+def test_the_precision_of_a_library_call_decides_its_unit(precision: str, unit: str) -> None:
     precisions = f'"precision_config":{{"operand_precision":["DEFAULT","{precision}"],"algorithm":"ALG_UNSET"}}'
     config = f'{{"gemm_backend_config":{{{precisions}}}}}'
     call = f'%c = f32[4,4] custom-call(%p, %p), custom_call_target="__cublas$gemm", backend_config={config}'

@@ -55,7 +55,7 @@ def test_each_elementwise_opcode_is_one_or_the_other() -> None:
 
 
 @pytest.mark.parametrize("opcode", WITHOUT_WORK)
-def test_what_moves_data_does_no_work(opcode: str) -> None:
+def test_opcodes_that_move_data_do_no_work(opcode: str) -> None:
     assert done(f"%r = f32[8] {opcode}(%p0)", "f32[8]") == Work()
 
 
@@ -71,7 +71,7 @@ APPLICATIONS = {
 
 
 @pytest.mark.parametrize("opcode", sorted(APPLYING))
-def test_what_applies_a_computation_multiplies_its_work(opcode: str) -> None:
+def test_applied_computations_count_once_per_application(opcode: str) -> None:
     line = f"%r = f32[2] {opcode}(%p0, %p0, %p0), window={{size=7}}, to_apply=%f, select=%f, scatter=%f"
     assert done(line, "f32[7]") == Work(10 * APPLICATIONS[opcode])
 
@@ -105,7 +105,7 @@ def test_reduce_counts_what_vanishes() -> None:
     assert work.reduced(op, applied) == ONCE.times(12 - 3)
 
 
-def test_what_has_no_elements_costs_nothing() -> None:
+def test_empty_arrays_cost_nothing() -> None:
     """XLA's counts are -10 and -8."""
     op = operation(*inputs("f32[0,10]", "f32[]"), "%r = f32[10] reduce(%p0, %p1), dimensions={0}")
     assert work.reduced(op, applied) == ONCE.times(0)

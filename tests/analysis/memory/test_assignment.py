@@ -200,7 +200,7 @@ LOOPED = "fusion(%one), kind=kLoop, calls=%fused"
         ('custom-call(%one), custom_call_target="f"', "negate(%f)", 2),
     ],
 )
-def test_what_is_written_over_its_operand(
+def test_some_results_may_overwrite_their_operand(
     device: Callable[[str], DeviceMemory], second: str, inside: str, buffers: int
 ) -> None:
     """If the second value may not overwrite the first one, both are live when it is written."""

@@ -90,7 +90,7 @@ def test_a_fault_is_a_finding_with_its_place(which: str) -> None:
         assert any(note.startswith(f"memory.{name}_bytes: ") and message in note for note in report.notes)
 
 
-def test_what_a_fault_does_not_touch_stands() -> None:
+def test_figures_that_a_fault_does_not_touch_stay_known() -> None:
     old, new, _, _ = FAULTS["used before it is defined"]
     facts = hlo_inspect.inspect(GOOD.replace(old, new), "memory").facts
     assert (facts["memory.argument_bytes"], facts["memory.output_bytes"], facts["memory.constant_bytes"]) == (16, 16, 8)

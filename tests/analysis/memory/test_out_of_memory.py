@@ -93,7 +93,7 @@ def prefixed(text: str, prefix: str) -> str:
 
 
 @pytest.mark.parametrize("prefix", ["", "E1111 07:35:00.2 14 error_handling.py:81] ", "\x1b[2m(Worker pid=4)\x1b[0m ", "> "])
-def test_what_a_tpu_compiler_says(prefix: str) -> None:
+def test_a_report_of_the_tpu_compiler_is_read(prefix: str) -> None:
     (report,) = reports(prefixed(TPU, prefix))
     assert (report.space, report.line) == ("hbm", 1)
     assert (report.used, report.capacity) == (round(41.74 * GIB), 16 * GIB)
@@ -107,7 +107,7 @@ def test_what_a_tpu_compiler_says(prefix: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "71\x1b[36m(MeshHostWorker pid=489)\x1b[0m "])
-def test_what_a_gpu_says(prefix: str) -> None:
+def test_a_report_of_the_gpu_allocator_is_read(prefix: str) -> None:
     (report,) = reports(prefixed(GPU, prefix))
     assert report.wanted == 6_291_456
     assert report.parts["preallocated temp"] == round(3.83 * GIB)
@@ -117,7 +117,7 @@ def test_what_a_gpu_says(prefix: str) -> None:
     assert (second.kind, second.size) == ("parameter", 256 * 128 * 3 * 4)
 
 
-def test_what_the_runtime_of_a_tpu_says() -> None:
+def test_a_report_of_the_tpu_runtime_is_read() -> None:
     (report,) = reports(RUNTIME)
     assert (report.space, report.wanted, report.free) == ("hbm", round(3.95 * GIB), round(1.92 * GIB))
     sizes = {"Total hbm usage": 10.94, "heap allocations": 6.08, "program": 4.34, "output": 5.06}
@@ -170,6 +170,6 @@ def test_a_size_that_the_shape_contradicts_stands_as_printed() -> None:
     assert report.largest[0].size == 3 * GIB
 
 
-def test_what_only_speaks_of_memory_is_no_report() -> None:
+def test_a_line_about_memory_alone_is_no_report() -> None:
     assert OUT_OF_MEMORY.search("the loader ran out of memory") is None
     assert reports("W bfc_allocator.cc:479] Allocator (GPU_0_bfc) ran out of memory trying to allocate 27.93GiB") == []

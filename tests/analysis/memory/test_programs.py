@@ -64,7 +64,7 @@ def test_bfloat16_halves_the_arguments() -> None:
     assert temp("cpu_scan_bf16") > temp("cpu_scan")  # but its products are of float32
 
 
-def test_what_is_offloaded_is_on_the_host() -> None:
+def test_offloaded_arrays_are_in_host_memory() -> None:
     """Four layers of 2048 x 512 floats."""
     assert facts("tpu_scan_offload")["memory.host_bytes"] == 4 * 2048 * 512 * 4
     assert temp("tpu_scan_offload") < temp("tpu_scan_remat") < temp("tpu_scan")

@@ -111,7 +111,7 @@ def test_live_ranges_of_a_loop(device: Callable[[str], DeviceMemory]) -> None:
     }
 
 
-def test_what_goes_round_a_loop_is_one_buffer(device: Callable[[str], DeviceMemory]) -> None:
+def test_a_loop_carried_value_has_one_buffer(device: Callable[[str], DeviceMemory]) -> None:
     assert sharing(device(LOOP)) == {
         frozenset({"init{}", "c{}", "b{}", "out{}", "loop{}"}),
         frozenset({"i0{}", "c{0}", "b{0}", "next{}", "loop{0}"}),

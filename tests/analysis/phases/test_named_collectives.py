@@ -53,7 +53,7 @@ def test_phases_that_jax_writes(phases: Phases) -> None:
     ) == ["forward", "recompute", "backward", "unknown", "unknown"]
 
 
-def test_old_remat_is_told_by_what_the_forward_pass_has_too(phases: Phases) -> None:
+def test_old_recomputation_has_a_twin_in_the_forward_pass(phases: Phases) -> None:
     """A layer with two products behind which a sum is needed: forward, again for the backward pass, and two gradients."""
     layer = "layer/5/remat(core_fn)/5"
     assert phases(
@@ -75,7 +75,7 @@ def test_another_shape_or_scope_is_not_computed_again(phases: Phases) -> None:
     ) == ["forward", "backward", "backward", "backward"]
 
 
-def test_more_than_the_forward_pass_has_is_not_told_apart(phases: Phases) -> None:
+def test_more_sums_than_the_forward_pass_has_are_unknown(phases: Phases) -> None:
     """The sum of a layer norm and that of its gradient have one name."""
     norm = "LayerNorm/reduce_sum[axes=(2,)]"
     again = f"{OLD}/transpose(jvp(Model))/remat(f)/{norm}"
@@ -90,7 +90,7 @@ def test_without_parameters_a_product_and_its_gradient_look_the_same(phases: Pha
     assert phases(*names) == ["forward", phase]
 
 
-def test_where_jax_marks_what_is_computed_again_nothing_else_is(phases: Phases) -> None:
+def test_marked_recomputation_leaves_other_products_backward(phases: Phases) -> None:
     assert phases(
         f"jit(step)/jvp(layer)/{FORWARD_DOT}",
         f"jit(step)/transpose(jvp(layer))/checkpoint/rematted_computation/{FORWARD_DOT}",

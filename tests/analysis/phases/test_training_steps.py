@@ -88,7 +88,7 @@ def test_products_by_phase(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_what_names_tell_the_graph_tells_likewise(name: str) -> None:
+def test_the_graph_agrees_with_the_names(name: str) -> None:
     """Names of the forward pass do not tell the loss from it."""
     without, with_names = hidden(name), named(name)
     by_graph, by_names = products(without), products(with_names)
@@ -118,7 +118,7 @@ def test_twins_stay_unknown(name: str) -> None:
         ("stage", "the step returns activations and no loss, like a pipeline stage"),
     ],
 )
-def test_why_nothing_is_told(name: str, reason: str) -> None:
+def test_a_graph_without_phases_has_a_reason(name: str, reason: str) -> None:
     assert hidden(name).no_graph_reason == reason
 
 

@@ -136,7 +136,7 @@ ENTRY %e (a: f32[4], b: f32[4]) -> (f32[4], f32[4]) {
     assert inputs(graph) == [{"a"}, {"b"}]
 
 
-def test_what_is_received_is_what_was_sent(read: Read) -> None:
+def test_a_recv_has_the_value_of_its_send(read: Read) -> None:
     meeting = 'frontend_attributes={_xla_host_transfer_rendezvous="r"}'
     graph = values(
         read,

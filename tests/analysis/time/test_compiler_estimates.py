@@ -49,7 +49,7 @@ def test_a_copy_whose_grid_has_a_hundred_cycles_a_step_was_not_estimated(estimat
 
 
 @pytest.mark.parametrize("written", ['"9223372036854775807"', '"-1"', '""', "null", "[1]", '"1e9"', '"' + "9" * 5000 + '"'])
-def test_what_is_no_number_of_cycles(written: str, estimate: Estimate) -> None:
+def test_malformed_cycles_are_no_estimate(written: str, estimate: Estimate) -> None:
     """XLA prints the largest integer of 64 bits if it has no estimate, as of kernels on the sparse cores of a v6e."""
     assert estimate("{" + WINDOW % written + "}") == NO_ESTIMATE
 

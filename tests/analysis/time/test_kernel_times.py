@@ -230,7 +230,7 @@ def test_custom_calls_without_a_rule(machine: Machine) -> None:
     assert [row["bound_s"] for row in report.table("kernels").records()] == [None, None]
 
 
-def test_the_compilers_word_of_what_runs_beside_the_compute_stream(machine: Machine) -> None:
+def test_the_compiler_states_the_work_beside_the_compute_stream(machine: Machine) -> None:
     matrix = "f32[1024,1024]{1,0}"
     config = 'backend_config={"window_config":{"estimated_cycles":"12000","iteration_bounds":["1"]}}'
     body = f"%beside {{\n  %q = {matrix} parameter(0)\n  ROOT %k = {matrix} negate(%q), {config}\n}}\n"

@@ -112,7 +112,7 @@ def test_dumps_of_a_v5e_are_told(name: str) -> None:
     assert profile.name == "tpu-v5e"
 
 
-def test_what_tells_nothing_has_no_profile() -> None:
+def test_a_text_without_marks_has_no_profile() -> None:
     for text, why in (
         (PLAIN, "the dump does not name its accelerator"),
         (tpu(5000), "a TPU whose generation the text does not show"),
@@ -244,7 +244,7 @@ def test_kernels_take_on_each_profile_what_it_says() -> None:
         "x" * 900,
     ],
 )
-def test_what_is_no_change(text: str) -> None:
+def test_malformed_changes_of_a_profile_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a change of a profile: write it like"):
         given_change(text)
 
@@ -264,7 +264,7 @@ def test_changes_that_a_profile_cannot_have(change: str, message: str) -> None:
         changed(load_profile("h100-sxm"), [given_change(change)])
 
 
-def test_what_binds_and_when_the_next_does() -> None:
+def test_the_bottleneck_names_the_next_resource_and_its_factor() -> None:
     resources = {"matrix unit": 2.0, "memory": 5.0, "nvlink": 4.0, "host": 0.0}
     busy = {name: Seconds(seconds) for name, seconds in resources.items()}
     assert bottleneck(busy) == Bottleneck("memory", 5.0, "nvlink", 1.25)
@@ -302,13 +302,13 @@ def test_placements() -> None:
         (None, 1 << 30, "up to"),
     ],
 )
-def test_what_is_no_placement(topology: str | None, per_node: int | None, message: str) -> None:
+def test_malformed_placements_are_refused(topology: str | None, per_node: int | None, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         given_placement(topology, per_node)
 
 
 @pytest.mark.parametrize("asked", [{"what_if": ["memory.bandwidth=2x"]}, {"topology": "2x8"}, {"devices_per_node": 4}])
-def test_what_is_said_of_a_machine_needs_a_profile(asked: dict[str, Any]) -> None:
+def test_options_about_a_machine_need_a_profile(asked: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="need a profile, and the dump does not name its accelerator"):
         hlo_inspect.inspect(PLAIN, "cost", **asked)
 

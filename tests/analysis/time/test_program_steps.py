@@ -68,7 +68,7 @@ def test_a_start_its_done_and_what_is_synchronous(work: Callable[..., IssuedWork
     ]
 
 
-def test_what_is_issued_has_the_order_of_the_program(work: Callable[..., IssuedWork]) -> None:
+def test_issued_collectives_keep_the_order_of_the_program(work: Callable[..., IssuedWork]) -> None:
     """Sums over it are of one order of summands, and the same in every process."""
     reduced = (
         f"%s{number} = f32[8] all-reduce(%{'p' if number == 0 else f's{number - 1}'}), {GROUPS}, to_apply=%add"
@@ -143,7 +143,7 @@ def test_loops_conditionals_and_calls(work: Callable[..., IssuedWork]) -> None:
     assert told(list(issued.program.steps["body"])) == [("compute", "next")]
 
 
-def test_what_an_async_start_wraps_runs_beside(work: Callable[..., IssuedWork]) -> None:
+def test_computations_of_an_async_start_run_beside_the_main_stream(work: Callable[..., IssuedWork]) -> None:
     """A collective is one itself; other computations take what their steps take, on the stream of their thread."""
     wrapped = """%wrapped_a2a (q: f32[8]) -> f32[8] {
   %q = f32[8] parameter(0)

@@ -50,7 +50,7 @@ def test_a_window_hides_what_fits_in_it() -> None:
     assert (hidden.step, hidden.site(place_of("a")).exposed) == (4, 0)
 
 
-def test_what_waits_in_the_queue_of_a_stream_is_exposed_longer_than_it_takes() -> None:
+def test_a_queued_collective_is_exposed_longer_than_it_takes() -> None:
     steps: list[Step] = [IssueStep(place_of("a"), False), IssueStep(place_of("b"), True), wait("a")]
     timeline = run({"main": steps}, {"a": 10, "b": 1})
     assert (timeline.step, timeline.site(place_of("b")).exposed, timeline.site(place_of("a")).exposed) == (11, 11, 0)
@@ -173,7 +173,7 @@ def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert timeline.reason == "computations start with more different loads of the streams than the timeline follows"
 
 
-def test_the_run_of_what_is_beside_the_compute_stream() -> None:
+def test_runs_of_work_beside_the_compute_stream() -> None:
     """`f` takes 2 + 3 s beside `main`, which waits for it after 1 s. Nothing is beside `k`, and `g` is never issued."""
     steps: dict[str, Sequence[Step]] = {
         "main": [IssueStep(place_of("x"), False), ComputeStep(place_of("k")), wait("x")],
@@ -205,7 +205,7 @@ def test_a_stream_that_a_called_computation_uses_stays_busy_for_its_callers() ->
     assert (timeline.step, timeline.compute) == (9, 6)
 
 
-def test_what_a_step_computes_is_what_all_that_it_calls_computes() -> None:
+def test_compute_of_a_step_includes_its_calls() -> None:
     """`f` computes 2 s. The loop runs it three times and its condition, of 1 s, four times; the branch of 2 s ends first."""
     loop_step, call = LoopStep(place_of("while"), "cond", "f", 3), CallStep(place_of("call"), "f")
     branch = BranchStep(place_of("conditional"), ("f", "long"))

@@ -13,7 +13,7 @@ def told(events: Sequence[StreamEvent]) -> list[tuple[object, ...]]:
     return [(event.stream, event.kind, event.place[2], event.begin, event.end - event.begin) for event in events]
 
 
-def test_what_is_issued_is_on_its_streams_and_waits_on_the_compute_stream() -> None:
+def test_issued_collectives_are_on_their_streams_and_waits_on_compute() -> None:
     steps: list[Step] = [
         IssueStep(place_of("a"), False),
         ComputeStep(place_of("k")),

@@ -141,7 +141,7 @@ def test_b_collectives_in_two_loops() -> None:
     assert site(context, result, "all-reduce-start.10").exposed * 1e6 == near(1.788)
 
 
-def test_c_what_is_gathered_and_scattered_at_once() -> None:
+def test_c_gathered_and_scattered_at_once() -> None:
     context, result = timeline("gpu_h100x8/tf_fsdp_unroll", roofline(H100, 3352e9), 450e9)
     step, exposed, _, _ = figures(context, result)
     assert (step, exposed, result.compute * 1e6) == (near(120.85), near(34.28), near(86.57))
@@ -192,7 +192,7 @@ def test_f_permutes_that_are_hidden_and_an_all_reduce_that_is_not() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpu_h100x8/tf_dptp_scan", "tpu_v5e_2x4/tf_fsdp_scan", "cpu/pipeline_ppermute"])
-def test_a_step_is_what_is_computed_and_what_is_exposed(name: str) -> None:
+def test_a_step_is_its_compute_and_its_exposed_time(name: str) -> None:
     context, result = timeline(name, cycles, 45e9, axes)
     exposed = sum(result.site(step.place).exposed for steps in result.program.steps.values() for step in issues(steps))
     assert result.step == pytest.approx(result.compute + exposed, rel=1e-12)

@@ -206,7 +206,7 @@ def test_bits_and_bytes_of_each_element_type(name: str, bits: int, width: int) -
     assert ArrayShape(name, (1,)).bytes == width
 
 
-def test_there_is_no_other_array_type() -> None:
+def test_each_array_type_has_a_number_of_bits() -> None:
     assert set(BITS) == set(ARRAY_TYPES)
 
 

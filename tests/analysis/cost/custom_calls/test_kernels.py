@@ -20,7 +20,7 @@ def test_a_kernel_that_brings_an_estimate() -> None:
     assert cost == CallCost(Work(2048, 7), 96, "estimate", has_matmuls_known=False)
 
 
-def test_an_estimate_of_no_bytes_is_none() -> None:
+def test_an_estimate_of_0_bytes_is_ignored() -> None:
     assert estimated('{"flops":2048,"transcendentals":0,"bytes_accessed":0}').bytes == 64
 
 
