@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.compare.changes import Aspect
+from hlo_inspect.compare.changes import Aspect, ModuleChange
 from tests.compare.plants import PLANTS
 from tests.compare.sides import changes, dump, module, words
 
@@ -35,6 +35,13 @@ DUMPS = (
 )
 
 
+def _of_plant(label: str, found_changes: list[ModuleChange]) -> list[ModuleChange]:
+    """Leave out a consequence: without donation nothing shows that one weight without a returned loss is trained."""
+    consequences = [change for change in found_changes if label == "donation dropped" and change.area == "optimizer"]
+    assert all("sgd" in words(change) and "unknown" in words(change) for change in consequences)
+    return [change for change in found_changes if change not in consequences]
+
+
 @pytest.mark.parametrize("name", DUMPS)
 def test_each_planted_change_is_found_and_nothing_else(name: str) -> None:
     """The diff from NEW to OLD has one change too."""
@@ -48,12 +55,12 @@ def test_each_planted_change_is_found_and_nothing_else(name: str) -> None:
         planted += 1
         new = module(expected.text)
         assert old.program != new.program, label
-        (change,) = changes(old, new)
+        (change,) = _of_plant(label, changes(old, new))
         line = words(change)
         assert change.area == expected.area, (label, line)
         assert [word for word in expected.words if word not in line] == [], (label, line)
         assert expected.name in change.name or not expected.name, (label, line)
-        (back,) = changes(new, old)
+        (back,) = _of_plant(label, changes(new, old))
         assert back.area == change.area, label
         assert (back.size, back.flops) == tuple(
             None if figure is None else -figure for figure in (change.size, change.flops)
