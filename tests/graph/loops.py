@@ -55,7 +55,7 @@ def loop_text(
 
 
 def loop_of(text: str, name: str = "loop") -> Loop:
-    """Return a loop of a text, the same whether the reader skips what it does not need or reads every line."""
+    """Return a loop of a text. Check that the reader finds the same loop if it skips lines."""
     light, whole = (_loop(text, name, wants) for wants in (WANTS, WANTS | Wants(every_line=True)))
     assert (light.trip_count, light.source, light.reason) == (whole.trip_count, whole.source, whole.reason)
     return light

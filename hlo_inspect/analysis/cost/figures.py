@@ -127,7 +127,7 @@ class Tally:
         self.gaps: dict[tuple[TallyKey, Figure], CostGap] = {}
 
     def add(self, key: TallyKey, amounts: Sequence[int], times: int = 1) -> None:
-        """Add amounts of the first few figures."""
+        """Add `times` the amounts of figures, in the order of `FIGURES`; further figures get nothing."""
         row = self.rows.get(key)
         if row is None:
             row = self.rows[key] = [0] * len(FIGURES)

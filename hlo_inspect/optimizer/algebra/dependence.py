@@ -33,7 +33,7 @@ class AtomDependence:
         return self._bits.get(atom, 0)
 
     def bits(self, atoms: Iterable[int]) -> int:
-        """Return the bits of several of these values."""
+        """Return the bits of several values, combined."""
         bits = 0
         for atom in atoms:
             bits |= self.bit(atom)

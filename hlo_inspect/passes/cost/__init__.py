@@ -262,7 +262,7 @@ def share_notes(tally: Tally, times: KernelTimes | None) -> list[str]:
 
 
 def _bound(row: _CostRow) -> str | None:
-    """Return the resource that takes longer, None if it is unknown, as more of the other could take longer."""
+    """Return the resource that takes longer. Return None if the other one is a lower bound, which could exceed it."""
     longer = bound(row.compute.least, row.memory.least)
     other = row.memory if longer == "compute" else row.compute
     return longer if other.exact is not None else None

@@ -16,7 +16,7 @@ GPU = '"operation_queue_id":"0","reification_cost":[%s]'
 
 @pytest.fixture
 def estimate(entry: Callable[..., Context]) -> Callable[[str, str], CompilerEstimate]:
-    """`estimate(config, opcode)`: that of an instruction with this configuration."""
+    """Return `estimate(config, opcode)`: the compiler's estimate of an instruction with this configuration."""
 
     def estimate_of(config: str, opcode: str = "negate") -> CompilerEstimate:
         context = entry(

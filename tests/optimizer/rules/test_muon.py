@@ -10,7 +10,7 @@ from tests.optimizer.programs import STAGES, changed, facts_of, overview_of, rul
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_bias_goes_by_adam(stage: str) -> None:
-    """The bias comes first; optax hands `nesterov` on to the rule of what is no matrix."""
+    """The bias comes first; optax gives `nesterov` to the rule for arrays that are no matrix too."""
     overview = overview_of(text_of(f"muon.{stage}"))
     assert [row.rule for row in overview.rows] == ["nadam", "muon"]
     assert [len(row.roles) for row in overview.rows] == [2, 1]
