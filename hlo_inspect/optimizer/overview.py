@@ -68,10 +68,19 @@ class Row:
     hyperparameters: dict[str, Hyperparameter]
     roles: dict[str, StateArray]
     clip: Clip | None
+    has_unknown_clip: bool = False
     counters: list[StateArray] = field(default_factory=list)
 
     def hyperparameter(self, name: str) -> Hyperparameter:
         return self.hyperparameters.get(name, ABSENT)
+
+    @property
+    def clip_text(self) -> str | None:
+        """The clip of the gradient: `value 0.5`, `norm 1` of its own, or `global norm 1`; None without one."""
+        if self.clip is None:
+            return "unknown" if self.has_unknown_clip else None
+        limit = f"{self.clip.limit:g}" if self.clip.limit is not None else "computed"
+        return f"{'global ' * self.clip.is_global}{self.clip.kind} {limit}"
 
     @property
     def expression(self) -> str:
@@ -288,7 +297,7 @@ class Overview:
 
 
 def _row(weight: Weight) -> Row:
-    from hlo_inspect.optimizer.algebra.norms import find_clip
+    from hlo_inspect.optimizer.algebra.norms import find_clip, unknown_bounds
 
     claim, copy = weight.claim, weight.copy
     master = weight.array if copy is not None else None
@@ -300,5 +309,6 @@ def _row(weight: Weight) -> Row:
         claim.hyperparameters if claim is not None else {},
         claim.roles if claim is not None else {},
         find_clip(weight.update, claim.gradient) if claim is not None else None,
+        claim is not None and bool(unknown_bounds(weight.update, claim.gradient)),
         weight.counters,
     )

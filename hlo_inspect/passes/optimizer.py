@@ -94,6 +94,9 @@ def _notes(overview: Overview, facts: Sequence[str]) -> list[str]:
     reasons = {name: _unknown_reason(overview, name.removeprefix("optimizer.")) for name in facts}
     notes = [f"{name}: {reason}" for name, reason in reasons.items() if reason]
     notes += [_expression(overview, rows) for rows in overview.unknown[:MAX_EXPRESSIONS]]
+    bounded = [row for row in overview.rows if row.clip is None and row.has_unknown_clip]
+    if bounded:
+        notes.append(f"optimizer.clip_norm: the gradient of {_arrays(overview, bounded)} has a bound that is no known clip")
     return notes
 
 
@@ -165,6 +168,7 @@ def _weights(context: Context) -> Table:
         *(Column(name, "number", detail=_DETAILS.get(name, 2), optional=True, get=_value_of(name)) for name in VALUES),
         Column("nesterov", "bool", detail=5, optional=True, get=_nesterov),
         Column("clip_norm", "number", detail=4, optional=True, get=_clip_norm),
+        Column("clip", detail=4, optional=True, get=lambda row: row.clip_text),
         Column("rate", detail=2, get=overview.rate_of),
         Column("counter", "number", detail=5, optional=True, get=lambda row: overview.number(next(iter(row.counters), None))),
         Column("bytes", "bytes", summed=True, detail=4, get=lambda row: row.weight.bytes),
@@ -193,7 +197,7 @@ def _groups(overview: Overview) -> Table:
     groups: dict[tuple[Value, ...], list[Row]] = {}
     for row in overview.all_rows:
         constants = (*(_value_of(name)(row) for name in VALUES), _nesterov(row), _clip_norm(row))
-        groups.setdefault((row.rule, *constants, overview.rate_of(row)), []).append(row)
+        groups.setdefault((row.rule, *constants, row.clip_text, overview.rate_of(row)), []).append(row)
     columns = (
         Column("rule", get=lambda group: group[0].rule),
         Column("weights", "count", summed=True, get=len),
@@ -203,7 +207,8 @@ def _groups(overview: Overview) -> Table:
             for name in VALUES
         ),
         Column("nesterov", "bool", optional=True, detail=4, get=_first_value(_nesterov)),
-        Column("clip_norm", "number", optional=True, detail=5, get=_first_value(_clip_norm)),
+        Column("clip_norm", "number", optional=True, detail=9, get=_first_value(_clip_norm)),
+        Column("clip", optional=True, detail=1, get=lambda group: group[0].clip_text),
         Column("rate", detail=1, get=lambda group: overview.rate_of(group[0])),
         Column("fusions", "count", detail=3, get=lambda group: len({overview.origin(row).fusion for row in group} - {""})),
     )

@@ -139,10 +139,14 @@ CHECKED_TERMS = 2  # of a norm over many tensors
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """A limit on gradients, by norm or by value; `limit` is None if it is computed."""
+    """A limit on gradients, by norm or by value; `limit` is None if it is computed.
+
+    `is_global`: the norm adds up the squares of several arrays.
+    """
 
     kind: Literal["norm", "value"]
     limit: float | None
+    is_global: bool = False
 
 
 def find_clip(update: Update, gradient: Sum) -> Clip | None:
@@ -176,6 +180,12 @@ def clip_of(update: Update, atom: int, exponent: float) -> Clip | None:
     return None
 
 
+def unknown_bounds(update: Update, gradient: Sum) -> list[int]:
+    """Return the scalar bounds that multiply a gradient and are no known clip."""
+    factors = {factor for monomial in gradient for factor in monomial}
+    return sorted(atom for atom, exponent in factors if update.is_bound(atom) and clip_of(update, atom, exponent) is None)
+
+
 def _bare_root(update: Update, form: Sum) -> Sum:
     """Return the root `sqrt(x)` if a form is its safe form: `x > 0 ? sqrt(x > 0 ? x : 1) : x`."""
     monomial, value = only_term(form)
@@ -205,7 +215,12 @@ def is_norm(update: Update, form: Sum) -> bool:
 
 
 def _is_sum_of_squares(update: Update, term: tuple[tuple[int, float], ...], stages: int = 4) -> bool:
-    _, atoms = update.split_scalars(term)
+    """Return True if a term of a norm is a sum of squares, or the square of an array.
+
+    The sum over a gradient that does not depend on this weight is a scalar, as in a loss that is a sum of terms.
+    """
+    scalars, arrays = update.split_scalars(term)
+    atoms = arrays or scalars
     if not atoms or all(exponent % 2 == 0 for _, exponent in atoms):
         return bool(atoms)
     if len(atoms) != 1 or atoms[0][1] != 1.0 or not stages:
@@ -234,7 +249,14 @@ def _clip_by_choice(update: Update, select: Atom) -> Clip | None:
         return None
     limit = right.get(ONE, 0.0)
     clipped = update.forms.multiply(then, scaled(update.forms.power(left, -1.0), limit))
-    return Clip("norm", update.round(limit)) if key_of(clipped) == key_of(other) else None
+    return _norm_clip(update, left, limit) if key_of(clipped) == key_of(other) else None
+
+
+def _norm_clip(update: Update, norm: Sum, limit: float) -> Clip:
+    """Return the clip by a norm, which is global if its root adds up several sums, or sums a concatenation."""
+    atom = update.forms.only_factor(tuple((number, 1.0) for number, _ in only_term(_bare_root(update, norm))[0]))
+    is_sum = atom is not None and atom.op == "sum" and len(atom.parts[0]) > 1
+    return Clip("norm", update.round(limit), is_sum)
 
 
 def _is_scaled_by_norms(update: Update, then: Sum, other: Sum) -> bool:
@@ -296,7 +318,7 @@ def _clip_by_divisor(update: Update, maximum: Atom) -> Clip | None:
     if len(constants) != 1 or len(others) != 1 or not is_norm(update, others[0]):
         return None
     ((_, factor),) = others[0].items()
-    return Clip("norm", update.round(constants[0].get(ONE, 0.0) / factor))
+    return _norm_clip(update, others[0], constants[0].get(ONE, 0.0) / factor)
 
 
 def _clip_with_limit(update: Update, divisor: Sum, limit: float) -> Clip | None:
@@ -308,9 +330,15 @@ def _clip_with_limit(update: Update, divisor: Sum, limit: float) -> Clip | None:
         if len(norms) != 1 or not is_norm(update, norms):
             return None
         factor *= next(iter(norms.values()))
+        divisor = norms
+    elif len(monomial) == 1 and inner.op == "maximum":
+        divisor = unguarded(update, monomial[0][0]) or {}
+        if len(divisor) != 1 or not is_norm(update, divisor):
+            return None
+        factor *= next(iter(divisor.values()))
     elif not is_norm(update, divisor):
         return None
-    return Clip("norm", update.round(limit / factor))
+    return _norm_clip(update, divisor, limit / factor)
 
 
 def unclipped(update: Update, form: Sum) -> Sum:
