@@ -253,7 +253,7 @@ def _clip_by_choice(update: Update, select: Atom) -> Clip | None:
 
 
 def _norm_clip(update: Update, norm: Sum, limit: float) -> Clip:
-    """Return the clip by a norm, which is global if its root adds up several sums, or sums a concatenation."""
+    """Return the clip by a norm, which is global if its root adds up the sums of several arrays."""
     atom = update.forms.only_factor(tuple((number, 1.0) for number, _ in only_term(_bare_root(update, norm))[0]))
     is_sum = atom is not None and atom.op == "sum" and len(atom.parts[0]) > 1
     return Clip("norm", update.round(limit), is_sum)
