@@ -32,7 +32,7 @@ _LONG_VALUE = 48
 """Characters from which on the first lines show only the items of a value that differ; the tables have all of it."""
 
 _MOST_ITEMS = 6
-_ITEM = lazy_pattern(r"(?:[^,\[\]]|\[[^\]]*\])+,?|.", re.DOTALL)
+_ITEM = lazy_pattern(r"(?:[^,\[\]]|\[[^\[\]]*\])++,?|.", re.DOTALL)
 """Pattern of an item of a list; the commas of a shape's dimensions stay inside."""
 
 

@@ -20,7 +20,7 @@ from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.values.device_groups import DeviceGroups, DeviceListError, DevicePairs
 from hlo_inspect.hlo.values.sharding import Sharding
 
-MAX_DEVICES = 1024
+MAX_DEVICES = 512
 MAX_STEPS = 1 << 16
 """Limit of the devices that a search maps, wrong ones included."""
 _MOST_VERIFIED = 4
