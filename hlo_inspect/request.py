@@ -77,6 +77,7 @@ class Request:
     passes: str | Sequence[str] = _option(("summary",), help="Names of commands; the first one names the report.")
     _: KW_ONLY
     also: Sequence[str] = _option((), help="Passes whose facts and findings are added, without their tables.")
+    thresholds: Sequence[str] = _option((), help="Least stakes that are findings, each as RULE=SIZE.")
 
     # -- of single commands ---------------------------------------------------------------------------------------------
 

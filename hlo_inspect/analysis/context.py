@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import proxy
@@ -31,12 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ParsedOptions:
-    """The parsed options of a request: machine, mesh, rules for custom calls and cost model; None if the request lacks them."""
+    """The parsed options of a request: machine, mesh, rules for custom calls and cost model; None if the request lacks them.
+
+    `thresholds` are the least stakes of findings that the user sets, by name of the rule.
+    """
 
     machine: MachineOptions | None = None
     mesh: NamedMesh | None = None
     custom_calls: UserRules | None = None
     cost_model: CostModel | None = None
+    thresholds: Mapping[str, int | float] = field(default_factory=dict)
 
 
 def parse_options(request: Request) -> ParsedOptions:
@@ -229,6 +233,7 @@ class Context(ModuleAnalyses):
         super().__init__(module, request, options.mesh, options.custom_calls, read_graph)
         self.on_machine = MachineAnalyses(self, options.machine)
         self.cost_model = options.cost_model
+        self.thresholds = options.thresholds
 
     def on_each_profile(self) -> list[Context]:
         """Return a context for each requested profile; only this one unless there are several."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from hlo_inspect.checks.policy import Check, Ignore, Policy, remark, resolve, value_of
 from hlo_inspect.checks.rows import rows_that_broke
 from hlo_inspect.errors import UsageError
-from hlo_inspect.findings.reading_problems import STALE_IGNORE, UNKNOWN_VALUE, check_finding, truncation
+from hlo_inspect.findings.reading_problems import STALE_IGNORE, UNKNOWN_VALUE, truncation
 from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.model import (
     SEVERITIES,
@@ -173,11 +173,11 @@ def _describe(finding: Finding) -> str:
 
 
 def _unknown(result: CheckResult) -> Finding:
-    return check_finding(UNKNOWN_VALUE, f"{result.check} is unknown: {result.reason}", result.check)
+    return UNKNOWN_VALUE.finding(f"{result.check} is unknown: {result.reason}", subject=result.check)
 
 
 def _stale(ignore: Ignore) -> Finding:
-    return check_finding(STALE_IGNORE, f"the ignore entry for {ignore} matches no finding", ignore.rule, ignore.place.location)
+    return STALE_IGNORE.finding(f"the ignore entry for {ignore} matches no finding", ignore.place.location, ignore.rule)
 
 
 def _notes_on(results: Iterable[CheckResult], report: Report) -> Iterator[str]:

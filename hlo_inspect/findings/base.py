@@ -6,11 +6,12 @@ import inspect
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.report.model import Finding, Severity
+from hlo_inspect.errors import Location
+from hlo_inspect.report.model import Finding, Severity, StakeUnit
 from hlo_inspect.report.units import format_value
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 WORTH_DONATING = 1 << 10  # bytes; scalars and counters are not worth a finding
 
 WORTH_SAVING = 1 << 20  # bytes of device memory
+
+Resource = Literal["memory", "traffic", "wire", "flops"]
+"""Units of stakes: bytes of device memory, bytes read and written there, bytes sent to other devices, FLOPs."""
 
 HEADINGS = ("What it finds", "Why it matters", "How to fix it", "Example")
 
@@ -40,17 +44,26 @@ class RulePage(NamedTuple):
         """The four texts by their headings."""
         return dict(zip(HEADINGS, (self.what, self.why, self.fix, self.example), strict=True))
 
+    def finding(
+        self, message: str, location: Location | None = None, subject: str | None = None, stake: int | None = None
+    ) -> Finding:
+        """Return a finding of this kind; `stake` is in bytes."""
+        return Finding(self.code, self.severity, message, location, subject, stake, name=self.name)
+
 
 class Rule(ABC):
     """A kind of finding.
 
-    Policies and scripts use `code` and `name` (in kebab-case), which never change. The docstring is a line, then the four
-    `HEADINGS`, each in a line of its own, with their texts indented below them.
+    Policies and scripts use `code` and `name` (in kebab-case), which never change. `resource` is what stakes are counted in.
+    No finding has a stake below `least(context)`: the rule's `threshold`, unless the user sets another. The docstring is a
+    line, then the four `HEADINGS`, each in a line of its own, with their texts indented below them.
     """
 
     code: ClassVar[str]
     name: ClassVar[str]
     severity: ClassVar[Severity]
+    resource: ClassVar[Resource] = "memory"
+    threshold: ClassVar[int] = 0
 
     @abstractmethod
     def check(self, context: Context) -> Iterator[Finding]:
@@ -62,16 +75,25 @@ class Rule(ABC):
         message: str,
         line: int | None,
         subject: str | None = None,
-        bytes_at_stake: int = 0,
+        stake: int | None = None,
         severity: Severity | None = None,
     ) -> Finding:
-        """Return a finding of this rule at a line of the input. `severity` replaces that of the rule if it is less severe."""
-        return Finding(self.code, severity or self.severity, message, context.module.location(line), subject, bytes_at_stake)
+        """Return a finding of this rule at a line of the input. `severity` replaces that of the rule if it is less severe.
+
+        `stake` is in FLOPs if the rule's `resource` is `flops`, else in bytes, of one step on one device.
+        """
+        unit: StakeUnit = "flops" if self.resource == "flops" else "bytes"
+        place = context.module.location(line)
+        return Finding(self.code, severity or self.severity, message, place, subject, stake, unit, self.name)
 
     def finding_on(self, context: Context, collective: Collective, message: str) -> Finding:
         """Return a finding on a collective, with the bytes of its operands at stake."""
         start = collective.start
-        return self.finding(context, message, start.line, start.name, collective.operand_bytes or 0)
+        return self.finding(context, message, start.line, start.name, collective.operand_bytes)
+
+    def least(self, context: Context) -> int | float:
+        """Return the least stake that is a finding, in the unit of the rule's stakes."""
+        return context.thresholds.get(self.name, self.threshold)
 
     @classmethod
     def page(cls) -> RulePage:

@@ -38,4 +38,4 @@ class DanglingAlias(Rule):
 
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.interface.faults:
-            yield self.finding(context, fault.message, context.module.first_line, bytes_at_stake=fault.bytes)
+            yield self.finding(context, fault.message, context.module.first_line, stake=fault.bytes)

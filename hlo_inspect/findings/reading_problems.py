@@ -11,7 +11,6 @@ from collections.abc import Container, Iterable, Iterator
 from hlo_inspect.analysis.collectives import groups_attribute
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices import NOT_PRINTED
-from hlo_inspect.errors import Location
 from hlo_inspect.findings.base import RulePage
 from hlo_inspect.hlo.module import PART, TRUNCATED, UNREADABLE, MalformedRow, Module, Problem, malformed_rows
 from hlo_inspect.report.model import Finding, Report
@@ -173,7 +172,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
 )
 
 
-_SEVERITIES = {page.code: page.severity for page in READING_PROBLEMS}
+_PAGES = {page.code: page for page in READING_PROBLEMS}
 _SEEN_BY_ALL = frozenset({UNREADABLE, TRUNCATED, "HI003", PART})
 """Problems that are the same whichever lines are read. The others are counted if every line is read."""
 
@@ -188,9 +187,9 @@ def reading_findings(context: Context, passes: Container[str]) -> Iterator[Findi
     for problem in (*problems, *malformed, *_missing(context, passes, unreadable)):
         times = f" ({problem.times:,} times, first here)" if problem.times > 1 else ""
         message = problem.message + times
-        yield Finding(problem.code, _SEVERITIES[problem.code], message, problem.location, problem.subject)
+        yield _PAGES[problem.code].finding(message, problem.location, problem.subject)
     for code, count in module.problems.left_out.items() if reads_all else ():
-        yield Finding(code, _SEVERITIES[code], f"{count:,} more of this kind", module.location(None))
+        yield _PAGES[code].finding(f"{count:,} more of this kind", module.location(None))
 
 
 def _malformed(module: Module, row: MalformedRow) -> Problem:
@@ -255,8 +254,3 @@ STALE_IGNORE = RulePage(
     "ignore:\n  - rule: HI101\n    subject: no_parameter_of_this_name\n    reason: donated by the caller",
 )
 CHECK_PROBLEMS = (UNKNOWN_VALUE, STALE_IGNORE)
-
-
-def check_finding(page: RulePage, message: str, subject: str, location: Location | None = None) -> Finding:
-    """Return a finding of one of `CHECK_PROBLEMS`."""
-    return Finding(page.code, page.severity, message, location, subject)

@@ -119,21 +119,21 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
     ),
 )
 
-_SEVERITIES = {page.code: page.severity for page in (*READING_PROBLEMS, *WORKLOAD_PROBLEMS)}
+_PAGES = {page.code: page for page in (*READING_PROBLEMS, *WORKLOAD_PROBLEMS)}
 
 
 def workload_findings(totals: WorkloadTotals) -> Iterator[Finding]:
     """Yield the faults of a workload's text, and the errors that its client makes without a message."""
     workload = totals.workload
     for problem in workload.problems:
-        yield _finding(problem, 0)
+        yield _finding(problem, None)
     for code, count in workload.problems.left_out.items():
-        yield Finding(code, _SEVERITIES[code], f"{count:,} more of this kind", Location(workload.path))
+        yield _PAGES[code].finding(f"{count:,} more of this kind", Location(workload.path))
     for problem, at_stake in semantic_faults(totals):
         yield _finding(problem, at_stake)
 
 
-def _finding(problem: Problem, bytes_at_stake: int) -> Finding:
+def _finding(problem: Problem, stake: int | None) -> Finding:
     times = f" ({problem.times:,} times, first here)" if problem.times > 1 else ""
     message = problem.message + times
-    return Finding(problem.code, _SEVERITIES[problem.code], message, problem.location, problem.subject, bytes_at_stake)
+    return _PAGES[problem.code].finding(message, problem.location, problem.subject, stake)

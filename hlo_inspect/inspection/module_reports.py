@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from hlo_inspect.analysis.context import Context, parse_options
 from hlo_inspect.errors import UsageError
 from hlo_inspect.findings import LARGE_MODULE, RULE_TABLE, RULES, rules_of
 from hlo_inspect.findings.reading_problems import reading_findings
+from hlo_inspect.findings.thresholds import parse_thresholds
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import ALPA, MODULE_FACTS, WORKLOAD, find_pass
@@ -78,7 +80,7 @@ class ModuleReports:
             raise UsageError(f"{names} takes one profile; `time` compares several")
         self._uses_profile = any(question.uses_profile for question in running)
         self._request = request
-        self._options = parse_options(request)
+        self._options = replace(parse_options(request), thresholds=parse_thresholds(request.thresholds))
         self._needs = needs
         self.sink: ReportSink | None = None
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from hlo_inspect.errors import Location, MissingExtraError, UsageError, did_you_mean
 from hlo_inspect.report.displayable import Displayable
@@ -276,10 +276,17 @@ def _sum_at_least(columns: Sequence[Sequence[Value]]) -> int | float | None:
     return sum(numbers) if all(value >= 0 for value in numbers) and (numbers or not firsts) else None
 
 
+StakeUnit = Literal["s", "bytes", "flops"]
+STAKE_UNITS: tuple[StakeUnit, ...] = get_args(StakeUnit)
+"""The units of a stake: findings with an earlier one come first."""
+
+
 class Finding(NamedTuple):
     """A report of a rule. `rule` is a stable code (HI0xx reading, HI1xx donation and parameters, HI2xx collectives, …).
 
-    `subject` is the instruction or parameter it is about; `bytes_at_stake` orders findings of one severity.
+    `subject` is the instruction or parameter it is about. `stake` is what mending it saves in one step on one device, in
+    `stake_unit`; it orders findings of one severity, and is None if nothing is counted. `source` is the line of Python as
+    `path:line`. `fingerprint` survives new names, lines and channel numbers.
     """
 
     rule: str
@@ -287,7 +294,11 @@ class Finding(NamedTuple):
     message: str
     location: Location | None = None
     subject: str | None = None
-    bytes_at_stake: int = 0
+    stake: int | float | None = None
+    stake_unit: StakeUnit = "bytes"
+    name: str = ""
+    source: str | None = None
+    fingerprint: str = ""
 
 
 class Amount(NamedTuple):
@@ -448,5 +459,5 @@ def reaching(findings: Iterable[Finding], least: Severity) -> list[Finding]:
 
 
 def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort findings by severity, then by the bytes at stake, then as they came."""
-    return sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -f.bytes_at_stake))
+    """Sort findings by severity, then by stake (seconds, then bytes, then FLOPs), then as they came."""
+    return sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), STAKE_UNITS.index(f.stake_unit), -(f.stake or 0)))

@@ -77,7 +77,7 @@ def test_an_unknown_value_fails_with_its_reason() -> None:
     assert (passed.expected, passed.passed) == ("null", True)
     unknown = [finding for finding in outcome.report.findings if finding.rule == "HI090"]
     message = f"collectives.executed_count is unknown: {failed.reason}"
-    assert unknown == [Finding("HI090", "error", message, subject="collectives.executed_count")]
+    assert unknown == [Finding("HI090", "error", message, subject="collectives.executed_count", name="unknown-value")]
 
 
 def test_a_misspelt_fact_stops_all() -> None:
@@ -149,9 +149,8 @@ def test_an_ignore_that_covers_nothing_is_a_finding_and_does_not_fail() -> None:
     text = "fail-on: info\nignore:\n  - {rule: HI102, reason: x}\n  - {rule: HI101, subject: 'x*', reason: y}\n"
     outcome = with_policy(text, findings=FINDINGS[1:2])
     assert outcome.ok
-    stale = Finding(
-        "HI091", "info", "the ignore entry for HI101 (x*) matches no finding", Location("p.yaml", 4, 5), subject="HI101"
-    )
+    message = "the ignore entry for HI101 (x*) matches no finding"
+    stale = Finding("HI091", "info", message, Location("p.yaml", 4, 5), subject="HI101", name="stale-ignore")
     assert outcome.report.findings == (stale,)
 
 

@@ -71,7 +71,7 @@ UPDATED = "ROOT new = f32[1024,1024]{1,0} fusion(cache, row, at), kind=kLoop, ca
 )
 def test_arrays_written_in_part_or_elementwise_could_be_donated(new: str) -> None:
     (finding,) = advice(module(*CACHE, new, before=WRITE + "\n" + BODY))
-    assert (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake) == ("HI101", "warning", "cache", 4 * MIB)
+    assert (finding.rule, finding.severity, finding.subject, finding.stake) == ("HI101", "warning", "cache", 4 * MIB)
     assert finding.message == ("parameter 0 is not donated, but its new value is an output; donating it saves 4.00 MiB")
 
 
@@ -101,7 +101,7 @@ def test_weights_and_state_are_named_once() -> None:
     text = (
         step_of(*ADAM, outputs="new m v", states=2, donated=False).replace("[4,4]", "[4096,4096]").replace("[9,4]", "[9,4096]")
     )
-    assert {finding.rule: finding.bytes_at_stake for finding in advice(text)} == {
+    assert {finding.rule: finding.stake for finding in advice(text)} == {
         "HI101": 64 * MIB,
         "HI505": 128 * MIB,
     }
@@ -120,7 +120,7 @@ def test_a_small_function_need_not_give_its_arguments_away(elements: int, severi
     shape = f"f32[{elements}]{{0}}"
     lines = (f"x = {shape} parameter(0)", f"y = {shape} parameter(1)", f"ROOT r = {shape} add(x, y)")
     (finding,) = advice("HloModule m\n\nENTRY e {\n  " + "\n  ".join(lines) + "\n}\n")
-    assert (finding.severity, finding.bytes_at_stake) == (severity, 4 * elements)
+    assert (finding.severity, finding.stake) == (severity, 4 * elements)
     assert ("if the caller does not use it again" in finding.message) == (severity == "info")
 
 

@@ -26,7 +26,7 @@ def replaced(*changes: tuple[str, str]) -> str:
 def test_a_temporary_fits() -> None:
     """The temporary, 512 x 1024 x 4 bytes (2 MiB), is written after the last read of the parameter, which is as large."""
     (finding,) = found(EXAMPLE)
-    assert (finding.subject, finding.bytes_at_stake) == ("cache", 512 * 1024 * 4)
+    assert (finding.subject, finding.stake) == ("cache", 512 * 1024 * 4)
     assert finding.message == ("2.00 MiB of donated parameter 0 are idle after x; y, 2.00 MiB, could use this memory")
 
 

@@ -47,7 +47,7 @@ def fused(*changes: tuple[str, str]) -> str:
 def test_one_layer_would_do(text: str) -> None:
     """Eight layers of 256 x 1024 x 2 bytes are 4 MiB; without seven of them 3.5 MiB are free."""
     (finding,) = found(text)
-    assert finding.bytes_at_stake == 7 * 256 * 1024 * 2
+    assert finding.stake == 7 * 256 * 1024 * 2
     assert finding.subject == "half"
     assert "is a conversion of parameter 0: 8 layers, one per iteration of loop" in finding.message
 
@@ -80,4 +80,4 @@ def test_layers_of_other_devices() -> None:
     in_layer = replaced(("w = f32[8,256", "w = f32[8,128"), ("convert(w)", gather % 1), *changes)
     assert found(by_layer) == []
     (finding,) = found(in_layer)
-    assert finding.bytes_at_stake == 7 * 256 * 1024 * 4
+    assert finding.stake == 7 * 256 * 1024 * 4

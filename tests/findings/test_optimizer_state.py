@@ -34,7 +34,7 @@ def found(text: str, rule: str) -> list[Finding]:
 
 def test_state_that_is_not_donated() -> None:
     (finding,) = found(adam(donated=False), "HI505")
-    assert (finding.severity, finding.subject, finding.bytes_at_stake) == ("warning", "m1", 2 * 64 * MIB)
+    assert (finding.severity, finding.subject, finding.stake) == ("warning", "m1", 2 * 64 * MIB)
     assert finding.message == (
         "the optimizer's state is not donated: 1 first moment and 1 second moment; donating it saves 128.0 MiB"
     )
@@ -42,7 +42,7 @@ def test_state_that_is_not_donated() -> None:
 
 def test_one_moment_that_is_not_donated() -> None:
     (finding,) = found(changed(adam(), r", \{2\}: \(2, \{\}, may-alias\)", ""), "HI505")
-    assert (finding.subject, finding.bytes_at_stake) == ("m2", 64 * MIB)
+    assert (finding.subject, finding.stake) == ("m2", 64 * MIB)
 
 
 def test_state_that_is_donated_or_small() -> None:
@@ -58,7 +58,7 @@ def test_weights_alone_are_no_state() -> None:
 def test_replicated_state_with_a_divided_batch() -> None:
     """Each of 8 devices would keep an eighth of two moments of 64 MiB. It has 3 * 64 MiB and 9 / 8 rows of 16 KiB."""
     (finding,) = found(divided("{replicated}", ALL), "HI506")
-    assert (finding.severity, finding.subject, finding.bytes_at_stake) == ("info", "m1", 112 * MIB)
+    assert (finding.severity, finding.subject, finding.stake) == ("info", "m1", 112 * MIB)
     assert finding.message == (
         "1 first moment and 1 second moment are replicated over mesh axis d0 (8 devices). Sharding them over these "
         "devices saves 112.0 MiB a device (58 % of 192.0 MiB of parameters); parameter 4 is sharded so"
@@ -68,7 +68,7 @@ def test_replicated_state_with_a_divided_batch() -> None:
 def test_state_that_is_divided_in_part() -> None:
     """Two tiles of 32 MiB, each on 4 devices that read different parts of the batch: 2 * (32 - 8) MiB."""
     (finding,) = found(divided(OUTER, INNER), "HI506")
-    assert finding.bytes_at_stake == 48 * MIB
+    assert finding.stake == 48 * MIB
     assert "(4 devices)" in finding.message
 
 
@@ -79,7 +79,7 @@ def test_state_that_is_divided_in_part() -> None:
 def test_a_part_is_rounded_up(state: str, batch: str, saved: int) -> None:
     """A moment of 4097 * 4097 has 67,141,636 bytes; an eighth of it, or a quarter of one of two tiles, takes 8,392,704.5."""
     (finding,) = found(divided(state, batch).replace("[4096,4096]", "[4097,4097]").replace("[9,4096]", "[9,4097]"), "HI506")
-    assert finding.bytes_at_stake == 2 * saved
+    assert finding.stake == 2 * saved
 
 
 @pytest.mark.parametrize(("first", "second"), [(ALL, OUTER), (OUTER, ALL)])
@@ -87,13 +87,13 @@ def test_the_input_that_is_divided_most_counts(first: str, second: str) -> None:
     """The first input is divided in eight, the other in two, or the other way round."""
     other = rf"\1\n  %y = f32[9,4096]{{1,0}} parameter(5), sharding={second}"
     (finding,) = found(changed(divided("{replicated}", first), r"(%x = .*)", other), "HI506")
-    assert finding.bytes_at_stake == 2 * (64 - 8) * MIB
+    assert finding.stake == 2 * (64 - 8) * MIB
     assert f"parameter {4 if first == ALL else 5} is sharded so" in finding.message
 
 
 def test_the_bytes_of_a_partitioned_module_are_those_of_a_device() -> None:
     (finding,) = found(divided(OUTER, INNER, ", is_scheduled=true, num_partitions=8"), "HI506")
-    assert finding.bytes_at_stake == 2 * (64 - 16) * MIB
+    assert finding.stake == 2 * (64 - 16) * MIB
 
 
 @pytest.mark.parametrize(
@@ -142,6 +142,6 @@ def test_a_program_of_two_times_four_devices(stage: str) -> None:
     for old, new in sizes.items():
         text = text.replace(old, new)
     (finding,) = found(text, "HI506")
-    assert finding.bytes_at_stake == 4 * 8 * MIB
+    assert finding.stake == 4 * 8 * MIB
     assert "(2 devices)" in finding.message
     assert "2 first moments and 2 second moments are replicated over mesh axis " in finding.message

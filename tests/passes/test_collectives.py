@@ -395,7 +395,7 @@ def test_groups_that_differ_in_size_are_a_finding() -> None:
 @pytest.mark.parametrize("groups", ["{{0,1},{x}}", "{}"])
 def test_unknown_groups_are_a_finding(groups: str) -> None:
     (finding,) = one(f"f32[8]{{0}} all-to-all(%p), replica_groups={groups}, dimensions={{0}}").findings
-    assert (finding.rule, finding.subject, str(finding.location), finding.bytes_at_stake) == ("HI201", "c", "<text>:5", 32)
+    assert (finding.rule, finding.subject, str(finding.location), finding.stake) == ("HI201", "c", "<text>:5", 32)
 
 
 def test_groups_of_all_devices_have_the_size_of_the_header() -> None:

@@ -111,7 +111,7 @@ def test_parameters_that_could_be_donated_are_a_finding() -> None:
         array = f"f32[{elements}]{{0}}"
         lines = (f"%p = {array} parameter(0)", f"%q = {array} parameter(1)", f"ROOT %n = {array} add(%p, %q)")
         (finding,) = params(entry(*lines)).findings
-        reported = (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake)
+        reported = (finding.rule, finding.severity, finding.subject, finding.stake)
         assert reported == ("HI101", severity, "p", 4 * elements)
     assert finding.message.startswith("parameter 0 is not donated")
     assert str(finding.location) == "<text>:3"
@@ -130,7 +130,7 @@ def test_scalars_and_counters_are_not_worth_a_finding() -> None:
 def test_an_unused_parameter_is_a_finding() -> None:
     lines = ("%p = f32[4]{0} parameter(0)", "%q = u8[9]{0} parameter(1)", "%r = u8[5]{0} parameter(2)")
     (finding,) = params(entry(*lines, "ROOT %n = f32[4]{0} negate(%p)")).findings
-    assert (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake) == ("HI102", "info", "q", 14)
+    assert (finding.rule, finding.severity, finding.subject, finding.stake) == ("HI102", "info", "q", 14)
     assert finding.message == "no instruction reads parameters 1 and 2"
 
 

@@ -16,7 +16,7 @@ from hlo_inspect.findings import RULE_TABLE, RULES
         ("HI504", 32),  # the result f32[8] that was not followed
     ],
 )
-def test_bytes_at_stake_of_examples(code: str, size: int) -> None:
+def test_stake_of_examples(code: str, size: int) -> None:
     rule = next(candidate for candidate in RULES if candidate.code == code)
     report = hlo_inspect.inspect(rule.page().example, RULE_TABLE[rule.name].passes)
-    assert [finding.bytes_at_stake for finding in report.findings if finding.rule == code] == [size]
+    assert [finding.stake for finding in report.findings if finding.rule == code] == [size]
