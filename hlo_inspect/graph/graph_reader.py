@@ -10,6 +10,7 @@ from hlo_inspect.graph.value_graph import (
     KINDS,
     MOVES,
     PRODUCT,
+    SCALAR,
     BodyTemplate,
     BodyTemplates,
     CallFrame,
@@ -22,7 +23,7 @@ from hlo_inspect.graph.value_graph import (
 )
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, ELEMENTWISE, POINT_TO_POINT, STARTING_COLLECTIVES, TABLE, is_marker
-from hlo_inspect.hlo.values.shapes import ArrayShape
+from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
 
 MAX_COPIES = 3
 """Read each call of a computation until this multiple of the module's rows is read."""
@@ -359,6 +360,13 @@ class _ValueReader:
             return self._pass_operands(frame, row)
         return self.graph.new(frame, row, self.graph.made_of(frame, row), PRODUCT if marks[1] else 0)
 
+    def _dot(self, frame: CallFrame, row: int) -> Value:
+        """Make a node of a dot: a product, unless an operand is a scalar that only scales the other."""
+        view = frame.view
+        shapes = [view.operand_shape(row, number) for number in range(len(view.operand_rows(row)))]
+        kind = 0 if any(map(_is_scalar, shapes)) else PRODUCT | (SCALAR if _is_scalar(view.shapes[row]) else 0)
+        return self.graph.new(frame, row, self.graph.made_of(frame, row), kind)
+
     # -- send and recv: TPU slices exchange arrays over the network of their hosts by such pairs ---------------------------
 
     def _send(self, frame: CallFrame, row: int) -> Value:
@@ -382,6 +390,10 @@ class _ValueReader:
                 self.graph.is_ordered = self.graph.is_ordered and sent < node
 
 
+def _is_scalar(shape: Shape | None) -> bool:
+    return isinstance(shape, ArrayShape) and not shape.dimensions
+
+
 _STARTS = tuple(name for name, info in TABLE.items() if info.half == "start" and not info.collective)
 _EXCHANGES = {"all-to-all", "ragged-all-to-all"}
 _COLLECTIVES = [name for name in STARTING_COLLECTIVES if TABLE[name].collective not in _EXCHANGES.union(POINT_TO_POINT)]
@@ -391,6 +403,7 @@ _METHODS: dict[str, Callable[[_ValueReader, CallFrame, int], Value]] = {
     **dict.fromkeys(ASYNC_ENDS, _ValueReader._pass_first_operand),
     **dict.fromkeys(_COLLECTIVES, _ValueReader._collective),
     "copy-start": _ValueReader._make_node,
+    "dot": _ValueReader._dot,
     "add-dependency": _ValueReader._pass_first_operand,
     "after-all": _ValueReader._return_nothing,
     "domain": _ValueReader._pass_first_operand,

@@ -40,8 +40,11 @@ MAX_JOINED = 8
 
 # -- kinds of nodes ---------------------------------------------------------------------------------------------------------
 
-PRODUCT, MOVES, REDUCES, COLLECTIVE, PARAMETER, SUMS = 1, 2, 4, 8, 16, 32
-"""Bits of a node's kind: product; passes on or sums values; reduction or gather; collective; input; summing collective."""
+PRODUCT, MOVES, REDUCES, COLLECTIVE, PARAMETER, SUMS, SCALAR = 1, 2, 4, 8, 16, 32, 64
+"""Bits of a node's kind: product; passes on or sums values; reduction or gather; collective; input; summing collective.
+
+`SCALAR` is a product of two vectors or matrices to one number, which ends a loss.
+"""
 
 _MOVING = (opcodes_that_give("same", "move", "part") - {"reduce-precision"}) | {"bitcast-convert", "copy-start"}
 """Opcodes whose result holds values of the operands."""

@@ -6,8 +6,12 @@ Each fact is one bit of each component of the graph, found by one pass in the or
 * `LOSS`, leads to a loss. No value of the backward pass does.
 * `COTANGENT`, depends on the first cotangents. These lead to gradients and are computed directly from the `TAIL` of the forward
   pass.
-* `TAIL`: values behind a product that lead to a loss and to no further product that leads to a loss. Saved activations are not
-  in the tail, as a product comes behind them: values computed from them alone depend on no cotangent.
+* `TAIL`: values behind a product that lead to a loss and to no further product that leads to a loss, unless that gives one
+  number. Saved activations are not in the tail, as a product comes behind them: values computed from them alone depend on no
+  cotangent.
+
+A step can have several losses, one after the update of another's weights: generator and discriminator, actor and critic. What
+such a later loss reads of an updated weight counts as the weight itself, so that its forward pass depends on no gradient.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hlo_inspect.graph.value_graph import MOVES, PARAMETER, PRODUCT, REDUCES, NodesAtPlaces, ValueGraph
+from hlo_inspect.graph.value_graph import MOVES, PARAMETER, PRODUCT, REDUCES, SCALAR, NodesAtPlaces, ValueGraph
 from hlo_inspect.graph.view import strong_components
 from hlo_inspect.optimizer.overview import Overview
 
@@ -43,10 +47,14 @@ MAX_INPUTS = 256
 
 
 class TrainedWeight(NamedTuple):
-    """The nodes of one weight's gradient, and of the arrays that hold the weight: itself and its working copy."""
+    """The nodes of one weight's gradient, of the arrays that hold the weight, and of their new values.
+
+    The arrays are the weight itself and its working copy.
+    """
 
     gradients: set[int]
     arrays: set[int]
+    updated: set[int]
 
 
 def trained_weights(overview: Overview, graph: ValueGraph) -> list[TrainedWeight]:
@@ -55,9 +63,11 @@ def trained_weights(overview: Overview, graph: ValueGraph) -> list[TrainedWeight
     weights = []
     for row in [row for row in overview.rows if not row.matched.is_linear]:
         gradients = {node for place, part in row.matched.gradient_places() for node in places.nodes(place, part)}
-        sources = [array.source for array in (row.weight, row.master) if array is not None]
+        arrays = [array for array in (row.weight, row.master) if array is not None]
         if gradients:
-            weights.append(TrainedWeight(gradients, {node for source in sources for node in places.input(*source)}))
+            old = {node for array in arrays for node in places.input(*array.source)}
+            updated = {node for array in arrays for node in places.nodes(array.place)}
+            weights.append(TrainedWeight(gradients, old, updated))
     return weights
 
 
@@ -126,6 +136,11 @@ class ComponentFacts:
         self.gradients = [sorted({component_of[node] for node in weight.gradients}) for weight in weights]
         self.weights = [sorted({component_of[node] for node in weight.arrays}) for weight in weights]
         self.bits = self._dependences()
+        whole_bits = self.bits
+        later = self._read_by_later_losses([{component_of[node] for node in weight.updated} for weight in weights])
+        if later:
+            self.operands = self._with_old_weights(later)
+            self.bits = self._dependences()
         outputs = [component_of[node] for node in losses]
         candidates = {part for part in outputs if self.bits[part] & (BEHIND_PRODUCT | UPDATED) == BEHIND_PRODUCT}
         self.losses = self._accepted(sorted(candidates)[:MAX_LOSSES])
@@ -142,6 +157,8 @@ class ComponentFacts:
         self._recomputation()
         self._moved_gradients()
         self._backward_operands()
+        if later:
+            self._mark_updates(whole_bits)
 
     @staticmethod
     def _mark(bits: list[int], numbers: Iterable[int], bit: int) -> None:
@@ -158,6 +175,26 @@ class ComponentFacts:
         spread_on(bits, self.operands, BEHIND_PRODUCT | FROM_INPUT | FROM_WEIGHT | UPDATED | TO_STATE)
         spread_back(bits, self.operands, GRADIENT | TO_STATE)
         return bits
+
+    # -- updates that a later loss reads --------------------------------------------------------------------------------
+
+    def _read_by_later_losses(self, updated: Sequence[set[int]]) -> dict[int, int]:
+        """Return the new values of weights that lead to another weight's gradient, each with the weight's old value."""
+        old_values = zip(updated, self.weights, strict=True)
+        return {part: arrays[0] for parts, arrays in old_values if arrays for part in parts if self.bits[part] & GRADIENT}
+
+    def _with_old_weights(self, later: dict[int, int]) -> list[list[int]]:
+        """Return the operands of each component with the old values of weights in place of the new."""
+        return [
+            [later.get(other, other) for other in made_of] if not later.keys().isdisjoint(made_of) else made_of
+            for made_of in self.operands
+        ]
+
+    def _mark_updates(self, whole_bits: Sequence[int]) -> None:
+        """Mark what depends on a gradient through an updated weight, or leads to such a state, and belongs to no later loss."""
+        for number, own in enumerate(self.bits):
+            if not own & (GRADIENT | LOSS):
+                self.bits[number] = own | whole_bits[number] & (UPDATED | TO_STATE)
 
     # -- losses ---------------------------------------------------------------------------------------------------------
 
@@ -239,9 +276,10 @@ class ComponentFacts:
         for number in range(len(operands) - 1, -1, -1):
             own = bits[number]
             if own & forward:
+                is_product = kinds[number] & PRODUCT and not kinds[number] & SCALAR
                 if kinds[number] & PRODUCT and self.parts.is_cycle[number]:
                     own = bits[number] = own | BEFORE_PRODUCT
-                if kinds[number] & PRODUCT or own & BEFORE_PRODUCT:
+                if is_product or own & BEFORE_PRODUCT:
                     for other in operands[number]:
                         bits[other] |= BEFORE_PRODUCT
         wanted = forward | BEHIND_PRODUCT
@@ -280,7 +318,7 @@ class ComponentFacts:
             merged = 0
             for other in operands[number]:
                 merged |= bits[other]
-            if merged & REDUCED or (kinds[number] & REDUCES and merged & BEHIND_PRODUCT):
+            if merged & REDUCED or (kinds[number] & (REDUCES | SCALAR) and merged & BEHIND_PRODUCT):
                 bits[number] |= REDUCED
 
     def _products_without_cotangent(self) -> tuple[list[int], list[int]]:

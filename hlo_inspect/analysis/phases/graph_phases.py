@@ -72,6 +72,9 @@ def phase_of(step: StepValues, node: int, part: int) -> str:
         return LOSS
     if bits & fact.GRADIENT and not bits & (fact.REDUCED | fact.LOSS):
         return _phase_before_gradient(step, node, bits)
+    # A product is never of the loss: its source is the model, or a loss that multiplies activations.
+    if bits & fact.REDUCED and step.graph.kinds[node] & PRODUCT:
+        return FORWARD
     return next((phase for bit, phase in _BY_FACT if bits & bit), UNKNOWN)
 
 

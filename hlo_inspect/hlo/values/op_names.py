@@ -288,17 +288,22 @@ def _user_line(stack: Sequence[SourceLine]) -> str:
 # -- phases -----------------------------------------------------------------------------------------------------------------
 
 _LOSS_SCOPE = lazy_pattern(r"log_softmax|\w*cross_entropy\w*|softmax_xent\w*|nll_loss")
+_PRODUCTS = ("dot_general", "conv_general_dilated")
 _OPTIMIZER_SCOPE = lazy_pattern(r"optimizer|apply_updates|apply_gradients|clip_by_global_norm")
 _LOSS_FILES = ("/optax/losses/", "/optax/_src/loss.py:")
 _OPTIMIZER_FILES = ("/optax/", "/flax/optim/", "/jax/example_libraries/optimizers.py:", "/torch/optim/")
 
 
 def phase_of(innermost: str, scope: Scope) -> str:
-    """Return the phase by an instruction's own metadata: innermost source line and scope."""
+    """Return the phase by an instruction's own metadata: innermost source line and scope.
+
+    A product in the scope of a loss is of the forward pass, as by the graph of values: it computes logits.
+    """
     if scope.parts:
         return scope.parts[0] if len(set(scope.parts)) == 1 else UNKNOWN
     sources = innermost.split(",")  # XLA lists the sources of all combined instructions
-    if scope.phase == FORWARD and (_come_from(sources, _LOSS_FILES) or any(map(_LOSS_SCOPE.fullmatch, scope.names[:1]))):
+    is_forward = scope.phase == FORWARD and scope.primitive not in _PRODUCTS
+    if is_forward and (_come_from(sources, _LOSS_FILES) or any(map(_LOSS_SCOPE.fullmatch, scope.names[:1]))):
         return LOSS
     if scope.phase == UNKNOWN and not _come_from(sources, _LOSS_FILES):
         named = any(map(_OPTIMIZER_SCOPE.fullmatch, scope.names))
