@@ -12,6 +12,7 @@ from hlo_inspect.hlo.opcodes import COMMUTATIVE
 
 MANY_ROOTS = 16
 MAX_KEPT = 4
+_NUMBER, _COUNT = 1, 2
 
 
 def with_bits(bits: int, others: int) -> int:
@@ -38,7 +39,8 @@ class Graph:
 
     `ops`, `args` (nodes), `attributes`, `sizes` (elements, 1 for a scalar, 0 if unknown). `coarse`: the node holds a constant
     that was rounded to 16 bits. Leaves have `values` (constants), `places` (opaque values) or `sources` (inputs). `broken` are
-    opaque leaves for values that were not followed.
+    opaque leaves for values that were not followed. `counts` are inputs that may be counters of an ensemble: vectors of
+    integers.
     """
 
     def __init__(self) -> None:
@@ -52,6 +54,8 @@ class Graph:
         self.sources: dict[int, Input] = {}
         self.assumed: set[int] = set()
         self.broken: set[int] = set()
+        self.counts: set[int] = set()
+        self._holds: list[int] = []  # what each expression is made of: counts and constants, constants alone, or 0
         self._numbers: dict[tuple[str, tuple[int, ...], Hashable], int] = {}
         self._last_below: dict[tuple[int, ...], list[int]] = {}
 
@@ -101,11 +105,25 @@ class Graph:
         self.places.setdefault(node, place)
         return node
 
-    def input(self, source: Input, size: int) -> int:
-        """Return the leaf of an array that is an input."""
+    def input(self, source: Input, size: int, *, is_count: bool = False) -> int:
+        """Return the leaf of an array that is an input; `is_count` if it may be the counters of an ensemble."""
         node = self.make("input", (), source, size)
         self.sources[node] = source
+        self.counts |= {node} if is_count else set()
         return node
+
+    def is_of_counts(self, node: int) -> bool:
+        """Return True if an expression is made of `counts` and constants alone, by operations on elements."""
+        if not self.counts:
+            return False
+        for number in range(len(self._holds), node + 1):  # operands have lower numbers
+            holds = _COUNT if number in self.counts else _NUMBER if number in self.values else 0
+            args = self.args[number]
+            if args:
+                below = [self._holds[arg] for arg in args]
+                holds = 0 if 0 in below else max(below)
+            self._holds.append(holds)
+        return self._holds[node] == _COUNT
 
     def value(self, node: int) -> float | None:
         """Return the value of a constant."""

@@ -64,7 +64,11 @@ def _input(nodes: NodeCache, place: Place) -> int:
     if source is None:
         return nodes.opaque(place)
     constant = nodes.constants.get(source)
-    return nodes.graph.input(source, nodes.frames.size(place)) if constant is None else constant
+    if constant is not None:
+        return constant
+    shape = nodes.frames.shape(place)
+    is_count = isinstance(shape, ArrayShape) and len(shape.dimensions) == 1 and shape.dtype.startswith(("s", "u"))
+    return nodes.graph.input(source, nodes.frames.size(place), is_count=is_count)
 
 
 def _truncate(nodes: NodeCache, place: Place) -> int:
@@ -74,9 +78,12 @@ def _truncate(nodes: NodeCache, place: Place) -> int:
 
 
 def _broadcast(nodes: NodeCache, place: Place) -> int:
-    """Return an array that is repeated along further dimensions."""
+    """Return an array that is repeated along further dimensions.
+
+    What is computed from counters alone is one number for each member of an ensemble (`vmap`), and counts as the number.
+    """
     operands = nodes.nodes_at(nodes.frames.operands(place))
-    if not operands or nodes.graph.value(operands[0]) is not None:
+    if not operands or nodes.graph.value(operands[0]) is not None or nodes.graph.is_of_counts(operands[0]):
         return operands[0] if operands else nodes.opaque(place)
     dimensions = nodes.frames.instruction(place).attr("dimensions")
     return nodes.graph.make("broadcast", operands[:1], dimensions, nodes.frames.size(place))

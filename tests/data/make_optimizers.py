@@ -56,6 +56,38 @@ def with_average(optimizer: Any) -> tuple[Any, Any]:
     return averaged, (state, WEIGHTS)
 
 
+def ensemble(optimizer: Any) -> tuple[Any, Any]:
+    """Return a step of three members, each with weights, state and counter of its own."""
+    step, _ = step_of(optimizer)
+    weights = tree_map(lambda leaf: jax.ShapeDtypeStruct((3, *leaf.shape), leaf.dtype), WEIGHTS)
+    return jax.vmap(step, in_axes=(0, None, None)), (weights, jax.eval_shape(jax.vmap(optimizer.init), weights))
+
+
+def delayed(optimizer: Any) -> tuple[Any, Any]:
+    """Return a step that applies the gradient of the step before, and returns its own."""
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        weights, inner, gradient = state
+        updates, inner = optimizer.update(gradient, inner, weights)
+        weights = optax.apply_updates(weights, updates)
+        return weights, inner, jax.grad(loss_of)(weights, x, y)
+
+    return step, (WEIGHTS, jax.eval_shape(optimizer.init, WEIGHTS), WEIGHTS)
+
+
+def lion_by_choice() -> tuple[Any, Any]:
+    """Return Lion with a choice between 1 and -1 as its sign."""
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        weights, average = state
+        gradient = jax.grad(loss_of)(weights, x, y)
+        directions = tree_map(lambda m, g: jnp.where(0.9 * m + 0.1 * g >= 0, 1.0, -1.0), average, gradient)
+        average = tree_map(lambda m, g: 0.99 * m + 0.01 * g, average, gradient)
+        return tree_map(lambda w, d: w - 1e-4 * (d + 0.01 * w), weights, directions), average
+
+    return step, (WEIGHTS, WEIGHTS)
+
+
 def several_steps(optimizer: Any) -> tuple[Any, Any]:
     step, state = step_of(optimizer)
     return lambda state, x, y: jax.lax.fori_loop(0, 3, lambda _, inner: step(inner, x, y), state), state
@@ -367,6 +399,10 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "dadapt_adamw_scheduled": lambda: step_of(contrib.dadapt_adamw(warm_up)),
     "lamb": lambda: step_of(optax.lamb(1e-3, weight_decay=0.01)),
     "lars": lambda: step_of(optax.lars(0.1, weight_decay=1e-4)),
+    "adam_delayed": lambda: delayed(optax.adam(1e-3)),
+    "adam_ensemble": lambda: ensemble(optax.adam(1e-3)),
+    "lion_by_choice": lion_by_choice,
+    "muon_delayed": lambda: delayed(contrib.muon(0.02)),
     "lion": lambda: step_of(optax.lion(1e-4, weight_decay=0.01)),
     "mixed": parted,
     "mixed_layers": layer_by_layer,

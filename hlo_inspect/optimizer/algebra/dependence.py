@@ -64,7 +64,7 @@ class AtomDependence:
         return self._inputs[atom]
 
     def are_scalars(self, atom: int) -> bool:
-        """Return True if every leaf of an atom has one element.
+        """Return True if every leaf of an atom has one element, or is a counter of each member of an ensemble.
 
         An atom that takes one element also counts, if nothing in it is computed or a state.
         """
@@ -89,7 +89,7 @@ class AtomDependence:
             if atom.node is not None:
                 is_read = atom.op == "opaque" or (self._reads_inputs and atom.op == "input" and not values)
                 inputs = self._inputs_of(number) if is_read else 0
-                scalar = sizes[atom.node] == 1
+                scalar = sizes[atom.node] == 1 or atom.node in self._forms.graph.counts
             for part in atom.parts:
                 for monomial in part:
                     for inner, _ in monomial:

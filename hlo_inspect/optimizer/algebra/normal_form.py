@@ -282,7 +282,11 @@ class NormalForms:
         return self.function("minimum" if is_smaller else "maximum", atom.parts)
 
     def _sign(self, parts: tuple[Sum, ...]) -> Sum | None:
-        """Return the sign, written as `x > 0 ? 1 : x < 0 ? -1 : 0`."""
+        """Return the sign, written as `x > 0 ? 1 : x < 0 ? -1 : 0`, or without the 0 as `x > 0 ? 1 : -1`."""
+        if is_constant(parts[1]) and is_constant(parts[2]):
+            value, direction = parts[1].get(ONE, 0.0), self._direction(parts[0])
+            is_sign = direction is not None and abs(value) == 1.0 and parts[2].get(ONE, 0.0) == -value
+            return scaled(self.function("sign", (direction[1],)), value * direction[0]) if direction and is_sign else None
         inner = self.only_atom(parts[2])
         if inner is None or inner.op != "select" or not is_constant(parts[1]) or not all(map(is_constant, inner.parts[1:])):
             return None
@@ -308,9 +312,10 @@ class NormalForms:
         return self.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
 
     def _direction(self, condition: Sum) -> tuple[int, Sum] | None:
-        """Return 1 and x of the condition `x > 0`, -1 and x of `x < 0`."""
+        """Return 1 and x of the condition `x > 0` or `x >= 0`, -1 and x of `x < 0` or `x <= 0`."""
         atom = self.only_atom(condition)
-        direction = {"GT": 1, "LT": -1}.get(str(atom.attribute), 0) if atom is not None and atom.op == "compare" else 0
+        written = str(atom.attribute) if atom is not None and atom.op == "compare" else ""
+        direction = int(written in _LARGER) - int(written in _SMALLER)
         return (direction, atom.parts[0]) if atom is not None and direction and not any(atom.parts[1].values()) else None
 
     # -- contents of atoms ----------------------------------------------------------------------------------------------

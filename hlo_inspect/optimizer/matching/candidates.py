@@ -118,7 +118,7 @@ def find_candidates(expressions: StepExpressions) -> Candidates:
 def _find_changed_by_gradients(expressions: StepExpressions) -> list[StateArray]:
     """Find the arrays that can be weights: their gradients depend on the arrays themselves.
 
-    If gradients are inputs, a weight gets an addend that depends on two or more states and on such an input.
+    If gradients are inputs, a weight gets an addend that depends on a state and on such an input.
     """
     if not expressions.gradients_are_inputs:
         return [array for array in expressions.moving if expressions.feeds_itself(array)]
@@ -127,7 +127,7 @@ def _find_changed_by_gradients(expressions: StepExpressions) -> list[StateArray]
     return [
         array
         for array in kept
-        if len(chains.states(array)) > 1
+        if chains.states(array)
         and any(expressions.inputs_behind(member) & expressions.gradient_inputs for member in chains.arrays(array))
     ]
 

@@ -37,9 +37,9 @@ class Proposal:
         return self.update.rest if self.claim is None else self.claim.gradient
 
     @property
-    def has_two_states(self) -> bool:
-        """True if the rule keeps two states or more; no field of a solver has them."""
-        return self.claim is not None and len(self.claim.roles) > 1
+    def is_unmistakable(self) -> bool:
+        """True if the form of the update alone shows an optimizer: two states or more, or Muon's products of its momentum."""
+        return self.claim is not None and (len(self.claim.roles) > 1 or self.claim.rule == "muon")
 
     def can_change(self, explained: int) -> bool:
         """Return True if rules can claim more once the inputs `explained` no longer count as states."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hlo_inspect.graph.frames import Frames, Input, Place
@@ -106,11 +106,30 @@ def _match_arrays(updates: WeightUpdates, step: TrainingStep) -> list[Weight]:
     weights = [weight for weight in matcher.weights() if not _is_loop_invariant(updates, weight)]
     arrays = [array for array in matcher.expressions.moving if array.shape.elements != 1]
     has_gradients = bool(matcher.candidates.changed_by_gradients)
-    if not weights and not has_gradients and len(arrays) > 2:  # a weight and two states: perhaps an update alone
-        matcher = Matcher(updates.flow, step, gradients_are_inputs=True)
+    update = _without_replaced_arrays(updates.flow, step)
+    is_delayed = len(update.arrays) < len(step.arrays)
+    if (
+        not weights and len(arrays) > 2 and (is_delayed or not has_gradients)
+    ):  # a weight and two states: perhaps an update alone
+        matcher = Matcher(updates.flow, update, gradients_are_inputs=True)
         weights = matcher.weights()
     updates.expressions.append(matcher.expressions)
     return weights
+
+
+def _without_replaced_arrays(flow: Dataflow, step: TrainingStep) -> TrainingStep:
+    """Return the step without arrays whose new value is computed without the old one.
+
+    With delayed updates these are the gradients: a step applies those of the last step, and returns its own.
+    """
+    graph = flow.graph
+    kept = []
+    for array in step.arrays:
+        below = graph.reachable([array.new])
+        is_computed = any(node in graph.places and graph.sizes[node] != 1 for node in below)
+        if array.old in below or not is_computed:
+            kept.append(array)
+    return replace(step, arrays=kept)
 
 
 def _is_loop_invariant(updates: WeightUpdates, weight: Weight) -> bool:

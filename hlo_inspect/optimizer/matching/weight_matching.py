@@ -185,7 +185,7 @@ class Matcher:
         """Return True if the backward pass holds a gradient of a rule with two states. One is enough for all weights."""
         if self.expressions.gradients_are_inputs:
             return False
-        claims = (proposal for proposal in proposals if proposal.has_two_states)
+        claims = (proposal for proposal in proposals if proposal.is_unmistakable)
         return any(self._backward_passes.holds(proposal.update, proposal.gradient) is True for proposal in claims)
 
     def _match(self, proposals: Iterable[Proposal], *, is_training: bool) -> dict[int, WeightMatch]:
@@ -219,8 +219,8 @@ class Matcher:
 
         If gradients are inputs, or the step trains, two states show it: no field has them.
         """
-        if self.expressions.gradients_are_inputs or (proposal.has_two_states and is_training):
-            return proposal.has_two_states
+        if self.expressions.gradients_are_inputs or (proposal.is_unmistakable and is_training):
+            return proposal.is_unmistakable
         return self._backward_passes.holds(proposal.update, proposal.gradient)
 
     def _check_algebra(self, claims: Iterable[tuple[Claim, Update]]) -> set[Hashable]:

@@ -84,6 +84,8 @@ PROGRAMS: dict[str, Facts] = {
         **ADAM_CONSTANTS,
     },
     "adam_inject": {"name": "adam", "update_count": 2, "decayed_count": 0},
+    "adam_delayed": {"name": "adam", **ADAM_CONSTANTS},
+    "adam_ensemble": {"name": "adam", **ADAM_CONSTANTS},
     "adam_noisy": {"name": "adam", **ADAM_CONSTANTS},
     "adamax": {
         "name": "adamax",
@@ -229,6 +231,15 @@ PROGRAMS: dict[str, Facts] = {
         "beta1": 0.9,
         "beta2": 0.99,
     },
+    "lion_by_choice": {
+        "name": "lion",
+        "update_count": 2,
+        "decayed_count": 2,
+        "learning_rate": 0.0001,
+        "weight_decay": 0.01,
+        "beta1": 0.9,
+        "beta2": 0.99,
+    },
     "lion.kept": {
         "name": "lion",
         "update_count": 2,
@@ -247,6 +258,17 @@ PROGRAMS: dict[str, Facts] = {
         "epsilon": 1e-08,
     },
     "muon": {
+        "name": "mixed",
+        "update_count": 2,
+        "decayed_count": 0,
+        "learning_rate": 0.02,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "epsilon": 1e-8,
+        "momentum": 0.95,
+        "nesterov": True,
+    },
+    "muon_delayed": {
         "name": "mixed",
         "update_count": 2,
         "decayed_count": 0,
