@@ -12,10 +12,12 @@ from itertools import count
 from typing import TypeVar
 
 from hlo_inspect.graph.fingerprints import Fingerprints
+from hlo_inspect.graph.shape_inference import inferred_shape
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import LEFT_OUT, Callee, Instruction, Operand, operand_names, operands_of, printed_element
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
+from hlo_inspect.hlo.rows import Head
 from hlo_inspect.hlo.values.attribute_forms import printed_fusion
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.shapes import Shape, subshape
@@ -37,8 +39,8 @@ _METADATA = lazy_pattern(
 class View:
     """The rows of one computation: lines, names, opcodes, shapes, operands, attributes.
 
-    A shape is None if it cannot be read. `root` is the last row that is marked as the root, else the last row; None without
-    rows.
+    A shape that the text leaves out is inferred. A shape is None if it cannot be read or inferred. `root` is the last row that
+    is marked as the root, else the last row; None without rows.
     """
 
     def __init__(self, computation: Computation) -> None:
@@ -46,7 +48,8 @@ class View:
         self.rows = rows = computation.rows
         column = rows.column
         self.names, self.tails, self.lines = rows.names, rows.tails, rows.lines
-        self.heads, self.opcodes, self.shapes = column.heads, column.opcodes, column.shapes
+        self.heads: Sequence[Head] = column.heads
+        self.opcodes, self.shapes = column.opcodes, column.shapes
         size = len(self.names)
         self.root = max(column.marked, default=size - 1 if size else None)
         self._operands: dict[int, tuple[Operand, ...]] = {}
@@ -54,6 +57,17 @@ class View:
         self._other_operands: dict[int, tuple[int | None, ...]] = {}
         self._instructions: dict[int, Instruction] = {}
         self._metadata: dict[int, Metadata | None] = {}
+        if column.shapeless:
+            self._infer_shapes(column.shapeless)
+
+    def _infer_shapes(self, shapeless: Iterable[int]) -> None:
+        """Replace the heads and shapes of rows whose shape the text leaves out. Operands come first in the text."""
+        heads, shapes = list(self.heads), list(self.shapes)
+        self.heads, self.shapes = heads, shapes
+        for row in shapeless:
+            shapes[row] = inferred_shape(self.instruction_at(row), self.operand_shapes(row))
+            heads[row] = heads[row]._replace(shape=shapes[row])
+        self._instructions.clear()
 
     # -- names ----------------------------------------------------------------------------------------------------------
 
@@ -190,7 +204,7 @@ class View:
     # -- instructions ---------------------------------------------------------------------------------------------------
 
     def instruction(self, index: int) -> Instruction:
-        """Return the instruction of a row; reuse the reader's object if it kept one.
+        """Return the instruction of a row; reuse the reader's object if it kept one, unless its shape was inferred.
 
         Raise ScanError if the operands are not closed.
         """
@@ -198,7 +212,7 @@ class View:
         if instruction is None:
             line = self.lines[index]
             instruction = self._kept.get((line, self.names[index]))
-            if instruction is None:
+            if instruction is None or (instruction.shape is None and self.shapes[index] is not None):
                 instruction = Instruction(self.computation.enclosing(), self.rows[index], self.heads[index], line)
             instruction.split()
             self._instructions[index] = instruction

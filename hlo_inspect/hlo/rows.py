@@ -126,6 +126,11 @@ class HeadColumn:
         """The shapes of the heads; None if left out or of an unknown element type."""
         return [head.shape for head in self.heads]
 
+    @cached_property
+    def shapeless(self) -> Sequence[int]:
+        """Indices of the rows whose shape the text leaves out."""
+        return [index for index, head in enumerate(self.heads) if head.shape is None and head.text.startswith(" ")]
+
 
 class ColumnTable:
     """The head columns of a module. Columns of short computations are cached."""

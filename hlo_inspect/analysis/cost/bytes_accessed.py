@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.cost.figures import UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation, Traffic, elements, shape_size, wrapped
+from hlo_inspect.analysis.cost.transfer_shapes import TRANSFER_ENDS, TRANSFERS, transfer_shape
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, MARKERS, NAMING
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape, array_leaves, subshape
@@ -111,6 +112,16 @@ def _all_reduce(op: Operation) -> Iterable[Access]:
     return [*((shape_size(leaf), leaf) for _, leaf in array_leaves(op.shape)), *_operands(op)]
 
 
+def _transfer(op: Operation) -> Iterable[Access]:
+    """Count the arrays of the shape that XLA makes, and the operands; of the end of a transfer the table of its start."""
+    made = transfer_shape(op.view, op.index) or op.shape
+    start = op.view.operand_row(op.index, 0) if op.opcode in TRANSFER_ENDS else None
+    if start is None or op.view.opcodes[start] not in TRANSFERS:
+        return [*_leaves(made), *_operands(op)]
+    begun = transfer_shape(op.view, start) or op.operand_shape(0)
+    return [*_leaves(made), (shape_size(begun), begun)]
+
+
 def _transpose(op: Operation) -> Iterable[Access]:
     """Count all, but nothing if the layouts make it a bitcast (`HloCostAnalysis::HandleTranspose`)."""
     if len(op.array.dimensions) > 1:
@@ -138,6 +149,7 @@ def _memory_order(shape: ArrayShape) -> tuple[int, ...]:
 
 
 _RULES: dict[str, Callable[[Operation], Iterable[Access]]] = {
+    **dict.fromkeys(TRANSFERS, _transfer),
     "slice": _slice,
     "dynamic-slice": _slice_at,
     "dynamic-update-slice": _dynamic_update_slice,

@@ -25,6 +25,7 @@ from hlo_inspect.analysis.cost.figures import (
     Work,
 )
 from hlo_inspect.analysis.cost.operation import RUNNERS, Counted, Operation, callee_names, callees, elements, row_gap, wrapped
+from hlo_inspect.analysis.cost.transfer_shapes import TRANSFER_ENDS
 from hlo_inspect.analysis.cost.work import (
     BY_SHAPES,
     COMPARING,
@@ -41,6 +42,9 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import CalleeAttribute
 
 _GATHERS = frozenset({"gather", "scatter"})
+_LOOKING_FURTHER = RUNNERS | TRANSFER_ENDS
+"""Opcodes whose cost depends on more than their own row and the heads of their operands."""
+
 _T = TypeVar("_T")
 
 
@@ -260,7 +264,7 @@ def _cost_key(view: View, row: int) -> tuple[str, ...] | None:
     Return None if the cost depends on more, or if the key would take longer than the cost itself.
     """
     opcode = wrapped(view.opcodes[row])
-    heads = _operand_heads(view, row) if opcode not in RUNNERS else None
+    heads = _operand_heads(view, row) if opcode not in _LOOKING_FURTHER else None
     if heads is None:
         return None
     attributes = ""
@@ -277,7 +281,7 @@ def _cost_key(view: View, row: int) -> tuple[str, ...] | None:
 def _operand_heads(view: View, row: int) -> list[str] | None:
     """Return shape and opcode of each operand of a row; None if these may not be enough."""
     whole = view.whole_operands(row)
-    if view.ambiguous or whole is None:
+    if view.ambiguous or view.rows.column.shapeless or whole is None:
         return None
     return list(map(view.rows.heads.__getitem__, whole))
 

@@ -70,7 +70,7 @@ class Operation:
 
     @property
     def shape(self) -> Shape:
-        shape = self.instruction.shape
+        shape = self.view.shapes[self.index]
         if shape is not None and self.opcode != self.instruction.opcode:
             shape = subshape(shape, (1,))
         if shape is None:

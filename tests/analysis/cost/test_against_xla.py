@@ -19,6 +19,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.analysis.cost.module_cost import module_cost
 from hlo_inspect.graph.calls import CallGraph
+from hlo_inspect.graph.shape_inference import INFERABLE
 from hlo_inspect.hlo.opcodes import OPCODES
 from hlo_inspect.hlo.wants import Wants
 from tests.analysis.cost.every_opcode import MAKERS, generated
@@ -36,6 +37,10 @@ EACH = 3
 
 NOT_GENERATED = OTHER_OPCODES | {"custom-call", "mulhi"}
 """Opcodes that this jaxlib does not have, or costs by a rule of ours."""
+
+SHAPE_THAT_XLA_INFERS = re.compile(
+    rf" = (?:\((?:[^()]|\([^()]*\))*\)|\S+) ((?:{'|'.join(sorted(INFERABLE - {'opt-barrier'}, reverse=True))})\()", re.ASCII
+)
 
 Figures = tuple[int | None, ...]
 Opcodes = dict[str, int]
@@ -82,6 +87,14 @@ def test_generated_modules_cost_what_xla_says() -> None:
     assert len(theirs) == len(modules()) == MODULES
     for (about, text), expected in zip(modules(), theirs, strict=True):
         assert (about, text, by_us(text)) == (about, text, expected)
+
+
+def test_modules_without_the_shapes_that_xla_infers_cost_what_xla_says() -> None:
+    texts = [(about, SHAPE_THAT_XLA_INFERS.sub(r" = \1", text)) for about, text in modules()]
+    shorter = [(about, text) for (about, text), (_, whole) in zip(texts, modules(), strict=True) if text != whole]
+    assert len(shorter) > MODULES // 2
+    for (about, text), (expected, _) in zip(shorter, by_xla([text for _, text in shorter]), strict=True):
+        assert (about, text, by_us(text)[0]) == (about, text, expected)
 
 
 def test_dumps_cost_what_xla_says() -> None:

@@ -53,6 +53,41 @@ def test_bytes(line: str, shapes: tuple[str, ...], size: int) -> None:
     assert read_and_written(line, *shapes) == size
 
 
+@pytest.mark.parametrize(
+    ("sent", "ended", "received", "done"),
+    [
+        ("(f32[8,4], u32[], token[])", "token[]", "(f32[8,4], u32[], token[])", "(f32[8,4], token[])"),
+        ("f32[8,4]", "token[]", "(f32[8,4], token[])", "f32[8,4]"),
+        ("(f32[8,4], f32[8,4], token[])", "(f32[8,4], token[])", "(f32[8,4], f32[8,4], token[])", "token[]"),
+    ],
+)
+def test_transfers_have_the_bytes_of_the_shapes_that_xla_makes(sent: str, ended: str, received: str, done: str) -> None:
+    """The start has the array and 4 bytes of context. Its end reads a table of 3 pointers, and a recv-done writes the array."""
+    lines = (
+        "%a = f32[8,4] parameter(0)",
+        "%t = token[] after-all()",
+        f"%s = {sent} send(%a, %t), channel_id=1",
+        f"%e = {ended} send-done(%s), channel_id=1",
+        f"%r = {received} recv(%t), channel_id=2",
+        f"ROOT %d = {done} recv-done(%r), channel_id=2",
+    )
+    assert as_xla(*lines)[3] == (2 * 128 + 4) + 24 + (128 + 4) + (128 + 24)
+
+
+def test_transfers_of_texts_without_tokens_have_the_printed_shapes() -> None:
+    lines = (
+        "%a = f32[8,4] parameter(0)",
+        "%s = (f32[8,4], u32[]) send(%a), channel_id=1",
+        "%e = () send-done(%s), channel_id=1",
+    )
+    assert as_xla(*lines)[3] == (2 * 128 + 4) + 16
+
+
+def test_a_packed_constant_has_the_bytes_of_the_compiled_program() -> None:
+    """4 bits an element, as `compiled.cost_analysis()` counts; XLA's parser drops the packing of constants."""
+    assert as_xla("%c = s4[8]{0:E(4)} constant({...})", "ROOT %n = s4[8]{0:E(4)} copy(%c)")[3] == 2 * 4
+
+
 HERE = "f32[8,4]{1,0:S(1)}"
 """The same array in memory space 1."""
 
