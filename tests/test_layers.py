@@ -25,6 +25,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "version": (),
     "registry": (),
     "configs": ("errors",),
+    "toml_configs": ("errors", "configs"),
     "hlo": ("errors",),
     "workloads": ("errors", "hlo"),
     "xla_worker": (),
@@ -73,7 +74,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.units",
         "report.facts",
     ),
-    "checks": ("errors", "configs", "findings", "compare", "report.model", "report.units", "report.facts"),
+    "checks": ("errors", "configs", "toml_configs", "findings", "compare", "report.model", "report.units", "report.facts"),
     "report": ("errors", "version", "report.model", "report.units", "report.facts"),
     "inspection": (
         "errors",

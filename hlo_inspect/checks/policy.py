@@ -11,7 +11,7 @@ For example:
     fail-on: warning                         # findings of this severity or above fail too
     ignore:
       - rule: HI102                          # or its name: unused-parameter
-        subject: "embed*"                    # optional: only findings about these
+        subject: "embed*"                    # optional: only findings about these; so are op_name and source
         reason: the embedding is kept for the decoder
 
 Anything else in a policy is a `UsageError` with its place. So is an unknown fact: a misspelt check must not pass in silence. A
@@ -23,15 +23,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeVar, cast
 
 from hlo_inspect import configs
 from hlo_inspect.checks.expressions import Condition, Expression, bind, parse_expression, parse_value
+from hlo_inspect.checks.ignores import GLOBS, Ignore, parse_ignore
 from hlo_inspect.configs import ConfigFile, Node
-from hlo_inspect.errors import UsageError, did_you_mean
-from hlo_inspect.findings import find_rule
+from hlo_inspect.errors import did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.facts import exact_name, fact_names, find_spec, is_family, members_of
 from hlo_inspect.report.model import (
@@ -40,7 +39,6 @@ from hlo_inspect.report.model import (
     SEVERITIES,
     Column,
     FactSpec,
-    Finding,
     Input,
     Report,
     Row,
@@ -61,23 +59,6 @@ class Assertion:
     fact: Node
     expression: Expression
     place: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Ignore:
-    """Findings that do not fail: those of the code `rule` whose subject fits the glob, if there is one."""
-
-    rule: str
-    reason: str
-    subject: str | None
-    place: Node
-
-    def __str__(self) -> str:
-        return self.rule if self.subject is None else f"{self.rule} ({self.subject})"
-
-    def covers(self, finding: Finding) -> bool:
-        """Return True if the entry covers the finding."""
-        return finding.rule == self.rule and (self.subject is None or fnmatchcase(finding.subject or "", self.subject))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +111,7 @@ def policy_of(root: Node) -> Policy:
     return Policy(
         assertions=tuple(Assertion(fact, _expression(value), value) for fact, value in checks),
         fail_on=cast("Severity", fields["fail-on"].choice(SEVERITIES)) if "fail-on" in fields else None,
-        ignores=tuple(_ignore(entry) for entry in ignores),
+        ignores=tuple(parse_ignore(entry, GLOBS) for entry in ignores),
         fail_if=tuple(map(_text, conditions)),
     )
 
@@ -159,18 +140,6 @@ def _parse_scalar(node: Node, parse: Callable[[str], T]) -> T:
         return parse(node.scalar)
     except ValueError as error:
         raise node.error(str(error)) from error
-
-
-def _ignore(node: Node) -> Ignore:
-    fields = node.fields(allowed=("rule", "reason", "subject"), required=("rule", "reason"))
-    try:
-        rule = find_rule(fields["rule"].text()).code
-    except UsageError as error:
-        raise fields["rule"].error(error.message) from error
-    if not fields["reason"].text().strip():
-        raise fields["reason"].error("the reason is empty")
-    subject = fields["subject"].text() if "subject" in fields else None
-    return Ignore(rule, fields["reason"].text(), subject, node)
 
 
 _LIKE_A_NAME = 0.4  # least similarity of a suggested name: names of facts are long and share much

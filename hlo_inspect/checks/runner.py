@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hlo_inspect.checks.policy import Check, Ignore, Policy, remark, resolve, value_of
+from hlo_inspect.checks.ignores import Ignore
+from hlo_inspect.checks.policy import Check, Policy, remark, resolve, value_of
 from hlo_inspect.checks.rows import rows_that_broke
 from hlo_inspect.errors import UsageError
 from hlo_inspect.findings.reading_problems import STALE_IGNORE, UNKNOWN_VALUE, truncation

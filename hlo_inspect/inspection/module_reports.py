@@ -12,6 +12,7 @@ from hlo_inspect.analysis.collectives import WANTS as COLLECTIVE_WANTS
 from hlo_inspect.analysis.context import Context, parse_options
 from hlo_inspect.errors import UsageError
 from hlo_inspect.findings import LARGE_MODULE, RULE_TABLE, RULES, rules_of
+from hlo_inspect.findings.places import with_places
 from hlo_inspect.findings.reading_problems import reading_findings
 from hlo_inspect.findings.thresholds import parse_thresholds
 from hlo_inspect.hlo.module import Module
@@ -265,7 +266,8 @@ def find_findings(
     findings = [finding for name in choice.rules for finding in RULES.load(name).check(context)]
     if about is not None:
         findings = [finding for finding in findings if _names(finding, *about)]
-    return tuple(most_severe_first([*findings, *reading_findings(context, followed)]))
+    all_findings = most_severe_first([*findings, *reading_findings(context, followed)])
+    return tuple(with_places(context, all_findings)) if all_findings else ()
 
 
 def _names(finding: Finding, line: int, name: str) -> bool:

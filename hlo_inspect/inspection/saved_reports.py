@@ -19,6 +19,7 @@ from hlo_inspect.report.facts import Facts, is_family
 from hlo_inspect.report.model import (
     SCHEMA_VERSION,
     SEVERITIES,
+    STAKE_UNITS,
     Column,
     FactSpec,
     Finding,
@@ -142,4 +143,9 @@ def _finding(saved: Mapping[str, Any]) -> Finding:
         message=str(saved["message"]),
         location=None if place is None else Location(str(place["path"]), place["line"], place["column"]),
         subject=None if saved["subject"] is None else str(saved["subject"]),
+        stake=saved.get("stake"),
+        stake_unit=STAKE_UNITS[STAKE_UNITS.index(saved.get("stake_unit") or "bytes")],
+        name=str(saved.get("name", "")),
+        source=saved.get("source"),
+        fingerprint=str(saved.get("fingerprint", "")),
     )

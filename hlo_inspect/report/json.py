@@ -89,6 +89,11 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "location": None if place is None else {"path": place.path, "line": place.line, "column": place.column},
         "subject": finding.subject,
+        "name": finding.name,
+        "stake": finding.stake,
+        "stake_unit": finding.stake_unit if finding.stake is not None else None,
+        "source": finding.source,
+        "fingerprint": finding.fingerprint,
     }
 
 

@@ -285,8 +285,9 @@ class Finding(NamedTuple):
     """A report of a rule. `rule` is a stable code (HI0xx reading, HI1xx donation and parameters, HI2xx collectives, …).
 
     `subject` is the instruction or parameter it is about. `stake` is what mending it saves in one step on one device, in
-    `stake_unit`; it orders findings of one severity, and is None if nothing is counted. `source` is the line of Python as
-    `path:line`. `fingerprint` survives new names, lines and channel numbers.
+    `stake_unit`. It orders findings of one severity, and is None if nothing is counted. `source` is the line of Python as
+    `path:line`, `op_name` the name that the front end gave. `label` describes the finding without names and numbers of the
+    dump, and `fingerprint` is its hash. Both survive new names, lines and channel numbers.
     """
 
     rule: str
@@ -299,6 +300,8 @@ class Finding(NamedTuple):
     name: str = ""
     source: str | None = None
     fingerprint: str = ""
+    op_name: str = ""
+    label: str = ""
 
 
 class Amount(NamedTuple):

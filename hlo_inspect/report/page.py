@@ -17,6 +17,7 @@ NO_BREAK = "\u00a0"
 
 SUMMARY = "summary"  # the command that is a page of small tables
 CHECK = "check"  # its page names facts
+LINT = "lint"  # its tables are the findings
 
 _SUMMARY_FINDINGS, _PAGE_FINDINGS = 3, 20
 _NOTE_SUBJECTS = 3  # figures that a note names
@@ -99,7 +100,12 @@ def paragraphs(passage: Passage) -> list[str]:
 
 
 def has_findings(report: Report) -> bool:
-    """Return True if the page has findings; the summary says so when there are none, if its first lines do not."""
+    """Return True if the page lists findings besides its tables.
+
+    The summary says so when there are none, if its first lines do not. The tables of `lint` hold its findings.
+    """
+    if report.command == LINT:
+        return False
     return bool(report.findings) or (report.command == SUMMARY and not report.headline)
 
 
@@ -118,7 +124,7 @@ def shown_findings(report: Report, options: RenderOptions) -> Sequence[Finding]:
 def findings_left_out(report: Report, options: RenderOptions) -> str:
     """Return the number of findings that are not shown and how to see them; empty when all are."""
     left_out = len(report.findings) - len(shown_findings(report, options))
-    return f"and {left_out:,} more: -v or `hlo-inspect check`" if left_out else ""
+    return f"and {left_out:,} more: -v or `hlo-inspect lint`" if left_out else ""
 
 
 def hidden_columns(grids: Sequence[Grid]) -> str:

@@ -50,7 +50,7 @@ ignore:
     assert policy.assertions[1].place.location == Location("p.yaml", 3, 25)
     assert policy.fail_on == "warning"
     ignore = policy.ignores[0]
-    assert (ignore.rule, ignore.reason, ignore.subject) == ("HI102", "the embedding is kept for the decoder", None)
+    assert (ignore.rule, ignore.reason, ignore.globs) == ("HI102", "the embedding is kept for the decoder", ())
 
 
 def test_the_scalar_counts_as_it_is_written() -> None:

@@ -114,7 +114,7 @@ def test_the_reader_finds_all_notes_and_the_first_findings(rendered: Callable[..
     assert "<summary>2 notes</summary>" in text
     assert "while.7 (line 812) depends on a parameter" in text
     assert text.count("\n- **") == 3
-    assert "and 2 more: -v or `hlo-inspect check`" in text
+    assert "and 2 more: -v or `hlo-inspect lint`" in text
     assert rendered("markdown", sample, verbose=True).count("\n- **") == 5
     assert rendered("markdown", replace(sample, command="params")).count("\n- **") == 5
 

@@ -153,7 +153,7 @@ def test_findings_stand_before_the_tables(rendered: Callable[..., str], sample: 
 def test_the_summary_has_its_three_first_findings(rendered: Callable[..., str], sample: Report) -> None:
     text = rendered("table", sample)
     assert re.findall(r"^\w+ +(HI\d+)", text, re.MULTILINE) == ["HI001", "HI101", "HI204"]
-    assert "\nand 2 more: -v or `hlo-inspect check`\n" in text
+    assert "\nand 2 more: -v or `hlo-inspect lint`\n" in text
     for all_of_them in (rendered("table", sample, verbose=True), rendered("table", replace(sample, command="params"))):
         assert re.findall(r"^\w+ +(HI\d+)", all_of_them, re.MULTILINE) == ["HI001", "HI101", "HI204", "HI104", "HI501"]
 
@@ -162,7 +162,7 @@ def test_a_page_has_the_first_findings_and_says_how_many_there_are(rendered: Cal
     many = replace(sample, command="params", findings=sample.findings * 10)
     text = rendered("table", many)
     assert len(re.findall(r"^\w+ +(HI\d+)", text, re.MULTILINE)) == 20
-    assert "\nand 30 more: -v or `hlo-inspect check`\n" in text
+    assert "\nand 30 more: -v or `hlo-inspect lint`\n" in text
     assert "more: -v" not in rendered("table", many, verbose=True)
 
 

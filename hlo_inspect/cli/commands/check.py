@@ -13,13 +13,12 @@ from hlo_inspect.cli.inputs import ReportStream
 from hlo_inspect.cli.options import OutputOptions, inputs_argument, reading_command
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
-from hlo_inspect.errors import InputError
+from hlo_inspect.cli.whole_modules import whole_modules
 from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, WORKLOAD, all_specs, workload_pass
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
     from hlo_inspect.checks.policy import Policy
-    from hlo_inspect.checks.runner import CheckRun
     from hlo_inspect.report.model import Report, Severity
 
 
@@ -100,7 +99,7 @@ def check(
     asked = replace(request, passes=passes_for(policy))
     inspected = ReportStream(inputs, asked, output, every_rule=True)
     run = CheckRun(policy)
-    status = deliver(run.reports(inspected if allow_partial else _whole(inspected, run)), output)
+    status = deliver(run.reports(inspected if allow_partial else whole_modules(inspected, run, "checked")), output)
     return max(status, inspected.status, UNREADABLE if run.refused else 0, FAILED if run.failed else 0)
 
 
@@ -144,32 +143,10 @@ def _against_baseline(
             yield report
 
     run = CheckRun(policy, lambda report: compared.pop(id(report)))
-    status = deliver(run.reports(reports() if allow_partial else _whole(reports(), run)), output)
+    status = deliver(run.reports(reports() if allow_partial else whole_modules(reports(), run, "checked")), output)
     for report in lost:
         tell(f"hlo-inspect: {report.input.path}: {inputs[0]} has no module to compare with {report.facts['module.name']}")
     return max(status, paired.status, UNREADABLE if run.refused else 0, FAILED if run.failed or lost else 0)
-
-
-def _whole(reports: Iterable[Report], run: CheckRun) -> Iterator[Report]:
-    """Yield the reports on whole modules; refuse the others."""
-    for report in reports:
-        if _is_whole(report):
-            yield report
-        else:
-            run.refused += 1
-
-
-def _is_whole(report: Report) -> bool:
-    """Return True if the text holds the whole module; else print an error that says what to do."""
-    from hlo_inspect.findings.reading_problems import is_partial_module, truncation
-
-    cut = truncation(report)
-    if cut is not None:
-        inside = f" inside {cut.subject}" if cut.subject is not None else ""
-        what = "a partial module is" if is_partial_module(cut) else f"{report.module_name} is truncated{inside} and is"
-        message = f"{what} not checked: its facts would be incomplete; --allow-partial checks it all the same"
-        tell(f"hlo-inspect: {InputError(message, cut.location)}")
-    return cut is None
 
 
 def _list_facts(inputs: Sequence[str], request: Request, output: OutputOptions) -> int:

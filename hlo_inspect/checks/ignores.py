@@ -1,0 +1,44 @@
+"""Entries that ignore findings, of policies and of the configuration of `lint`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from hlo_inspect.configs import Node
+from hlo_inspect.errors import UsageError
+from hlo_inspect.findings import find_rule
+from hlo_inspect.report.model import Finding
+
+GLOBS = ("subject", "op_name", "source")
+"""The fields of a finding that an entry can restrict by a glob."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """Findings that do not fail: those of the code `rule` whose fields fit the globs, by name of the field in `GLOBS`."""
+
+    rule: str
+    reason: str
+    globs: tuple[tuple[str, str], ...]
+    place: Node
+
+    def __str__(self) -> str:
+        return f"{self.rule} ({', '.join(glob for _, glob in self.globs)})" if self.globs else self.rule
+
+    def covers(self, finding: Finding) -> bool:
+        """Return True if the entry covers the finding."""
+        return finding.rule == self.rule and all(fnmatchcase(getattr(finding, name) or "", glob) for name, glob in self.globs)
+
+
+def parse_ignore(node: Node, globs: tuple[str, ...]) -> Ignore:
+    """Parse an entry: its rule, the reason, and some of these globs. Raise UsageError with the place of what is wrong."""
+    fields = node.fields(allowed=("rule", "reason", *globs), required=("rule", "reason"))
+    try:
+        rule = find_rule(fields["rule"].text()).code
+    except UsageError as error:
+        raise fields["rule"].error(error.message) from error
+    if not fields["reason"].text().strip():
+        raise fields["reason"].error("the reason is empty")
+    written = tuple((name, fields[name].text()) for name in globs if name in fields)
+    return Ignore(rule, fields["reason"].text(), written, node)

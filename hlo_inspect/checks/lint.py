@@ -1,0 +1,262 @@
+"""Run of `lint` over reports: the findings that count, in groups, beside a baseline.
+
+A finding does not count if the user selects other rules, if an entry ignores it, or if the baseline accepts it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from hlo_inspect.checks.baseline import Baseline, Entry
+from hlo_inspect.checks.ignores import Ignore
+from hlo_inspect.findings import find_rule, rule_pages
+from hlo_inspect.findings.base import RulePage
+from hlo_inspect.findings.reading_problems import STALE_IGNORE
+from hlo_inspect.report.model import (
+    SEVERITIES,
+    STAKE_UNITS,
+    Amount,
+    Column,
+    FactSpec,
+    Finding,
+    HeadlineRow,
+    Passage,
+    Report,
+    Severity,
+    Table,
+    Value,
+    Verdict,
+    number_of,
+    reaching,
+)
+
+LINT = "lint"
+LINT_SPECS = (
+    FactSpec("lint.count", "count", "findings that count: selected, not ignored, not in the baseline"),
+    *(FactSpec(f"lint.{severity}_count", "count", f"those of severity {severity}") for severity in SEVERITIES),
+    FactSpec("lint.ignored_count", "count", "findings that an entry ignores"),
+    FactSpec("lint.baseline_count", "count", "findings that the baseline accepts"),
+)
+
+
+class RuleSelection(NamedTuple):
+    """The rules that count: those that fit a glob of `select`, all if there is none, and no glob of `ignore`."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Raise UsageError for a code or name without a rule, with the nearest ones."""
+        for pattern in (*self.select, *self.ignore):
+            if not any(_fits(page, pattern) for page in rule_pages()):
+                find_rule(pattern)
+
+    def has(self, page: RulePage) -> bool:
+        """Return True if findings of this rule count."""
+        chosen = not self.select or any(_fits(page, pattern) for pattern in self.select)
+        return chosen and not any(_fits(page, pattern) for pattern in self.ignore)
+
+
+def _fits(page: RulePage, pattern: str) -> bool:
+    return fnmatchcase(page.code, pattern) or fnmatchcase(page.name, pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """Equal findings of one rule and one line of Python, such as those of all layers."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def first(self) -> Finding:
+        return self.findings[0]
+
+    @property
+    def stake(self) -> int | float | None:
+        """The stake of all; None if nothing is counted."""
+        stakes = [finding.stake for finding in self.findings if finding.stake is not None]
+        return sum(stakes) if stakes else None
+
+
+def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
+    """Return the groups: by severity, then rules by the stake of all their findings, then groups by stake."""
+    groups: dict[tuple[str, Severity, str, str | None], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.rule, finding.severity, finding.fingerprint, finding.source), []).append(finding)
+    made = [FindingGroup(tuple(members)) for members in groups.values()]
+    totals: Counter[tuple[str, str]] = Counter()
+    for group in made:
+        totals[group.first.rule, group.first.stake_unit] += int(group.stake or 0)
+
+    def key(group: FindingGroup) -> tuple[int, int, int, str, float]:
+        first = group.first
+        unit = STAKE_UNITS.index(first.stake_unit)
+        return SEVERITIES.index(first.severity), unit, -totals[first.rule, first.stake_unit], first.rule, -(group.stake or 0)
+
+    return sorted(made, key=key)
+
+
+class LintRun:
+    """Findings of reports that come one after the other.
+
+    `failed` counts reports with a finding that reaches `fail_on`; without it and with a baseline an error or warning fails.
+    `counted` are the findings of all reports before the baseline, for a new one. `refused` counts modules that the caller did
+    not lint.
+    """
+
+    def __init__(
+        self,
+        selection: RuleSelection,
+        ignores: Sequence[Ignore] = (),
+        *,
+        baseline: Baseline | None = None,
+        fail_on: Severity | None = None,
+        explains: bool = False,
+    ) -> None:
+        selection.check()
+        self._selection = selection
+        self._ignores = ignores
+        self._unused = list(ignores)
+        self._baseline = baseline
+        self._fail_on: Severity | None = fail_on or ("warning" if baseline is not None else None)
+        self._explains = explains
+        self._pages = {page.code: page for page in rule_pages()}
+        self._modules = 0
+        self._counts: Counter[str] = Counter()
+        self.counted: list[Finding] = []
+        self.failed = 0
+        self.refused = 0
+
+    def reports(self, reports: Iterable[Report]) -> Iterator[Report]:
+        """Yield a report of `lint` for each; the last one has the verdict, and names entries that match nothing."""
+        previous: Report | None = None
+        for report in reports:
+            if previous is not None:
+                yield previous
+            previous = self._linted(report)
+        if previous is not None:
+            stale = tuple(map(_stale, self._unused))
+            notes = (*previous.notes, *self._notes_on_baseline())
+            yield replace(previous, findings=(*previous.findings, *stale), notes=notes, verdict=self.verdict)
+
+    @property
+    def has_stale_entries(self) -> bool:
+        """True if the baseline accepts findings that did not occur."""
+        return bool(self._stale_entries())
+
+    @property
+    def verdict(self) -> Verdict:
+        """The result over all modules in one line."""
+        counts = ", ".join(number_of(self._counts[severity], severity) for severity in SEVERITIES)
+        modules = number_of(self._modules + self.refused, "module")
+        unchecked = f" ({self.refused:,} not linted)" if self.refused else ""
+        new = "new: " if self._baseline is not None else ""
+        return Verdict(f"{modules}{unchecked}, {new}{counts}", passed=not self.failed and not self.refused)
+
+    def _stale_entries(self) -> list[tuple[Entry, int]]:
+        """Return the entries of selected rules with findings that did not occur, and their number."""
+        if self._baseline is None:
+            return []
+        return [(entry, count) for entry, count in self._baseline.stale if self._selection.has(find_rule(entry.rule))]
+
+    def _linted(self, report: Report) -> Report:
+        selected = [finding for finding in report.findings if self._selection.has(self._pages[finding.rule])]
+        self._unused = [entry for entry in self._unused if not any(map(entry.covers, selected))]
+        kept = [finding for finding in selected if not any(entry.covers(finding) for entry in self._ignores)]
+        self.counted += kept
+        findings = [finding for finding in kept if self._baseline is None or not self._baseline.accepts(finding)]
+        self._modules += 1
+        self._counts.update(finding.severity for finding in findings)
+        self.failed += self._fail_on is not None and bool(reaching(findings, self._fail_on))
+        severities = Counter(finding.severity for finding in findings)
+        facts: dict[str, Value] = {"lint.count": len(findings)}
+        facts |= {f"lint.{severity}_count": severities[severity] for severity in SEVERITIES}
+        facts |= {"lint.ignored_count": len(selected) - len(kept), "lint.baseline_count": len(kept) - len(findings)}
+        groups = group_findings(findings)
+        return Report(
+            LINT,
+            report.input,
+            report.module_facts | facts,
+            tuple(self._tables(groups)),
+            tuple(findings),
+            (*report.notes, *self._notes_on_ignored(selected)),
+            report.profile,
+            (*report.module_specs, *LINT_SPECS),
+            report.title,
+            tuple(self._explanations(groups)) if self._explains else (),
+            (self._headline(severities, facts),),
+            findings_scope=report.findings_scope,
+        )
+
+    def _headline(self, severities: Counter[Severity], facts: dict[str, Value]) -> HeadlineRow:
+        parts: list[str | Amount] = []
+        for severity in SEVERITIES:
+            parts += [", "] if parts else []
+            parts.append(Amount(severities[severity], "count", severity))
+        for fact, words in (("lint.ignored_count", "ignored"), ("lint.baseline_count", "in the baseline")):
+            parts += [f"; {facts[fact]:,} {words}"] if facts[fact] else []
+        return HeadlineRow("findings", tuple(parts))
+
+    def _tables(self, groups: Sequence[FindingGroup]) -> Iterator[Table]:
+        yield Table.of(
+            "findings",
+            "Findings",
+            (
+                Column("severity", get=lambda group: group.first.severity),
+                Column("rule", width=22, get=lambda group: group.first.name),
+                Column("times", "count", get=lambda group: len(group.findings)),
+                Column("stake", unit_of="stake_unit", optional=True, get=lambda group: group.stake),
+                Column("stake_unit", detail=9, get=lambda group: group.first.stake_unit),
+                Column("instruction", width=20, optional=True, get=lambda group: group.first.subject),
+                Column("source", width=24, optional=True, detail=1, get=lambda group: group.first.source),
+                Column("message", width=40, get=lambda group: group.first.message),
+                Column("line", "number", optional=True, detail=9, get=_line),
+                Column("fingerprint", detail=9, get=lambda group: group.first.fingerprint),
+            ),
+            groups,
+        )
+        fired = Counter(group.first.rule for group in groups)
+        pages = [self._pages[code] for code in fired]
+        yield Table.of(
+            "rules",
+            "First steps",
+            (
+                Column("code", get=lambda page: page.code),
+                Column("rule", width=22, get=lambda page: page.name),
+                Column("first_step", width=70, page_name="first step", get=_first_step),
+            ),
+            pages,
+        )
+
+    def _explanations(self, groups: Iterable[FindingGroup]) -> Iterator[Passage]:
+        for code in dict.fromkeys(group.first.rule for group in groups):
+            page = self._pages[code]
+            text = "\n\n".join((page.summary, page.what, page.why, page.fix))
+            yield Passage(f"{code} {page.name}", text)
+
+    def _notes_on_ignored(self, findings: Sequence[Finding]) -> Iterator[str]:
+        for entry in self._ignores:
+            count = sum(map(entry.covers, findings))
+            if count:
+                yield f"{entry}: {count} ignored because {entry.reason}"
+
+    def _notes_on_baseline(self) -> Iterator[str]:
+        for entry, count in self._stale_entries():
+            yield f"the baseline accepts {count} of {entry} that did not occur; --update-baseline takes them out"
+
+
+def _line(group: FindingGroup) -> int | None:
+    return group.first.location.line if group.first.location is not None else None
+
+
+def _first_step(page: RulePage) -> str:
+    """Return the first sentence of how to fix it."""
+    return " ".join(page.fix.split()).partition(". ")[0].removesuffix(".") + "."
+
+
+def _stale(entry: Ignore) -> Finding:
+    return STALE_IGNORE.finding(f"the ignore entry for {entry} matches no finding", entry.place.location, entry.rule)

@@ -1,0 +1,137 @@
+"""`lint`: the findings of all rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from hlo_inspect.cli import completion
+from hlo_inspect.cli.inputs import ReportStream
+from hlo_inspect.cli.options import OutputOptions, inputs_argument, reading_command
+from hlo_inspect.cli.output import deliver, refuse_to_overwrite
+from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
+from hlo_inspect.cli.whole_modules import whole_modules
+from hlo_inspect.passes import FINDINGS
+from hlo_inspect.report.model import Severity
+from hlo_inspect.request import Request
+
+if TYPE_CHECKING:
+    from hlo_inspect.checks.lint import LintRun
+
+
+@reading_command("lint")
+@click.option(
+    "--select",
+    metavar="RULE,…",
+    multiple=True,
+    shell_complete=completion.rules,
+    help="Report only these rules, by code or name; * stands for any text: 'HI2*'.",
+)
+@click.option(
+    "--ignore",
+    metavar="RULE,…",
+    multiple=True,
+    shell_complete=completion.rules,
+    help="Leave out these rules, by code or name.",
+)
+@click.option(
+    "--threshold",
+    "thresholds",
+    metavar="RULE=SIZE",
+    multiple=True,
+    help="Set the least stake that a rule reports, for example small-collectives=4MiB or widened-matmul=10GFLOP.",
+)
+@click.option("--explain", is_flag=True, help="Print the documentation of each rule that found something.")
+@click.option(
+    "--policy",
+    metavar="FILE",
+    shell_complete=completion.files,
+    help="Take `ignore` and `fail-on` of this policy, as `check` does.",
+)
+@click.option(
+    "--baseline",
+    metavar="FILE",
+    shell_complete=completion.files,
+    help="Report only findings that are not in this file. A new error or warning is exit status 1.",
+)
+@click.option("--update-baseline", is_flag=True, help="Write the findings of INPUT to the file of --baseline.")
+@click.option("--strict-baseline", is_flag=True, help="Fail if the baseline accepts findings that no longer occur.")
+@click.option(
+    "--allow-partial", is_flag=True, help="Lint the part of a truncated module too. Without it that is exit status 3."
+)
+@inputs_argument()
+def lint(
+    inputs: tuple[str, ...],
+    fail_on: Severity | None,
+    *,
+    output: OutputOptions,
+    request: Request,
+    **given: Any,  # noqa: ANN401 - the options of `LintOptions`, as click hands them over
+) -> int:
+    """List the findings of all rules, the largest stake first.
+
+    The stake is what mending saves in one step on one device: bytes or FLOPs. Equal findings, as of all layers, are one row.
+    The exit status is 0 unless --fail-on is reached, or a baseline lacks an error or a warning.
+    """
+    from hlo_inspect.checks.baseline import write_baseline
+
+    options = LintOptions(**given)
+    refuse_to_overwrite(output.output, [options.policy, options.baseline])
+    run = _run(options, fail_on)
+    asked = replace(request, passes=(FINDINGS,), thresholds=options.thresholds)
+    inspected = ReportStream(inputs, asked, output, every_rule=True)
+    linted = run.reports(inspected if options.allow_partial else whole_modules(inspected, run, "linted"))
+    status = max(deliver(linted, output), inspected.status, UNREADABLE if run.refused else 0)
+    if options.update_baseline and options.baseline is not None:
+        if status == 0:
+            entries = write_baseline(options.baseline, run.counted)
+            tell(f"hlo-inspect: {options.baseline}: wrote the baseline (entries: {entries:,})")
+        return status
+    return max(status, FAILED if run.failed or (options.strict_baseline and run.has_stale_entries) else 0)
+
+
+class LintOptions(NamedTuple):
+    """The options of `lint` beyond those of all commands that read modules."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    thresholds: tuple[str, ...] = ()
+    explain: bool = False
+    policy: str | None = None
+    baseline: str | None = None
+    update_baseline: bool = False
+    strict_baseline: bool = False
+    allow_partial: bool = False
+
+
+def _run(options: LintOptions, fail_on: Severity | None) -> LintRun:
+    """Return the run that the options and the configuration ask for. Raise UsageError if they contradict each other."""
+    from hlo_inspect.checks.baseline import read_baseline
+    from hlo_inspect.checks.lint import LintRun, RuleSelection
+    from hlo_inspect.checks.lint_config import find_lint_config
+    from hlo_inspect.checks.policy import Policy, read_policy
+
+    if options.baseline is None and (options.update_baseline or options.strict_baseline):
+        raise click.UsageError("--update-baseline and --strict-baseline need --baseline FILE.")
+    if options.update_baseline and options.strict_baseline:
+        raise click.UsageError("--update-baseline writes what --strict-baseline compares with: give one of them.")
+    config = find_lint_config(Path.cwd())
+    policy = read_policy(options.policy) if options.policy is not None else Policy()
+    selection = RuleSelection(
+        _split(options.select) or config.selection.select, (*_split(options.ignore), *config.selection.ignore)
+    )
+    is_read = options.baseline is not None and not options.update_baseline
+    return LintRun(
+        selection,
+        (*policy.ignores, *config.ignores),
+        baseline=read_baseline(options.baseline) if is_read and options.baseline is not None else None,
+        fail_on=fail_on or policy.fail_on,
+        explains=options.explain,
+    )
+
+
+def _split(written: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for text in written for name in map(str.strip, text.split(",")) if name)

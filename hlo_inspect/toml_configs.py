@@ -1,0 +1,91 @@
+"""Tables of `pyproject.toml` as the nodes that `configs.py` makes of YAML, with the place of each key.
+
+`tomllib` reads the values; it keeps no places, so the lines of headers and keys are found in the text. What stands in one line
+has the place of its key.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from hlo_inspect.configs import MAX_BYTES, ConfigFile, Kind, Node
+from hlo_inspect.errors import Location, UsageError
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+FILE = "pyproject.toml"
+SECTION = ("tool", "hlo-inspect")
+
+_HEADER = lazy_pattern(r"\s*\[(\[?)\s*([^\]#]+?)\s*\]")
+_KEY = lazy_pattern(r"(\s*)([\w\-]+|\"[^\"]*\")\s*=")
+_PLACE = lazy_pattern(r"at line (\d+), column (\d+)")
+
+Keys = tuple[str | int, ...]
+"""Keys and indices from the root of the file to a value."""
+
+Places = Mapping[Keys, tuple[int, int]]
+
+
+def nearest_section(start: Path, *names: str) -> Node | None:
+    """Return the table `[tool.hlo-inspect.<names>]` of the nearest `pyproject.toml`, upwards from the folder `start`.
+
+    Return None without such a file or table. Raise UsageError for a file that is no TOML, with its place.
+    """
+    for folder in (start, *start.parents):
+        path = folder / FILE
+        if path.is_file():
+            return read_section(path, *SECTION, *names)
+    return None
+
+
+def read_section(path: Path, *names: str) -> Node | None:
+    """Return a table of a TOML file; None if the file lacks it."""
+    try:
+        data = path.read_bytes()[: MAX_BYTES + 1]
+        text = data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot be read: {error}", Location(str(path))) from error
+    file = ConfigFile(str(path), tuple(text.splitlines()))
+    try:
+        value: object = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = _PLACE.search(str(error))
+        line, column = (int(place[1]), int(place[2])) if place else (len(file.lines), 1)
+        raise file.error(f"not valid TOML: {str(error).partition(' (at ')[0]}", line, column) from error
+    for name in names:
+        if not isinstance(value, Mapping) or name not in value:
+            return None
+        value = value[name]
+    return _node(file, dict(_places(file)), value, names, (1, 1))
+
+
+def _places(file: ConfigFile) -> Iterator[tuple[Keys, tuple[int, int]]]:
+    """Yield line and column of each header and key that begins a line."""
+    table: Keys = ()
+    counts: dict[Keys, int] = {}
+    for number, line in enumerate(file.lines, 1):
+        header, key = _HEADER.match(line), _KEY.match(line)
+        if header is not None:
+            table = tuple(part.strip().strip('"') for part in header[2].split("."))
+            if header[1]:
+                counts[table] = counts.get(table, -1) + 1
+                table = (*table, counts[table])
+            yield table, (number, line.index("[") + 1)
+        elif key is not None:
+            yield (*table, key[2].strip('"')), (number, len(key[1]) + 1)
+
+
+def _node(file: ConfigFile, places: Places, value: object, keys: Keys, above: tuple[int, int]) -> Node:
+    line, column = place = places.get(keys, above)
+    if isinstance(value, Mapping):
+        pairs = []
+        for key, inner in value.items():
+            node = _node(file, places, inner, (*keys, key), place)
+            pairs.append((Node(file, node.line, node.column, "text", key), node))
+        return Node(file, line, column, "mapping", pairs=tuple(pairs))
+    if isinstance(value, list):
+        elements = tuple(_node(file, places, inner, (*keys, number), place) for number, inner in enumerate(value))
+        return Node(file, line, column, "list", elements=elements)
+    kind: Kind = "bool" if isinstance(value, bool) else "number" if isinstance(value, int | float) else "text"
+    return Node(file, line, column, kind, str(value).lower() if kind == "bool" else str(value))
