@@ -150,6 +150,12 @@ class Overview:
             return f"{computation}: {name} {reason}, so a part of the computation is unknown"
         return ""
 
+    @property
+    def doubtful_scalars(self) -> list[int]:
+        """The entry parameters of scalars that change like weights, but that nothing shows to be weights."""
+        arrays = self.updates.doubtful_scalars if self.is_training_step else []
+        return sorted({number for array in arrays if (number := self.number(array)) is not None})
+
     @cached_property
     def name(self) -> str | None:
         """The rule of the updates; None if the text may hold updates but none was found."""

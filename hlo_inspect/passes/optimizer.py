@@ -97,6 +97,9 @@ def _notes(overview: Overview, facts: Sequence[str]) -> list[str]:
     bounded = [row for row in overview.rows if row.clip is None and row.has_unknown_clip]
     if bounded:
         notes.append(f"optimizer.clip_norm: the gradient of {_arrays(overview, bounded)} has a bound that is no known clip")
+    if overview.doubtful_scalars:
+        named = _parameters(overview.doubtful_scalars)
+        notes.append(f"optimizer.update_count: {named} may be a weight: a scalar without a visible gradient has no row")
     return notes
 
 
@@ -120,9 +123,12 @@ def _numbers(overview: Overview, rows: Sequence[Row]) -> list[int]:
 def _arrays(overview: Overview, rows: Sequence[Row]) -> str:
     """Return the updated arrays: `parameters 1, 2 and 3 more`, or the shape of an array of a loop."""
     numbers = _numbers(overview, rows)
+    return _parameters(numbers) if numbers else f"an array {rows[0].weight.shape} of a loop"
+
+
+def _parameters(numbers: Sequence[int]) -> str:
     more = f" and {len(numbers) - MAX_NUMBERS} more" * (len(numbers) > MAX_NUMBERS)
-    named = ", ".join(map(str, numbers[:MAX_NUMBERS])) + more
-    return f"parameter{'s' * (len(numbers) > 1)} {named}" if numbers else f"an array {rows[0].weight.shape} of a loop"
+    return f"parameter{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:MAX_NUMBERS]))}{more}"
 
 
 def _unknown_reason(overview: Overview, name: str) -> str:

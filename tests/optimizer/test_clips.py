@@ -100,4 +100,26 @@ def test_a_bound_that_is_no_known_clip_has_a_note() -> None:
     assert "optimizer.clip_norm: the gradient of parameter 0 has a bound that is no known clip" in report.notes
 
 
+def test_a_choice_of_a_multiple_that_is_no_known_clip_has_a_note() -> None:
+    """Each column is bounded by a number of its own, as optax's adaptive clip does after optimization."""
+    text = step(("sqrt(sa)", "sqrt(sb)")).replace("multiply(ga, ma)", "select(small, ga, scaled)")
+    report = hlo_inspect.inspect(text.replace("  rate = ", COLUMNS + "  rate = "), "optimizer")
+    assert columns(report.table("optimizer"), "rule", "clip") == [("sgd", "unknown"), ("sgd", "norm 2")]
+    assert "optimizer.clip_norm: the gradient of parameter 0 has a bound that is no known clip" in report.notes
+
+
+COLUMNS = """
+  squares = f32[4] reduce(qa, zero), dimensions={0}, to_apply=add
+  columns = f32[4] sqrt(squares)
+  limits = f32[4] broadcast(limit), dimensions={}
+  under = pred[4] compare(columns, limits), direction=LT
+  small = pred[4,4] broadcast(under), dimensions={1}
+  tiny = f32[] constant(1e-06)
+  tinies = f32[4] broadcast(tiny), dimensions={}
+  most = f32[4] maximum(columns, tinies)
+  ratios = f32[4] divide(limits, most)
+  ratio = f32[4,4] broadcast(ratios), dimensions={1}
+  scaled = f32[4,4] multiply(ga, ratio)
+"""
+
 LARGEST = "largest {\n  l = f32[] parameter(0)\n  r = f32[] parameter(1)\n  ROOT m = f32[] maximum(l, r)\n}\n\n"

@@ -181,9 +181,19 @@ def clip_of(update: Update, atom: int, exponent: float) -> Clip | None:
 
 
 def unknown_bounds(update: Update, gradient: Sum) -> list[int]:
-    """Return the scalar bounds that multiply a gradient and are no known clip."""
+    """Return the factors of a gradient that bound it and are no known clip: one number, or the choice of a multiple."""
     factors = {factor for monomial in gradient for factor in monomial}
-    return sorted(atom for atom, exponent in factors if update.is_bound(atom) and clip_of(update, atom, exponent) is None)
+    bounds = {(atom, exponent) for atom, exponent in factors if update.is_bound(atom) or _chooses_multiple(update, atom)}
+    return sorted(atom for atom, exponent in bounds if clip_of(update, atom, exponent) is None)
+
+
+def _chooses_multiple(update: Update, atom: int) -> bool:
+    """Return True for `condition ? g : g * factor`, which bounds parts of an array by numbers of their own."""
+    choice = update.forms.atoms[atom]
+    if choice.op != "select" or any(len(part) != 1 for part in choice.parts[1:]):
+        return False
+    left, right = (set(only_term(part)[0]) for part in choice.parts[1:])
+    return bool(left & right) and (left < right or right < left)
 
 
 def _bare_root(update: Update, form: Sum) -> Sum:

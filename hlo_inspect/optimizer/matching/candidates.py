@@ -18,11 +18,12 @@ MAX_STATES = 64  # of one array
 class StateChains:
     """The states of each array: the other arrays in its expression, and in the expressions of these.
 
-    `weights` are nodes of new values that are no states. The field `_chains` is a cache.
+    `weights` are nodes of new values that are no states. `of_scalars`: scalars can be states. The field `_chains` is a cache.
     """
 
-    def __init__(self, expressions: StepExpressions, weights: frozenset[int]) -> None:
+    def __init__(self, expressions: StepExpressions, weights: frozenset[int], *, of_scalars: bool = False) -> None:
         self._expressions = expressions
+        self._of_scalars = of_scalars
         self.weights = weights
         self._chains: dict[int, list[State]] = {}
 
@@ -54,7 +55,8 @@ class StateChains:
                 other = expressions.by_atom.get(atom)
                 if other is None or other is array or other.new in states or other.new in self.weights:
                     continue
-                if other.shape.elements == 1 and not expressions.inputs_behind(other) & expressions.own(array):
+                is_scalar = other.shape.elements == 1 and not self._of_scalars
+                if is_scalar and not expressions.inputs_behind(other) & expressions.own(array):
                     continue  # a loss scale, a counter
                 if len(states) == MAX_STATES:
                     expressions.flow.frames.give_up(array.place, "combines too many others to compare")

@@ -14,7 +14,7 @@ from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 from hlo_inspect.optimizer.dataflow import Dataflow
-from hlo_inspect.optimizer.step.state_arrays import TrainingStep, find_state_arrays
+from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep, find_state_arrays
 from hlo_inspect.optimizer.step.successions import Result
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class WeightUpdates:
     `weights` are by step and output. `steps` begin with the entry; steps with arrays have `expressions`. `parameters` maps an
     input of a step to its entry parameter. `is_cut_off`: the text does not hold the whole module. `is_training`: something
     besides the form of an update shows a training step. `leaves` are the arrays of the entry parameters.
+    `doubtful_scalars` change like weights, but nothing shows that a gradient changes them.
     """
 
     flow: Dataflow
@@ -44,6 +45,7 @@ class WeightUpdates:
     parameters: dict[Input, tuple[int, ShapeIndex]] = field(default_factory=dict)
     is_training: bool = False
     leaves: Sequence[ParameterLeaf] = ()
+    doubtful_scalars: list[StateArray] = field(default_factory=list)
 
 
 def find_updates(module: Module, interface: Interface, views: Views | None = None) -> WeightUpdates:
@@ -114,6 +116,7 @@ def _match_arrays(updates: WeightUpdates, step: TrainingStep) -> list[Weight]:
         matcher = Matcher(updates.flow, update, gradients_are_inputs=True)
         weights = matcher.weights()
     updates.expressions.append(matcher.expressions)
+    updates.doubtful_scalars += matcher.doubtful_scalars
     return weights
 
 

@@ -28,6 +28,7 @@ from hlo_inspect.optimizer.matching.proposals import (
     may_be_bounded_step,
     propose,
 )
+from hlo_inspect.optimizer.matching.scalar_weights import find_doubtful_scalars, find_scalar_weights
 from hlo_inspect.optimizer.matching.step_expressions import StepExpressions
 from hlo_inspect.optimizer.matching.weights import Weight, WeightFilter, find_frozen_weights
 from hlo_inspect.optimizer.rules import claims_of
@@ -79,12 +80,13 @@ class Matcher:
     """Matches the arrays of one step with the rules.
 
     With `gradients_are_inputs` the step is an update alone: the caller computes its gradients, and a rule with two states
-    identifies them.
+    identifies them. `doubtful_scalars` change like weights, but nothing shows that a gradient changes them.
     """
 
     def __init__(self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False) -> None:
         self.expressions = StepExpressions(flow, step, gradients_are_inputs=gradients_are_inputs)
         self._backward_passes = self.expressions.backward_passes
+        self.doubtful_scalars: list[StateArray] = []
 
     @cached_property
     def candidates(self) -> Candidates:
@@ -101,6 +103,10 @@ class Matcher:
         bounded = [match.proposal for match in last.matches.values() if match.is_bounded_step]
         weights += [self._weight(update, None, is_learnt=True) for update in find_bounded_steps(self.expressions, bounded)]
         weights = self._drop_others(weights)
+        scalars = [*find_scalar_weights(self.expressions, self.candidates, last.states, weights)]
+        right = self._check_algebra(scalars)
+        weights += [self._weight(update, claim, is_learnt=True) for claim, update in scalars if _kind(claim) in right]
+        self.doubtful_scalars = find_doubtful_scalars(self.expressions, self.candidates, weights)
         weights += find_frozen_weights(self.expressions, self.candidates, last.states, weights)
         order = {id(array): number for number, array in enumerate(self.expressions.step.arrays)}
         return sorted(weights, key=lambda weight: order[id(weight.array)])
