@@ -21,6 +21,8 @@ WORTH_DONATING = 1 << 10  # bytes; scalars and counters are not worth a finding
 
 WORTH_SAVING = 1 << 20  # bytes of device memory
 
+WORTH_SENDING = 1 << 20  # bytes of a step that a device sends to others
+
 Resource = Literal["memory", "traffic", "wire", "flops"]
 """Units of stakes: bytes of device memory, bytes read and written there, bytes sent to other devices, FLOPs."""
 

@@ -1,0 +1,158 @@
+"""The arrays that collectives make, and the instructions that read them: for rules on bytes that are sent for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise, product
+from math import prod
+from typing import NamedTuple
+
+from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.graph.calls import CallGraph
+from hlo_inspect.graph.readers import ViewRow, readers_of
+from hlo_inspect.graph.view import Views
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS
+from hlo_inspect.hlo.values.attributes import SliceDimension
+from hlo_inspect.hlo.values.header import ShapeIndex
+from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
+
+MAX_BOXES = 12
+"""Slices whose union is exact; the sizes of more are added."""
+
+
+class CollectiveResult(NamedTuple):
+    """An array of a collective's result: the instruction that finishes it, and the array's element and shape there.
+
+    `runs` are those of one step; an unknown number counts once.
+    """
+
+    collective: Collective
+    place: ViewRow
+    element: ShapeIndex
+    shape: ArrayShape
+    runs: int
+
+    @property
+    def bytes(self) -> int:
+        return self.shape.bytes or 0
+
+
+def runs_of(calls: CallGraph, computation: str) -> int:
+    """Return the runs of a computation in one step; an unknown number counts once."""
+    return calls.runs(computation).exact or 1
+
+
+def place_of(views: Views, collective: Collective) -> ViewRow | None:
+    """Return the instruction that starts a collective in its computation; None if the graph lacks it."""
+    start = collective.start
+    if start.computation.name not in views.computations:
+        return None
+    view = views.for_computation(start.computation.name)
+    row = view.index(start.name)
+    return ViewRow(view, row) if row is not None else None
+
+
+def results_of(views: Views, calls: CallGraph, collectives: Iterable[Collective]) -> Iterator[CollectiveResult]:
+    """Yield the arrays of collectives that stand in the text as one instruction or as an asynchronous pair."""
+    for collective in collectives:
+        place = place_of(views, collective)
+        if place is None or collective.start.opcode == "fusion":
+            continue
+        finished = _finished(place) if collective.is_async or place.opcode.endswith("-start") else place
+        shape = finished.view.shapes[finished.row] if finished is not None else None
+        if finished is None or shape is None:
+            continue
+        runs = runs_of(calls, finished.view.computation.name)
+        for index, leaf in array_leaves(shape):
+            yield CollectiveResult(collective, finished, index, leaf, runs)
+
+
+def _finished(place: ViewRow) -> ViewRow | None:
+    """Return the `-done` of an asynchronous start."""
+    view, row = place
+    ends = [user for user in view.users[row] if view.opcodes[user] in ASYNC_ENDS]
+    while ends and not view.opcodes[ends[0]].endswith("-done"):
+        ends = [user for user in view.users[ends[0]] if view.opcodes[user] in ASYNC_ENDS]
+    return ViewRow(view, ends[0]) if ends else None
+
+
+# -- what slices read ---------------------------------------------------------------------------------------------------
+
+
+def unread_bytes(views: Views, result: CollectiveResult) -> tuple[int, ViewRow] | None:
+    """Return the bytes of an array that no slice reads, and the first slice; None if something reads all of it.
+
+    Overlaps of slices with fixed bounds count once; dynamic slices count their sizes.
+    """
+    boxes: dict[tuple[int | None, ...], list[tuple[SliceDimension, ...]]] = {}
+    dynamic = 0
+    first: ViewRow | None = None
+    for reader in readers_of(views, result.place, result.element):
+        if reader is None:
+            return None
+        read = reader.view.operand_shape(reader.row, 0)
+        made = reader.view.shapes[reader.row]
+        if not isinstance(read, ArrayShape) or not isinstance(made, ArrayShape):
+            return None
+        if reader.opcode == "slice":
+            box = reader.view.instruction_at(reader.row).attr("slice")
+            if box is None:
+                return None
+            boxes.setdefault(read.dimensions, []).append(tuple(box))
+        elif reader.opcode == "dynamic-slice":
+            dynamic += made.elements or 0
+        else:
+            return None
+        first = first or reader
+    if first is None or not result.shape.elements:
+        return None
+    covered = dynamic + sum(_union(each) for each in boxes.values())
+    unread = max(0, result.shape.elements - covered)
+    return unread * result.bytes // result.shape.elements, first
+
+
+def _union(boxes: list[tuple[SliceDimension, ...]]) -> int:
+    """Return the number of elements in the union of slices; of many, or of slices with strides, the sum."""
+    distinct = list(dict.fromkeys(boxes))
+    if len(distinct) > MAX_BOXES or any(part.stride != 1 for box in distinct for part in box):
+        return sum(_elements(box) for box in distinct)
+    cuts = [sorted({bound for part in parts for bound in (part.start, part.limit)}) for parts in zip(*distinct, strict=True)]
+    cells = product(*[list(pairwise(bounds)) for bounds in cuts])
+    return sum(prod(high - low for low, high in cell) for cell in cells if any(_covers(box, cell) for box in distinct))
+
+
+def _covers(box: Iterable[SliceDimension], cell: Iterable[tuple[int, int]]) -> bool:
+    return all(part.start <= low and high <= part.limit for part, (low, high) in zip(box, cell, strict=True))
+
+
+def _elements(box: Iterable[SliceDimension]) -> int:
+    return prod(-(-(part.limit - part.start) // part.stride) for part in box)
+
+
+class SlicedCollective(NamedTuple):
+    """A collective of whose result slices read a part: the bytes of one step that nothing reads, and the first slice."""
+
+    collective: Collective
+    unread: int
+    slice: ViewRow
+
+
+def find_sliced(views: Views, calls: CallGraph, collectives: Iterable[Collective], least: float) -> Iterator[SlicedCollective]:
+    """Yield collectives whose results have unread bytes, `least` or more in one step, because the program slices them."""
+    unread: dict[int, int] = {}
+    slices: dict[int, ViewRow] = {}
+    wanted = list(collectives)
+    for result in results_of(views, calls, wanted):
+        part = unread_bytes(views, result) if result.bytes * result.runs >= least else None
+        if part is not None and part[0] and is_of_program(part[1]):
+            number = id(result.collective)
+            unread[number] = unread.get(number, 0) + part[0] * result.runs
+            slices.setdefault(number, part[1])
+    for collective in wanted:
+        if unread.get(id(collective), 0) >= max(least, 1):
+            yield SlicedCollective(collective, unread[id(collective)], slices[id(collective)])
+
+
+def is_of_program(place: ViewRow) -> bool:
+    """Return True if a slice stands in the program. Slices that the partitioner adds have the name of their neighbor."""
+    return place.view.op_name(place.row).rpartition("/")[2] in {"slice", "dynamic_slice", "squeeze", "split"}

@@ -1,0 +1,52 @@
+"""HI209: collectives in a wider type than the program needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.wide_collectives import find_wide
+from hlo_inspect.findings.base import WORTH_SENDING, Rule, size
+from hlo_inspect.report.model import Finding
+
+
+class WideCollective(Rule):
+    """A collective sends a wider type than the program needs.
+
+    What it finds
+        All-gathers, all-to-alls, permutes and broadcasts with a result that is converted to a narrower type right behind.
+        Or the operand is converted from a narrower type right before. Slices and moves may stand between. Conversions count if
+        the program contains them (`convert_element_type`), because compilers widen types by themselves. The stake is what the
+        narrower type sends less.
+
+    Why it matters
+        An f32 array takes twice the bytes of a bf16 array on the links, for the same values.
+
+    How to fix it
+        Convert to the narrower type before the collective, and to the wider one behind it. With `jit`, convert the sharded
+        weights before the first use, for example with `params.astype(jnp.bfloat16)` at the start of the step.
+
+    Example
+        HloModule step, replica_count=2
+
+        ENTRY main {
+          p = f32[512,1024]{1,0} parameter(0)
+          g = f32[1024,1024]{1,0} all-gather(p), replica_groups={{0,1}}, dimensions={0}
+          ROOT c = bf16[1024,1024]{1,0} convert(g), metadata={op_name="jit(f)/convert_element_type"}
+        }
+    """
+
+    code = "HI209"
+    name = "wide-collective"
+    severity = "warning"
+    resource = "wire"
+    threshold = WORTH_SENDING
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        if not context.collectives:
+            return
+        for wide in find_wide(context.views, context.call_graph, context.collectives, self.least(context)):
+            start = wide.collective.start
+            name = wide.conversion.view.names[wide.conversion.row]
+            message = f"{name} converts what is sent; in {wide.narrow} it sends {size(wide.saved)} less a step"
+            yield self.finding(context, message, start.line, start.name, wide.saved)

@@ -1,0 +1,119 @@
+"""The instructions that read a value, and the one that makes it: through moves, tuples, fusions and asynchronous pairs.
+
+A move passes on all values of an array: copy, reshape, transpose, bitcast. Loops, calls and conditionals are not entered: they
+read the whole value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hlo_inspect.graph.view import View, Views
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, opcodes_that_are
+from hlo_inspect.hlo.values.header import ShapeIndex
+
+MOVES = opcodes_that_are("relayout") | {"opt-barrier"}
+MAX_READERS = 4096
+"""Instructions that are visited for one value; beyond it the value has unknown readers."""
+
+
+class ViewRow(NamedTuple):
+    """An instruction by its computation's view and row."""
+
+    view: View
+    row: int
+
+    @property
+    def opcode(self) -> str:
+        return self.view.opcodes[self.row]
+
+
+class _Followed(NamedTuple):
+    """A value on its way: an element of a row's result. `callers` are the fusions around the row, the outermost first."""
+
+    view: View
+    row: int
+    element: ShapeIndex
+    callers: tuple[tuple[View, int], ...]
+
+
+def readers_of(views: Views, place: ViewRow, index: ShapeIndex = ()) -> Iterator[ViewRow | None]:
+    """Yield the instructions that read a value and are no moves; None for a result of the computation, or unknown readers."""
+    waiting = [_Followed(place.view, place.row, index, ())]
+    seen: set[tuple[str, int, ShapeIndex, int]] = set()
+    while waiting:
+        value = waiting.pop()
+        key = (value.view.computation.name, value.row, value.element, value.callers[-1][1] if value.callers else -1)
+        if key in seen:
+            continue
+        seen.add(key)
+        if len(seen) > MAX_READERS:
+            yield None
+            return
+        if value.row == value.view.root:
+            if value.callers:
+                *outer, (view, row) = value.callers
+                waiting.append(_Followed(view, row, value.element, tuple(outer)))
+            else:
+                yield None
+        for user in value.view.users[value.row]:
+            for number, operand in enumerate(value.view.operand_rows(user)):
+                if operand == value.row:
+                    passed = list(_passed_on(views, value, user, number))
+                    waiting += passed
+                    if not passed and not _drops(value, user):
+                        yield ViewRow(value.view, user)
+
+
+def _passed_on(views: Views, value: _Followed, user: int, number: int) -> Iterator[_Followed]:
+    """Yield the values that hold the value and that an instruction makes of its operand `number`."""
+    view, opcode = value.view, value.view.opcodes[user]
+    if opcode == "get-tuple-element":
+        element = view.element_number(user)
+        if value.element[:1] in ((), (element,)):
+            yield _Followed(view, user, value.element[1:], value.callers)
+    elif opcode == "tuple":
+        yield _Followed(view, user, (number, *value.element), value.callers)
+    elif opcode == "fusion":
+        fused = views.fused(view, user)
+        inner = views.for_computation(fused.name) if fused is not None else None
+        row = inner.parameters_by_number().get(number) if inner is not None else None
+        if inner is not None and row is not None:
+            yield _Followed(inner, row, value.element, (*value.callers, (view, user)))
+    elif opcode in MOVES or opcode in ASYNC_ENDS:
+        yield _Followed(view, user, value.element, value.callers)
+
+
+def _drops(value: _Followed, user: int) -> bool:
+    """Return True if an instruction takes another element of a tuple that holds the value."""
+    return value.view.opcodes[user] == "get-tuple-element"
+
+
+def maker_of(views: Views, place: ViewRow) -> ViewRow:
+    """Return the instruction that makes the values of an array: the first one behind moves, into fusions of one result."""
+    view, row = place
+    for _ in range(MAX_READERS):
+        opcode = view.opcodes[row]
+        if opcode == "fusion":
+            fused = views.fused(view, row)
+            inner = views.for_computation(fused.name) if fused is not None else None
+            entered = _entered(views, inner, view, row) if inner is not None and inner.root is not None else None
+            if entered is None or isinstance(entered, ViewRow):
+                return entered or ViewRow(view, row)
+            row = entered
+            continue
+        before = view.operand_row(row, 0) if opcode in MOVES or opcode in ASYNC_ENDS else None
+        if before is None:
+            return ViewRow(view, row)
+        row = before
+    return ViewRow(view, row)
+
+
+def _entered(views: Views, inner: View, view: View, row: int) -> ViewRow | int | None:
+    """Return what makes the result of a fusion: an instruction inside, or the row of the operand that it only moves."""
+    made = maker_of(views, ViewRow(inner, inner.root or 0))
+    if made.view is not inner or made.opcode != "parameter":
+        return made
+    number = inner.parameter_number(made.row)
+    return view.operand_row(row, number) if number is not None else None

@@ -1,0 +1,129 @@
+"""Rules on collectives that send more than the program needs; the examples of their documentation run on two devices.
+
+An all-gather of two devices sends its operand, an all-reduce too (2 x 1/2).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.findings import RULES
+from hlo_inspect.report.model import Finding
+
+MIB = 1 << 20
+
+
+def example(name: str) -> str:
+    return RULES.load(name).page().example
+
+
+def found_by(name: str, text: str, *thresholds: str) -> list[Finding]:
+    report = hlo_inspect.inspect(text, "findings", thresholds=thresholds)
+    return [finding for finding in report.findings if finding.name == name]
+
+
+@pytest.mark.parametrize(
+    ("name", "stake"),
+    [
+        ("sliced-all-reduce", 2 * MIB),  # 4 MiB are summed, a slice of 2 MiB is read
+        ("sliced-all-gather", 4 * MIB - 4 * 4096),  # 4 MiB are gathered, 4 rows of 4 KiB are read
+        ("wide-collective", MIB),  # 2 MiB of f32 are sent, bf16 takes half
+        ("small-collectives", 8 * MIB // 4),  # 8 sums of 256 KiB
+        ("repeated-collective", 2 * MIB),  # the second gather of 2 MiB
+    ],
+)
+def test_stake_and_threshold(name: str, stake: int) -> None:
+    """A threshold of exactly the stake lets the finding through, one byte more does not."""
+    assert [finding.stake for finding in found_by(name, example(name))] == [stake]
+    assert len(found_by(name, example(name), f"{name}={stake}")) == 1
+    assert found_by(name, example(name), f"{name}={stake + 1}") == []
+
+
+def test_a_loop_multiplies_the_stake() -> None:
+    """Three iterations, each with a sum of 4 MiB of which 2 MiB are read."""
+    text = example("sliced-all-reduce")
+    start = text.index("ENTRY")
+    body = """body {
+  s = (s32[], f32[1024,1024]) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  p = f32[1024,1024]{1,0} get-tuple-element(s), index=1
+  o = s32[] constant(1)
+  m = s32[] add(n, o)
+  z = s32[] constant(0)
+  r = f32[1024,1024]{1,0} all-reduce(p), replica_groups={{0,1}}, to_apply=add
+  d = f32[512,1024]{1,0} dynamic-slice(r, n, z), dynamic_slice_sizes={512,1024}, metadata={op_name="dynamic_slice"}
+  e = f32[1024,1024]{1,0} concatenate(d, d), dimensions={0}
+  ROOT t = (s32[], f32[1024,1024]) tuple(m, e)
+}
+
+more {
+  s = (s32[], f32[1024,1024]) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  l = s32[] constant(3)
+  ROOT c = pred[] compare(n, l), direction=LT
+}
+
+ENTRY main {
+  p = f32[1024,1024]{1,0} parameter(0)
+  z = s32[] constant(0)
+  t = (s32[], f32[1024,1024]) tuple(z, p)
+  ROOT w = (s32[], f32[1024,1024]) while(t), condition=more, body=body
+}
+"""
+    assert [finding.stake for finding in found_by("sliced-all-reduce", text[:start] + body)] == [3 * 2 * MIB]
+
+
+def test_slices_that_overlap_count_once() -> None:
+    """Rows 0 to 4 and 2 to 8 are 8 rows."""
+    slices = """s = f32[4,1024]{1,0} slice(g), slice={[0:4], [0:1024]}, metadata={op_name="jit(f)/slice"}
+  u = f32[6,1024]{1,0} slice(g), slice={[2:8], [0:1024]}, metadata={op_name="jit(f)/slice"}
+  ROOT t = (f32[4,1024], f32[6,1024]) tuple(s, u)"""
+    text = example("sliced-all-gather")
+    text = text[: text.index("ROOT")] + slices + "\n}\n"
+    assert [finding.stake for finding in found_by("sliced-all-gather", text)] == [4 * MIB - 8 * 4096]
+
+
+def test_a_combined_sum_whose_slices_read_all_of_it_is_silent() -> None:
+    slices = """s = f32[512,1024]{1,0} slice(g), slice={[0:512], [0:1024]}, metadata={op_name="jit(f)/slice"}
+  u = f32[512,1024]{1,0} slice(g), slice={[512:1024], [0:1024]}, metadata={op_name="jit(f)/slice"}
+  ROOT t = (f32[512,1024], f32[512,1024]) tuple(s, u)"""
+    text = example("sliced-all-gather")
+    assert found_by("sliced-all-gather", text[: text.index("ROOT")] + slices + "\n}\n") == []
+
+
+@pytest.mark.parametrize("name", ["sliced-all-reduce", "sliced-all-gather", "wide-collective"])
+def test_what_a_compiler_adds_is_silent(name: str) -> None:
+    """Slices of the partitioner and conversions of CPU have the name of a neighbor, or none."""
+    line = next(line for line in example(name).split("\n") if "metadata" in line)
+    named = line[: line.index(", metadata")] + ', metadata={op_name="jit(f)/dot_general"}'
+    assert found_by(name, example(name).replace(line, named)) == []
+
+
+def test_a_conversion_before_the_collective_counts_too() -> None:
+    text = """HloModule step, replica_count=2
+
+ENTRY main {
+  p = bf16[512,1024]{1,0} parameter(0)
+  c = f32[512,1024]{1,0} convert(p), metadata={op_name="jit(f)/convert_element_type"}
+  r = f32[524288]{0} reshape(c)
+  g = f32[1048576]{0} all-gather(r), replica_groups={{0,1}}, dimensions={0}
+  ROOT n = f32[1048576]{0} negate(g)
+}
+"""
+    assert [finding.stake for finding in found_by("wide-collective", text)] == [MIB]
+
+
+def test_a_chain_of_small_sums_is_silent() -> None:
+    """Each sum needs the one before."""
+    lines = [f"  r{n} = f32[65536]{{0}} all-reduce(r{n - 1}), replica_groups={{{{0,1}}}}, to_apply=add" for n in range(1, 9)]
+    text = example("small-collectives")
+    start = text.index("  p = f32[65536]")
+    chain = ["  r0 = f32[65536]{0} parameter(0)", *lines, "  ROOT o = f32[65536]{0} negate(r8)", "}", ""]
+    assert found_by("small-collectives", text[:start] + "\n".join(chain)) == []
+
+
+def test_recomputation_is_no_repetition() -> None:
+    text = example("repeated-collective")
+    name = 'metadata={op_name="jit(f)/transpose(jvp(l))/rematted_computation/all_gather"}'
+    assert found_by("repeated-collective", text.replace("dimensions={0}\n  ROOT", f"dimensions={{0}}, {name}\n  ROOT")) == []
