@@ -37,7 +37,7 @@ def find_scalar_weights(
                 yield claim, update
 
 
-def find_doubtful_scalars(expressions: StepExpressions, candidates: Candidates, weights: Sequence[Weight]) -> list[StateArray]:
+def find_doubtful_scalars(expressions: StepExpressions, weights: Sequence[Weight]) -> list[StateArray]:
     """Find scalars that gradients of `weights` or the loss read and that a step along an opaque value changes, but no weights.
 
     Plain SGD on a scalar is a number times any value, so nothing tells the learning rate or the direction.

@@ -106,7 +106,7 @@ class Matcher:
         scalars = [*find_scalar_weights(self.expressions, self.candidates, last.states, weights)]
         right = self._check_algebra(scalars)
         weights += [self._weight(update, claim, is_learnt=True) for claim, update in scalars if _kind(claim) in right]
-        self.doubtful_scalars = find_doubtful_scalars(self.expressions, self.candidates, weights)
+        self.doubtful_scalars = find_doubtful_scalars(self.expressions, weights)
         weights += find_frozen_weights(self.expressions, self.candidates, last.states, weights)
         order = {id(array): number for number, array in enumerate(self.expressions.step.arrays)}
         return sorted(weights, key=lambda weight: order[id(weight.array)])
