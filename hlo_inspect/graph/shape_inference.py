@@ -13,7 +13,7 @@ from typing import cast
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import DEVICE_NUMBERS, ELEMENTWISE, opcodes_that_give
 from hlo_inspect.hlo.values.attributes import WindowDimension
-from hlo_inspect.hlo.values.shapes import ArrayShape, Layout, Shape, TupleShape, subshape
+from hlo_inspect.hlo.values.shapes import MAX_ELEMENTS, MAX_NESTING, ArrayShape, Layout, Shape, TupleShape, subshape
 
 _PARTS = {"c64": "f32", "c128": "f64"}
 _WHOLES = {part: whole for whole, part in _PARTS.items()}
@@ -26,7 +26,15 @@ def inferred_shape(instruction: Instruction, operands: Sequence[Shape | None]) -
     rule = _RULES.get(instruction.opcode)
     if rule is None or None in operands:
         return None
-    return rule(instruction, cast("Sequence[Shape]", operands))
+    shape = rule(instruction, cast("Sequence[Shape]", operands))
+    return shape if shape is not None and _is_possible(shape) else None
+
+
+def _is_possible(shape: Shape) -> bool:
+    """Return True if a text could print the shape: XLA refuses larger dimensions, and the reader deeper tuples."""
+    if isinstance(shape, TupleShape):
+        return shape.extent[0] <= MAX_NESTING
+    return max((size or 0 for size in shape.dimensions), default=0) <= MAX_ELEMENTS
 
 
 def _array(operands: Sequence[Shape], number: int) -> ArrayShape | None:
@@ -81,7 +89,7 @@ def _tuple(_: Instruction, operands: Sequence[Shape]) -> TupleShape:
 
 def _element(instruction: Instruction, operands: Sequence[Shape]) -> Shape | None:
     index = instruction.attr("index")
-    return subshape(operands[0], (index,)) if operands and index is not None else None
+    return subshape(operands[0], (index,)) if operands and index is not None and index >= 0 else None
 
 
 def _sort(_: Instruction, operands: Sequence[Shape]) -> Shape | None:
@@ -135,7 +143,7 @@ def _concatenate(instruction: Instruction, operands: Sequence[Shape]) -> ArraySh
         return None
     (axis,), (dtype, first) = along, arrays[0]
     rests = {dimensions[:axis] + dimensions[axis + 1 :] for _, dimensions in arrays}
-    if len(rests) > 1 or any(len(dimensions) <= axis for _, dimensions in arrays):
+    if len(rests) > 1 or any(not 0 <= axis < len(dimensions) for _, dimensions in arrays):
         return None
     return ArrayShape(dtype, (*first[:axis], sum([dimensions[axis] for _, dimensions in arrays]), *first[axis + 1 :]))
 
@@ -149,7 +157,7 @@ def _dot(instruction: Instruction, operands: Sequence[Shape]) -> ArrayShape | No
     batch = instruction.attr("lhs_batch_dims") or ()
     gone_left = {*batch, *(instruction.attr("lhs_contracting_dims") or ())}
     gone_right = {*(instruction.attr("rhs_batch_dims") or ()), *(instruction.attr("rhs_contracting_dims") or ())}
-    if max(gone_left, default=-1) >= len(left) or max(gone_right, default=-1) >= len(right):
+    if not gone_left <= set(range(len(left))) or not gone_right <= set(range(len(right))):
         return None
     free_left = [size for i, size in enumerate(left) if i not in gone_left]
     free_right = [size for i, size in enumerate(right) if i not in gone_right]
@@ -172,7 +180,7 @@ def _reduce(instruction: Instruction, operands: Sequence[Shape]) -> Shape | None
     arrays, starts = sized[: len(sized) // 2], sized[len(sized) // 2 :]
     if [dtype for dtype, _ in arrays] != [dtype for dtype, _ in starts] or len({sizes for _, sizes in arrays}) != 1:
         return None
-    if max(gone, default=-1) >= len(arrays[0][1]):
+    if not set(gone) <= set(range(len(arrays[0][1]))):
         return None
     results = [ArrayShape(dtype, tuple(size for i, size in enumerate(sizes) if i not in gone)) for dtype, sizes in arrays]
     return TupleShape(tuple(results)) if len(results) > 1 else results[0]

@@ -25,6 +25,9 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 _T = TypeVar("_T")
 
+MAX_INFERRED = 1 << 20
+"""Bound on the arrays and tuples in all inferred shapes of a computation: few rows can double a tuple many times."""
+
 _UNREADABLE = (Operand(None),)
 _NUMBER = lazy_pattern(r"(\d{1,9}+)\)", re.ASCII)
 _PLAIN = r"""[^"'/{}]*+"""
@@ -64,9 +67,14 @@ class View:
         """Replace the heads and shapes of rows whose shape the text leaves out. Operands come first in the text."""
         heads, shapes = list(self.heads), list(self.shapes)
         self.heads, self.shapes = heads, shapes
+        inferred = 0
         for row in shapeless:
-            shapes[row] = inferred_shape(self.instruction_at(row), self.operand_shapes(row))
-            heads[row] = heads[row]._replace(shape=shapes[row])
+            shape = inferred_shape(self.instruction_at(row), self.operand_shapes(row))
+            inferred += shape.extent[1] if shape is not None else 0
+            if inferred > MAX_INFERRED:
+                break
+            shapes[row] = shape
+            heads[row] = heads[row]._replace(shape=shape)
         self._instructions.clear()
 
     # -- names ----------------------------------------------------------------------------------------------------------

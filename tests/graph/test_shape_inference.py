@@ -120,6 +120,10 @@ OPEN_ROWS = {
     "an undefined operand": "r = negate(nothing)",
     "an open operand": "c = convert(a)\n  r = negate(c)",
     "no such element": "r = get-tuple-element(tuple(a, b)), index=2",
+    "a negative element": "r = get-tuple-element(tuple(a, b)), index=-9",
+    "a negative dimension": "r = concatenate(a, b), dimensions={-9}",
+    "a negative dimension of a product": "r = dot(a, d), lhs_batch_dims={-9}, rhs_batch_dims={0}",
+    "a negative dimension of a sum": "r = reduce(a, x), dimensions={-1}, to_apply=sum",
     "a dimension too many": "r = reduce(a, x), dimensions={2}, to_apply=sum",
     "no padding": "r = pad(a, x)",
     "a negative size": "r = pad(a, x), padding=0_-9x0_0",
@@ -150,3 +154,12 @@ def test_equal_heads_without_shapes_may_have_different_shapes() -> None:
     """Both rows read ` negate`: one of 96 bytes, one of 4."""
     facts = hlo_inspect.inspect(text_of("n = negate(a)\n  m = negate(x)\n  ROOT r = tuple(n, m)"), "cost").facts
     assert facts["cost.bytes_accessed"] == 2 * 96 + 2 * 4 + 16
+
+
+@pytest.mark.parametrize("row", ["tuple(t{0}, t{0})", "tuple(t{0})", "concatenate(t{0}, t{0}), dimensions={{0}}"])
+def test_shapes_that_grow_with_each_row_stop_being_inferred(row: str) -> None:
+    """10,000 rows would nest 10,000 tuples, or double a size 10,000 times; time and depth stay small."""
+    rows = "".join(f"  t{number + 1} = {row.format(number)}\n" for number in range(10_000))
+    text = text_of("t0 = copy(kernel)\n" + rows + "  ROOT r = tuple(t10000)")
+    assert root_shape(text) == "None"
+    assert hlo_inspect.inspect(text, "cost").facts["cost.bytes_accessed"] is None

@@ -120,6 +120,11 @@ class ArrayShape:
         return elements * ((BITS[self.dtype] + 7) // 8)
 
     @property
+    def extent(self) -> tuple[int, int]:
+        """The depth of nested tuples, 0, and the number of shapes, 1."""
+        return 0, 1
+
+    @property
     def arrays(self) -> int:
         """1 for an array, 0 for a token or an opaque."""
         return 0 if self.dtype in NOT_ARRAYS else 1
@@ -160,6 +165,12 @@ class TupleShape:
     def array_bytes(self) -> int | None:
         """Bytes of the arrays among the elements, at any depth."""
         return total(element.array_bytes for element in self.elements)
+
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """The depth of nested tuples, and the number of shapes at any depth, itself included."""
+        extents = [element.extent for element in self.elements]
+        return 1 + max([depth for depth, _ in extents], default=0), 1 + sum([count for _, count in extents])
 
     @cached_property
     def arrays(self) -> int:
