@@ -69,30 +69,41 @@ def _independent(view: View, members: Sequence[Collective]) -> Iterator[list[Col
     yield from levels.values()
 
 
-def find_repeated(views: Views, calls: CallGraph, collectives: Iterable[Collective]) -> Iterator[RelatedCollectives]:
-    """Yield collectives of one kind, groups and operands, without recomputed ones. The bytes are those of all but one."""
-    groups: dict[tuple[object, ...], list[Collective]] = defaultdict(list)
+def find_repeated(
+    views: Views, calls: CallGraph, collectives: Iterable[Collective], least: float
+) -> Iterator[RelatedCollectives]:
+    """Yield collectives of one kind, groups and operands, without recomputed ones.
+
+    The bytes are those of all but one, `least` or more in one step.
+    """
+    equal_kinds: dict[tuple[str, ...], list[Collective]] = defaultdict(list)
     for collective in collectives:
-        place = place_of(views, collective) if collective.wire_bytes else None
-        if place is None or collective.is_point_to_point or _is_recomputed(collective):
+        if collective.wire_bytes and not collective.is_point_to_point and not _is_recomputed(collective):
+            groups = collective.replica_groups + collective.source_target_pairs
+            shape = str(collective.result_shape)
+            equal_kinds[collective.start.computation.name, collective.kind, shape, collective.reduction, groups].append(
+                collective
+            )
+    for (computation, *_), members in equal_kinds.items():
+        wire = (members[0].wire_bytes or 0) * runs_of(calls, computation) if len(members) > 1 else 0
+        if wire * (len(members) - 1) < least:
             continue
-        operands = [row for row in place.view.operand_rows(place.row) if row is not None]
-        made = [maker_of(views, ViewRow(place.view, row)) for row in operands]
-        key = (
-            collective.start.computation.name,
-            collective.kind,
-            str(collective.result_shape),
-            collective.reduction,
-            collective.replica_groups,
-            collective.source_target_pairs,
-            tuple((maker.view.computation.name, maker.row) for maker in made),
-        )
-        if made:
-            groups[key].append(collective)
-    for (computation, *_), members in groups.items():
-        if len(members) > 1:
-            sent = (members[0].wire_bytes or 0) * (len(members) - 1)
-            yield RelatedCollectives(tuple(members), sent * runs_of(calls, str(computation)))
+        by_operands: dict[tuple[tuple[str, int], ...], list[Collective]] = defaultdict(list)
+        for member in members:
+            by_operands[_makers(views, member)].append(member)
+        for makers, equal in by_operands.items():
+            if makers and len(equal) > 1 and wire * (len(equal) - 1) >= least:
+                yield RelatedCollectives(tuple(equal), wire * (len(equal) - 1))
+
+
+def _makers(views: Views, collective: Collective) -> tuple[tuple[str, int], ...]:
+    """Return what makes each operand: its computation and row."""
+    place = place_of(views, collective)
+    if place is None:
+        return ()
+    rows = [row for row in place.view.operand_rows(place.row) if row is not None]
+    makers = [maker_of(views, ViewRow(place.view, row)) for row in rows]
+    return tuple((maker.view.computation.name, maker.row) for maker in makers)
 
 
 def _is_recomputed(collective: Collective) -> bool:

@@ -23,6 +23,8 @@ WORTH_SAVING = 1 << 20  # bytes of device memory
 
 WORTH_SENDING = 1 << 20  # bytes of a step that a device sends to others
 
+WORTH_COPYING = 1 << 20  # bytes of a step that a device copies
+
 Resource = Literal["memory", "traffic", "wire", "flops"]
 """Units of stakes: bytes of device memory, bytes read and written there, bytes sent to other devices, FLOPs."""
 

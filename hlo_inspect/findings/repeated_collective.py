@@ -45,9 +45,8 @@ class RepeatedCollective(Rule):
         collectives, least = context.collectives, self.least(context)
         if len(collectives) < 2:
             return
-        for repeated in find_repeated(context.views, context.call_graph, collectives):
-            if repeated.wire_bytes >= least:
-                first, again = repeated.members[:2]
-                times = f"{len(repeated.members) - 1} times more" if len(repeated.members) > 2 else "again"
-                message = f"sends what {first.start.name} sends, {times}: {size(repeated.wire_bytes)} a step; use its result"
-                yield self.finding(context, message, again.start.line, again.start.name, repeated.wire_bytes)
+        for repeated in find_repeated(context.views, context.call_graph, collectives, least):
+            first, again = repeated.members[:2]
+            times = f"{len(repeated.members) - 1} times more" if len(repeated.members) > 2 else "again"
+            message = f"sends what {first.start.name} sends, {times}: {size(repeated.wire_bytes)} a step; use its result"
+            yield self.finding(context, message, again.start.line, again.start.name, repeated.wire_bytes)

@@ -52,11 +52,11 @@ def readers_of(views: Views, place: ViewRow, index: ShapeIndex = ()) -> Iterator
             yield None
             return
         if value.row == value.view.root:
-            if value.callers:
-                *outer, (view, row) = value.callers
-                waiting.append(_Followed(view, row, value.element, tuple(outer)))
-            else:
+            outside = _outside(views, value)
+            if outside is None:
                 yield None
+            else:
+                waiting.append(outside)
         for user in value.view.users[value.row]:
             for number, operand in enumerate(value.view.operand_rows(user)):
                 if operand == value.row:
@@ -64,6 +64,15 @@ def readers_of(views: Views, place: ViewRow, index: ShapeIndex = ()) -> Iterator
                     waiting += passed
                     if not passed and not _drops(value, user):
                         yield ViewRow(value.view, user)
+
+
+def _outside(views: Views, value: _Followed) -> _Followed | None:
+    """Return the result of the fusion around a root; None if the root is no fusion's."""
+    if value.callers:
+        *outer, (view, row) = value.callers
+        return _Followed(view, row, value.element, tuple(outer))
+    caller = views.fusions.get(value.view.computation.name)
+    return _Followed(*caller, value.element, ()) if caller is not None else None
 
 
 def _passed_on(views: Views, value: _Followed, user: int, number: int) -> Iterator[_Followed]:
@@ -91,17 +100,22 @@ def _drops(value: _Followed, user: int) -> bool:
 
 
 def maker_of(views: Views, place: ViewRow) -> ViewRow:
-    """Return the instruction that makes the values of an array: the first one behind moves, into fusions of one result."""
+    """Return the instruction that makes the values of an array, through moves, out of fusions, and into those of one result."""
     view, row = place
     for _ in range(MAX_READERS):
         opcode = view.opcodes[row]
+        if opcode == "parameter":
+            outside = _argument(views, view, row)
+            if outside is None:
+                return ViewRow(view, row)
+            view, row = outside
+            continue
         if opcode == "fusion":
             fused = views.fused(view, row)
             inner = views.for_computation(fused.name) if fused is not None else None
-            entered = _entered(views, inner, view, row) if inner is not None and inner.root is not None else None
-            if entered is None or isinstance(entered, ViewRow):
-                return entered or ViewRow(view, row)
-            row = entered
+            if inner is None or inner.root is None or inner.opcodes[inner.root] == "tuple":
+                return ViewRow(view, row)
+            view, row = inner, inner.root
             continue
         before = view.operand_row(row, 0) if opcode in MOVES or opcode in ASYNC_ENDS else None
         if before is None:
@@ -110,10 +124,10 @@ def maker_of(views: Views, place: ViewRow) -> ViewRow:
     return ViewRow(view, row)
 
 
-def _entered(views: Views, inner: View, view: View, row: int) -> ViewRow | int | None:
-    """Return what makes the result of a fusion: an instruction inside, or the row of the operand that it only moves."""
-    made = maker_of(views, ViewRow(inner, inner.root or 0))
-    if made.view is not inner or made.opcode != "parameter":
-        return made
-    number = inner.parameter_number(made.row)
-    return view.operand_row(row, number) if number is not None else None
+def _argument(views: Views, view: View, row: int) -> tuple[View, int] | None:
+    """Return the operand of the fusion that a parameter of its computation stands for."""
+    caller, number = views.fusions.get(view.computation.name), view.parameter_number(row)
+    if caller is None or number is None:
+        return None
+    operand = caller[0].operand_row(caller[1], number)
+    return (caller[0], operand) if operand is not None else None

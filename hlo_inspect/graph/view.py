@@ -310,6 +310,18 @@ class Views:
             view = self._known[name] = View(self.computations[name])
         return view
 
+    @cached_property
+    def fusions(self) -> dict[str, tuple[View, int]]:
+        """The fusion of each fused computation, by the computation's name: its view and row. Of several the first."""
+        callers: dict[str, tuple[View, int]] = {}
+        for name in self.computations:
+            view = self.for_computation(name)
+            for row in view.rows.column.calling:
+                fused = self.fused(view, row) if view.opcodes[row] == "fusion" else None
+                if fused is not None:
+                    callers.setdefault(fused.name, (view, row))
+        return callers
+
     def fused(self, view: View, row: int) -> Computation | None:
         """Return the computation that a fusion runs; None if the text does not hold it."""
         printed = view.printed_fusions.get(row)

@@ -1,4 +1,4 @@
-"""Rules on collectives that send more than the program needs; the examples of their documentation run on two devices.
+"""Rules on what a program sends, copies and computes for nothing; the examples of their documentation run on two devices.
 
 An all-gather of two devices sends its operand, an all-reduce too (2 x 1/2).
 """
@@ -31,6 +31,13 @@ def found_by(name: str, text: str, *thresholds: str) -> list[Finding]:
         ("wide-collective", MIB),  # 2 MiB of f32 are sent, bf16 takes half
         ("small-collectives", 8 * MIB // 4),  # 8 sums of 256 KiB
         ("repeated-collective", 2 * MIB),  # the second gather of 2 MiB
+        ("constant-collective", 2 * MIB),  # a gather of 2 MiB
+        ("accumulated-all-reduce", 2 * 4 * MIB),  # 3 sums of 4 MiB, of which the last is enough
+        ("invariant-collective", 2 * 2 * MIB),  # 3 gathers of 2 MiB, of which the first is enough
+        ("copied-loop-carry", 3 * 2 * MIB),  # a copy of 2 MiB in 3 iterations
+        ("copied-update-slice", 3 * 2 * MIB),
+        ("widened-matmul", 2 * 1024**3),  # of a product of 1024 x 1024 x 1024
+        ("double-precision", 2 * 4096 * 1024),  # a conversion and a multiplication of each element
     ],
 )
 def test_stake_and_threshold(name: str, stake: int) -> None:
@@ -127,3 +134,32 @@ def test_recomputation_is_no_repetition() -> None:
     text = example("repeated-collective")
     name = 'metadata={op_name="jit(f)/transpose(jvp(l))/rematted_computation/all_gather"}'
     assert found_by("repeated-collective", text.replace("dimensions={0}\n  ROOT", f"dimensions={{0}}, {name}\n  ROOT")) == []
+
+
+def test_a_sum_that_each_iteration_reads_is_silent() -> None:
+    text = example("accumulated-all-reduce").replace("custom-call(p, i)", "custom-call(p, i, t)")
+    assert found_by("accumulated-all-reduce", text) == []
+
+
+def test_a_gather_of_what_the_loop_changes_is_silent() -> None:
+    new = "  q = f32[512,1024]{1,0} negate(p)\n  u = f32[1024,1024]{1,0} multiply"
+    text = example("invariant-collective").replace("tuple(m, p, u)", "tuple(m, q, u)")
+    text = text.replace("  u = f32[1024,1024]{1,0} multiply", new)
+    assert found_by("invariant-collective", text) == []
+
+
+def test_a_second_buffer_that_nobody_can_avoid_is_silent() -> None:
+    """The copied element is computed from its own old value; no element becomes another."""
+    text = example("copied-loop-carry").replace("tuple(m, u, c)", "tuple(m, u, q)")
+    assert found_by("copied-loop-carry", text) == []
+
+
+def test_a_product_that_the_compiler_widens_is_silent() -> None:
+    text = example("widened-matmul").replace("convert_element_type", "dot_general")
+    assert found_by("widened-matmul", text) == []
+
+
+def test_a_program_with_f64_inputs_alone_computes_in_f64_on_purpose() -> None:
+    text = example("double-precision").replace("x = f32", "x = f64")
+    assert [finding.severity for finding in found_by("double-precision", example("double-precision"))] == ["warning"]
+    assert [finding.severity for finding in found_by("double-precision", text)] == ["info"]

@@ -1,0 +1,84 @@
+"""Work in a wider type than the program needs: products of operands that it widens, and instructions in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hlo_inspect.analysis.cost.computation import Costs
+from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES
+from hlo_inspect.analysis.cost.figures import FIGURES
+from hlo_inspect.graph.calls import CallGraph
+from hlo_inspect.graph.readers import ViewRow, maker_of
+from hlo_inspect.graph.view import View, Views
+from hlo_inspect.hlo.opcodes import ELEMENTWISE, PRODUCTS
+from hlo_inspect.hlo.values.shapes import BITS, ArrayShape
+
+CONVERSION = "convert_element_type"
+"""The primitive of a conversion that the program contains; compilers give theirs the name of a neighbor, or none."""
+
+_FLOPS = FIGURES.index("flops")
+
+
+class WideWork(NamedTuple):
+    """An instruction and its FLOPs of one step in a wide type; `narrow` is the type of a product's operands before."""
+
+    place: ViewRow
+    flops: int
+    narrow: str = ""
+
+
+def find_widened_products(views: Views, calls: CallGraph) -> Iterator[WideWork]:
+    """Yield the products whose two operands the program widens. Runs are those of one step; an unknown number counts once."""
+    if PRODUCTS.isdisjoint(views.opcodes) or "convert" not in views.opcodes:
+        return
+    costs = Costs(views.fingerprints, NO_USER_RULES)
+    for view, row in _rows(views, PRODUCTS):
+        if len(view.operand_rows(row)) == 2:
+            types = [_narrow_type(views, view, row, number) for number in (0, 1)]
+            if all(types):
+                yield WideWork(ViewRow(view, row), _flops_of_step(views, calls, costs, view, row), max(types, key=_bits))
+
+
+def find_double_precision(views: Views, calls: CallGraph) -> Iterator[WideWork]:
+    """Yield the products and elementwise operations with results in f64 or c128, with their FLOPs of one step."""
+    costs = Costs(views.fingerprints, NO_USER_RULES)
+    for view, row in _rows(views, PRODUCTS | ELEMENTWISE):
+        shape = view.shapes[row]
+        if isinstance(shape, ArrayShape) and shape.dtype in {"f64", "c128"}:
+            flops = _flops_of_step(views, calls, costs, view, row)
+            if flops:
+                yield WideWork(ViewRow(view, row), flops)
+
+
+def _rows(views: Views, opcodes: frozenset[str]) -> Iterator[tuple[View, int]]:
+    for name, computation in views.computations.items():
+        if not opcodes.isdisjoint(computation.rows.column.opcodes):
+            view = views.for_computation(name)
+            yield from ((view, row) for row, opcode in enumerate(view.opcodes) if opcode in opcodes)
+
+
+def _narrow_type(views: Views, view: View, row: int, number: int) -> str:
+    """Return the narrower type from which the program converts an operand; empty if it does not."""
+    operand, shape = view.operand_row(row, number), view.operand_shape(row, number)
+    if operand is None or not isinstance(shape, ArrayShape):
+        return ""
+    made = maker_of(views, ViewRow(view, operand))
+    read = made.view.operand_shape(made.row, 0) if made.opcode == "convert" else None
+    if not isinstance(read, ArrayShape) or not made.view.op_name(made.row).endswith(CONVERSION):
+        return ""
+    is_float = read.dtype.startswith(("f", "bf"))
+    return read.dtype if is_float and _bits(read.dtype) < _bits(shape.dtype) else ""
+
+
+def _bits(dtype: str) -> int:
+    return BITS.get(dtype, 0)
+
+
+def _flops_of_step(views: Views, calls: CallGraph, costs: Costs, view: View, row: int) -> int:
+    """Return the FLOPs of an instruction; inside of a fusion, with the runs of the fusion."""
+    name = view.computation.name
+    while name in views.fusions:
+        name = views.fusions[name][0].computation.name
+    cost = costs.of_row(view, row)
+    return 0 if "flops" in cost.gaps else cost.amounts[_FLOPS] * (calls.runs(name).exact or 1)
