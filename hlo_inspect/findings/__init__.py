@@ -39,6 +39,7 @@ class RuleEntry(NamedTuple):
 RULE_TABLE: dict[str, RuleEntry] = {
     "undonated-parameter": RuleEntry(("params", "memory"), "graph"),
     "unused-parameter": RuleEntry(("params",), "lines"),
+    "replicated-weight": RuleEntry(("optimizer",), "graph"),
     "dangling-alias": RuleEntry(("params",), "lines"),
     "unreadable-device-groups": RuleEntry(("collectives",), "lines"),
     "uneven-device-groups": RuleEntry(("collectives",), "lines"),
@@ -53,6 +54,7 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "invariant-collective": RuleEntry(("time",), "graph"),
     "copied-loop-carry": RuleEntry(("top",), "graph"),
     "copied-update-slice": RuleEntry(("top",), "graph"),
+    "involuntary-rematerialization": RuleEntry(("time",), "graph"),
     "small-collectives": RuleEntry(("time",), "graph"),
     "repeated-collective": RuleEntry(("time",), "graph"),
     "wide-collective": RuleEntry(("time",), "graph"),

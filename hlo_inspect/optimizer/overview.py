@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hlo_inspect.graph.frames import DefinedAt
-from hlo_inspect.graph.parameters import Interface
+from hlo_inspect.graph.parameters import Interface, ParameterLeaf
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
@@ -133,10 +133,14 @@ class Overview:
 
     def returns_gradients(self, interface: Interface) -> bool:
         """Return True if outputs of the program are gradients of its parameters."""
-        from hlo_inspect.optimizer.matching.gradient_outputs import returns_gradients
+        return bool(self.parameters_with_gradients(interface))
+
+    def parameters_with_gradients(self, interface: Interface) -> list[ParameterLeaf]:
+        """Return the parameters of which outputs of the program are gradients."""
+        from hlo_inspect.optimizer.matching.gradient_outputs import parameters_with_gradients
 
         step = next(iter(self.steps), None)
-        return step is not None and returns_gradients(self.frames, step.frame, step.input_dependence, interface)
+        return [] if step is None else parameters_with_gradients(self.frames, step.frame, step.input_dependence, interface)
 
     @property
     def partial_reason(self) -> str:

@@ -36,6 +36,7 @@ def found_by(name: str, text: str, *thresholds: str) -> list[Finding]:
         ("invariant-collective", 2 * 2 * MIB),  # 3 gathers of 2 MiB, of which the first is enough
         ("copied-loop-carry", 3 * 2 * MIB),  # a copy of 2 MiB in 3 iterations
         ("copied-update-slice", 3 * 2 * MIB),
+        ("replicated-weight", 4096 * 2048 * 4 // 2),  # 32 MiB, of which a division by two saves half
         ("widened-matmul", 2 * 1024**3),  # of a product of 1024 x 1024 x 1024
         ("double-precision", 2 * 4096 * 1024),  # a conversion and a multiplication of each element
     ],
@@ -163,3 +164,35 @@ def test_a_program_with_f64_inputs_alone_computes_in_f64_on_purpose() -> None:
     text = example("double-precision").replace("x = f32", "x = f64")
     assert [finding.severity for finding in found_by("double-precision", example("double-precision"))] == ["warning"]
     assert [finding.severity for finding in found_by("double-precision", text)] == ["info"]
+
+
+REMATERIALIZED = """W0101 00:00:00.0 1 spmd_partitioner.cc:656] [SPMD] Involuntary full rematerialization. The compiler {wording}
+
+HloModule step, replica_count=2
+
+ENTRY main {{
+  p = f32[512,1024]{{1,0}} parameter(0)
+  t = f32[512,1024]{{1,0}} tanh(p), metadata={{op_name="jit(f)/tanh"}}
+  g = f32[1024,1024]{{1,0}} all-gather(t), replica_groups={{{{0,1}}}}, dimensions={{0}}, metadata={{op_name="jit(f)/{name}"}}
+  ROOT s = f32[1024,1024]{{1,0}} negate(g)
+}}
+"""
+TO = "from sharding {devices=[2,1]<=[2]} to {devices=[1,2]<=[2]} "
+OPERATION = (
+    ' %c = f32[512,1024]{1,0} copy(%tanh.0), metadata={op_name="jit(f)/constraint"}. As the last resort, SPMD will replicate'
+)
+
+
+@pytest.mark.parametrize(
+    "wording",
+    [
+        f"cannot go {TO}efficiently for HLO operation{OPERATION}",
+        f"was not able to go {TO}without doing a full rematerialization of the tensor for HLO operation:{OPERATION}",
+    ],
+)
+@pytest.mark.parametrize("name", ["constraint", "sin"])
+def test_the_log_names_what_the_partitioner_replicated(wording: str, name: str) -> None:
+    """HI215: the gather has the op_name of the operation, or that of its user and an operand of its shape: "HI215"."""
+    text = REMATERIALIZED.format(wording=wording, name=name)
+    assert [(f.stake, f.subject) for f in found_by("involuntary-rematerialization", text)] == [(2 * MIB, "g")]
+    assert found_by("involuntary-rematerialization", text[text.index("HloModule") :]) == []

@@ -32,6 +32,10 @@ MENDED: dict[str, tuple[str, str]] = {
     "HI101": ("HloModule step", "HloModule step, input_output_alias={ {}: (0, {}, may-alias) }"),
     "HI102": ("f32[8]{0} negate(x)", 'f32[8]{0} custom-call(x, mask), custom_call_target="masked"'),
     "HI103": ("(3, {}", "(0, {}"),
+    "HI104": (
+        "f32[4096,2048]{1,0} parameter(1), sharding={replicated}",
+        "f32[4096,2048]{1,0} parameter(1), sharding={devices=[2,1]<=[2]}",
+    ),
     "HI201": ("[2,4]<=[4]", "[2,2]<=[4]"),
     "HI202": ("{{0,1,2},{3}}", "{{0,1},{2,3}}"),
     "HI203": ("{{0,1},{2,4}}", "{{0,1},{2,3}}"),
@@ -76,6 +80,7 @@ ELSEWHERE = {
     "HI505": "findings/test_optimizer_state",
     "HI506": "findings/test_optimizer_state",
 }
+ELSEWHERE |= {"HI215": "findings/test_bytes_sent_for_nothing"}
 ELSEWHERE |= {"HI302": "findings/test_memory_files"}
 ELSEWHERE |= {"HI090": "checks/test_runner", "HI091": "checks/test_runner"}
 """Rules whose example is not a module, and the file that makes them fire and not fire."""

@@ -15,14 +15,17 @@ LEAST_GRADIENTS = 2
 MAX_ARRAYS = 1024
 
 
-def returns_gradients(frames: Frames, frame: int, dependence: InputDependence, interface: Interface) -> bool:
-    """Return True if outputs are gradients of `LEAST_GRADIENTS` parameters or more, each a matrix."""
+def parameters_with_gradients(
+    frames: Frames, frame: int, dependence: InputDependence, interface: Interface
+) -> list[ParameterLeaf]:
+    """Return the parameters of which outputs are gradients, if they are `LEAST_GRADIENTS` or more, each a matrix."""
     parameters = [leaf for leaf in interface.parameters if _is_matrix(leaf)]
     outputs = [(output, frames.root(frame, output.index)) for output in interface.outputs if _is_matrix(output)]
     if not outputs or len(parameters) > MAX_ARRAYS or len(outputs) > MAX_ARRAYS:
-        return False
+        return []
     passes = BackwardPasses(frames, [place for _, place in outputs], dependence)
-    return len(set(_with_gradients(passes, frame, dependence, parameters, outputs))) >= LEAST_GRADIENTS
+    leaves = list(dict.fromkeys(_with_gradients(passes, frame, dependence, parameters, outputs)))
+    return leaves if len(leaves) >= LEAST_GRADIENTS else []
 
 
 def _is_matrix(array: ParameterLeaf | Output) -> bool:

@@ -1,0 +1,88 @@
+"""HI104: replicated weights of a program that shards others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.findings.base import Rule, entry_line, size
+from hlo_inspect.graph.parameters import ParameterLeaf
+from hlo_inspect.hlo.values.device_groups import DeviceListError
+from hlo_inspect.report.model import Finding
+
+_WEIGHTS = frozenset({"weight", "master_weight"})
+
+
+class ReplicatedWeight(Rule):
+    """A weight is replicated, and others are sharded.
+
+    What it finds
+        Weights without a division, in a program that divides others. A weight is a floating-point parameter that is updated, or
+        of which the program returns the gradient. The stake is the bytes of a device that the largest division of another
+        weight would save. Without a divided weight nothing is reported: data parallelism replicates all.
+
+    Why it matters
+        Each device holds the whole weight, and often its whole gradient and moments. JAX replicates without a message what a
+        rule of partitioning does not name, and some libraries what an axis does not divide.
+
+    How to fix it
+        Name the weight in the rules of partitioning. If an axis does not divide its dimension, pad the dimension or shard
+        another one.
+
+    Example
+        HloModule step, num_partitions=2, input_output_alias={ {0}: (0, {}), {1}: (1, {}) }
+
+        ENTRY main {
+          w = f32[2048,2048]{1,0} parameter(0), sharding={devices=[2,1]<=[2]}
+          v = f32[4096,2048]{1,0} parameter(1), sharding={replicated}
+          x = f32[8,4096]{1,0} parameter(2), sharding={replicated}
+          h = f32[8,2048]{1,0} dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          y = f32[8,2048]{1,0} dot(h, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+          t = f32[8,2048]{1,0} tanh(y)
+          dw = f32[2048,2048]{1,0} dot(t, h), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+          dh = f32[8,2048]{1,0} dot(t, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          dv = f32[4096,2048]{1,0} dot(x, dh), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+          r = f32[] constant(0.1)
+          rw = f32[2048,2048]{1,0} broadcast(r), dimensions={}
+          rv = f32[4096,2048]{1,0} broadcast(r), dimensions={}
+          sw = f32[2048,2048]{1,0} multiply(rw, dw)
+          sv = f32[4096,2048]{1,0} multiply(rv, dv)
+          nw = f32[2048,2048]{1,0} subtract(w, sw)
+          nv = f32[4096,2048]{1,0} subtract(v, sv)
+          ROOT o = (f32[2048,2048], f32[4096,2048]) tuple(nw, nv)
+        }
+    """
+
+    code = "HI104"
+    name = "replicated-weight"
+    severity = "warning"
+    threshold = 16 << 20
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        leaves = context.interface.parameters
+        divisions = max(map(_parts, leaves), default=1)
+        least = self.least(context)
+        if divisions == 1 or all((leaf.shape.bytes or 0) < least for leaf in leaves):
+            return
+        weights = self._weights(context)
+        divisions = max(map(_parts, weights), default=1)
+        for leaf in weights:
+            saved = (leaf.shape.bytes or 0) * (divisions - 1) // divisions
+            if _parts(leaf) == 1 and saved and saved >= least:
+                path = leaf.path or f"parameter {leaf.number}"
+                message = f"{path} is replicated; sharded over {divisions} devices like other weights it saves {size(saved)}"
+                yield self.finding(context, message, leaf.line or entry_line(context), leaf.name, saved)
+
+    @staticmethod
+    def _weights(context: Context) -> list[ParameterLeaf]:
+        roles, interface = context.optimizer.roles, context.interface
+        weights = [leaf for leaf in interface.parameters if roles.get((leaf.number, leaf.index)) in _WEIGHTS]
+        return weights or context.optimizer.parameters_with_gradients(interface)
+
+
+def _parts(leaf: ParameterLeaf) -> int:
+    """Return the number of devices over which an array is divided; 1 if the text does not tell."""
+    try:
+        return leaf.sharding.parts if leaf.sharding is not None else 1
+    except DeviceListError:
+        return 1
