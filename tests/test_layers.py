@@ -119,7 +119,14 @@ FACES = {"optimizer": "hlo_inspect.optimizer.overview"}
 ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("provenance", "hardware", "hardware_figures", "tpu_marks"),
     ("devices", "collectives", "executed_collectives", "mesh", "mesh_axes"),
-    ("collective_results", "wide_collectives", "related_collectives", "loop_collectives", "loop_copies"),
+    (
+        "collective_results",
+        "wide_collectives",
+        "related_collectives",
+        "loop_collectives",
+        "loop_copies",
+        "missing_recomputation",
+    ),
     ("fusions", "replication", "state_savings"),
     ("cost",),
     ("phases",),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.memory.array_flow import ArrayFlow, ArrayPlace
     from hlo_inspect.analysis.memory.array_sources import ArraySource, ArraySources
     from hlo_inspect.analysis.memory.host_transfers import HostTransfer
-    from hlo_inspect.analysis.memory.ignored_offload import IgnoredOffload
+    from hlo_inspect.analysis.memory.ignored_offload import OffloadRequests
     from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
     from hlo_inspect.analysis.memory.live_arrays import LiveArray
     from hlo_inspect.analysis.memory.parameter_copies import GatheredParameter
@@ -411,11 +411,18 @@ class ModuleAnalyses:
         return join_warnings(self.module, self.collectives, whole._array_flow if whole is not None else None)
 
     @cached_property
-    def ignored_offload(self) -> IgnoredOffload | None:
+    def offload_requests(self) -> OffloadRequests | None:
+        """The requests for host memory of an optimized program, which the text before optimizations has."""
+        from hlo_inspect.analysis.memory.ignored_offload import find_offload_requests
+
+        return find_offload_requests(self.module)
+
+    @cached_property
+    def ignored_offload(self) -> OffloadRequests | None:
         """The requests for host memory that an optimized program ignores."""
         from hlo_inspect.analysis.memory.ignored_offload import find_ignored_offload
 
-        return find_ignored_offload(self.module, self.views)
+        return find_ignored_offload(self.offload_requests, self.views)
 
     @cached_property
     def collective_faults(self) -> list[CollectiveFault]:

@@ -72,6 +72,8 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "tile-padding": RuleEntry(("memory",), "memory"),
     "large-constant": RuleEntry(("memory",), "memory"),
     "saved-activations": RuleEntry(("memory",), "memory"),
+    "missing-recomputation": RuleEntry(("memory",), "graph"),
+    "missing-offload": RuleEntry(("memory",), "graph"),
     "copied-donated-parameter": RuleEntry(("memory",), "memory"),
     "kept-gathered-parameter": RuleEntry(("memory",), "memory"),
     "whole-layer-stack": RuleEntry(("memory",), "memory"),

@@ -23,6 +23,8 @@ WORTH_SAVING = 1 << 20  # bytes of device memory
 
 WORTH_SENDING = 1 << 20  # bytes of a step that a device sends to others
 
+WORTH_KEEPING = 4 << 20  # bytes of a step that recomputation or the host would keep from the device
+
 WORTH_COPYING = 1 << 20  # bytes of a step that a device copies
 
 Resource = Literal["memory", "traffic", "wire", "flops"]

@@ -37,6 +37,8 @@ def found_by(name: str, text: str, *thresholds: str) -> list[Finding]:
         ("copied-loop-carry", 3 * 2 * MIB),  # a copy of 2 MiB in 3 iterations
         ("copied-update-slice", 3 * 2 * MIB),
         ("replicated-weight", 4096 * 2048 * 4 // 2),  # 32 MiB, of which a division by two saves half
+        ("missing-recomputation", 8 * MIB),  # the product of 1024 x 2048 that the cosine reads
+        ("missing-offload", 8 * MIB),  # an array of 2048 x 1024
         ("widened-matmul", 2 * 1024**3),  # of a product of 1024 x 1024 x 1024
         ("double-precision", 2 * 4096 * 1024),  # a conversion and a multiplication of each element
     ],
@@ -166,7 +168,7 @@ def test_a_program_with_f64_inputs_alone_computes_in_f64_on_purpose() -> None:
     assert [finding.severity for finding in found_by("double-precision", text)] == ["info"]
 
 
-REMATERIALIZED = """W0101 00:00:00.0 1 spmd_partitioner.cc:656] [SPMD] Involuntary full rematerialization. The compiler {wording}
+REMATERIALIZED = """W0101 00:00:00.0 1 spmd.cc:6] [SPMD] Involuntary full rematerialization. The compiler {wording}
 
 HloModule step, replica_count=2
 

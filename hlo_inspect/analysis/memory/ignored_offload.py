@@ -11,43 +11,60 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.host_transfers import asked_direction, on_host
 from hlo_inspect.errors import HloInspectError
+from hlo_inspect.graph import calls
+from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.dump_directory import text_before_optimizations
 from hlo_inspect.hlo.input.inputs import read_input
 from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.values.shapes import array_leaves
+from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 from hlo_inspect.hlo.wants import Wants
 
 _CALLS = frozenset({"custom-call"})
 
 
-class IgnoredOffload(NamedTuple):
-    """The custom calls of a file that ask for host memory: their number, and the line of the first."""
+class OffloadRequests(NamedTuple):
+    """The custom calls of a file that ask for host memory: their number, the line of the first, and the bytes of one step."""
 
     file: str
     requests: int
     line: int
+    bytes: int
 
 
-def find_ignored_offload(module: Module, views: Views) -> IgnoredOffload | None:
-    """Return the requests for host memory if the module is optimized and has no array there; None otherwise."""
+def find_offload_requests(module: Module) -> OffloadRequests | None:
+    """Return the requests for host memory if the module is optimized: its own, or those of the text before optimizations."""
     if not module.header.is_scheduled:
         return None
-    before = text_before_optimizations(Path(module.path))
-    requests = _requests(module) or (_requests_of_file(before, module.name) if before is not None else None)
+    own = _requests(module)
+    before = text_before_optimizations(Path(module.path)) if own is None else None
+    return _requests_of_file(before, module.name) if before is not None else own
+
+
+def find_ignored_offload(requests: OffloadRequests | None, views: Views) -> OffloadRequests | None:
+    """Return the requests if the module has no array in host memory; None otherwise."""
     return requests if requests is not None and not _uses_host(views) else None
 
 
-def _requests(module: Module) -> IgnoredOffload | None:
-    calls = [call for call in module.with_opcodes(_CALLS) if asked_direction(call) == "to host"]
-    return IgnoredOffload(Path(module.path).name, len(calls), calls[0].line) if calls else None
+def _requests(module: Module) -> OffloadRequests | None:
+    asking = [call for call in module.with_opcodes(_CALLS) if asked_direction(call) == "to host"]
+    if not asking:
+        return None
+    graph = CallGraph(module)
+    sizes = [_bytes(call) * (graph.runs(call.computation.name).exact or 1) for call in asking]
+    return OffloadRequests(Path(module.path).name, len(asking), asking[0].line, sum(sizes))
 
 
-def _requests_of_file(path: Path, name: str) -> IgnoredOffload | None:
+def _bytes(call: Instruction) -> int:
+    return call.shape.bytes or 0 if isinstance(call.shape, ArrayShape) else 0
+
+
+def _requests_of_file(path: Path, name: str) -> OffloadRequests | None:
     """Return the requests of the module of that name in a file; None if it has none or cannot be read."""
     try:
-        modules = list(read_input(open_source(path), Wants(opcodes=_CALLS)))
+        modules = list(read_input(open_source(path), calls.WANTS | Wants(opcodes=_CALLS)))
     except HloInspectError:
         return None
     return next((requests for module in modules if module.name == name and (requests := _requests(module))), None)

@@ -288,7 +288,7 @@ def _user_line(stack: Sequence[SourceLine]) -> str:
 # -- phases -----------------------------------------------------------------------------------------------------------------
 
 _LOSS_SCOPE = lazy_pattern(r"log_softmax|\w*cross_entropy\w*|softmax_xent\w*|nll_loss")
-_PRODUCTS = ("dot_general", "conv_general_dilated")
+PRODUCT_PRIMITIVES = ("dot_general", "conv_general_dilated")
 _OPTIMIZER_SCOPE = lazy_pattern(r"optimizer|apply_updates|apply_gradients|clip_by_global_norm")
 _LOSS_FILES = ("/optax/losses/", "/optax/_src/loss.py:")
 _OPTIMIZER_FILES = ("/optax/", "/flax/optim/", "/jax/example_libraries/optimizers.py:", "/torch/optim/")
@@ -302,7 +302,7 @@ def phase_of(innermost: str, scope: Scope) -> str:
     if scope.parts:
         return scope.parts[0] if len(set(scope.parts)) == 1 else UNKNOWN
     sources = innermost.split(",")  # XLA lists the sources of all combined instructions
-    is_forward = scope.phase == FORWARD and scope.primitive not in _PRODUCTS
+    is_forward = scope.phase == FORWARD and scope.primitive not in PRODUCT_PRIMITIVES
     if is_forward and (_come_from(sources, _LOSS_FILES) or any(map(_LOSS_SCOPE.fullmatch, scope.names[:1]))):
         return LOSS
     if scope.phase == UNKNOWN and not _come_from(sources, _LOSS_FILES):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
-from hlo_inspect.analysis.memory.ignored_offload import IgnoredOffload
+from hlo_inspect.analysis.memory.ignored_offload import OffloadRequests
 from hlo_inspect.analysis.memory.live_arrays import loop_around
 from hlo_inspect.analysis.memory.platforms import MAX_SPACES, Platform
 from hlo_inspect.analysis.memory.program_memory import ProgramMemory
@@ -112,7 +112,7 @@ def _notes(context: Context) -> Iterator[str]:
         yield _offload_note(context.ignored_offload)
 
 
-def _offload_note(offload: IgnoredOffload) -> str:
+def _offload_note(offload: OffloadRequests) -> str:
     """Say that XLA ignored requests for host memory."""
     calls = f"{offload.requests} custom call{'s' if offload.requests > 1 else ''}"
     return (

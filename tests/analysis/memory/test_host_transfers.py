@@ -188,3 +188,15 @@ def test_requests_that_remain_in_an_optimized_text() -> None:
     kept = BEFORE.replace("HloModule step", "HloModule step, is_scheduled=true")
     assert len(ignored(hlo_inspect.inspect(kept, "memory"))) == 1
     assert ignored(hlo_inspect.inspect(kept.replace("ROOT %d", "%k = bf16[8]{0:S(5)} copy(%x)\n  ROOT %d"), "memory")) == []
+
+
+def test_the_stake_of_a_missing_offload_is_what_the_optimized_text_does_not_move(tmp_path: Path) -> None:
+    """HI311: the requests are for two arrays of 16 KiB, and the program moves none or one of them."""
+    placement = next(line for line in BEFORE.splitlines() if "pinned_host" in line).partition("custom-call(%x), ")[2]
+    second = f"%second = bf16[8,1024]{{1,0}} custom-call(%h), {placement}\n  ROOT %d"
+    (tmp_path / "module_0003.step.before_optimizations.txt").write_text(BEFORE.replace("ROOT %d", second), encoding="utf-8")
+    path = tmp_path / "module_0003.step.after_optimizations.txt"
+    for after, stake in ((AFTER, 2 * 16384), (HONORED, 16384)):
+        path.write_text(after, encoding="utf-8")
+        findings = hlo_inspect.inspect(path, "findings", thresholds=["missing-offload=1"]).findings
+        assert [finding.stake for finding in findings if finding.name == "missing-offload"] == [stake]
