@@ -162,12 +162,17 @@ class Overview:
 
     @cached_property
     def name(self) -> str | None:
-        """The rule of the updates; None if the text may hold updates but none was found."""
+        """The rule of the updates; None if the text may hold updates but none was found.
+
+        One update without a rule makes it `unknown`: `mixed` is a claim that there are several optimizers.
+        """
         rules = {row.rule for row in self.rows}
         if not self.is_complete or (not rules and self.partial_reason):
             return None
         if not rules:
             return "none"
+        if "unknown" in rules:
+            return "unknown"
         return rules.pop() if len(rules) == 1 else "mixed"
 
     @cached_property

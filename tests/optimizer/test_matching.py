@@ -179,7 +179,7 @@ def test_a_second_moment_without_its_square_makes_that_weight_unknown() -> None:
     text = changed(text_of("adamw_accumulated.before"), r"multiply\((\S+), \1\)", r"abs(\1)", count=1)
     report = report_of(text)
     assert sorted(rules_of(text)) == ["adamw", "unknown"]
-    assert report.facts["optimizer.name"] == "mixed"
+    assert report.facts["optimizer.name"] == "unknown"
     assert any(note.startswith("optimizer.name: no rule explains parameter ") for note in report.notes)
 
 

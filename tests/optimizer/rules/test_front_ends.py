@@ -51,7 +51,7 @@ def test_a_step_that_is_handed_in_is_counted(stage: str) -> None:
     """PyTorch makes Muon's momentum orthogonal in programs of its own: what is left adds an argument to the matrix."""
     text = text_of(f"torch_muon.{stage}")
     facts = facts_of(text)
-    assert (facts["name"], facts["update_count"], sorted(rules_of(text))) == ("mixed", 2, ["adamw", "unknown"])
+    assert (facts["name"], facts["update_count"], sorted(rules_of(text))) == ("unknown", 2, ["adamw", "unknown"])
     assert "frozen_count" not in facts
 
 
