@@ -210,7 +210,7 @@ class LintRun:
                 Column("rule", width=22, get=lambda group: group.first.name),
                 Column("times", "count", get=lambda group: len(group.findings)),
                 Column("stake", unit_of="stake_unit", optional=True, get=lambda group: group.stake),
-                Column("stake_unit", detail=9, get=lambda group: group.first.stake_unit),
+                Column("stake_unit", detail=9, get=_unit),
                 Column("instruction", width=20, optional=True, get=lambda group: group.first.subject),
                 Column("source", width=24, optional=True, detail=1, get=lambda group: group.first.source),
                 Column("message", width=40, get=lambda group: group.first.message),
@@ -247,6 +247,11 @@ class LintRun:
     def _notes_on_baseline(self) -> Iterator[str]:
         for entry, count in self._stale_entries():
             yield f"the baseline accepts {count} of {entry} that did not occur; --update-baseline takes them out"
+
+
+def _unit(group: FindingGroup) -> str:
+    unit = group.first.stake_unit
+    return "seconds" if unit == "s" else unit
 
 
 def _line(group: FindingGroup) -> int | None:

@@ -266,6 +266,10 @@ def find_findings(
     findings = [finding for name in choice.rules for finding in RULES.load(name).check(context)]
     if about is not None:
         findings = [finding for finding in findings if _names(finding, *about)]
+    if context.on_machine.profile_is_named:
+        from hlo_inspect.findings.stake_seconds import in_seconds
+
+        findings = [in_seconds(context, finding) for finding in findings]
     all_findings = most_severe_first([*findings, *reading_findings(context, followed)])
     return tuple(with_places(context, all_findings)) if all_findings else ()
 

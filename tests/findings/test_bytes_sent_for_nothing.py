@@ -198,3 +198,18 @@ def test_the_log_names_what_the_partitioner_replicated(wording: str, name: str) 
     text = REMATERIALIZED.format(wording=wording, name=name)
     assert [(f.stake, f.subject) for f in found_by("involuntary-rematerialization", text)] == [(2 * MIB, "g")]
     assert found_by("involuntary-rematerialization", text[text.index("HloModule") :]) == []
+
+
+def test_a_profile_gives_stakes_in_seconds() -> None:
+    """An H100 multiplies f32 in tf32 at 494.7 TFLOP/s, and reads and writes 6 MiB at 3352 GB/s (configs/hardware)."""
+    seconds = {"widened-matmul": 2 * 1024**3 / 494.7e12, "copied-loop-carry": 2 * 6 * MIB / 3352e9}
+    for name, expected in seconds.items():
+        findings = hlo_inspect.inspect(example(name), "findings", profile="h100-sxm").findings
+        (finding,) = (finding for finding in findings if finding.name == name)
+        assert finding.stake == pytest.approx(expected)
+        assert finding.stake_unit == "s"
+
+
+def test_a_profile_leaves_stakes_of_device_memory_in_bytes() -> None:
+    findings = hlo_inspect.inspect(example("replicated-weight"), "findings", profile="h100-sxm").findings
+    assert [finding.stake_unit for finding in findings if finding.name == "replicated-weight"] == ["bytes"]
