@@ -176,7 +176,6 @@ def as_checks(results: Iterable[DifferenceResult]) -> list[CheckResult]:
     return [
         CheckResult(
             result.condition.text,
-            None,
             result.difference,
             result.unit if result.difference is not None else "text",
             "not met in comparison with the baseline",
@@ -189,7 +188,7 @@ def as_checks(results: Iterable[DifferenceResult]) -> list[CheckResult]:
 
 def no_mate() -> CheckResult:
     """Return the failed check of a module that the baseline lacks."""
-    return CheckResult("baseline", None, None, "text", "a module to compare with", passed=False, reason="there is none")
+    return CheckResult("baseline", None, "text", "a module to compare with", passed=False, reason="there is none")
 
 
 _COLUMNS = (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import UsageError
 from hlo_inspect.findings import find_rule
-from hlo_inspect.report.model import Finding
+from hlo_inspect.report.model import Finding, IgnoredFinding
 
 GLOBS = ("subject", "op_name", "source")
 """The fields of a finding that an entry can restrict by a glob."""
@@ -29,6 +30,14 @@ class Ignore:
     def covers(self, finding: Finding) -> bool:
         """Return True if the entry covers the finding."""
         return finding.rule == self.rule and all(fnmatchcase(getattr(finding, name) or "", glob) for name, glob in self.globs)
+
+
+def ignored_findings(findings: Iterable[Finding], ignores: Sequence[Ignore]) -> Iterator[IgnoredFinding]:
+    """Yield the findings that an entry covers, with the reason of the first one."""
+    for finding in findings:
+        entry = next((entry for entry in ignores if entry.covers(finding)), None)
+        if entry is not None:
+            yield IgnoredFinding(finding, entry.reason)
 
 
 def parse_ignore(node: Node, globs: tuple[str, ...]) -> Ignore:

@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from hlo_inspect.checks.baseline import Baseline, Entry
-from hlo_inspect.checks.ignores import Ignore
-from hlo_inspect.findings import find_rule, rule_pages
+from hlo_inspect.checks.ignores import Ignore, ignored_findings
+from hlo_inspect.findings import find_rule, module_pages, rule_pages
 from hlo_inspect.findings.base import RulePage
 from hlo_inspect.findings.reading_problems import STALE_IGNORE
 from hlo_inspect.report.model import (
@@ -181,7 +181,7 @@ class LintRun:
             LINT,
             report.input,
             report.module_facts | facts,
-            tuple(self._tables(groups)),
+            (*self._tables(groups), self._results(findings)),
             tuple(findings),
             (*report.notes, *self._notes_on_ignored(selected)),
             report.profile,
@@ -190,6 +190,7 @@ class LintRun:
             tuple(self._explanations(groups)) if self._explains else (),
             (self._headline(severities, facts),),
             findings_scope=report.findings_scope,
+            ignored=tuple(ignored_findings(selected, self._ignores)),
         )
 
     def _headline(self, severities: Counter[Severity], facts: dict[str, Value]) -> HeadlineRow:
@@ -231,6 +232,20 @@ class LintRun:
             ),
             pages,
         )
+
+    def _results(self, findings: Sequence[Finding]) -> Table:
+        """Return one row a selected rule: its findings, and if one fails the run. Formats for CI show it, pages do not."""
+        counts = Counter(finding.rule for finding in findings)
+        failing = reaching(findings, self._fail_on) if self._fail_on is not None else []
+        failed = {finding.rule for finding in failing}
+        columns = (
+            Column("code", get=lambda page: page.code),
+            Column("rule", get=lambda page: page.name),
+            Column("status", get=lambda page: "failed" if page.code in failed else "passed"),
+            Column("findings", "count", get=lambda page: counts[page.code]),
+        )
+        pages = [page for page in module_pages() if self._selection.has(page)]
+        return replace(Table.of("rule_results", "Rules", columns, pages), on_page=False)
 
     def _explanations(self, groups: Iterable[FindingGroup]) -> Iterator[Passage]:
         for code in dict.fromkeys(group.first.rule for group in groups):

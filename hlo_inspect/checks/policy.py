@@ -6,6 +6,7 @@ For example:
       collectives.all-to-all.count: 0
       optimizer.name: [adamw, lion]          # any of them
       params.aliased_bytes: ">= 180 MiB"     # YAML needs quotes around what begins with > or !
+      collectives[kind=all-gather, axis=model].runs: 0     # rows of a table, see `row_assertions.py`
     fail-if:                                 # differences from the module of --baseline that fail
       - memory.peak_bytes > +5%
     fail-on: warning                         # findings of this severity or above fail too
@@ -29,6 +30,7 @@ from typing import TypeVar, cast
 from hlo_inspect import configs
 from hlo_inspect.checks.expressions import Condition, Expression, bind, parse_expression, parse_value
 from hlo_inspect.checks.ignores import GLOBS, Ignore, parse_ignore
+from hlo_inspect.checks.row_assertions import RowFigure, parse_row_figure
 from hlo_inspect.configs import ConfigFile, Node
 from hlo_inspect.errors import did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -44,21 +46,27 @@ from hlo_inspect.report.model import (
     Row,
     Severity,
     Table,
+    Unit,
     Value,
 )
 
 T = TypeVar("T")
 
-_ASSERTION = lazy_pattern(r"\s*([^\s=<>!]+)\s*(.*?)\s*", re.DOTALL)
+_ROWS = r"""\w+\[(?:"[^"]*"|'[^']*'|[^\]"'])*+\][^\s=<>!]*"""
+_ASSERTION = lazy_pattern(rf"\s*({_ROWS}|[^\s=<>!]+)\s*(.*?)\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """Fact, by its name as written, and the expectation of it; `place` is the node of the expectation."""
+    """Fact, by its name as written, and the expectation of it; `place` is the node of the expectation.
+
+    `rows` is the figure of rows that stands in place of a fact.
+    """
 
     fact: Node
     expression: Expression
     place: Node
+    rows: RowFigure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +107,11 @@ def assertion_in(written: Node) -> Assertion:
         replace(written, column=written.column + (match.start(group) if is_option else 0), scalar=match[group])
         for group in (1, 2)
     )
-    return Assertion(fact, _expression(place), place)
+    return _assertion(fact, place)
+
+
+def _assertion(fact: Node, place: Node) -> Assertion:
+    return Assertion(fact, _expression(place), place, parse_row_figure(fact))
 
 
 def policy_of(root: Node) -> Policy:
@@ -109,7 +121,7 @@ def policy_of(root: Node) -> Policy:
     ignores = fields["ignore"].items() if "ignore" in fields else ()
     conditions = fields["fail-if"].items() if "fail-if" in fields else ()
     return Policy(
-        assertions=tuple(Assertion(fact, _expression(value), value) for fact, value in checks),
+        assertions=tuple(_assertion(fact, value) for fact, value in checks),
         fail_on=cast("Severity", fields["fail-on"].choice(SEVERITIES)) if "fail-on" in fields else None,
         ignores=tuple(parse_ignore(entry, GLOBS) for entry in ignores),
         fail_if=tuple(map(_text, conditions)),
@@ -162,11 +174,15 @@ def resolve(assertion: Assertion, specs: Sequence[FactSpec]) -> Check:
     spec, member = find_fact(assertion, specs)
     if member is None and spec.members is not None:
         _require_known_values(assertion, spec, spec.members)
+    return Check(name, spec, member, bind_at(assertion, spec.unit), assertion)
+
+
+def bind_at(assertion: Assertion, unit: Unit) -> Condition:
+    """Read the expectation in the unit of its fact or figure. Raise UsageError at its place if that makes no sense."""
     try:
-        condition = bind(assertion.expression, spec.unit)
+        return bind(assertion.expression, unit)
     except ValueError as error:
-        raise assertion.place.error(f"{name}: {error}") from error
-    return Check(name, spec, member, condition, assertion)
+        raise assertion.place.error(f"{assertion.fact.scalar}: {error}") from error
 
 
 def find_fact(assertion: Assertion, specs: Sequence[FactSpec]) -> tuple[FactSpec, str | None]:

@@ -101,8 +101,8 @@ _ROWS_OF_FACTS = (
 )
 
 
-def rows_that_broke(check: Check, actual: Value, report: Report, name: str) -> Table | None:
-    """Return the table of the fact, called `name`, with the rows that broke the failed `check`; None if there are none.
+def rows_that_broke(check: Check, actual: Value, report: Report) -> Table | None:
+    """Return the table of the fact with the rows that broke the failed `check`; None if there are none.
 
     It has at most `MAX_ROWS` rows; the last one sums those left out.
     """
@@ -129,8 +129,12 @@ def rows_that_broke(check: Check, actual: Value, report: Report, name: str) -> T
         rows = (actual is None and _unknown_rows(counted, value)) or _largest_first(counted, value)
     if not rows:
         return None
-    broke = replace(table, name=name, rows=tuple(rows), page_as="")
-    return broke if len(rows) <= MAX_ROWS else replace(broke, page_rows=MAX_ROWS).top(MAX_ROWS - 1)
+    return cut_to_few(replace(table, rows=tuple(rows), page_as=""))
+
+
+def cut_to_few(table: Table) -> Table:
+    """Return the table with at most `MAX_ROWS` rows; the last one sums those left out."""
+    return table if len(table.rows) <= MAX_ROWS else replace(table, page_rows=MAX_ROWS).top(MAX_ROWS - 1)
 
 
 def _rule_of(fact: str) -> tuple[RowsOfFact, str]:

@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hlo_inspect.checks.ignores import Ignore
-from hlo_inspect.checks.policy import Check, Policy, remark, resolve, value_of
-from hlo_inspect.checks.rows import rows_that_broke
-from hlo_inspect.errors import UsageError
-from hlo_inspect.findings.reading_problems import STALE_IGNORE, UNKNOWN_VALUE, truncation
+from hlo_inspect.checks.before_partitioning import REASON, counts_collectives, is_before_partitioning
+from hlo_inspect.checks.ignores import Ignore, ignored_findings
+from hlo_inspect.checks.policy import Assertion, Policy, bind_at, remark, resolve, value_of
+from hlo_inspect.checks.row_assertions import RowFigure
+from hlo_inspect.checks.rows import cut_to_few, rows_that_broke
+from hlo_inspect.errors import Location, UsageError
+from hlo_inspect.findings.reading_problems import FAILED_CHECK, STALE_IGNORE, UNKNOWN_VALUE, truncation
 from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.model import (
     SEVERITIES,
@@ -31,6 +33,7 @@ from hlo_inspect.report.model import (
     number_of,
     reaching,
 )
+from hlo_inspect.report.units import format_like
 
 CHECK_SPECS = (
     FactSpec("checks.count", "count", "checks: assertions, and findings that reach `fail-on`"),
@@ -43,17 +46,25 @@ CHECK_SPECS = (
 class CheckResult:
     """Result of one check.
 
-    `check` is the fact, or the rule of a finding. `actual` is the raw value in `unit`. `reason` says why the value is
-    unknown, or is the message of the finding. `about` is None for a finding.
+    `check` is the fact, the figure of rows, or the rule of a finding. `actual` is the raw value in `unit`. `reason` says why
+    the value is unknown, or is the message of the finding. `broke` has the rows that broke a failed check. `is_finding` tells
+    that the result is a finding that reaches `fail-on`.
     """
 
     check: str
-    about: Check | None
     actual: Value
     unit: Unit
     expected: str
     passed: bool
     reason: str = ""
+    broke: Table | None = None
+    is_finding: bool = False
+
+    @property
+    def message(self) -> str:
+        """The value and the expectation, in one unit."""
+        reason = f" ({self.reason})" if self.reason else ""
+        return f"{self.check} is {format_like(self.actual, self.unit, self.expected)}, expected {self.expected}{reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
+        """True if all checks hold."""
         return all(result.passed for result in self.results)
 
 
@@ -128,7 +140,7 @@ class CheckRun:
 
 
 def _outcome(report: Report, policy: Policy, more: Sequence[CheckResult]) -> Outcome:
-    results = [_result(resolve(assertion, (*report.specs, *report.unanswered)), report) for assertion in policy.assertions]
+    results = [_result(assertion, report) for assertion in policy.assertions]
     results += more
     unknown = [_unknown(result) for result in results if result.actual is None and not result.passed]
     findings = [finding for finding in report.findings if not any(entry.covers(finding) for entry in policy.ignores)]
@@ -139,19 +151,40 @@ def _outcome(report: Report, policy: Policy, more: Sequence[CheckResult]) -> Out
         _report(report, results),
         findings=tuple(most_severe_first([*unknown, *findings])),
         notes=(*_notes_on(results, report), *_ignored_notes(report.findings, policy.ignores)),
+        failed_checks=tuple(_failure(result, report) for result in results if _is_decided_failure(result)),
+        ignored=tuple(ignored_findings(report.findings, policy.ignores)),
     )
     return Outcome(tuple(results), checked)
 
 
-def _result(check: Check, report: Report) -> CheckResult:
-    expected = str(check.assertion.expression)
+def _result(assertion: Assertion, report: Report) -> CheckResult:
+    """Check an assertion. One on collectives fails before partitioning, when it says nothing of the program that runs."""
+    result = _of_fact(assertion, report) if assertion.rows is None else _of_rows(assertion, assertion.rows, report)
+    if counts_collectives(result.check) and is_before_partitioning(report):
+        return replace(result, actual=None, passed=False, reason=REASON, broke=None)
+    return result
+
+
+def _of_fact(assertion: Assertion, report: Report) -> CheckResult:
+    check = resolve(assertion, (*report.specs, *report.unanswered))
+    expected = str(assertion.expression)
     if check.spec in report.unanswered and check.spec not in report.specs:
         reason = "inputs of this kind do not have this fact"
-        return CheckResult(check.name, check, None, check.spec.unit, expected, check.condition.holds(None), reason)
+        return CheckResult(check.name, None, check.spec.unit, expected, check.condition.holds(None), reason)
     actual = value_of(check, report)
-    return CheckResult(
-        check.name, check, actual, check.spec.unit, expected, check.condition.holds(actual), remark(check, report)
-    )
+    passed = check.condition.holds(actual)
+    broke = rows_that_broke(check, actual, report) if not passed else None
+    return CheckResult(check.name, actual, check.spec.unit, expected, passed, remark(check, report), broke)
+
+
+def _of_rows(assertion: Assertion, figure: RowFigure, report: Report) -> CheckResult:
+    measured = figure.measure(report)
+    condition = bind_at(assertion, measured.unit)
+    passed = condition.holds(measured.value)
+    broke = measured.rows_that_broke(condition) if not passed else None
+    name, expected = assertion.fact.scalar, str(assertion.expression)
+    shown = cut_to_few(broke) if broke is not None else None
+    return CheckResult(name, measured.value, measured.unit, expected, passed, measured.reason, shown)
 
 
 def _finding_results(findings: Iterable[Finding], fail_on: Severity) -> list[CheckResult]:
@@ -160,9 +193,9 @@ def _finding_results(findings: Iterable[Finding], fail_on: Severity) -> list[Che
     expected = f"no {' or '.join(failing)}"
     reached = reaching(findings, fail_on)
     if not reached:
-        return [CheckResult("findings", None, 0, "count", expected, passed=True)]
+        return [CheckResult("findings", 0, "count", expected, passed=True)]
     return [
-        CheckResult(finding.rule, None, finding.severity, "text", expected, passed=False, reason=_describe(finding))
+        CheckResult(finding.rule, finding.severity, "text", expected, passed=False, reason=_describe(finding), is_finding=True)
         for finding in reached
     ]
 
@@ -171,6 +204,20 @@ def _describe(finding: Finding) -> str:
     place = f"{finding.location}: " if finding.location else ""
     subject = f"{finding.subject}: " if finding.subject else ""
     return f"{place}{subject}{finding.message}"
+
+
+def _is_decided_failure(result: CheckResult) -> bool:
+    """Return True for an assertion on a known value that does not hold."""
+    return not (result.passed or result.is_finding) and result.actual is not None
+
+
+def _failure(result: CheckResult, report: Report) -> Finding:
+    """Return a failed check as a finding, at the first of the rows that broke it."""
+    row = result.broke.records()[0] if result.broke is not None else {}
+    line, source = row.get("line"), row.get("source")
+    place = Location(report.input.path, line) if isinstance(line, int) else None
+    finding = FAILED_CHECK.finding(result.message, place)
+    return finding._replace(source=str(source) if source else None, label=f"{result.check} of {report.module_name}")
 
 
 def _unknown(result: CheckResult) -> Finding:
@@ -206,7 +253,7 @@ def _report(report: Report, results: Sequence[CheckResult]) -> Report:
         command="check",
         input=report.input,
         facts=report.module_facts | counts,
-        tables=(Table.of("checks", "Checks", _COLUMNS, results), *_tables_that_broke(results, report)),
+        tables=(Table.of("checks", "Checks", _COLUMNS, results), *_tables_that_broke(results)),
         profile=report.profile,
         findings_scope=report.findings_scope,
         specs=(*report.module_specs, *CHECK_SPECS),
@@ -214,16 +261,14 @@ def _report(report: Report, results: Sequence[CheckResult]) -> Report:
     )
 
 
-def _tables_that_broke(results: Sequence[CheckResult], report: Report) -> list[Table]:
+def _tables_that_broke(results: Sequence[CheckResult]) -> list[Table]:
     """Return the tables `rows_1` and so on. Pages show equal tables once, with a title that names all facts."""
     tables: dict[Table, list[str]] = {}
     others = []
     for number, result in enumerate(results, 1):
-        if result.about is None or result.passed:
+        if result.broke is None:
             continue
-        table = rows_that_broke(result.about, result.actual, report, f"rows_{number}")
-        if table is None:
-            continue
+        table = replace(result.broke, name=f"rows_{number}")
         same = next((other for other in tables if other.rows == table.rows and other.columns == table.columns), None)
         if same is None:
             tables[table] = [result.check]
@@ -231,10 +276,16 @@ def _tables_that_broke(results: Sequence[CheckResult], report: Report) -> list[T
             tables[same].append(result.check)
             others.append(replace(table, on_page=False))
     shown = [
-        replace(table, title=f"{table.title}: rows that fail {', '.join(dict.fromkeys(facts))}")
+        replace(table, title=f"{table.title.partition(', by ')[0]}: rows that fail {_few(dict.fromkeys(facts))}")
         for table, facts in tables.items()
     ]
     return sorted([*shown, *others], key=lambda table: int(table.name.removeprefix("rows_")))
+
+
+def _few(checks: Iterable[str]) -> str:
+    """Join names of checks, at most two: a title is a line of a page."""
+    names = list(checks)
+    return ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} more"
 
 
 _COLUMNS = (

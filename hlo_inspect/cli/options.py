@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, wraps
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -34,9 +35,15 @@ class OutputOptions(NamedTuple):
     selection: TableSelection = TableSelection()
 
     def rendering(
-        self, failed: Callable[[Report, Exception], None] | None = None, *, width: int | None = None, color: bool = False
+        self,
+        failed: Callable[[Report, Exception], None] | None = None,
+        *,
+        width: int | None = None,
+        color: bool = False,
+        root: Path | None = None,
     ) -> RenderOptions:
-        return RenderOptions(self.top, self.table, self.raw_bytes, width, color, self.verbose, self.quiet, self.sites, failed)
+        choices = (self.top, self.table, self.raw_bytes, width, color, self.verbose, self.quiet, self.sites)
+        return RenderOptions(*choices, root=root, failed=failed)
 
 
 class SectionOption(click.Option):

@@ -16,9 +16,10 @@ from typing import TextIO
 from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.streams import reported, silence, tell
 from hlo_inspect.errors import InternalError, Location, UsageError
-from hlo_inspect.report import ALL_FORMATS, FORMATS_FOR_PEOPLE, FORMATS_OF_ROWS
+from hlo_inspect.report import ALL_FORMATS, CI_FORMATS, FORMATS_FOR_PEOPLE, FORMATS_OF_ROWS
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import internal_error
+from hlo_inspect.report.repository import find_root
 from hlo_inspect.report.selection import selected
 
 
@@ -42,7 +43,8 @@ def deliver(reports: Iterable[Report], options: OutputOptions) -> int:
             on_terminal = options.output is None and stream.isatty()
             width, color = _width(on_terminal=on_terminal), on_terminal and _has_color(options)
             numbered = (report for report, _ in zip(chain([first], chosen), numbers, strict=False))
-            ALL_FORMATS[options.format](numbered, stream, options.rendering(failed, width=width, color=color))
+            root = find_root(Path.cwd()) if options.format in CI_FORMATS else None
+            ALL_FORMATS[options.format](numbered, stream, options.rendering(failed, width=width, color=color, root=root))
             if len(errors) == next(numbers) - 1:
                 raise errors.pop()
     except InternalError as error:

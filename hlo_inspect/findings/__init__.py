@@ -88,6 +88,13 @@ def rules_of(passes: Container[str]) -> list[str]:
     return [name for name, entry in RULE_TABLE.items() if any(question in passes for question in entry.passes)]
 
 
+def module_pages() -> tuple[RulePage, ...]:
+    """Return the documentation of the findings on modules, by code: without those of policies and of workload files."""
+    from hlo_inspect.findings.reading_problems import READING_PROBLEMS
+
+    return (*READING_PROBLEMS, *(rule.page() for rule in RULES))
+
+
 @cache
 def rule_pages() -> tuple[RulePage, ...]:
     """Return the documentation of every finding that exists, by code."""

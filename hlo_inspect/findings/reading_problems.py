@@ -253,4 +253,15 @@ STALE_IGNORE = RulePage(
     "Delete the entry, or correct its subject.",
     "ignore:\n  - rule: HI101\n    subject: no_parameter_of_this_name\n    reason: donated by the caller",
 )
-CHECK_PROBLEMS = (UNKNOWN_VALUE, STALE_IGNORE)
+FAILED_CHECK = RulePage(
+    "HI092",
+    "failed-check",
+    "error",
+    "An assertion that does not hold.",
+    "Assertions of `check` on a known value. Pages show them as rows of the table of checks, formats for CI as findings.",
+    "The program does not keep a promise that somebody wrote down. The message has the value and the expectation.",
+    "Look at the rows that break the assertion: the table beside the check has the largest. Mend the program. If it is right, "
+    "change the assertion.",
+    "hlo-inspect check dump.txt --assert 'collectives.all-to-all.count == 0'",
+)
+CHECK_PROBLEMS = (UNKNOWN_VALUE, STALE_IGNORE, FAILED_CHECK)

@@ -52,6 +52,14 @@ def rule_names() -> tuple[str, ...]:
     return tuple(name for rule in RULES for name in rule.names)
 
 
+def role_names() -> frozenset[str]:
+    """Return the roles that an entry parameter can have in a training step."""
+    from hlo_inspect.optimizer.rules import RULES
+
+    states = (state for rule in RULES for state in rule.state)
+    return frozenset(("weight", "master_weight", "counter", "accumulator", "average", "frozen", *states))
+
+
 def find_optimizer(module: Module, interface: Interface, views: Views | None = None) -> Overview:
     """Find the updates of weights in a module that was read with its graph."""
     return Overview(find_updates(module, interface, views))

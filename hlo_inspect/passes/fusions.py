@@ -192,7 +192,7 @@ _SOURCE = Column("source", detail=2, get=attrgetter("form.source"))
 
 _COLUMNS = (
     Column("name", get=attrgetter("name")),
-    Column("kind", detail=1, get=attrgetter("form.kind")),
+    Column("kind", detail=1, members=KINDS, get=attrgetter("form.kind")),
     Column("root", detail=1, get=attrgetter("form.root")),
     *_OF_STEP,
     Column("instructions", "count", summed=True, detail=3, get=attrgetter("form.instructions")),
@@ -207,7 +207,7 @@ _COLUMNS = (
 
 _GROUPS = (
     Column("name", width=28, get=lambda group: joined_name([row.name for row in group.rows])),
-    Column("kind", detail=1, get=attrgetter("form.kind")),
+    Column("kind", detail=1, members=KINDS, get=attrgetter("form.kind")),
     Column("root", detail=1, get=attrgetter("form.root")),
     Column("shape", detail=9, get=attrgetter("form.shape")),
     Column("sites", "count", summed=True, detail=2, get=lambda group: len(group.rows)),

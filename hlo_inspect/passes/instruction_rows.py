@@ -12,7 +12,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.values.attributes import Metadata
-from hlo_inspect.hlo.values.op_names import UNKNOWN, Origin, StackFrames, origin_of
+from hlo_inspect.hlo.values.op_names import PHASES, UNKNOWN, Origin, StackFrames, origin_of
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Column, Table
 
@@ -53,7 +53,7 @@ def phase_source(get: Callable[[Any], str]) -> Column:
 
 def phase_column(get: Callable[[Any], str], detail: int = 0) -> Column:
     """Return the column of phases, which is empty if --quick skips them."""
-    return Column("phase", detail=detail, get=lambda row: get(row) or None)
+    return Column("phase", detail=detail, members=frozenset(PHASES), get=lambda row: get(row) or None)
 
 
 def joined_sources(sources: Iterable[str]) -> str:

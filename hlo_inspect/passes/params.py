@@ -15,6 +15,7 @@ from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.optimizer.overview import role_names
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
 from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.report.model import Amount, Column, FactSpec, HeadlineRow, Parts, Section, Table, Value, sentence
@@ -195,6 +196,7 @@ def _replicated_words(name: str, group: Sequence[_Parameter]) -> Parts:
 
 
 def _rows(parameters: Sequence[_Parameter]) -> Table:
+    roles = role_names() if any(parameter.role for parameter in parameters) else frozenset()
     columns = (
         Column("number", "number", get=lambda p: p.leaf.number),
         Column("index", detail=9, get=lambda p: index_text(p.leaf.index)),
@@ -204,7 +206,7 @@ def _rows(parameters: Sequence[_Parameter]) -> Table:
         Column("bytes", "bytes", summed=True, get=lambda p: p.leaf.shape.bytes),
         Column("padded_bytes", "bytes", summed=True, detail=6, get=lambda p: p.leaf.shape.padded_bytes),
         Column("memory_space", "number", detail=9, get=_memory_space),
-        Column("role", detail=1, width=8, optional=True, get=lambda p: p.role or None),
+        Column("role", detail=1, width=8, optional=True, members=roles, get=lambda p: p.role or None),
         Column("sharding", detail=9, get=lambda p: p.leaf.sharding.text if p.leaf.sharding else ""),
         Column("partition_spec", detail=3, get=lambda p: p.spec),
         Column("copies", "number", detail=9, optional=True, get=lambda p: p.copies),

@@ -30,10 +30,13 @@ FORMATS = Formats({"table": "terminal", "json": "json", "jsonl": "json", "csv": 
 OWN_FORMATS = Formats({"dot": "graphs", "mermaid": "graphs", "perfetto": "perfetto", "svg": "graphs"})
 """Formats of single commands, which have the tables that these draw (`Question.formats`)."""
 
+CI_FORMATS = Formats({"sarif": "sarif", "junit": "junit", "github": "github", "gitlab": "gitlab"})
+"""Formats of `check` and `lint`, for the pages of CI services."""
+
 PAGE = Formats({"html": "html"})
 """Formats of the command `report`."""
 
-ALL_FORMATS = Formats({**FORMATS.files, **OWN_FORMATS.files, **PAGE.files})
+ALL_FORMATS = Formats({**FORMATS.files, **OWN_FORMATS.files, **CI_FORMATS.files, **PAGE.files})
 
 FORMATS_FOR_PEOPLE = ("table", "markdown")
 
@@ -42,6 +45,7 @@ FORMATS_OF_ROWS = ("csv", "tsv")
 
 __all__ = [
     "ALL_FORMATS",
+    "CI_FORMATS",
     "FORMATS",
     "FORMATS_FOR_PEOPLE",
     "FORMATS_OF_ROWS",

@@ -62,7 +62,8 @@ class Column(NamedTuple):
     differences, and have a plus sign too. The texts of a column that `wraps` take several lines, and are not shortened.
 
     A page draws the shares of a column with a `bar`: `alone` each from the left, `stacked` each from the end of the one above.
-    Its heading is made of `page_name` if that says more than the name, which scripts use.
+    Its heading is made of `page_name` if that says more than the name, which scripts use. `members` are the values that a text
+    can have, if they are few: a filter or check with another value is misspelt.
 
     If each row has a unit of its own, `unit_of` is the column that holds it. `like` is a column whose text names a value in the
     multiple of the unit to print it in.
@@ -84,6 +85,7 @@ class Column(NamedTuple):
     wraps: bool = False
     bar: Literal["", "alone", "stacked"] = ""
     page_name: str = ""
+    members: frozenset[str] = frozenset()
     get: Callable[[Any], Value] | None = None
     least: Callable[[Any], Value] | None = None
 
@@ -396,6 +398,13 @@ class Verdict(NamedTuple):
     passed: bool
 
 
+class IgnoredFinding(NamedTuple):
+    """A finding that does not count, and the reason that the user gave."""
+
+    finding: Finding
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Report(Displayable):
     """The results of a command on one module. `specs` gives the unit of every fact that its passes can give.
@@ -403,8 +412,9 @@ class Report(Displayable):
     `headline` are the first lines of its page. A report that is about no module has a `title` instead of the module's name;
     `passages` are the texts of a page of documentation. The last report of checks has their `verdict`. `unanswered` are facts
     of the request that an input of its kind does not have. `findings_scope` says which findings these are if they are not
-    those of all rules, and `left_out_rules` are the rules that did not run. The rows of its tables are made: it holds
-    no module.
+    those of all rules, and `left_out_rules` are the rules that did not run. `failed_checks` are the assertions of a check that
+    failed, as findings, and `ignored` the findings that an entry ignores: formats for CI have both. The rows of its tables are
+    made: it holds no module.
     """
 
     command: str
@@ -422,6 +432,8 @@ class Report(Displayable):
     unanswered: tuple[FactSpec, ...] = ()
     findings_scope: str = ""
     left_out_rules: tuple[str, ...] = ()
+    failed_checks: tuple[Finding, ...] = ()
+    ignored: tuple[IgnoredFinding, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", tuple([table.made() for table in self.tables]))
@@ -463,4 +475,9 @@ def reaching(findings: Iterable[Finding], least: Severity) -> list[Finding]:
 
 def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
     """Sort findings by severity, then by stake (seconds, then bytes, then FLOPs), then as they came."""
-    return sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), STAKE_UNITS.index(f.stake_unit), -(f.stake or 0)))
+    return sorted(findings, key=urgency)
+
+
+def urgency(finding: Finding) -> tuple[int, int, float]:
+    """Return the key by which worse findings come first."""
+    return SEVERITIES.index(finding.severity), STAKE_UNITS.index(finding.stake_unit), -(finding.stake or 0)

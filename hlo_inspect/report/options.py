@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from os.path import commonprefix
+from pathlib import Path
 from typing import NamedTuple, TextIO, TypeVar
 
 from hlo_inspect.errors import HloInspectError, InternalError, Location
@@ -22,7 +23,8 @@ class RenderOptions(NamedTuple):
     and CSV have all then. `table`: only the table of that name. `sites`: single rows in place of merged rows. `raw_bytes`:
     sizes as integers of bytes. `width` in columns and `color` are the terminal's; the caller decides both, so that a renderer
     never examines its output. `verbose` adds all findings, notes and the names of hidden columns; `quiet` leaves
-    only the first lines and the tables. `failed` receives a report that cannot be rendered, and the others follow.
+    only the first lines and the tables. `root` is the folder of the repository, for the formats of CI. `failed` receives a
+    report that cannot be rendered, and the others follow.
     """
 
     top: int | None = None
@@ -33,6 +35,7 @@ class RenderOptions(NamedTuple):
     verbose: bool = False
     quiet: bool = False
     sites: bool = False
+    root: Path | None = None
     failed: Callable[[Report, Exception], None] | None = None
 
 

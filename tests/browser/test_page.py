@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report import ALL_FORMATS, RenderOptions
+from hlo_inspect.report.filters import parse_filter, row_test
 from hlo_inspect.report.model import Column, Input, Report, Row, Table
-from hlo_inspect.report.selection import parse_filter, row_test
 from tests.browser.conftest import Opened, wait_until
 from tests.browser.page_data import PageData
 

@@ -25,7 +25,7 @@ def broke(assertion: str, *tables: Table, **facts: Value) -> list[object]:
     report = sample_report(tables=tables) if tables else sample_report()
     check = resolve(parse_assertion(assertion), (*report.specs, *MORE))
     actual = facts["actual"] if facts else report.facts.get(check.name, 0)
-    table = rows_that_broke(check, actual, report, "rows_1")
+    table = rows_that_broke(check, actual, report)
     return [row[0] for row in table.rows] if table else []
 
 
@@ -112,9 +112,9 @@ def test_a_table_without_the_column_shows_nothing() -> None:
 
 def test_the_rows_keep_columns_and_say_what_they_are() -> None:
     check = resolve(parse_assertion("collectives.all-to-all.count == 0"), sample_report().specs)
-    table = rows_that_broke(check, 1, sample_report(), "rows_3")
+    table = rows_that_broke(check, 1, sample_report())
     assert table is not None
-    assert (table.name, table.title) == ("rows_3", "Collectives")
+    assert (table.name, table.title) == ("collectives", "Collectives")
     assert table.columns == sample_report().table("collectives").columns
     assert table.rows == (("all-to-all.1", "all-to-all", 2_048, 8, True, "forward"),)
 
@@ -124,7 +124,7 @@ def test_more_than_ten_rows_are_summed_in_the_last(count: int, shown: int) -> No
     columns = (Column("name"), Column("bytes", "bytes", summed=True))
     many = Table("params", "Parameters", columns, tuple((f"p{n}", n) for n in range(count)))
     check = resolve(parse_assertion("params.bytes < 1"), MORE)
-    table = rows_that_broke(check, 55, sample_report(tables=(many,)), "rows_1")
+    table = rows_that_broke(check, 55, sample_report(tables=(many,)))
     assert table is not None
     assert len(table.rows) == shown
     assert table.total == many.total

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.cli.commands.check import passes_for
+from hlo_inspect.checks.needed_passes import passes_for
 from hlo_inspect.findings.base import HEADINGS
 from hlo_inspect.passes import ALPA, PASSES, WORKLOAD
 from tests.calling import call_text

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.errors import UsageError
+from hlo_inspect.report.filters import Comparison, parse_filter, row_test
 from hlo_inspect.report.model import Column, Row, Table
-from hlo_inspect.report.selection import Comparison, parse_filter, row_test
 
 RUNS = Column("runs", "count", summed=True)
 COLUMNS = (

@@ -14,7 +14,8 @@ from hlo_inspect.cli.options import OutputOptions, inputs_argument, reading_comm
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
 from hlo_inspect.cli.whole_modules import whole_modules
-from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, WORKLOAD, all_specs, workload_pass
+from hlo_inspect.passes import all_specs
+from hlo_inspect.report import CI_FORMATS
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
@@ -22,11 +23,7 @@ if TYPE_CHECKING:
     from hlo_inspect.report.model import Report, Severity
 
 
-UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
-"""A fact that is known if every line is read, and the pass that reads every line."""
-
-
-@reading_command("check")
+@reading_command("check", *CI_FORMATS)
 @click.option(
     "--policy",
     "policies",
@@ -82,6 +79,7 @@ def check(
     Each failed check prints the actual value and the rows that broke it; the last line is the verdict. A truncated module is
     not checked: exit status 3.
     """
+    from hlo_inspect.checks.needed_passes import passes_for
     from hlo_inspect.checks.runner import CheckRun
 
     if list_facts:
@@ -151,11 +149,12 @@ def _against_baseline(
 
 def _list_facts(inputs: Sequence[str], request: Request, output: OutputOptions) -> int:
     """List all facts; with inputs, those of their reports with values."""
+    from hlo_inspect.checks.needed_passes import all_passes
     from hlo_inspect.checks.policy import facts_of, facts_report
 
     if not inputs:
         return deliver([facts_report(all_specs())], output)
-    inspected = ReportStream(inputs, replace(request, passes=_all_names()), output)
+    inspected = ReportStream(inputs, replace(request, passes=all_passes()), output)
     return max(deliver(map(facts_of, inspected), output), inspected.status)
 
 
@@ -179,25 +178,3 @@ def _policy(files: Iterable[str], assertions: Iterable[str], conditions: Iterabl
         policy.ignores,
         (*policy.fail_if, *(given("--fail-if", text) for text in conditions)),
     )
-
-
-def passes_for(policy: Policy) -> list[str]:
-    """Return the passes whose facts the policy names; all if it counts or ignores findings.
-
-    Raise UsageError for an unknown fact, before an input is read.
-    """
-    from hlo_inspect.checks.policy import resolve
-    from hlo_inspect.report.facts import find_spec
-
-    facts = [resolve(assertion, all_specs()).name for assertion in policy.assertions]
-    if policy.fail_on is not None or policy.ignores or not facts:
-        return _all_names()
-    questions = (*PASSES, OTHERS.load(ALPA), workload_pass())
-    named = {question.name for question in questions if any(find_spec(fact, question.specs) for fact in facts)}
-    if UNPARSED_LINES in facts:
-        named.add(EVERY_LINE)
-    return [name for name in _all_names() if name in named] or [MODULE_FACTS]
-
-
-def _all_names() -> list[str]:
-    return [*PASSES.names, ALPA, WORKLOAD]

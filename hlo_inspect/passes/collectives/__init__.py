@@ -25,7 +25,7 @@ from hlo_inspect.report.model import LOWER_BOUND, Column, FactSpec, Section, Tab
 Label = TypeVar("Label", bound=Hashable)
 
 _GROUPED_KINDS = frozenset(COLLECTIVE_KINDS)
-_KINDS = frozenset((*COLLECTIVE_KINDS, *POINT_TO_POINT))
+_KINDS = tables.KINDS
 _PHASES = frozenset(PHASES)
 _PHASE_FACTS = "collectives.phase."
 

@@ -13,6 +13,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedTotals
 from hlo_inspect.analysis.provenance import InstructionPhase
 from hlo_inspect.graph.calls import Bounds, CallGraph
+from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.instruction_rows import joined_name, joined_sources, loop_names, phase_column, phase_source
@@ -55,9 +56,11 @@ def _total_bytes(collective: Collective, size: int | None) -> int | None:
     return 0 if collective.is_point_to_point else size
 
 
+KINDS = frozenset((*COLLECTIVE_KINDS, *POINT_TO_POINT))
+
 _SITES = (
     Column("name", detail=1, get=lambda site: site.collective.start.name),
-    Column("kind", get=lambda site: site.collective.kind),
+    Column("kind", members=KINDS, get=lambda site: site.collective.kind),
     bounded("runs", "count", lambda site: site.runs),
     _step_column("executed_operand_bytes", "operands", lambda collective: collective.operand_bytes, detail=2),
     _step_column("executed_wire_bytes", "sent", lambda collective: collective.wire_bytes),
@@ -162,7 +165,7 @@ _FIGURES_OF_STEP = (
 _OF_ONE_STEP = (_SITE_COUNT, *_FIGURES_OF_STEP)
 
 _GROUPS = (
-    Column("kind", get=lambda row: row.label.kind),
+    Column("kind", members=KINDS, get=lambda row: row.label.kind),
     Column("shape", detail=1, get=lambda row: row.label.shape),
     _SITE_COUNT._replace(detail=3),  # at 80 columns the phase says more: without it rows of one shape look equal
     *_FIGURES_OF_STEP,

@@ -1,0 +1,173 @@
+"""Assertions on the rows of a table: `collectives[kind=all-gather, axis=model].runs == 0`.
+
+In brackets stand comparisons, as `--filter` takes them. Behind the point stands a figure of the rows that meet all of them:
+
+    .count             their number
+    .runs              the sum of a column; so is .sum(runs)
+    .max(operand_bytes), .min(operand_bytes)
+
+The figure is unknown if a value that decides it is unknown: a filter never passes over a row in silence. The maximum of no rows
+is 0, their minimum is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, cast
+
+from hlo_inspect.checks.expressions import Condition
+from hlo_inspect.configs import Node
+from hlo_inspect.errors import UsageError, did_you_mean
+from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.report.cells import find_column
+from hlo_inspect.report.filters import Comparison, Test, parse_filter, row_test
+from hlo_inspect.report.model import Report, Row, Table, Unit, Value
+
+Function = Literal["count", "sum", "max", "min"]
+
+TABLES: dict[str, str] = {
+    "collectives": "collectives",
+    "loops": "collectives",
+    "params": "params",
+    "outputs": "params",
+    "fusions": "fusions",
+    "optimizer": "optimizer",
+    "kernels": "top",
+    "custom_calls": "custom-calls",
+    "matmuls_by_type": "cost",
+    "largest_arrays": "memory",
+    "live_at_peak": "memory",
+    "parameter_copies": "memory",
+}
+"""Tables that assertions can name, each with the command that makes it."""
+
+_FIGURE = lazy_pattern(r"(\w+)\[(.*)\]\.(?:(count)|(sum|max|min)\(\s*(\w+)\s*\)|(\w+))")
+_FORM = "an assertion on rows is `TABLE[COLUMN=VALUE, ...].count`, `.COLUMN`, `.max(COLUMN)` or `.min(COLUMN)`"
+
+
+@dataclass(frozen=True, slots=True)
+class RowFigure:
+    """Figure of the rows of a table that meet all comparisons; `place` is that of the whole figure."""
+
+    table: str
+    comparisons: tuple[Comparison, ...]
+    function: Function
+    column: str
+    place: Node
+
+    def measure(self, report: Report) -> Measured:
+        """Return the figure of a report. Raise UsageError if a column does not exist or has no such values."""
+        table = next((table for table in report.tables if table.name == self.table), None)
+        if table is None:
+            return Measured(None, "count", (), None, None, f"this module has no table {self.table}")
+        try:
+            tests = [row_test(comparison, table) for comparison in self.comparisons]
+            index = None if self.function == "count" else _numeric(self.column, table)
+        except UsageError as error:
+            raise self.place.error(error.message) from error
+        rows, doubts = self._select(table, tests)
+        unit = "count" if index is None else table.columns[index].unit
+        value, reason = (None, _listed(doubts)) if doubts else self._value(rows, index, table)
+        of_single_rows = index if self.function in ("min", "max") and not doubts else None
+        return Measured(value, unit, rows or tuple(row for row, _ in doubts), table, of_single_rows, reason)
+
+    def _select(self, table: Table, tests: Sequence[Test]) -> tuple[tuple[Row, ...], list[tuple[Row, str]]]:
+        """Return the rows that meet all comparisons, and those that may meet them, each with the reason of the doubt."""
+        columns = [find_column(comparison.column, table) for comparison in self.comparisons]
+        blank = {index for index in columns if _is_blank(table, index)}
+        rows, doubts = [], []
+        for row in table.rows:
+            unknown = [
+                index
+                for index, comparison in zip(columns, self.comparisons, strict=True)
+                if row[index] is None and not comparison.seeks_unknown and (index in blank or not table.columns[index].optional)
+            ]
+            certain = [test(row) for index, test in zip(columns, tests, strict=True) if index not in unknown]
+            if not all(certain):
+                continue
+            if unknown:
+                doubts.append((row, f"{table.columns[unknown[0]].name} of {_label(table, row)}"))
+            else:
+                rows.append(row)
+        return tuple(rows), doubts
+
+    def _value(self, rows: Sequence[Row], index: int | None, table: Table) -> tuple[Value, str]:
+        """Return the figure of known rows, or None with the reason."""
+        if index is None:
+            return len(rows), ""
+        unknown = [row for row in rows if row[index] is None and not table.columns[index].optional]
+        if unknown:
+            return None, _listed([(row, f"{table.columns[index].name} of {_label(table, row)}") for row in unknown])
+        values = [value for row in rows if isinstance(value := row[index], int | float)]
+        if self.function == "sum":
+            return sum(values), ""
+        if self.function == "max":
+            return max(values, default=0), ""
+        return (min(values), "") if values else (None, "no row has such a value")
+
+
+class Measured(NamedTuple):
+    """Value of a figure in `unit`, the rows that it counts, and their table. If it is unknown, `reason` says why.
+
+    A figure of single rows, their least or largest value, has the position of its `column`.
+    """
+
+    value: Value
+    unit: Unit
+    rows: tuple[Row, ...]
+    table: Table | None
+    column: int | None
+    reason: str
+
+    def rows_that_broke(self, condition: Condition) -> Table | None:
+        """Return the table with the rows that fail the condition, or that a sum counts; None without rows."""
+        rows = self.rows if self.column is None else [row for row in self.rows if not condition.holds(row[self.column])]
+        return replace(self.table, rows=tuple(rows), page_as="", left_out=None) if self.table and rows else None
+
+
+def parse_row_figure(node: Node) -> RowFigure | None:
+    """Parse the figure in a node; None if its text names a fact. Raise UsageError with the place of what is wrong."""
+    if "[" not in node.scalar:
+        return None
+    match = _FIGURE.fullmatch(node.scalar)
+    if match is None:
+        raise node.error(_FORM)
+    table, filters, is_count, function, inner, column = match.groups()
+    if table not in TABLES:
+        hint = did_you_mean(table, TABLES) or f"; there are: {', '.join(TABLES)}"
+        raise node.error(f"there is no table {table!r} for assertions{hint}")
+    try:
+        comparisons = tuple(parse_filter(filters)) if filters.strip() else ()
+    except UsageError as error:
+        raise node.error(error.message) from error
+    chosen = "count" if is_count else function or "sum"
+    return RowFigure(table, comparisons, cast("Function", chosen), inner or column or "", node)
+
+
+def _numeric(name: str, table: Table) -> int:
+    """Return the position of a column of numbers."""
+    index = find_column(name, table)
+    if table.columns[index].unit in ("text", "bool"):
+        names = [column.name for column in table.columns if column.unit not in ("text", "bool") and not column.bound_of]
+        raise UsageError(f"column {name!r} holds no numbers; these do: {', '.join(names)}")
+    return index
+
+
+def _is_blank(table: Table, index: int) -> bool:
+    """Return True if no row has a value in an optional column of text: the module does not tell these values at all."""
+    column = table.columns[index]
+    return column.optional and column.unit == "text" and all(row[index] is None for row in table.rows)
+
+
+def _label(table: Table, row: Row) -> str:
+    """Return the name of a row: that of its instruction, else its first text."""
+    names = [column.name for column in table.columns]
+    label = row[names.index("name")] if "name" in names else None
+    return str(label or next((value for value in row if isinstance(value, str)), "a row"))
+
+
+def _listed(doubts: Iterable[tuple[Row, str]]) -> str:
+    texts = list(dict.fromkeys(text for _, text in doubts))
+    more = f" and {len(texts) - 2} more" if len(texts) > 2 else ""
+    return f"unknown: {', '.join(texts[:2])}{more}"

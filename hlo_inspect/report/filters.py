@@ -1,0 +1,135 @@
+"""Filters of rows: comparisons of columns with values, as in `kind = all-gather bytes >= 1MiB`.
+
+A blank or a comma separates two comparisons. `--filter` and assertions on rows (`checks/row_assertions.py`) have this grammar.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hlo_inspect.errors import UsageError, did_you_mean
+from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.report.cells import find_column
+from hlo_inspect.report.model import Column, Row, Table, Value
+from hlo_inspect.report.units import UNKNOWN, parse_quantity
+
+_HEAD = lazy_pattern(r"([A-Za-z_][\w.-]*)\s*(==|!=|<=|>=|=|<|>|~)\s*", re.ASCII)
+_QUOTED = lazy_pattern(r"\"[^\"]*\"|'[^']*'")
+_SEPARATOR = lazy_pattern(r"\s*,\s*|\s+")
+
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_BOOLS = {"yes": True, "true": True, "no": False, "false": False}
+
+Test = Callable[[Row], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison as it is written."""
+
+    column: str
+    operator: str
+    value: str
+    quoted: bool
+
+    @property
+    def seeks_unknown(self) -> bool:
+        """True if the comparison is with `?`, an unknown value."""
+        return self.value == UNKNOWN and not self.quoted
+
+
+def parse_filter(text: str) -> list[Comparison]:
+    """Parse the comparisons of a filter. Raise UsageError if there are none, or if other text is between them."""
+    comparisons: list[Comparison] = []
+    rest = text.strip()
+    while rest or not comparisons:
+        head = _HEAD.match(rest)
+        if head is None:
+            raise UsageError(f"{rest!r} is not a comparison; a filter is `COLUMN OP VALUE`, OP one of = != < <= > >= ~")
+        value, rest = _take_value(rest[head.end() :])
+        if not value:
+            raise UsageError(f"the comparison {head[0].strip()!r} has no value")
+        quoted = value[0] in "\"'"
+        plain = value[1:-1] if quoted else value
+        comparisons.append(Comparison(head[1], "=" if head[2] == "==" else head[2], plain, quoted))
+    return comparisons
+
+
+def _take_value(text: str) -> tuple[str, str]:
+    """Return the value at the start of `text`, and the rest: a next comparison, or nothing."""
+    quoted = _QUOTED.match(text)
+    if quoted is not None:
+        return quoted[0], text[quoted.end() :].strip().removeprefix(",").lstrip()
+    for separator in _SEPARATOR.finditer(text):
+        if _HEAD.match(text, separator.end()):
+            return text[: separator.start()], text[separator.end() :]
+    return text.strip(), ""
+
+
+def row_test(comparison: Comparison, table: Table) -> Test:
+    """Return a test of rows by the comparison. Raise UsageError if its column does not exist or has no such values."""
+    index = find_column(comparison.column, table)
+    column, bound = table.columns[index], table.bound_columns.get(index)
+    if comparison.operator in {"=", "!="}:
+        equal = _equality(comparison, column)
+        return (lambda row: equal(row[index])) if comparison.operator == "=" else (lambda row: not equal(row[index]))
+    if comparison.operator == "~":
+        contains = _containment(comparison, column)
+        return lambda row: contains(row[index])
+    holds, wanted = _ORDER[comparison.operator], _quantity(comparison, column)
+    if bound is not None and comparison.operator in {">", ">="}:
+        return lambda row: _compared(holds, row[bound] if row[index] is None else row[index], wanted)
+    return lambda row: _compared(holds, row[index], wanted)
+
+
+def _compared(holds: Callable[[Any, Any], bool], value: Value, wanted: float) -> bool:
+    return value is not None and holds(value, wanted)
+
+
+def _equality(comparison: Comparison, column: Column) -> Callable[[Value], bool]:
+    if comparison.seeks_unknown:
+        return lambda value: value is None
+    if column.unit == "text":
+        if column.members and comparison.value and comparison.value not in column.members:
+            names = sorted(column.members)
+            hint = did_you_mean(comparison.value, names) or f"; it is one of {', '.join(names)}"
+            raise UsageError(f"column {column.name!r} is never {comparison.value!r}{hint}")
+        absent = not comparison.value and column.optional
+        return lambda value: value == comparison.value or (absent and value is None)
+    if column.unit == "bool":
+        if comparison.value not in _BOOLS:
+            raise UsageError(f"column {column.name!r} is yes or no, not {comparison.value!r}")
+        wanted = _BOOLS[comparison.value]
+        return lambda value: value is wanted
+    quantity = _quantity(comparison, column)
+    return lambda value: value == quantity
+
+
+def _quantity(comparison: Comparison, column: Column) -> float:
+    if column.unit in {"text", "bool"}:
+        operators = "=, != or ~" if column.unit == "text" else "= or !="
+        raise UsageError(f"{comparison.operator!r} needs an order, which column {column.name!r} does not have: use {operators}")
+    try:
+        return parse_quantity(comparison.value, column.unit)
+    except ValueError as error:
+        raise UsageError(f"column {column.name!r}: {error}") from error
+
+
+def _containment(comparison: Comparison, column: Column) -> Callable[[Value], bool]:
+    if column.unit != "text":
+        raise UsageError(f"'~' is for text, which column {column.name!r} is not: use = != < <= > or >=")
+    wanted = comparison.value
+    try:
+        pattern = re.compile(wanted)
+    except re.error:  # such as `transpose(jvp`: match it as plain text
+        return lambda value: isinstance(value, str) and wanted in value
+    return lambda value: isinstance(value, str) and (wanted in value or pattern.search(value) is not None)
