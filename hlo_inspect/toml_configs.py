@@ -1,4 +1,4 @@
-"""Tables of `pyproject.toml` as the nodes that `configs.py` makes of YAML, with the place of each key.
+"""The configuration in `hlo-inspect.toml` or `pyproject.toml`, as the nodes that `configs.py` makes of YAML.
 
 `tomllib` reads the values; it keeps no places, so the lines of headers and keys are found in the text. What stands in one line
 has the place of its key.
@@ -6,15 +6,14 @@ has the place of its key.
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hlo_inspect.configs import MAX_BYTES, ConfigFile, Kind, Node
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-FILE = "pyproject.toml"
+FILE, OWN_FILE = "pyproject.toml", "hlo-inspect.toml"
 SECTION = ("tool", "hlo-inspect")
 
 _HEADER = lazy_pattern(r"\s*\[(\[?)\s*([^\]#]+?)\s*\]")
@@ -27,37 +26,51 @@ Keys = tuple[str | int, ...]
 Places = Mapping[Keys, tuple[int, int]]
 
 
-def nearest_section(start: Path, *names: str) -> Node | None:
-    """Return the table `[tool.hlo-inspect.<names>]` of the nearest `pyproject.toml`, upwards from the folder `start`.
+def nearest_config(folder: Path) -> Node | None:
+    """Return the configuration that applies in a folder: that of the nearest file upwards that has one; None without any.
 
-    Return None without such a file or table. Raise UsageError for a file that is no TOML, with its place.
+    In one folder `hlo-inspect.toml` goes before `pyproject.toml`. Raise UsageError for a file that is no TOML, with its place.
     """
-    for folder in (start, *start.parents):
-        path = folder / FILE
-        if path.is_file():
-            return read_section(path, *SECTION, *names)
+    for above in (folder, *folder.parents):
+        for name in (OWN_FILE, FILE):
+            if (above / name).is_file() and (node := read_config(above / name)) is not None:
+                return node
     return None
 
 
-def read_section(path: Path, *names: str) -> Node | None:
-    """Return a table of a TOML file; None if the file lacks it."""
+def read_config(path: Path) -> Node | None:
+    """Return the configuration in a TOML file: all of it, or the table `[tool.hlo-inspect]` of a `pyproject.toml`.
+
+    Return None if a `pyproject.toml` lacks the table.
+    """
     try:
-        data = path.read_bytes()[: MAX_BYTES + 1]
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise UsageError(f"is larger than {MAX_BYTES >> 20} MiB, the limit for a configuration file", Location(str(path)))
+        names = SECTION if path.name == FILE else ()
+        if names and names[-1].encode() not in data:  # most files: nothing is parsed
+            return None
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot be read: {error}", Location(str(path))) from error
-    file = ConfigFile(str(path), tuple(text.splitlines()))
+        raise UsageError(f"cannot be read: {getattr(error, 'strerror', None) or error}", Location(str(path))) from error
+    return _section(text, ConfigFile(str(path), tuple(text.splitlines())), names)
+
+
+def _section(text: str, file: ConfigFile, names: Sequence[str]) -> Node | None:
+    import tomllib
+
     try:
         value: object = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         place = _PLACE.search(str(error))
-        line, column = (int(place[1]), int(place[2])) if place else (len(file.lines), 1)
+        line, column = (int(place[1]), int(place[2])) if place else (max(len(file.lines), 1), 1)
         raise file.error(f"not valid TOML: {str(error).partition(' (at ')[0]}", line, column) from error
     for name in names:
         if not isinstance(value, Mapping) or name not in value:
             return None
         value = value[name]
-    return _node(file, dict(_places(file)), value, names, (1, 1))
+    return _node(file, dict(_places(file)), value, tuple(names), (1, 1))
 
 
 def _places(file: ConfigFile) -> Iterator[tuple[Keys, tuple[int, int]]]:

@@ -78,6 +78,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "report.filters": ("errors", "report.model", "report.units", "report.cells"),
     "checks": (
         "errors",
+        "request",
         "configs",
         "toml_configs",
         "hlo",

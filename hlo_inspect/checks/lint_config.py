@@ -1,48 +1,79 @@
-"""The configuration of `lint`: `[tool.hlo-inspect.lint]` of the nearest `pyproject.toml`.
+"""The configuration of `lint`: the table `[tool.hlo-inspect.lint]`.
 
 For example:
 
     [tool.hlo-inspect.lint]
     select = ["HI2*", "large-constant"]
     ignore = ["unused-parameter"]
+    fail-on = "warning"
+    baseline = "lint.json"
+    thresholds = { small-collectives = "4 MiB" }
 
     [[tool.hlo-inspect.lint.ignores]]
     rule = "wide-collective"
     op_name = "*/embed/*"
     reason = "the embedding stays in f32"
+
+The baseline is relative to the file. Thresholds hold for the findings of all commands.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from hlo_inspect.checks.ignores import Ignore, parse_ignore
 from hlo_inspect.checks.lint import RuleSelection
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import UsageError
-from hlo_inspect.toml_configs import nearest_section
+from hlo_inspect.findings.thresholds import parse_thresholds
+from hlo_inspect.report.model import SEVERITIES, Severity
 
 
 class LintConfig(NamedTuple):
-    """Rules that count, and entries that ignore findings."""
+    """Rules that count, entries that ignore findings, the least severity that fails, a baseline, and thresholds of rules.
+
+    `thresholds` have the form RULE=SIZE.
+    """
 
     selection: RuleSelection = RuleSelection()
     ignores: tuple[Ignore, ...] = ()
+    fail_on: Severity | None = None
+    baseline: str | None = None
+    thresholds: tuple[str, ...] = ()
 
 
-def find_lint_config(folder: Path) -> LintConfig:
-    """Return the configuration that applies in a folder; the default if there is none."""
-    section = nearest_section(folder, "lint")
-    return lint_config_of(section) if section is not None else LintConfig()
+KEYS = ("select", "ignore", "ignores", "fail-on", "baseline", "thresholds")
 
 
 def lint_config_of(section: Node) -> LintConfig:
-    """Make the configuration of a table. Raise UsageError with the place of a wrong key, type or rule."""
-    fields = section.fields(allowed=("select", "ignore", "ignores"))
+    """Make the configuration of a table. Raise UsageError with the place of a wrong key, type, unit or rule."""
+    fields = section.fields(allowed=KEYS)
     select, ignore = (_rules(fields[name]) if name in fields else () for name in ("select", "ignore"))
     entries = fields["ignores"].items() if "ignores" in fields else ()
-    return LintConfig(RuleSelection(select, ignore), tuple(parse_ignore(entry, ("op_name", "source")) for entry in entries))
+    return LintConfig(
+        RuleSelection(select, ignore),
+        tuple(parse_ignore(entry, ("op_name", "source")) for entry in entries),
+        cast("Severity", fields["fail-on"].choice(SEVERITIES)) if "fail-on" in fields else None,
+        beside(section, fields["baseline"].text()) if "baseline" in fields else None,
+        tuple(_thresholds(fields["thresholds"])) if "thresholds" in fields else (),
+    )
+
+
+def beside(node: Node, path: str) -> str:
+    """Return a path of a configuration, which is relative to the folder of its file."""
+    return str(Path(node.file.path).parent / path)
+
+
+def _thresholds(node: Node) -> Iterator[str]:
+    for rule, size in node.entries():
+        text = f"{rule.scalar}={size.text()}"
+        try:
+            parse_thresholds([text])
+        except UsageError as error:
+            raise size.error(error.message.removeprefix("--threshold ")) from error
+        yield text
 
 
 def _rules(node: Node) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.config_options import config_options, current_config
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import SEVERITIES, Report
 from hlo_inspect.report.selection import TableSelection
@@ -170,10 +171,11 @@ def request_options(command_name: str) -> Callable[[Command], Command]:
     def decorated(command: Command) -> Command:
         @wraps(command)
         def run(**arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
-            request = Request(**{option.name: arguments.pop(option.name) for option in taken})
+            options = {option.name: arguments.pop(option.name) for option in taken}
+            request = Request(**options, thresholds=current_config().lint.thresholds)
             return command(request=request, **arguments)
 
-        return _decorated(run, tuple(map(_click_option, taken)))
+        return _decorated(run, (*map(_click_option, taken), *config_options(_section("Configuration"))))
 
     return decorated
 

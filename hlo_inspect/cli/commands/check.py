@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.config_options import current_config
 from hlo_inspect.cli.inputs import ReportStream
 from hlo_inspect.cli.options import OutputOptions, inputs_argument, reading_command
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
@@ -77,7 +78,7 @@ def check(
     """Check facts against a policy: exit status 1 when one fails.
 
     Each failed check prints the actual value and the rows that broke it; the last line is the verdict. A truncated module is
-    not checked: exit status 3.
+    not checked: exit status 3. Without --policy, --assert, --fail-on and --fail-if the policies of the configuration hold.
     """
     from hlo_inspect.checks.needed_passes import passes_for
     from hlo_inspect.checks.runner import CheckRun
@@ -90,6 +91,8 @@ def check(
         return _list_facts(inputs, request, output)
     if not inputs:
         raise click.UsageError("Missing argument 'INPUT...'.")
+    checks_nothing_else = not (policies or assertions or conditions or fail_on)
+    policies = policies or (current_config().policies if checks_nothing_else else ())
     policy = _policy(policies, assertions, conditions, fail_on)
     refuse_to_overwrite(output.output, policies)
     if policy.fail_if or baseline is not None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.config_options import current_config
 from hlo_inspect.cli.inputs import ReportStream
 from hlo_inspect.cli.options import OutputOptions, inputs_argument, reading_command
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
@@ -21,6 +21,7 @@ from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
     from hlo_inspect.checks.lint import LintRun
+    from hlo_inspect.checks.lint_config import LintConfig
 
 
 @reading_command("lint", *CI_FORMATS)
@@ -79,10 +80,13 @@ def lint(
     """
     from hlo_inspect.checks.baseline import write_baseline
 
+    config = current_config().lint
     options = LintOptions(**given)
+    if options.baseline is None:
+        options = options._replace(baseline=config.baseline)
     refuse_to_overwrite(output.output, [options.policy, options.baseline])
-    run = _run(options, fail_on)
-    asked = replace(request, passes=(FINDINGS,), thresholds=options.thresholds)
+    run = _run(options, config, fail_on)
+    asked = replace(request, passes=(FINDINGS,), thresholds=(*request.thresholds, *options.thresholds))
     inspected = ReportStream(inputs, asked, output, every_rule=True)
     linted = run.reports(inspected if options.allow_partial else whole_modules(inspected, run, "linted"))
     status = max(deliver(linted, output), inspected.status, UNREADABLE if run.refused else 0)
@@ -108,18 +112,16 @@ class LintOptions(NamedTuple):
     allow_partial: bool = False
 
 
-def _run(options: LintOptions, fail_on: Severity | None) -> LintRun:
+def _run(options: LintOptions, config: LintConfig, fail_on: Severity | None) -> LintRun:
     """Return the run that the options and the configuration ask for. Raise UsageError if they contradict each other."""
     from hlo_inspect.checks.baseline import read_baseline
     from hlo_inspect.checks.lint import LintRun, RuleSelection
-    from hlo_inspect.checks.lint_config import find_lint_config
     from hlo_inspect.checks.policy import Policy, read_policy
 
     if options.baseline is None and (options.update_baseline or options.strict_baseline):
         raise click.UsageError("--update-baseline and --strict-baseline need --baseline FILE.")
     if options.update_baseline and options.strict_baseline:
         raise click.UsageError("--update-baseline writes what --strict-baseline compares with: give one of them.")
-    config = find_lint_config(Path.cwd())
     policy = read_policy(options.policy) if options.policy is not None else Policy()
     selection = RuleSelection(
         _split(options.select) or config.selection.select, (*_split(options.ignore), *config.selection.ignore)
@@ -129,7 +131,7 @@ def _run(options: LintOptions, fail_on: Severity | None) -> LintRun:
         selection,
         (*policy.ignores, *config.ignores),
         baseline=read_baseline(options.baseline) if is_read and options.baseline is not None else None,
-        fail_on=fail_on or policy.fail_on,
+        fail_on=fail_on or policy.fail_on or config.fail_on,
         explains=options.explain,
     )
 

@@ -1,0 +1,84 @@
+"""The options `--config` and `--show-config`: the configuration sets the defaults of a command's options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hlo_inspect.cli import completion
+from hlo_inspect.errors import printable
+
+if TYPE_CHECKING:
+    from hlo_inspect.checks.config import Config
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_CONFIG, _SHOWS = "hlo_inspect.config", "hlo_inspect.shows_config"
+"""Keys of a context's `meta`."""
+
+
+def current_config() -> Config:
+    """Return the configuration of the command that runs."""
+    config: Config = click.get_current_context().meta[_CONFIG]
+    return config
+
+
+def config_options(option: Callable[..., Callable[[F], F]]) -> tuple[Callable[[F], F], ...]:
+    """Make the two options by `option`, which is like `click.option`. Click calls them before it reads the others."""
+    return (
+        option(
+            "--config",
+            metavar="FILE",
+            is_eager=True,
+            expose_value=False,
+            callback=_load,
+            shell_complete=completion.files,
+            help="Read the configuration from this TOML file. Default: hlo-inspect.toml, or [tool.hlo-inspect] of "
+            "pyproject.toml, in the nearest folder upwards.",
+        ),
+        option(
+            "--show-config",
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show,
+            help="Print the configuration with the place of each setting, and exit.",
+        ),
+    )
+
+
+def _load(context: click.Context, _parameter: click.Parameter, path: str | None) -> None:
+    if context.resilient_parsing:  # for completions
+        return
+    from hlo_inspect.checks.config import find_config, load_config
+
+    config = load_config(path) if path is not None else find_config(Path.cwd())
+    context.meta[_CONFIG] = config
+    context.default_map = {**(context.default_map or {}), **config.defaults}
+    _show_if_wanted(context)
+
+
+def _show(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    context.meta[_SHOWS] = wanted
+    _show_if_wanted(context)
+
+
+def _show_if_wanted(context: click.Context) -> None:
+    """Print the configuration and exit, once both options are read: they come in the order of the command line."""
+    if not context.meta.get(_SHOWS) or _CONFIG not in context.meta:
+        return
+    from hlo_inspect.checks.config import described
+
+    config: Config = context.meta[_CONFIG]
+    if config.root is None:
+        click.echo("no configuration: no folder upwards has hlo-inspect.toml, or pyproject.toml with [tool.hlo-inspect]")
+    else:
+        rows = list(described(config))
+        keys, values = (max((len(row[index]) for row in rows), default=0) for index in (0, 1))
+        click.echo(f"# {printable(config.root.file.path)}")
+        for key, value, place in rows:
+            click.echo(f"{key:<{keys}}  {printable(value):<{values}}  {printable(place)}")
+    context.exit()
