@@ -78,6 +78,7 @@ class Request:
     _: KW_ONLY
     also: Sequence[str] = _option((), help="Passes whose facts and findings are added, without their tables.")
     thresholds: Sequence[str] = _option((), help="Least stakes that are findings, each as RULE=SIZE.")
+    configured: Sequence[str] = _option((), help="Names of options that a configuration sets, not the user.")
 
     # -- of single commands ---------------------------------------------------------------------------------------------
 
@@ -234,8 +235,9 @@ class Request:
         return self.quick and self.phases == "graph"
 
     def given(self) -> Iterator[Option]:
-        """Yield the options that differ from their defaults."""
-        return (option for option in OPTIONS if getattr(self, option.name) not in (option.default, ()))
+        """Yield the options that differ from their defaults and that the user sets."""
+        options = (option for option in OPTIONS if option.name not in self.configured)
+        return (option for option in options if getattr(self, option.name) not in (option.default, ()))
 
     def check(self, passes: Collection[str]) -> None:
         """Raise UsageError for a value outside its choices or below its minimum.

@@ -20,6 +20,7 @@ ROOT = "hlo_inspect"
 # part of the package -> the parts before it that it may import; its own modules it may always
 LAYERS: dict[str, tuple[str, ...]] = {
     "lazy_pattern": (),
+    "atomic_files": ("errors",),
     "errors": (),
     "request": ("errors",),
     "version": (),
@@ -117,8 +118,23 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "api": ("errors", "request", "hlo", "passes", "inspection", "report.model", "report.displayable", "report"),
     "": ("errors", "version", "api", "report.model"),
+    "testing": (
+        "errors",
+        "atomic_files",
+        "request",
+        "hlo",
+        "passes",
+        "findings",
+        "checks",
+        "report",
+        "report.model",
+        "report.facts",
+        "inspection",
+        "api",
+    ),
     "cli": (
         "errors",
+        "atomic_files",
         "request",
         "version",
         "configs",
@@ -175,8 +191,8 @@ HLO: tuple[tuple[str, ...], ...] = (
 )
 
 # third-party package -> the parts that may import it when they are imported themselves
-AT_ONCE = {"click": ("cli",), "yaml": ("configs",)}
-WHEN_USED = {"jinja2", "markupsafe", "numpy", "pandas", "pygraphviz", "rich", "zstandard"}
+AT_ONCE = {"click": ("cli",), "yaml": ("configs",), "pytest": ("testing",)}
+WHEN_USED = {"jax", "jinja2", "markupsafe", "numpy", "pandas", "pygraphviz", "rich", "zstandard"}
 
 MODULES = {
     ".".join((ROOT, *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.config_options import config_options, current_config
@@ -172,12 +173,19 @@ def request_options(command_name: str) -> Callable[[Command], Command]:
         @wraps(command)
         def run(**arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
             options = {option.name: arguments.pop(option.name) for option in taken}
-            request = Request(**options, thresholds=current_config().lint.thresholds)
+            request = Request(**options, thresholds=current_config().lint.thresholds, configured=_configured(taken))
             return command(request=request, **arguments)
 
         return _decorated(run, (*map(_click_option, taken), *config_options(_section("Configuration"))))
 
     return decorated
+
+
+def _configured(options: Iterable[Option]) -> tuple[str, ...]:
+    """Return the names of the options whose value is that of the configuration."""
+    context = click.get_current_context()
+    sources = ((option.name, context.get_parameter_source(option.name)) for option in options)
+    return tuple(name for name, source in sources if source is ParameterSource.DEFAULT_MAP)
 
 
 fail_on_option = click.option(

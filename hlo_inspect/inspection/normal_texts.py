@@ -42,18 +42,25 @@ class NormalTexts:
 
         Raise InputError if there is no such file.
         """
-        for line in self._lines(argument):
+        return self._printable(self._lines(self._modules(argument), argument))
+
+    def lines_of(self, text: str) -> Iterator[str]:
+        """Yield the lines of all modules of a text of HLO. Raise InputError if it holds none."""
+        return self._printable(self._lines(self._modules_of(text, Xla(), may_hold=False), "the text"))
+
+    def _printable(self, lines: Iterator[str]) -> Iterator[str]:
+        for line in lines:
             yield line if line[:-1].isprintable() else "\n".join(map(printable, line.split("\n")))
 
     def files(self, argument: str) -> Iterator[str | Path]:
         """Return the files of an argument. Raise InputError if there is none."""
         return (path for path, _ in self._dumps(argument))
 
-    def _lines(self, argument: str) -> Iterator[str]:
+    def _lines(self, modules: Iterator[Module], argument: str) -> Iterator[str]:
         pattern = name_pattern(self.module)
         others: list[str] = []
         count = 0
-        for module in self._modules(argument):
+        for module in modules:
             if pattern is not None and pattern.search(module.name) is None:
                 others.append(module.name)
                 continue

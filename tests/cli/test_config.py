@@ -71,7 +71,7 @@ def test_show_config_prints_each_setting_with_its_place(project: Path) -> None:
     shown = call_text("summary", "--show-config", folder=project / "src").stdout
     rows = [line.split("  ") for line in shown.splitlines()[1:]]
     assert [row[0].strip() for row in rows] == ["mesh", "check.policies", "lint.thresholds"]
-    assert rows[0][-1] == f"{project / 'pyproject.toml'}:5"
+    assert rows[0][-1].strip() == f"{project / 'pyproject.toml'}:5"
     assert "constant-collective = 7 MiB" in shown
     for arguments in (("--show-config", "--config", "other.toml"), ("--config", "other.toml", "--show-config")):
         assert "a=2,b=4" in call_text("check", *arguments, folder=project).stdout

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.cli.output import atomic_writer
+from hlo_inspect.atomic_files import atomic_writer
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report import FORMATS
 from tests.calling import call_text
