@@ -20,8 +20,8 @@ ROOT = "hlo_inspect"
 # part of the package -> the parts before it that it may import; its own modules it may always
 LAYERS: dict[str, tuple[str, ...]] = {
     "lazy_pattern": (),
-    "atomic_files": ("errors",),
     "errors": (),
+    "atomic_files": ("errors",),
     "request": ("errors",),
     "version": (),
     "registry": (),

@@ -28,7 +28,7 @@ TOURS = {command: (path, output) for path, text in PAGES.items() for command, ou
 """Command -> the page that shows it, and the output shown."""
 
 
-def _environment(tmp_path: Path) -> dict[str, str]:
+def environment_with_command(tmp_path: Path) -> dict[str, str]:
     """Return an environment in which `hlo-inspect` is this checkout's."""
     script = tmp_path / "bin" / "hlo-inspect"
     script.parent.mkdir()
@@ -60,7 +60,9 @@ def _guard(tmp_path: Path, directory: Path) -> subprocess.CompletedProcess[str]:
     script = tmp_path / "guard.sh"
     script.write_text(match[1])
     command = ["bash", str(script), str(directory)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=_environment(tmp_path), check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env=environment_with_command(tmp_path), check=False
+    )
 
 
 def test_the_guard_script_fails_on_a_forbidden_collective(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hlo_inspect.testing.fixture import Hlo
 
 MARKER = "hlo_budget"
+"""Name of the marker; `fixture.py` has it too, since this file must not import it."""
 
 _PASSED: pytest.StashKey[bool] = pytest.StashKey()
 """Set on a test with a budget: True if its body passed."""

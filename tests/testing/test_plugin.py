@@ -107,7 +107,7 @@ def test_of_something_else(hlo):
     hlo(3)
 """
 FAILED = {
-    "test_fails": "1 of 3 conditions failed",
+    "test_fails": "2 of 3 conditions failed",
     "test_before": "BeforePartitioningError: collectives.all-reduce.count: *.compile()*",
     "test_misspelt_fact": "*UnknownFactError: there is no fact 'params.cuont'; did you mean 'params.count'*",
     "test_misspelt_condition": "*UsageError: expect:1:1: there is no fact 'collectives.all-gathr.count'; did you mean *",
