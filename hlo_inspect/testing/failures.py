@@ -34,7 +34,7 @@ def failure_text(module: str, failed: Sequence[CheckResult], number: int) -> str
 
 
 def _rows(table: Table, room: int) -> list[str]:
-    """Return heading and first rows of a table, in as many lines as there is room for; the last row sums the others."""
+    """Return heading and first rows of a table, in `room` lines at most. The last row sums the others."""
     if room < 2:
         return []
     (shown,) = with_relative_paths([table.top(max(room - 2, 1))])

@@ -16,19 +16,20 @@ from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.request import check_names
 from hlo_inspect.testing.program import GoldenPlace, HloProgram, check_facts
 
-MARKER = "hlo_budget"
-
 _CONFIG: pytest.StashKey[Config] = pytest.StashKey()
 
 
-def fixture_for(request: pytest.FixtureRequest) -> Hlo:
-    """Return the fixture of a test. Raise pytest.UsageError for a wrong marker or configuration, with its place."""
+def fixture_for(request: pytest.FixtureRequest, marker: str) -> Hlo:
+    """Return the fixture of a test, with the conditions of its `marker`.
+
+    Raise pytest.UsageError for a wrong marker or configuration, with its place.
+    """
     __tracebackhide__ = True
     stash = request.config.stash
     try:
         if _CONFIG not in stash:
             stash[_CONFIG] = find_config(request.config.rootpath)
-        budget = list(_budget(request.node))
+        budget = list(_budget(request.node, marker))
     except HloInspectError as error:
         raise pytest.UsageError(str(error)) from None
     place = GoldenPlace(request.path.parent, updates=bool(request.config.getoption("--hlo-update")))
@@ -36,17 +37,16 @@ def fixture_for(request: pytest.FixtureRequest) -> Hlo:
     return Hlo(place, config, {**config.defaults, "thresholds": config.lint.thresholds}, budget)
 
 
-def _budget(item: pytest.Item) -> Iterator[Assertion]:
-    """Yield the conditions of the markers of a test. Raise UsageError if one makes no sense."""
+def _budget(item: pytest.Item, name: str) -> Iterator[Assertion]:
+    """Yield the conditions of the markers of that name on a test. Raise UsageError if one makes no sense."""
     __tracebackhide__ = True
     path, line, _ = item.location
-    for marker in item.iter_markers(MARKER):
+    place = f"{path}:{(line or 0) + 1}: {name}"
+    for marker in item.iter_markers(name):
         if marker.kwargs or not marker.args or not all(isinstance(text, str) for text in marker.args):
-            raise pytest.UsageError(
-                f"{path}:{(line or 0) + 1}: {MARKER} takes conditions, such as 'memory.peak_bytes <= 2 GiB'"
-            )
+            raise pytest.UsageError(f"{place} takes conditions, such as 'memory.peak_bytes <= 2 GiB'")
         for text in marker.args:
-            assertion = assertion_in(given(f"{path}:{(line or 0) + 1}: {MARKER}", text))
+            assertion = assertion_in(given(place, text))
             check_facts([assertion])
             yield assertion
 
@@ -92,10 +92,10 @@ class Hlo:
         changed._made = self._made  # the budget is that of the test
         return changed
 
-    def finish(self) -> None:
-        """Fail a test whose budget was never checked."""
-        if self._budget and not self._made:
-            pytest.fail(f"{MARKER} checked nothing: the test gave no program to the fixture hlo", pytrace=False)
+    @property
+    def has_unchecked_budget(self) -> bool:
+        """True if the test has a budget and gave no program that it holds for."""
+        return bool(self._budget) and not self._made
 
 
 def _source(target: object, arguments: tuple[object, ...], keywords: Mapping[str, object]) -> Openable:

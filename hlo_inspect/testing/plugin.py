@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from hlo_inspect.testing.fixture import Hlo
 
 MARKER = "hlo_budget"
-"""Name of the marker; `fixture.py` has it too, since this file must not import it."""
 
 _PASSED: pytest.StashKey[bool] = pytest.StashKey()
 """Set on a test with a budget: True if its body passed."""
@@ -56,7 +55,7 @@ def hlo(request: pytest.FixtureRequest) -> Iterator[Hlo]:
     __tracebackhide__ = True
     from hlo_inspect.testing.fixture import fixture_for
 
-    fixture = fixture_for(request)
+    fixture = fixture_for(request, MARKER)
     yield fixture
-    if request.node.stash.get(_PASSED, False):
-        fixture.finish()
+    if fixture.has_unchecked_budget and request.node.stash.get(_PASSED, False):
+        pytest.fail(f"{MARKER} checked nothing: the test gave no program to the fixture hlo", pytrace=False)

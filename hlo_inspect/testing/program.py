@@ -45,7 +45,7 @@ def check_facts(assertions: Sequence[Assertion]) -> None:
 
 
 class HloProgram:
-    """A program of a test. It is inspected when something is asked of it, for no more than that.
+    """A program of a test. Each question inspects it, for no more than its answer needs.
 
     A text that is truncated or unreadable fails the test: it never passes.
     """
