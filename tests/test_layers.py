@@ -138,6 +138,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "request",
         "version",
         "configs",
+        "toml_configs",
         "passes",
         "findings",
         "compare",

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from hlo_inspect.checks.baseline import Baseline, Entry
 from hlo_inspect.checks.ignores import Ignore, ignored_findings
+from hlo_inspect.checks.rule_selection import RuleSelection
 from hlo_inspect.findings import find_rule, module_pages, rule_pages
 from hlo_inspect.findings.base import RulePage
 from hlo_inspect.findings.reading_problems import STALE_IGNORE
@@ -41,28 +40,6 @@ LINT_SPECS = (
     FactSpec("lint.ignored_count", "count", "findings that an entry ignores"),
     FactSpec("lint.baseline_count", "count", "findings that the baseline accepts"),
 )
-
-
-class RuleSelection(NamedTuple):
-    """The rules that count: those that fit a glob of `select`, all if there is none, and no glob of `ignore`."""
-
-    select: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
-
-    def check(self) -> None:
-        """Raise UsageError for a code or name without a rule, with the nearest ones."""
-        for pattern in (*self.select, *self.ignore):
-            if not any(_fits(page, pattern) for page in rule_pages()):
-                find_rule(pattern)
-
-    def has(self, page: RulePage) -> bool:
-        """Return True if findings of this rule count."""
-        chosen = not self.select or any(_fits(page, pattern) for pattern in self.select)
-        return chosen and not any(_fits(page, pattern) for pattern in self.ignore)
-
-
-def _fits(page: RulePage, pattern: str) -> bool:
-    return fnmatchcase(page.code, pattern) or fnmatchcase(page.name, pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +117,7 @@ class LintRun:
             previous = self._linted(report)
         if previous is not None:
             stale = tuple(map(_stale, self._unused))
-            notes = (*previous.notes, *self._notes_on_baseline())
+            notes = (*previous.notes, *(finding.message for finding in stale), *self._notes_on_baseline())
             yield replace(previous, findings=(*previous.findings, *stale), notes=notes, verdict=self.verdict)
 
     @property

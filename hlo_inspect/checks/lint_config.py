@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from hlo_inspect.checks.ignores import Ignore, parse_ignore
-from hlo_inspect.checks.lint import RuleSelection
+from hlo_inspect.checks.rule_selection import RuleSelection
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import UsageError
 from hlo_inspect.findings.thresholds import parse_thresholds

@@ -10,6 +10,7 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.errors import printable
+from hlo_inspect.toml_configs import nearest_config, read_config
 
 if TYPE_CHECKING:
     from hlo_inspect.checks.config import Config
@@ -20,10 +21,16 @@ _CONFIG, _SHOWS = "hlo_inspect.config", "hlo_inspect.shows_config"
 """Keys of a context's `meta`."""
 
 
-def current_config() -> Config:
-    """Return the configuration of the command that runs."""
-    config: Config = click.get_current_context().meta[_CONFIG]
+def current_config() -> Config | None:
+    """Return the configuration of the command that runs; None without one."""
+    config: Config | None = click.get_current_context().meta.get(_CONFIG)
     return config
+
+
+def current_thresholds() -> tuple[str, ...]:
+    """Return the thresholds of rules in the configuration of the command that runs."""
+    config = current_config()
+    return config.lint.thresholds if config is not None else ()
 
 
 def config_options(option: Callable[..., Callable[[F], F]]) -> tuple[Callable[[F], F], ...]:
@@ -53,11 +60,13 @@ def config_options(option: Callable[..., Callable[[F], F]]) -> tuple[Callable[[F
 def _load(context: click.Context, _parameter: click.Parameter, path: str | None) -> None:
     if context.resilient_parsing:  # for completions
         return
-    from hlo_inspect.checks.config import find_config, load_config
+    root = read_config(Path(path)) if path is not None else nearest_config(Path.cwd())
+    context.meta[_CONFIG] = None
+    if root is not None:
+        from hlo_inspect.checks.config import config_of
 
-    config = load_config(path) if path is not None else find_config(Path.cwd())
-    context.meta[_CONFIG] = config
-    context.default_map = {**(context.default_map or {}), **config.defaults}
+        context.meta[_CONFIG] = config = config_of(root)
+        context.default_map = {**(context.default_map or {}), **config.defaults}
     _show_if_wanted(context)
 
 
@@ -70,12 +79,12 @@ def _show_if_wanted(context: click.Context) -> None:
     """Print the configuration and exit, once both options are read: they come in the order of the command line."""
     if not context.meta.get(_SHOWS) or _CONFIG not in context.meta:
         return
-    from hlo_inspect.checks.config import described
-
-    config: Config = context.meta[_CONFIG]
-    if config.root is None:
+    config: Config | None = context.meta[_CONFIG]
+    if config is None or config.root is None:
         click.echo("no configuration: no folder upwards has hlo-inspect.toml, or pyproject.toml with [tool.hlo-inspect]")
     else:
+        from hlo_inspect.checks.config import described
+
         rows = list(described(config))
         keys, values = (max((len(row[index]) for row in rows), default=0) for index in (0, 1))
         click.echo(f"# {printable(config.root.file.path)}")

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.config_options import config_options, current_config
+from hlo_inspect.cli.config_options import config_options, current_thresholds
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import SEVERITIES, Report
 from hlo_inspect.report.selection import TableSelection
@@ -173,7 +173,7 @@ def request_options(command_name: str) -> Callable[[Command], Command]:
         @wraps(command)
         def run(**arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
             options = {option.name: arguments.pop(option.name) for option in taken}
-            request = Request(**options, thresholds=current_config().lint.thresholds, configured=_configured(taken))
+            request = Request(**options, thresholds=current_thresholds(), configured=_configured(taken))
             return command(request=request, **arguments)
 
         return _decorated(run, (*map(_click_option, taken), *config_options(_section("Configuration"))))

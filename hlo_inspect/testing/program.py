@@ -11,9 +11,9 @@ import pytest
 from hlo_inspect.api import inspect
 from hlo_inspect.checks.before_partitioning import REASON, counts_collectives, is_before_partitioning
 from hlo_inspect.checks.config import Config
-from hlo_inspect.checks.lint import RuleSelection
 from hlo_inspect.checks.needed_passes import passes_for
 from hlo_inspect.checks.policy import Assertion, Policy, assertion_in, given, resolve
+from hlo_inspect.checks.rule_selection import RuleSelection
 from hlo_inspect.checks.runner import CheckRun
 from hlo_inspect.errors import HloInspectError, InputError, UnknownFactError, did_you_mean
 from hlo_inspect.findings import rule_pages
@@ -23,7 +23,6 @@ from hlo_inspect.passes import FINDINGS, all_specs
 from hlo_inspect.report.facts import fact_names, find_spec
 from hlo_inspect.report.model import Finding, Report, Severity, Value, reaching
 from hlo_inspect.testing.failures import failure_text
-from hlo_inspect.testing.golden import compare_with_golden
 
 
 class BeforePartitioningError(pytest.fail.Exception):  # type: ignore[name-defined, misc]
@@ -133,6 +132,8 @@ class HloProgram:
         `pytest --hlo-update` writes the file.
         """
         __tracebackhide__ = True
+        from hlo_inspect.testing.golden import compare_with_golden
+
         try:
             difference = compare_with_golden(self._source, self._options, self._place.folder / name, self._place.updates)
         except HloInspectError as error:

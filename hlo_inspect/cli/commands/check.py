@@ -91,8 +91,9 @@ def check(
         return _list_facts(inputs, request, output)
     if not inputs:
         raise click.UsageError("Missing argument 'INPUT...'.")
-    checks_nothing_else = not (policies or assertions or conditions or fail_on)
-    policies = policies or (current_config().policies if checks_nothing_else else ())
+    config = current_config()
+    if config is not None and not (policies or assertions or conditions or fail_on):
+        policies = config.policies
     policy = _policy(policies, assertions, conditions, fail_on)
     refuse_to_overwrite(output.output, policies)
     if policy.fail_if or baseline is not None:

@@ -80,7 +80,7 @@ def lint(
     """
     from hlo_inspect.checks.baseline import write_baseline
 
-    config = current_config().lint
+    config = _config()
     options = LintOptions(**given)
     if options.baseline is None:
         options = options._replace(baseline=config.baseline)
@@ -112,11 +112,19 @@ class LintOptions(NamedTuple):
     allow_partial: bool = False
 
 
+def _config() -> LintConfig:
+    from hlo_inspect.checks.lint_config import LintConfig
+
+    config = current_config()
+    return config.lint if config is not None else LintConfig()
+
+
 def _run(options: LintOptions, config: LintConfig, fail_on: Severity | None) -> LintRun:
     """Return the run that the options and the configuration ask for. Raise UsageError if they contradict each other."""
     from hlo_inspect.checks.baseline import read_baseline
-    from hlo_inspect.checks.lint import LintRun, RuleSelection
+    from hlo_inspect.checks.lint import LintRun
     from hlo_inspect.checks.policy import Policy, read_policy
+    from hlo_inspect.checks.rule_selection import RuleSelection
 
     if options.baseline is None and (options.update_baseline or options.strict_baseline):
         raise click.UsageError("--update-baseline and --strict-baseline need --baseline FILE.")

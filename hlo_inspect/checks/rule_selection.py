@@ -1,0 +1,33 @@
+"""The rules that a user selects, by codes, names and globs."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, NamedTuple
+
+from hlo_inspect.findings import find_rule, rule_pages
+
+if TYPE_CHECKING:
+    from hlo_inspect.findings.base import RulePage
+
+
+class RuleSelection(NamedTuple):
+    """The rules that count: those that fit a glob of `select`, all if there is none, and no glob of `ignore`."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Raise UsageError for a code or name without a rule, with the nearest ones."""
+        for pattern in (*self.select, *self.ignore):
+            if not any(_fits(page, pattern) for page in rule_pages()):
+                find_rule(pattern)
+
+    def has(self, page: RulePage) -> bool:
+        """Return True if findings of this rule count."""
+        chosen = not self.select or any(_fits(page, pattern) for pattern in self.select)
+        return chosen and not any(_fits(page, pattern) for pattern in self.ignore)
+
+
+def _fits(page: RulePage, pattern: str) -> bool:
+    return fnmatchcase(page.code, pattern) or fnmatchcase(page.name, pattern)
