@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from hlo_inspect.config_files import PYPROJECT, config_files
 from hlo_inspect.configs import MAX_BYTES, ConfigFile, Kind, Node
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-FILE, OWN_FILE = "pyproject.toml", "hlo-inspect.toml"
 SECTION = ("tool", "hlo-inspect")
 
 _HEADER = lazy_pattern(r"\s*\[(\[?)\s*([^\]#]+?)\s*\]")
@@ -29,13 +29,9 @@ Places = Mapping[Keys, tuple[int, int]]
 def nearest_config(folder: Path) -> Node | None:
     """Return the configuration that applies in a folder: that of the nearest file upwards that has one; None without any.
 
-    In one folder `hlo-inspect.toml` goes before `pyproject.toml`. Raise UsageError for a file that is no TOML, with its place.
+    Raise UsageError for a file that is no TOML, with its place.
     """
-    for above in (folder, *folder.parents):
-        for name in (OWN_FILE, FILE):
-            if (above / name).is_file() and (node := read_config(above / name)) is not None:
-                return node
-    return None
+    return next((node for path in config_files(folder) if (node := read_config(path)) is not None), None)
 
 
 def read_config(path: Path) -> Node | None:
@@ -48,13 +44,10 @@ def read_config(path: Path) -> Node | None:
             data = stream.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise UsageError(f"is larger than {MAX_BYTES >> 20} MiB, the limit for a configuration file", Location(str(path)))
-        names = SECTION if path.name == FILE else ()
-        if names and names[-1].encode() not in data:  # most files: nothing is parsed
-            return None
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot be read: {getattr(error, 'strerror', None) or error}", Location(str(path))) from error
-    return _section(text, ConfigFile(str(path), tuple(text.splitlines())), names)
+    return _section(text, ConfigFile(str(path), tuple(text.splitlines())), SECTION if path.name == PYPROJECT else ())
 
 
 def _section(text: str, file: ConfigFile, names: Sequence[str]) -> Node | None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.config_files import config_files
 from hlo_inspect.errors import printable
-from hlo_inspect.toml_configs import nearest_config, read_config
 
 if TYPE_CHECKING:
     from hlo_inspect.checks.config import Config
@@ -60,12 +60,11 @@ def config_options(option: Callable[..., Callable[[F], F]]) -> tuple[Callable[[F
 def _load(context: click.Context, _parameter: click.Parameter, path: str | None) -> None:
     if context.resilient_parsing:  # for completions
         return
-    root = read_config(Path(path)) if path is not None else nearest_config(Path.cwd())
     context.meta[_CONFIG] = None
-    if root is not None:
-        from hlo_inspect.checks.config import config_of
+    if path is not None or any(config_files(Path.cwd())):
+        from hlo_inspect.checks.config import find_config, load_config
 
-        context.meta[_CONFIG] = config = config_of(root)
+        context.meta[_CONFIG] = config = load_config(path) if path is not None else find_config(Path.cwd())
         context.default_map = {**(context.default_map or {}), **config.defaults}
     _show_if_wanted(context)
 

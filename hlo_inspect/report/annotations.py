@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -56,7 +55,7 @@ class Annotation(NamedTuple):
 
 def annotate(reports: Iterable[Report], options: RenderOptions) -> list[Annotation]:
     """Return the findings and failed checks of all reports, worst first; ignored findings last."""
-    repository = Repository(options.root or Path.cwd())
+    repository = Repository(options.root)
     entries = [entry for report in reports for entry in _entries(report)]
     entries.sort(key=lambda entry: (entry.ignored_because is not None, urgency(entry.finding)))
     times: Counter[str] = Counter()

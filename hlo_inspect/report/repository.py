@@ -17,9 +17,9 @@ def find_root(folder: Path) -> Path:
 
 
 class Repository:
-    """Files below a root. Paths of a dump may be of another machine: `/app/train/step.py` is `train/step.py` here."""
+    """Files below a root; none without one. A dump may be of another machine: `/app/train/step.py` is `train/step.py` here."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path | None) -> None:
         self._root = root
         self._paths: dict[str, str | None] = {}
 
@@ -31,7 +31,7 @@ class Repository:
 
     def _relative(self, path: str) -> str | None:
         parts = path.replace("\\", "/").split("/")
-        if _INSTALLED.search(path) or ".." in parts or len(parts) > MAX_PARTS:
+        if self._root is None or _INSTALLED.search(path) or ".." in parts or len(parts) > MAX_PARTS:
             return None
         for start in range(len(parts)):
             tail = "/".join(part for part in parts[start:] if part not in ("", "."))

@@ -434,13 +434,14 @@ def test_help_tells_of_the_mesh(run: Run) -> None:
 def test_help_lists_the_own_options_of_a_command_first_and_shared_ones_by_section(run: Run) -> None:
     text = run("check", "--help").stdout
     sections = re.findall(r"^(\w.*):$", text, re.MULTILINE)
-    assert sections == ["Options", "Tables", "Output", "Input", "Program and hardware"]
+    assert sections == ["Options", "Tables", "Output", "Input", "Program and hardware", "Configuration"]
     own, *shared = re.split(r"^\w.*:$", text, flags=re.MULTILINE)[1:]
     assert [re.findall(r"^  (?:-\w, )?(--[\w-]+)", section, re.MULTILINE)[0] for section in shared] == [
         "--top",
         "--format",
         "--module",
         "--mesh",
+        "--config",
     ]
     assert re.findall(r"^  (?:-\w, )?(--[\w-]+)", own, re.MULTILINE)[-1] == "--help"
     assert "--policy" in own
