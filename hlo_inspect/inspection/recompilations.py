@@ -188,8 +188,8 @@ class Recompilations:
                 module = next(self._modules(path), None)
             except InputError:
                 module = None
-            known = module is not None and not module.problems.is_truncated
-            program = CanonicalModule(module, Views(module.computations)).program if module is not None and known else ""
+            is_whole = module is not None and not module.problems.is_truncated
+            program = CanonicalModule(module, Views(module.computations)).program if module is not None and is_whole else ""
             self._optimized[path] = program
         return self._optimized[path]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from hlo_inspect.compare.programs.skeleton import Skeleton, find_skeleton
+from hlo_inspect.graph.canonical.elided_constants import elided_constants, hash_with_constants
 from hlo_inspect.graph.canonical.module import CanonicalModule
 from hlo_inspect.graph.parameters import Interface, Output, ParameterLeaf, find_interface
 from hlo_inspect.graph.view import Views
@@ -16,9 +16,6 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
 from hlo_inspect.hlo.settings.stablehlo import ElidedConstant, StableHlo
 from hlo_inspect.hlo.values.shapes import ArrayShape, Layout, Shape, array_leaves
-
-ELIDED = "{...}"
-"""The literal of a constant whose values the text leaves out."""
 
 # Attributes of the header that other fields of a record hold, or that follow from these.
 _STATED_ELSEWHERE = frozenset(
@@ -105,15 +102,14 @@ def record_compile(
     interface = find_interface(module)
     is_whole = not module.problems.is_truncated and module.entry is not None
     skeleton = find_skeleton(module, views) if is_whole else None
-    elided = elided_constants(module, views, stablehlo)
-    digests = [constant.digest for constant in elided or ()]
+    elided = elided_constants(module, views, lambda: stablehlo)
     attributes = module.header.attributes
     return CompileRecord(
         function=module.name,
         number=number,
         path=module.path,
         is_optimized=is_optimized,
-        program=CanonicalModule(module, views, constants=digests).program if is_whole else "",
+        program=hash_with_constants(CanonicalModule(module, views).program, elided or ()) if is_whole else "",
         arguments=tuple(_arguments(module, interface)),
         results=tuple(_results(module, interface)),
         partitions=module.header.num_partitions,
@@ -125,26 +121,6 @@ def record_compile(
         stablehlo=stablehlo,
         elided=elided,
     )
-
-
-def elided_constants(module: Module, views: Views, stablehlo: StableHlo | None) -> tuple[ElidedConstant, ...] | None:
-    """Return the constants that the text elides, in the order of the StableHLO; None if that lacks one of them."""
-    dimensions = Counter(_elided_dimensions(module, views))
-    if not dimensions:
-        return ()
-    constants = tuple(constant for constant in stablehlo.constants if dimensions[constant.dimensions]) if stablehlo else ()
-    stated = Counter(constant.dimensions for constant in constants)
-    return constants if all(stated[dims] for dims in dimensions) else None
-
-
-def _elided_dimensions(module: Module, views: Views) -> Iterator[tuple[int, ...]]:
-    for name in module.computations:
-        view = views.for_computation(name)
-        for row, opcode in enumerate(view.opcodes):
-            if opcode == "constant" and view.tails[row].startswith(ELIDED):
-                shape = view.shapes[row]
-                if isinstance(shape, ArrayShape):
-                    yield tuple(size or 0 for size in shape.dimensions)
 
 
 def _layouts(shape: Shape | None) -> Sequence[Layout | None]:

@@ -12,9 +12,10 @@ from itertools import zip_longest
 from pathlib import PurePath
 from typing import NamedTuple
 
-from hlo_inspect.compare.programs.compile_record import ELIDED, ArrayRecord, CompileRecord
+from hlo_inspect.compare.programs.compile_record import ArrayRecord, CompileRecord
 from hlo_inspect.compare.programs.skeleton import Place, PlacedText, Skeleton
 from hlo_inspect.compare.setting_changes import setting_changes
+from hlo_inspect.graph.canonical.elided_constants import ELIDED
 from hlo_inspect.hlo.values.shapes import Layout
 
 FIRST, NOTHING, LOADED = "first", "nothing", "loaded"
@@ -102,7 +103,7 @@ def _argument(number: int, argument: ArrayRecord, before: str, after: str) -> st
 
 
 def _pairs(old: CompileRecord, new: CompileRecord) -> Iterator[tuple[str, ArrayRecord, ArrayRecord]]:
-    """Yield arguments and results in pairs, if both compiles have as many, each with a word for it."""
+    """Yield arguments and results in pairs, each with a word for it, if both compiles have equal numbers of them."""
     for word, before, after in (("argument", old.arguments, new.arguments), ("result", old.results, new.results)):
         if len(before) == len(after):
             for number, pair in enumerate(zip(before, after, strict=True)):

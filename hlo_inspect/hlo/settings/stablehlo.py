@@ -20,7 +20,7 @@ _CONSTANT, _VALUE, _END = "stablehlo.constant", " dense<", "> : tensor<"
 _TYPE = lazy_pattern(r"tensor<((?:\d{1,18}x)*)([A-Za-z][\w<>]*)>", re.ASCII)
 _CONVERT = lazy_pattern(r"stablehlo\.convert (%\w+) : (?:\(tensor<([^<>]*)>\) -> )?tensor<([^<>]*)>")
 _FUNCTION = lazy_pattern(r"func\.func (?:public |private )?@([^\s(]++)\(")
-_CALL = lazy_pattern(r" call @([^\s(]++)\(([^()]*+)\)")
+_CALL = lazy_pattern(r"\bcall @([^\s(]++)\(([^()]*+)\)")
 _ARGUMENT = lazy_pattern(r"%arg(\d{1,9})", re.ASCII)
 _MAIN = "main"
 MAX_BYTES = 1 << 29
@@ -102,7 +102,7 @@ def parse_stablehlo(text: str) -> StableHlo:
             match = _CONVERT.search(line)
             if match is not None and match[2] in (None, match[3]):
                 weak_values.append(_FunctionValue(function, match[1]))
-        elif " call @" in line:
+        elif "call @" in line:
             match = _CALL.search(line)
             if match is not None:
                 calls.append(_Call(function, match[1], tuple(match[2].split(", "))))
