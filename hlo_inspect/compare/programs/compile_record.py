@@ -1,4 +1,4 @@
-"""What a compile is about: arguments, results, skeleton, flags and options, without the module's text."""
+"""Contents of a compile: arguments, results, skeleton, flags and options, without the module's text."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ArrayRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class CompileRecord:
-    """One compile of a function. `number` is that of its file, None for a text outside of a dump.
+    """A compile of a function. `number` is that of its file, None for a text outside of a dump.
 
     `program` is the hash of the program before optimizations, with elided constants if `stablehlo` has them. A record that
     `is_optimized` is of the text after them. `partitions` and

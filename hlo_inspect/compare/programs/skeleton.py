@@ -56,10 +56,10 @@ class Skeleton:
 
 def find_skeleton(module: Module, views: Views) -> Skeleton:
     """Return the skeleton of a module that was read with its graph."""
-    return _Builder(module, views).build()
+    return _SkeletonBuilder(module, views).build()
 
 
-class _Builder:
+class _SkeletonBuilder:
     """Maker of the skeletons of a module's computations, callees first."""
 
     def __init__(self, module: Module, views: Views) -> None:
