@@ -237,7 +237,7 @@ def _other_differences(old: CompileRecord, new: CompileRecord) -> Iterator[Diffe
         if before != after:
             yield Difference("program", f"header {name}: {_short(before)} -> {_short(after)}")
             return
-    if old.program != new.program:
+    if old.printed_program != new.printed_program:
         yield Difference("program", "the same instructions in another computation, or shared otherwise")
 
 

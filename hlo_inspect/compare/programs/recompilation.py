@@ -20,6 +20,9 @@ from hlo_inspect.compare.programs.reasons import (
 )
 from hlo_inspect.compare.setting_changes import incomparable_settings
 
+_NUMPY_TYPES = {"f32": "np.float32", "f64": "np.float64", "s32": "np.int32", "s64": "np.int64", "bf16": "jnp.bfloat16"}
+"""Makers of a strong number by dtype."""
+
 
 @dataclass(frozen=True, slots=True)
 class Compile:
@@ -134,11 +137,13 @@ def _weak_type_advice(record: CompileRecord, nearest: CompileRecord) -> str:
     if record.stablehlo.weak_values == nearest.stablehlo.weak_values:
         return ""
     now, before = record.stablehlo.weak_arguments, nearest.stablehlo.weak_arguments
-    names = [_named(record, number) for number in sorted(now ^ before) if number < len(record.arguments)]
-    if not names:
+    numbers = [number for number in sorted(now ^ before) if number < len(record.arguments)]
+    if not numbers:
         return "weak type of a value: pass arrays or NumPy numbers of one dtype, no Python numbers"
     side = "here" if now - before else "in the nearest compile"
-    return f"weak type of {', '.join(names)}: a Python number {side}; always pass an array, such as np.float32(x)"
+    names = ", ".join(_named(record, number) for number in numbers)
+    example = _NUMPY_TYPES.get(record.arguments[numbers[0]].dtype, "np.asarray")
+    return f"weak type of {names}: a Python number {side}; always pass an array, such as {example}(x)"
 
 
 def _named(record: CompileRecord, number: int) -> str:
