@@ -15,6 +15,7 @@ from hlo_inspect.compare.programs.reasons import (
     REASONS,
     SAME_PROGRAM,
     Difference,
+    count_hidden_donations,
     detail_of,
     find_differences,
 )
@@ -65,7 +66,7 @@ class RecompiledFunction:
         self._candidates.setdefault(_identity(record), record)
         if not compared:
             return
-        differences, nearest = min(compared, key=lambda pair: (len(_reasons(pair[0])), len(pair[0])))
+        differences, nearest = min(compared, key=lambda pair: _distance(pair[0], pair[1], record))
         self.compiles.append(_explained(record, nearest, differences))
 
     def add_load(self, record: CompileRecord, origin: CompileRecord | None) -> None:
@@ -110,6 +111,11 @@ def _reasons(differences: Iterable[Difference]) -> tuple[str, ...]:
 def _incomparable(record: CompileRecord) -> Compile:
     lacking = "before" if record.is_optimized else "after"
     return Compile(record, None, f"unknown: the dump lacks its text {lacking} optimizations", avoidable=None)
+
+
+def _distance(differences: Sequence[Difference], earlier: CompileRecord, record: CompileRecord) -> tuple[int, int, int]:
+    """Return a number of reasons, then of things that differ, then of donations that the reasons may hide."""
+    return len(_reasons(differences)), len(differences), count_hidden_donations(earlier, record)
 
 
 def _explained(record: CompileRecord, nearest: CompileRecord, differences: Sequence[Difference]) -> Compile:
