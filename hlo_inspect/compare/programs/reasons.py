@@ -167,7 +167,7 @@ def _fits_result(old: CompileRecord, new: CompileRecord, number: int) -> bool:
     return any(result.shape == lacking.arguments[number].shape for result in lacking.results)
 
 
-def count_hidden_donations(old: CompileRecord, new: CompileRecord) -> int:
+def count_donations(old: CompileRecord, new: CompileRecord) -> int:
     """Count the arguments that are donated in one compile alone; a donation that no output takes leaves no trace."""
     pairs = zip(old.arguments, new.arguments, strict=False)
     return sum(bool(before.donated) != bool(after.donated) for before, after in pairs)

@@ -15,7 +15,7 @@ from hlo_inspect.compare.programs.reasons import (
     REASONS,
     SAME_PROGRAM,
     Difference,
-    count_hidden_donations,
+    count_donations,
     detail_of,
     find_differences,
 )
@@ -115,7 +115,8 @@ def _incomparable(record: CompileRecord) -> Compile:
 
 def _distance(differences: Sequence[Difference], earlier: CompileRecord, record: CompileRecord) -> tuple[int, int, int]:
     """Return a number of reasons, then of things that differ, then of donations that the reasons may hide."""
-    return len(_reasons(differences)), len(differences), count_hidden_donations(earlier, record)
+    reported = sum(difference.reason == "donation" for difference in differences)
+    return len(_reasons(differences)), len(differences), count_donations(earlier, record) - reported
 
 
 def _explained(record: CompileRecord, nearest: CompileRecord, differences: Sequence[Difference]) -> Compile:
