@@ -250,7 +250,7 @@ def _other_differences(old: CompileRecord, new: CompileRecord) -> Iterator[Diffe
             yield Difference("program", f"header {name}: {_short(before)} -> {_short(after)}")
             return
     if old.printed_program != new.printed_program:
-        yield Difference("program", "the same instructions in another computation, or shared otherwise")
+        yield Difference("program", "the same instructions with another order of operands, or shared otherwise")
 
 
 # -- flags, options, devices -------------------------------------------------------------------------------------------

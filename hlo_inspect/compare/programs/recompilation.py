@@ -21,6 +21,8 @@ from hlo_inspect.compare.programs.reasons import (
 )
 from hlo_inspect.compare.setting_changes import incomparable_settings
 
+_NAMED = 3
+"""Arguments that an advice names."""
 _NUMPY_TYPES = {"f32": "np.float32", "f64": "np.float64", "s32": "np.int32", "s64": "np.int64", "bf16": "jnp.bfloat16"}
 """Makers of a strong number by dtype."""
 
@@ -162,11 +164,15 @@ def _remade_advice(record: CompileRecord, nearest: CompileRecord) -> str:
     """Say what to do about a compile for nothing whose trace is in no file."""
     if Path(record.path).parent != Path(nearest.path).parent:
         return "another process compiled it: keep a persistent cache (jax_compilation_cache_dir)"
+    names = [(old.name, new.name) for old, new in zip(nearest.arguments, record.arguments, strict=True)]
+    renamed = [f"{old} -> {new}" for old, new in names if old != new]
+    if renamed:
+        return f"other names of arguments ({', '.join(renamed[:_NAMED])}): pass one structure of arguments"
     lines = [_first_line(compile_) for compile_ in (nearest, record)]
     if lines[0] != lines[1] and all(lines):
         return f"another function of this name and program: {lines[0]} and {lines[1]}; share one jit function"
     place = f" ({lines[1]})" if lines[1] else ""
-    return f"the same function made anew{place}: make its jit once, outside of loops; donate nothing that no output takes"
+    return f"the function was made anew{place}: jit it once, outside of loops; or unused arguments or donations changed"
 
 
 def _first_line(record: CompileRecord) -> str:
