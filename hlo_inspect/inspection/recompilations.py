@@ -42,10 +42,7 @@ class _CompileText(NamedTuple):
 
 
 class Recompilations:
-    """Reader of compiles. `notes` has a line for each remark, `errors` the files that cannot be read.
-
-    `lines` and `bytes` are those of all texts.
-    """
+    """Reader of compiles. `notes` has a line for each remark, `errors` the files that cannot be read."""
 
     def __init__(self, module: str | None = None, watch: Callable[[str], None] = lambda _: None) -> None:
         self._module = module
@@ -61,7 +58,7 @@ class Recompilations:
         self.errors: list[HloInspectError] = []
 
     def read(self, inputs: Sequence[str]) -> list[RecompiledFunction]:
-        """Return the functions in the order in which they were compiled first. Raise InputError if there is no compile."""
+        """Return the functions in the order in which they were compiled first; without one, `errors` says why."""
         try:
             for text in self._texts(inputs):
                 try:

@@ -299,7 +299,10 @@ _PLAN = (
         nothing="This module has no custom calls.",
     ),
     PageSection(
-        "program", "Program", tables=("cost", "opcodes", "flags", "call_stacks"), nothing="No instruction of this module could be read."
+        "program",
+        "Program",
+        tables=("cost", "opcodes", "flags", "call_stacks"),
+        nothing="No instruction of this module could be read.",
     ),
 )
 
