@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "show": "Show one instruction: its operands, users and source line; or a source line; or the paths between two.",
     "normalize": "Print the module with canonical names, for git diff and golden tests.",
     "history": "Show which compiler pass changed the module, from a dump directory with a file for each pass.",
+    "recompiles": "Show why each function was compiled again: one row per compile, with its reasons.",
     "profiles": "List the hardware profiles, or show one with the sources of its figures.",
     "rules": "List the findings that exist.",
     "rule": "Show what a finding means, why it matters and how to fix it.",

@@ -39,15 +39,25 @@ _UNKNOWN = 0
 class CanonicalModule:
     """The computations of a module that was read with its graph. Without `layouts`, layouts do not count.
 
-    `devices` replaces the texts that name devices; the meshes in the header do not count then.
+    `devices` replaces the texts that name devices; the meshes in the header do not count then. Without `tuning`, choices of
+    autotuning do not count, as between processes that measure by themselves.
     Computations without callees whose texts differ only in names are one object.
     """
 
-    def __init__(self, module: Module, views: Views, *, layouts: bool = True, devices: DeviceTexts | None = None) -> None:
+    def __init__(
+        self,
+        module: Module,
+        views: Views,
+        *,
+        layouts: bool = True,
+        devices: DeviceTexts | None = None,
+        tuning: bool = True,
+    ) -> None:
         self.module = module
         self._views = views
         self.layouts = layouts
         self.devices = devices
+        self._tuning = tuning
 
     def computation(self, name: str) -> CanonicalComputation:
         """Return a computation. Raise KeyError if the module has none of that name."""
@@ -67,7 +77,7 @@ class CanonicalModule:
         row_fingerprints: dict[Hashable, int] = {}
         unnamed: dict[int, CanonicalComputation] = {}
         entry = self.module.entry.name if self.module.entry is not None else None
-        speller = Speller(layouts=self.layouts, devices=self.devices)
+        speller = Speller(layouts=self.layouts, devices=self.devices, tuning=self._tuning)
         for name in self.module.computations:
             fingerprint = self._views.fingerprints.get(name) if name != entry else None
             if fingerprint is not None and not self._views.fingerprints.differs_only_in_names(name):
