@@ -233,8 +233,8 @@ class Overview:
 
     @cached_property
     def roles(self) -> dict[tuple[int, ShapeIndex], str]:
-        """The role of each entry parameter that belongs to the training state, or is a second set of weights."""
-        return self._second_weights() | self._state_roles
+        """The role of each entry parameter that belongs to the training state, or is a weight that the step only reads."""
+        return self._adapted_weights() | self._second_weights() | self._state_roles
 
     @cached_property
     def _state_roles(self) -> dict[tuple[int, ShapeIndex], str]:
@@ -262,6 +262,13 @@ class Overview:
             if parameter is not None:
                 roles.setdefault(parameter, role)
         return roles
+
+    def _adapted_weights(self) -> dict[tuple[int, ShapeIndex], str]:
+        """Return the weights to which the step learns an addition of low rank: they are `frozen`."""
+        from hlo_inspect.optimizer.matching.adapted_weights import find_adapted_weights
+
+        adapted = find_adapted_weights(self.frames, self.parameters, self.updates.leaves, self._state_roles)
+        return dict.fromkeys(adapted, "frozen")
 
     def _second_weights(self) -> dict[tuple[int, ShapeIndex], str]:
         """Return the arrays that the step only reads and that together have the shapes of all weights: they are `frozen`.

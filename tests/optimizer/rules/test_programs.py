@@ -147,6 +147,7 @@ PROGRAMS: dict[str, Facts] = {
         "weight_decay": 0.0001,
         **ADAM_MOMENTS,
     },
+    "adamw_lora": {"name": "adamw", **DECAYED},
     "adamw_loop": {
         "name": "adamw",
         "update_count": 2,
