@@ -263,11 +263,18 @@ class Overview:
                 roles.setdefault(parameter, role)
         return roles
 
+    @cached_property
+    def _state(self) -> set[tuple[int, ShapeIndex]]:
+        """The entry parameters that have a role in the training state, or that a step changes."""
+        changed = [array.source for step in self.steps for array in step.arrays if not array.is_unchanged]
+        return self._state_roles.keys() | {self.parameters[source] for source in changed if source in self.parameters}
+
     def _adapted_weights(self) -> dict[tuple[int, ShapeIndex], str]:
         """Return the weights to which the step learns an addition of low rank: they are `frozen`."""
         from hlo_inspect.optimizer.matching.adapted_weights import find_adapted_weights
 
-        adapted = find_adapted_weights(self.frames, self.parameters, self.updates.leaves, self._state_roles)
+        weights = {leaf for leaf, role in self._state_roles.items() if role == "weight"}
+        adapted = find_adapted_weights(self.frames, self.parameters, self.updates.leaves, weights, self._state)
         return dict.fromkeys(adapted, "frozen")
 
     def _second_weights(self) -> dict[tuple[int, ShapeIndex], str]:
@@ -278,7 +285,7 @@ class Overview:
         roles = self._state_roles
         leaves = {(leaf.number, leaf.index): str(leaf.shape) for leaf in self.updates.leaves if leaf.shape.elements != 1}
         weights = Counter(leaves[leaf] for leaf, role in roles.items() if role == "weight" and leaf in leaves)
-        others = {leaf: shape for leaf, shape in leaves.items() if leaf not in roles and shape in weights}
+        others = {leaf: shape for leaf, shape in leaves.items() if leaf not in self._state and shape in weights}
         counts = Counter(others.values())
         is_copy = len(weights) > 1 and all(counts[shape] and counts[shape] % weights[shape] == 0 for shape in weights)
         return dict.fromkeys(others, "frozen") if is_copy else {}

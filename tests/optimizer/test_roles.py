@@ -63,6 +63,17 @@ def test_arrays_of_other_shapes_are_inputs() -> None:
     assert roles(report("bf16[4,8]{1,0}")) == ["weight", "weight", None, None, None]
 
 
+def test_arrays_that_the_step_changes_are_no_second_set() -> None:
+    """A rule that is unknown keeps sums of products in both arrays: they are its state."""
+    sums = "  tw = f32[4,4]{1,0} add(w2, xx)\n  tv = f32[4,8]{1,0} add(v2, xy)\n"
+    for name, shape, other in (("xx", "f32[4,4]", "x"), ("xy", "f32[4,8]", "y")):
+        sums = f"  {name} = {shape} dot(x, {other}), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}\n" + sums
+    text = STEP.replace("SHAPE", "f32[4,8]{1,0}").replace("  ROOT", f"{sums}  ROOT")
+    text = text.replace("OUTPUTS", ", f32[4,4]{1,0}, f32[4,8]{1,0}").replace("RETURNED", ", tw, tv")
+    text = text.replace("{1}: (1, {}", "{2}: (3, {}, may-alias), {3}: (4, {}, may-alias), {1}: (1, {}")
+    assert roles(hlo_inspect.inspect(text, ("optimizer", "params"))) == ["weight", "weight", None, None, None]
+
+
 def test_an_average_of_a_weight_has_a_role() -> None:
     averaged = report(outputs=", f32[4,4]{1,0}", returned=", average")
     assert roles(averaged) == ["weight", "weight", None, "average", None]

@@ -33,23 +33,26 @@ _KEYS = lazy_pattern(r"\[[^\]]*+\]|\.?+\w++", re.ASCII)
 
 
 def find_adapted_weights(
-    frames: Frames, parameters: Mapping[Input, Leaf], leaves: Sequence[ParameterLeaf], roles: Mapping[Leaf, str]
+    frames: Frames,
+    parameters: Mapping[Input, Leaf],
+    leaves: Sequence[ParameterLeaf],
+    weights: set[Leaf],
+    state: set[Leaf],
 ) -> set[Leaf]:
     """Return the arrays that the step only reads and adapts, and those beside them in the caller's tree.
 
-    `parameters` maps inputs of steps to entry parameters, `roles` are those of the training state.
+    `parameters` maps inputs of steps to entry parameters, `state` is the training state with its `weights`.
     """
     matrices = {
         (leaf.number, leaf.index) for leaf in leaves if leaf.shape.dtype in FLOATS and len(leaf.shape.dimensions) > 1
-    } - roles.keys()
-    weights = {leaf for leaf, role in roles.items() if role == "weight"}
+    } - state
     if not matrices or len(weights) < 2:
         return set()
     elements = {(leaf.number, leaf.index): leaf.shape.elements or 0 for leaf in leaves}
     sums = _LinearSums(frames, parameters)
     additions = _LowRankAdditions(sums, weights, matrices, elements)
     adapted = additions.find()
-    return adapted | _find_siblings(adapted, leaves, roles, sums.multiplied) if adapted else set()
+    return adapted | _find_siblings(adapted, leaves, state, sums.multiplied) if adapted else set()
 
 
 class _LinearSums:
@@ -270,7 +273,7 @@ class _LowRankAdditions:
 
 
 def _find_siblings(
-    adapted: set[Leaf], leaves: Sequence[ParameterLeaf], roles: Mapping[Leaf, str], multiplied: set[frozenset[Leaf]]
+    adapted: set[Leaf], leaves: Sequence[ParameterLeaf], state: set[Leaf], multiplied: set[frozenset[Leaf]]
 ) -> set[Leaf]:
     """Return the arrays of the largest trees around `adapted` that hold floats alone, no training state and no batch.
 
@@ -284,8 +287,8 @@ def _find_siblings(
             trees.setdefault(tuple(keys[:depth]), set()).add(key)
     siblings: set[Leaf] = set()
     for tree in trees.values():
-        if not tree.isdisjoint(adapted) and tree.isdisjoint(roles):
+        if not tree.isdisjoint(adapted) and tree.isdisjoint(state):
             has_integers = any(arrays[key].shape.dtype not in FLOATS for key in tree)
-            has_batch = any(pair <= tree | roles.keys() and not pair.isdisjoint(tree) for pair in multiplied)
+            has_batch = any(pair <= tree | state and not pair.isdisjoint(tree) for pair in multiplied)
             siblings |= set() if has_integers or has_batch else tree
     return siblings
