@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from hlo_inspect.graph.frames import Frames, Input, Place
@@ -69,10 +70,27 @@ def _seek_evidence(updates: WeightUpdates, interface: Interface) -> None:
     """Say if this is a training step. Plain SGD is no claim unless something else shows training."""
     from hlo_inspect.optimizer.matching.training_evidence import shows_training
 
-    updates.is_training = updates.is_cut_off or shows_training(updates.weights, updates.parameters, interface)
-    if not updates.is_training:
-        for weight in updates.weights:
-            weight.claim = None
+    updates.is_training = updates.is_cut_off or shows_training(
+        updates.weights, updates.parameters, interface, updates.flow.frames, updates.steps[0]
+    )
+    if updates.is_training:
+        return
+    for weight in updates.weights:
+        weight.claim = None
+    _drop_cotangents(updates)
+
+
+def _drop_cotangents(updates: WeightUpdates) -> None:
+    """Leave out the arrays that only a loop has: neither does the caller give them, nor does the program return them.
+
+    A loop backward through layers carries such an array.
+    """
+    flow = updates.flow
+    places = [flow.graph.places.get(_averaged_node(flow, node)) for node in updates.steps[0].results]
+    returned = {place[2] for place in places if place is not None and flow.frames.opcode(place) == "while"}
+    sources = [weight.array.source for weight in updates.weights]
+    kept = [source in updates.parameters or source[2] in returned for source in sources]
+    updates.weights = list(compress(updates.weights, kept))
 
 
 def _aliased_input(frame: int, output: Output) -> Input | None:

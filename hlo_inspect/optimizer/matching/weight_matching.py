@@ -215,10 +215,18 @@ class Matcher:
             if claim is not None or self._backward_passes.is_anywhere(update) is False:
                 return None  # a step of a solver, a recurrent cell
         if claim is not None and not descends(claim):
-            if not claim.roles and (not is_learnt or claim.rate == {ONE: -1.0}):
+            is_scaled = claim.rate != {ONE: -1.0} or self._adds_rows(claim)
+            if not claim.roles and not (is_learnt and is_scaled):
                 return None  # a step of a solver, a residual: an ascent without a state is an update only along a gradient
             claim = None
         return GradientVerdict(proposal, claim, is_learnt)
+
+    def _adds_rows(self, claim: Claim) -> bool:
+        """Return True if a gradient is scattered: compilers multiply its rows by the rate before."""
+        forms, frames = self.expressions.forms, self.expressions.flow.frames
+        nodes = [forms.atoms[leaf].node for leaf in forms.leaves(claim.gradient)]
+        places = [forms.graph.places[node] for node in nodes if node in forms.graph.places]
+        return any(frames.opcode(place) == "scatter" for place in places)
 
     def _is_learnt(self, proposal: Proposal, *, is_training: bool) -> bool | None:
         """Return True if the change of a weight comes from a backward pass, None if that is unknown.
