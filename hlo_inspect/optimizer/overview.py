@@ -241,7 +241,7 @@ class Overview:
         """The role of each entry parameter of which the step returns the new value.
 
         If a step updates weights and returns an array unchanged, the array is `frozen`. An unchanged scalar is not: it is
-        rather a rate. An `average` follows a weight.
+        rather a rate. An `average` follows a weight: its mean over time, or its copy of some earlier step.
         """
         named: list[tuple[str, StateArray | None]] = []
         for row in self.rows:
@@ -249,6 +249,7 @@ class Overview:
             named += [("counter", array) for array in row.counters]
             named += [("accumulator", array) for array in row.matched.accumulators]
             named += [("average", average.array) for average in row.matched.update.averages]
+            named += [("average", array) for array in self._rare_copies(row.matched.array)]
         if not self.is_training_step:
             return {}
         if self.rows:
@@ -262,6 +263,14 @@ class Overview:
             if parameter is not None:
                 roles.setdefault(parameter, role)
         return roles
+
+    def _rare_copies(self, weight: StateArray) -> list[StateArray]:
+        """Return the arrays that become the new weight in some steps only, such as a target network's in every 100th step."""
+        flow = self.updates.flow
+        copies = [array for array in weight.same_value if array.shape.dtype == weight.shape.dtype]
+        if not copies or flow.graph.ops[flow.node(weight.place)] == "select":
+            return []
+        return [array for array in copies if flow.graph.ops[flow.node(array.place)] == "select"]
 
     @cached_property
     def _state(self) -> set[tuple[int, ShapeIndex]]:

@@ -94,6 +94,14 @@ def test_an_average_may_compute_its_share() -> None:
     assert roles(hlo_inspect.inspect(text, ("optimizer", "params"))) == ["weight", "weight", None, "average", None, None]
 
 
+def test_a_target_that_takes_the_weights_in_some_steps_has_a_role() -> None:
+    """`w2` becomes the new weight if the caller's flag is set."""
+    text = STEP.replace("SHAPE", "f32[4,8]{1,0}").replace("OUTPUTS", ", f32[4,4]{1,0}").replace("RETURNED", ", target")
+    target = "  is_due = pred[] parameter(5)\n  target = f32[4,4]{1,0} select(is_due, nw, w2)\n"
+    text = text.replace("{1}: (1, {}", "{2}: (3, {}, may-alias), {1}: (1, {}").replace("  ROOT", f"{target}  ROOT")
+    assert roles(hlo_inspect.inspect(text, ("optimizer", "params"))) == ["weight", "weight", None, "average", None, None]
+
+
 @pytest.mark.parametrize("stage", ["before", "after"])
 def test_the_counters_of_an_ensemble_are_one_array(stage: str) -> None:
     """Three members have a vector of three counters; the batch are the two arrays without a role."""
