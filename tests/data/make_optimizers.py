@@ -423,6 +423,8 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "lars": lambda: step_of(optax.lars(0.1, weight_decay=1e-4)),
     "adam_delayed": lambda: delayed(optax.adam(1e-3)),
     "adam_ensemble": lambda: ensemble(optax.adam(1e-3)),
+    "lion_delayed": lambda: delayed(optax.lion(1e-4, weight_decay=0.01)),
+    "sgd_delayed": lambda: delayed(optax.sgd(0.1)),
     "lion_by_choice": lion_by_choice,
     "muon_delayed": lambda: delayed(contrib.muon(0.02)),
     "lion": lambda: step_of(optax.lion(1e-4, weight_decay=0.01)),

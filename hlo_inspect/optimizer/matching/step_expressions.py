@@ -24,15 +24,18 @@ class StepExpressions:
     """Expressions of the arrays of one step.
 
     `moving` are the arrays of floats that the step changes, `accumulators` the arrays that it sets to 0, `counters` the
-    integers. With `gradients_are_inputs` the step is an update alone: the caller computes its gradients. `by_atom` are the
-    moving arrays by the atoms of their old and new values. `dependence` holds the dependence of atoms on values of these and of
-    the other arrays.
+    integers. With `gradients_are_inputs` the step is an update alone: the caller computes its gradients, or the last step did.
+    Then `delayed_gradients` are their inputs, as bits. `by_atom` are the moving arrays by the atoms of their old and new
+    values. `dependence` holds the dependence of atoms on values of these and of the other arrays.
     """
 
-    def __init__(self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False) -> None:
+    def __init__(
+        self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False, delayed_gradients: int = 0
+    ) -> None:
         self.flow = flow
         self.step = step
         self.gradients_are_inputs = gradients_are_inputs
+        self.delayed_gradients = delayed_gradients
         self.input_dependence = step.input_dependence
         graph = flow.graph
         changed = [array for array in step.arrays if array.is_float and not array.is_unchanged]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import compress
+from operator import or_
 from typing import TYPE_CHECKING
 
 from hlo_inspect.graph.frames import Frames, Input, Place
@@ -128,14 +130,31 @@ def _match_arrays(updates: WeightUpdates, step: TrainingStep) -> list[Weight]:
     has_gradients = bool(matcher.candidates.changed_by_gradients)
     update = _without_replaced_arrays(updates.flow, step)
     is_delayed = len(update.arrays) < len(step.arrays)
-    if (
-        not weights and len(arrays) > 2 and (is_delayed or not has_gradients)
-    ):  # a weight and two states: perhaps an update alone
-        matcher = Matcher(updates.flow, update, gradients_are_inputs=True)
+    delayed = 0 if weights or not is_delayed else _delayed_gradients(matcher.expressions, update)
+    is_update_alone = len(arrays) > 2 and (is_delayed or not has_gradients)  # a weight and two states
+    if not weights and (is_update_alone or delayed):
+        matcher = Matcher(updates.flow, update, gradients_are_inputs=True, delayed_gradients=delayed)
         weights = matcher.weights()
     updates.expressions.append(matcher.expressions)
     updates.doubtful_scalars += matcher.doubtful_scalars
     return weights
+
+
+def _delayed_gradients(expressions: StepExpressions, update: TrainingStep) -> int:
+    """Return the inputs, as bits, that hold the gradients of the last step: the step replaces them by gradients of `update`.
+
+    The gradient of a matrix shows it for all replaced arrays.
+    """
+    kept = {id(array) for array in update.arrays}
+    replaced = [array for array in expressions.step.arrays if id(array) not in kept and array.is_float]
+    passes = expressions.backward_passes
+    shows = any(
+        passes.is_gradient_of(expressions.own(array), gradient.place)
+        for gradient in replaced
+        for array in update.arrays
+        if array.shape.dimensions == gradient.shape.dimensions and len(array.shape.dimensions) > 1
+    )
+    return reduce(or_, (expressions.input_dependence.bit(array.source) for array in replaced), 0) if shows else 0
 
 
 def _without_replaced_arrays(flow: Dataflow, step: TrainingStep) -> TrainingStep:

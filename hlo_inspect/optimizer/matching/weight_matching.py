@@ -80,11 +80,16 @@ class Matcher:
     """Matches the arrays of one step with the rules.
 
     With `gradients_are_inputs` the step is an update alone: the caller computes its gradients, and a rule with two states
-    identifies them. `doubtful_scalars` change like weights, but nothing shows that a gradient changes them.
+    identifies them. Inputs that are `delayed_gradients`, as bits, need no such rule. `doubtful_scalars` change like weights,
+    but nothing shows that a gradient changes them.
     """
 
-    def __init__(self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False) -> None:
-        self.expressions = StepExpressions(flow, step, gradients_are_inputs=gradients_are_inputs)
+    def __init__(
+        self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False, delayed_gradients: int = 0
+    ) -> None:
+        self.expressions = StepExpressions(
+            flow, step, gradients_are_inputs=gradients_are_inputs, delayed_gradients=delayed_gradients
+        )
         self._backward_passes = self.expressions.backward_passes
         self.doubtful_scalars: list[StateArray] = []
 
@@ -234,7 +239,8 @@ class Matcher:
         If gradients are inputs, or the step trains, two states show it: no field has them.
         """
         if self.expressions.gradients_are_inputs or (proposal.is_unmistakable and is_training):
-            return proposal.is_unmistakable
+            inputs = self.expressions.dependence.inputs(proposal.gradient)
+            return proposal.is_unmistakable or bool(inputs & self.expressions.delayed_gradients)
         return self._backward_passes.holds(proposal.update, proposal.gradient)
 
     def _check_algebra(self, claims: Iterable[tuple[Claim, Update]]) -> set[Hashable]:
