@@ -243,14 +243,14 @@ class _LowRankAdditions:
         The second may take another function of it, element by element: a dropout, also if compilers compute the value twice.
         """
         axes = [self._sums.products.contracted(factor) for factor in (left, right)]
-        lengths = [self._contracted_length(factor) for factor in (left, right)]
+        lengths = [self._squared_length(factor) for factor in (left, right)]
         if (None not in axes and axes[0] != axes[1]) or lengths[0] != lengths[1]:
             return False
         return self._sums.maker(left.place) == self._sums.maker(right.place) or (
             self._sources(left.place) <= self._sources(right.place)
         )
 
-    def _contracted_length(self, factor: Factor) -> float:
+    def _squared_length(self, factor: Factor) -> float:
         """Return the square of the number of elements that a product of two matrices sums up."""
         frames, product = self._sums.frames, (*factor.product, ())
         sizes = [frames.size(operand) for operand in frames.operands(product)[:2]]
@@ -289,6 +289,7 @@ def _find_siblings(
     for tree in trees.values():
         if not tree.isdisjoint(adapted) and tree.isdisjoint(state):
             has_integers = any(arrays[key].shape.dtype not in FLOATS for key in tree)
-            has_batch = any(pair <= tree | state and not pair.isdisjoint(tree) for pair in multiplied)
+            union = tree | state
+            has_batch = any(pair <= union and not pair.isdisjoint(tree) for pair in multiplied)
             siblings |= set() if has_integers or has_batch else tree
     return siblings
