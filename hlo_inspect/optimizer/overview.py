@@ -241,15 +241,15 @@ class Overview:
 
     @cached_property
     def roles(self) -> dict[tuple[int, ShapeIndex], str]:
-        """The role of each entry parameter that belongs to the training state, or is a second set of weights."""
-        return self._second_weights() | self._state_roles
+        """The role of each entry parameter that belongs to the training state, or is a weight that the step only reads."""
+        return self._adapted_weights() | self._second_weights() | self._state_roles
 
     @cached_property
     def _state_roles(self) -> dict[tuple[int, ShapeIndex], str]:
         """The role of each entry parameter of which the step returns the new value.
 
         If a step updates weights and returns an array unchanged, the array is `frozen`. An unchanged scalar is not: it is
-        rather a rate. An `average` follows a weight.
+        rather a rate. An `average` follows a weight: its mean over time, or its copy of some earlier step.
         """
         named: list[tuple[str, StateArray | None]] = []
         for row in self.rows:
@@ -257,6 +257,7 @@ class Overview:
             named += [("counter", array) for array in row.counters]
             named += [("accumulator", array) for array in row.matched.accumulators]
             named += [("average", average.array) for average in row.matched.update.averages]
+            named += [("average", array) for array in self._rare_copies(row.matched.array)]
         if not self.is_training_step:
             return {}
         if self.rows:
@@ -271,6 +272,28 @@ class Overview:
                 roles.setdefault(parameter, role)
         return roles
 
+    def _rare_copies(self, weight: StateArray) -> list[StateArray]:
+        """Return the arrays that become the new weight in some steps only, such as a target network's in every 100th step."""
+        flow = self.updates.flow
+        copies = [array for array in weight.same_value if array.shape.dtype == weight.shape.dtype]
+        if not copies or flow.graph.ops[flow.node(weight.place)] == "select":
+            return []
+        return [array for array in copies if flow.graph.ops[flow.node(array.place)] == "select"]
+
+    @cached_property
+    def _state(self) -> set[tuple[int, ShapeIndex]]:
+        """The entry parameters that have a role in the training state, or that a step changes."""
+        changed = [array.source for step in self.steps for array in step.arrays if not array.is_unchanged]
+        return self._state_roles.keys() | {self.parameters[source] for source in changed if source in self.parameters}
+
+    def _adapted_weights(self) -> dict[tuple[int, ShapeIndex], str]:
+        """Return the weights to which the step learns an addition of low rank: they are `frozen`."""
+        from hlo_inspect.optimizer.matching.adapted_weights import find_adapted_weights
+
+        weights = {leaf for leaf, role in self._state_roles.items() if role == "weight"}
+        adapted = find_adapted_weights(self.frames, self.parameters, self.updates.leaves, weights, self._state)
+        return dict.fromkeys(adapted, "frozen")
+
     def _second_weights(self) -> dict[tuple[int, ShapeIndex], str]:
         """Return the arrays that the step only reads and that together have the shapes of all weights: they are `frozen`.
 
@@ -279,7 +302,7 @@ class Overview:
         roles = self._state_roles
         leaves = {(leaf.number, leaf.index): str(leaf.shape) for leaf in self.updates.leaves if leaf.shape.elements != 1}
         weights = Counter(leaves[leaf] for leaf, role in roles.items() if role == "weight" and leaf in leaves)
-        others = {leaf: shape for leaf, shape in leaves.items() if leaf not in roles and shape in weights}
+        others = {leaf: shape for leaf, shape in leaves.items() if leaf not in self._state and shape in weights}
         counts = Counter(others.values())
         is_copy = len(weights) > 1 and all(counts[shape] and counts[shape] % weights[shape] == 0 for shape in weights)
         return dict.fromkeys(others, "frozen") if is_copy else {}

@@ -30,7 +30,7 @@ class Params(Pass):
     formats have one row per array. An array is replicated if several devices hold the same part of it. Bytes are those of the
     printed shapes. Aliases and donors come from the header's `input_output_alias` and `buffer_donor`. A parameter is unused if
     no instruction of the entry reads it. If the text lacks the entry, the header's layout is used. With --quick no parameter
-    has a role.
+    has a role. A weight that the step does not change is `frozen`, such as a teacher's or one that LoRA adapts.
     """
 
     name = "params"

@@ -75,6 +75,27 @@ def delayed(optimizer: Any) -> tuple[Any, Any]:
     return step, (WEIGHTS, jax.eval_shape(optimizer.init, WEIGHTS), WEIGHTS)
 
 
+def adapted(optimizer: Any) -> tuple[Any, Any]:
+    """Return a step that learns additions of rank 2 to three layers of a network (LoRA). It only reads the layers."""
+    layers = jax.ShapeDtypeStruct((3, 8, 8), jnp.float32)
+    additions = (jax.ShapeDtypeStruct((3, 8, 2), jnp.float32), jax.ShapeDtypeStruct((3, 2, 8), jnp.float32))
+
+    def loss(additions: Any, layers: Any, x: Any, y: Any) -> Any:
+        def layer(h: Any, matrices: Any) -> tuple[Any, None]:
+            w, (a, b) = matrices
+            return jnp.tanh(h @ w + 2.0 * ((h @ a) @ b)), None
+
+        h, _ = jax.lax.scan(layer, x, (layers, additions))
+        return jnp.mean((h[:, :4] - y) ** 2)
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        additions, inner, layers = state
+        updates, inner = optimizer.update(jax.grad(loss)(additions, layers, x, y), inner, additions)
+        return optax.apply_updates(additions, updates), inner
+
+    return step, (additions, jax.eval_shape(optimizer.init, additions), layers)
+
+
 def lion_by_choice() -> tuple[Any, Any]:
     """Return Lion with a choice between 1 and -1 as its sign."""
 
@@ -384,6 +405,7 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "adamw_clip": lambda: chained(optax.clip_by_global_norm(0.5), optax.adamw(warm_up, weight_decay=0.1)),
     "adamw_multistep": lambda: step_of(optax.MultiSteps(optax.adamw(1e-3), 4)),
     "adamw_average": lambda: with_average(optax.adamw(1e-3)),
+    "adamw_lora": lambda: adapted(optax.adamw(1e-3, weight_decay=0.05)),
     "adamw_loop": lambda: several_steps(optax.adamw(1e-3)),
     "adamw_accumulated": lambda: accumulated(optax.adamw(1e-3)),
     "adamw_bf16_moment": lambda: step_of(optax.adamw(1e-3, mu_dtype=jnp.bfloat16)),
@@ -401,6 +423,8 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "lars": lambda: step_of(optax.lars(0.1, weight_decay=1e-4)),
     "adam_delayed": lambda: delayed(optax.adam(1e-3)),
     "adam_ensemble": lambda: ensemble(optax.adam(1e-3)),
+    "lion_delayed": lambda: delayed(optax.lion(1e-4, weight_decay=0.01)),
+    "sgd_delayed": lambda: delayed(optax.sgd(0.1)),
     "lion_by_choice": lion_by_choice,
     "muon_delayed": lambda: delayed(contrib.muon(0.02)),
     "lion": lambda: step_of(optax.lion(1e-4, weight_decay=0.01)),

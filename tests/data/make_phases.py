@@ -197,6 +197,24 @@ def attention(w: Weights, x: Array) -> Array:
     return top / bottom
 
 
+@program(BATCH, {"a": STACK["a"], "c": STACK["a"], "scale": array(LAYERS, WIDTH), "b": STACK["b"]})
+def remat_gradients(x: Array, w: Weights) -> Any:
+    """Return gradients alone. The loop backward through the layers carries a cotangent."""
+
+    def norm(h: Array, scale: Array) -> Array:
+        return h * lax.rsqrt(jnp.mean(h * h, -1, keepdims=True) + 1e-6) * scale
+
+    def layer(h: Array, own: Weights) -> tuple[Array, None]:
+        h += jnp.tanh(norm(h, own["scale"]) @ own["a"])
+        return h + jnp.tanh(norm(h, own["scale"]) @ own["c"]), None
+
+    def loss(w: Weights) -> Array:
+        layers = {name: own for name, own in w.items() if name != "b"}
+        return jnp.mean((lax.scan(jax.checkpoint(layer), x @ w["b"], layers)[0]) ** 2)
+
+    return jax.grad(loss)(w)
+
+
 QKV = {name: array(WIDTH, WIDTH) for name in "qkv"}
 
 

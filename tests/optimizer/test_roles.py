@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 import hlo_inspect
 from hlo_inspect.report.model import Report
+from tests.optimizer.programs import text_of
 from tests.tables import columns
 
 STEP = """HloModule jit_step, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }
@@ -63,10 +66,47 @@ def test_arrays_of_other_shapes_are_inputs() -> None:
     assert roles(report("bf16[4,8]{1,0}")) == ["weight", "weight", None, None, None]
 
 
+def test_arrays_that_the_step_changes_are_no_second_set() -> None:
+    """A rule that is unknown keeps sums of products in both arrays: they are its state."""
+    sums = "  tw = f32[4,4]{1,0} add(w2, xx)\n  tv = f32[4,8]{1,0} add(v2, xy)\n"
+    for name, shape, other in (("xx", "f32[4,4]", "x"), ("xy", "f32[4,8]", "y")):
+        sums = f"  {name} = {shape} dot(x, {other}), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}\n" + sums
+    text = STEP.replace("SHAPE", "f32[4,8]{1,0}").replace("  ROOT", f"{sums}  ROOT")
+    text = text.replace("OUTPUTS", ", f32[4,4]{1,0}, f32[4,8]{1,0}").replace("RETURNED", ", tw, tv")
+    text = text.replace("{1}: (1, {}", "{2}: (3, {}, may-alias), {3}: (4, {}, may-alias), {1}: (1, {}")
+    assert roles(hlo_inspect.inspect(text, ("optimizer", "params"))) == ["weight", "weight", None, None, None]
+
+
 def test_an_average_of_a_weight_has_a_role() -> None:
     averaged = report(outputs=", f32[4,4]{1,0}", returned=", average")
     assert roles(averaged) == ["weight", "weight", None, "average", None]
     assert averaged.facts["optimizer.name"] == "sgd"
+
+
+def test_an_average_may_compute_its_share() -> None:
+    """The average is d w2 + (1 - d) w' with d = min(0.9, count)."""
+    text = STEP.replace("SHAPE", "f32[4,8]{1,0}").replace("OUTPUTS", ", f32[4,4]{1,0}").replace("RETURNED", ", average")
+    share = (
+        "  count = f32[] parameter(5)\n  d = f32[] minimum(k, count)\n  one = f32[] constant(1)\n  s = f32[] subtract(one, d)\n"
+    )
+    text = text.replace("  kw = f32[4,4]{1,0} broadcast(k)", f"{share}  kw = f32[4,4]{{1,0}} broadcast(d)")
+    text = text.replace("  bw =", "  sw2 = f32[4,4]{1,0} broadcast(s), dimensions={}\n  bw =").replace("(nw, rw)", "(nw, sw2)")
+    assert roles(hlo_inspect.inspect(text, ("optimizer", "params"))) == ["weight", "weight", None, "average", None, None]
+
+
+def test_a_target_that_takes_the_weights_in_some_steps_has_a_role() -> None:
+    """`w2` becomes the new weight if the caller's flag is set."""
+    text = STEP.replace("SHAPE", "f32[4,8]{1,0}").replace("OUTPUTS", ", f32[4,4]{1,0}").replace("RETURNED", ", target")
+    target = "  is_due = pred[] parameter(5)\n  target = f32[4,4]{1,0} select(is_due, nw, w2)\n"
+    text = text.replace("{1}: (1, {}", "{2}: (3, {}, may-alias), {1}: (1, {}").replace("  ROOT", f"{target}  ROOT")
+    assert roles(hlo_inspect.inspect(text, ("optimizer", "params"))) == ["weight", "weight", None, "average", None, None]
+
+
+@pytest.mark.parametrize("stage", ["before", "after"])
+def test_the_counters_of_an_ensemble_are_one_array(stage: str) -> None:
+    """Three members have a vector of three counters; the batch are the two arrays without a role."""
+    own = roles(hlo_inspect.inspect(text_of(f"adam_ensemble.{stage}"), ("optimizer", "params")))
+    assert Counter(own) == {"weight": 2, "first_moment": 2, "second_moment": 2, "counter": 1, None: 2}
 
 
 @pytest.mark.parametrize(

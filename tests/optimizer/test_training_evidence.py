@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import hlo_inspect
@@ -35,6 +37,15 @@ LOSS = (
     "ROOT %r = (f32[32,64]{1,0}, f32[]) tuple(%new, %loss)",
 )
 
+OTHER_SCALAR = (
+    *ATTACK[:-1],
+    "%new = f32[32,64]{1,0} subtract(%x, %u)",
+    "%count = f32[] parameter(2)",
+    "%next = f32[] add(%count, %rate)",
+    "ROOT %r = (f32[32,64]{1,0}, f32[]) tuple(%new, %next)",
+)
+"""The step also returns a scalar that does not depend on x, such as the momentum of an accelerated method."""
+
 
 def facts(lines: tuple[str, ...], header: str = "") -> tuple[object, ...]:
     text = f"HloModule jit_step{header}\n\nENTRY %main {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
@@ -43,7 +54,7 @@ def facts(lines: tuple[str, ...], header: str = "") -> tuple[object, ...]:
     return report.facts["optimizer.name"], report.facts["optimizer.learning_rate"], roles[0]
 
 
-@pytest.mark.parametrize("lines", [DEFLATION, ATTACK])
+@pytest.mark.parametrize("lines", [DEFLATION, ATTACK, OTHER_SCALAR])
 def test_a_solver_s_step_is_no_sgd(lines: tuple[str, ...]) -> None:
     assert facts(lines) == ("unknown", None, None)
 
@@ -60,3 +71,10 @@ def test_the_note_says_what_is_missing_and_the_first_line_calls_it_a_program() -
     assert words.startswith("program with matrix multiplications")
     notes = hlo_inspect.inspect(text, "optimizer").notes
     assert [note for note in notes if note.startswith("optimizer.name: nothing shows a training step: parameter 0 is not")]
+
+
+def test_the_cotangent_of_a_loop_backward_is_no_weight() -> None:
+    """The program returns gradients; neither its caller nor its results have the array that the loop changes."""
+    path = Path(__file__).parents[1] / "data" / "phases" / "remat_gradients.txt.xz"
+    report = hlo_inspect.inspect(path, "optimizer")
+    assert (report.facts["optimizer.name"], report.facts["optimizer.update_count"]) == ("none", 0)

@@ -120,18 +120,21 @@ def find_candidates(expressions: StepExpressions) -> Candidates:
 def _find_changed_by_gradients(expressions: StepExpressions) -> list[StateArray]:
     """Find the arrays that can be weights: their gradients depend on the arrays themselves.
 
-    If gradients are inputs, a weight gets an addend that depends on a state and on such an input.
+    If gradients are inputs, a weight gets an addend that depends on a state and on such an input. A weight without a state gets
+    one that depends on a gradient of the last step.
     """
     if not expressions.gradients_are_inputs:
         return [array for array in expressions.moving if expressions.feeds_itself(array)]
     chains = StateChains(expressions, frozenset())
     kept = [array for array in expressions.moving if array.shape.elements != 1 and expressions.is_kept(array)]
-    return [
-        array
-        for array in kept
-        if chains.states(array)
-        and any(expressions.inputs_behind(member) & expressions.gradient_inputs for member in chains.arrays(array))
-    ]
+    states = {id(state.array) for array in kept for state in chains.states(array)}
+    changed = []
+    for array in kept:
+        gradients = 0 if id(array) in states else expressions.delayed_gradients
+        gradients = expressions.gradient_inputs if chains.states(array) else gradients
+        if any(expressions.inputs_behind(member) & gradients for member in chains.arrays(array)):
+            changed.append(array)
+    return changed
 
 
 def _find_without_gradient(

@@ -8,7 +8,7 @@ from operator import or_
 
 from hlo_inspect.graph.frames import Input
 from hlo_inspect.optimizer.algebra.dependence import AtomDependence
-from hlo_inspect.optimizer.algebra.normal_form import ONE, NormalForms, Sum, added, key_of, split_zero
+from hlo_inspect.optimizer.algebra.normal_form import ONE, NormalForms, Sum, add_to, added, key_of, split_zero
 from hlo_inspect.optimizer.algebra.reductions import Reductions
 from hlo_inspect.optimizer.algebra.update import LEAST_KEPT, WeightAverage, split
 from hlo_inspect.optimizer.dataflow import Dataflow
@@ -24,20 +24,24 @@ class StepExpressions:
     """Expressions of the arrays of one step.
 
     `moving` are the arrays of floats that the step changes, `accumulators` the arrays that it sets to 0, `counters` the
-    integers. With `gradients_are_inputs` the step is an update alone: the caller computes its gradients. `by_atom` are the
-    moving arrays by the atoms of their old and new values. `dependence` holds the dependence of atoms on values of these and of
-    the other arrays.
+    integers. With `gradients_are_inputs` the step is an update alone: the caller computes its gradients, or the last step did.
+    Then `delayed_gradients` are their inputs, as bits. `by_atom` are the moving arrays by the atoms of their old and new
+    values. `dependence` holds the dependence of atoms on values of these and of the other arrays.
     """
 
-    def __init__(self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False) -> None:
+    def __init__(
+        self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False, delayed_gradients: int = 0
+    ) -> None:
         self.flow = flow
         self.step = step
         self.gradients_are_inputs = gradients_are_inputs
+        self.delayed_gradients = delayed_gradients
         self.input_dependence = step.input_dependence
         graph = flow.graph
         changed = [array for array in step.arrays if array.is_float and not array.is_unchanged]
         self.accumulators = [s for s in changed if s.shape.elements != 1 and graph.value(s.new) == 0.0]
-        self.counters = [s for s in step.arrays if not s.is_float and s.shape.elements == 1 and not s.is_unchanged]
+        counters = [s for s in step.arrays if not s.is_float and not s.is_unchanged]
+        self.counters = [s for s in counters if s.shape.elements == 1 or s.old in graph.counts]
         self.moving = self._drop_unread([array for array in changed if graph.ops[array.new] != "constant"])
         cut = frozenset(node for array in self.moving for node in (array.new, array.old) if graph.args[node])
         live = frozenset(array.old for array in self.moving)
@@ -83,9 +87,18 @@ class StepExpressions:
             for atom in [atom for atom in atoms if self.forms.atoms[atom].op == "value"]:
                 share, rest = split(form, atom)
                 kept, others = split(rest, self.forms.leaf(array.old))
-                if share and kept and not others and key_of(split_zero(added(kept, share))) == key_of({ONE: 1.0}):
+                whole = added(self._expanded(kept), self._expanded(share))
+                if share and kept and not others and key_of(split_zero(whole)) == key_of({ONE: 1.0}):
                     averages.setdefault(atom, []).append(WeightAverage(array, share))
         return averages
+
+    def _expanded(self, form: Sum) -> Sum:
+        """Return a sum with the terms of the sums in it: a computed share `1 - d` is an atom."""
+        expanded: Sum = {}
+        for monomial, value in form.items():
+            atom = self.forms.only_factor(monomial)
+            add_to(expanded, atom.parts[0] if atom is not None and atom.op == "sum" else {monomial: 1.0}, value)
+        return expanded
 
     @cached_property
     def returned_scalars(self) -> list[Sum]:

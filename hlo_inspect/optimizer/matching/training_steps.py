@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import compress
+from operator import or_
 from typing import TYPE_CHECKING
 
 from hlo_inspect.graph.frames import Frames, Input, Place
@@ -69,10 +72,27 @@ def _seek_evidence(updates: WeightUpdates, interface: Interface) -> None:
     """Say if this is a training step. Plain SGD is no claim unless something else shows training."""
     from hlo_inspect.optimizer.matching.training_evidence import shows_training
 
-    updates.is_training = updates.is_cut_off or shows_training(updates.weights, updates.parameters, interface)
-    if not updates.is_training:
-        for weight in updates.weights:
-            weight.claim = None
+    updates.is_training = updates.is_cut_off or shows_training(
+        updates.weights, updates.parameters, interface, updates.flow.frames, updates.steps[0]
+    )
+    if updates.is_training:
+        return
+    for weight in updates.weights:
+        weight.claim = None
+    _drop_cotangents(updates)
+
+
+def _drop_cotangents(updates: WeightUpdates) -> None:
+    """Leave out the arrays that only a loop has: neither does the caller give them, nor does the program return them.
+
+    A loop backward through layers carries such an array.
+    """
+    flow = updates.flow
+    places = [flow.graph.places.get(_averaged_node(flow, node)) for node in updates.steps[0].results]
+    returned = {place[2] for place in places if place is not None and flow.frames.opcode(place) == "while"}
+    sources = [weight.array.source for weight in updates.weights]
+    kept = [source in updates.parameters or source[2] in returned for source in sources]
+    updates.weights = list(compress(updates.weights, kept))
 
 
 def _aliased_input(frame: int, output: Output) -> Input | None:
@@ -110,14 +130,31 @@ def _match_arrays(updates: WeightUpdates, step: TrainingStep) -> list[Weight]:
     has_gradients = bool(matcher.candidates.changed_by_gradients)
     update = _without_replaced_arrays(updates.flow, step)
     is_delayed = len(update.arrays) < len(step.arrays)
-    if (
-        not weights and len(arrays) > 2 and (is_delayed or not has_gradients)
-    ):  # a weight and two states: perhaps an update alone
-        matcher = Matcher(updates.flow, update, gradients_are_inputs=True)
+    delayed = 0 if weights or not is_delayed else _delayed_gradients(matcher.expressions, update)
+    is_update_alone = len(arrays) > 2 and (is_delayed or not has_gradients)  # a weight and two states
+    if not weights and (is_update_alone or delayed):
+        matcher = Matcher(updates.flow, update, gradients_are_inputs=True, delayed_gradients=delayed)
         weights = matcher.weights()
     updates.expressions.append(matcher.expressions)
     updates.doubtful_scalars += matcher.doubtful_scalars
     return weights
+
+
+def _delayed_gradients(expressions: StepExpressions, update: TrainingStep) -> int:
+    """Return the inputs, as bits, that hold the gradients of the last step: the step replaces them by gradients of `update`.
+
+    The gradient of a matrix shows it for all replaced arrays.
+    """
+    kept = {id(array) for array in update.arrays}
+    replaced = [array for array in expressions.step.arrays if id(array) not in kept and array.is_float]
+    passes = expressions.backward_passes
+    shows = any(
+        passes.is_gradient_of(expressions.own(array), gradient.place)
+        for gradient in replaced
+        for array in update.arrays
+        if array.shape.dimensions == gradient.shape.dimensions and len(array.shape.dimensions) > 1
+    )
+    return reduce(or_, (expressions.input_dependence.bit(array.source) for array in replaced), 0) if shows else 0
 
 
 def _without_replaced_arrays(flow: Dataflow, step: TrainingStep) -> TrainingStep:

@@ -80,11 +80,16 @@ class Matcher:
     """Matches the arrays of one step with the rules.
 
     With `gradients_are_inputs` the step is an update alone: the caller computes its gradients, and a rule with two states
-    identifies them. `doubtful_scalars` change like weights, but nothing shows that a gradient changes them.
+    identifies them. Inputs that are `delayed_gradients`, as bits, need no such rule. `doubtful_scalars` change like weights,
+    but nothing shows that a gradient changes them.
     """
 
-    def __init__(self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False) -> None:
-        self.expressions = StepExpressions(flow, step, gradients_are_inputs=gradients_are_inputs)
+    def __init__(
+        self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False, delayed_gradients: int = 0
+    ) -> None:
+        self.expressions = StepExpressions(
+            flow, step, gradients_are_inputs=gradients_are_inputs, delayed_gradients=delayed_gradients
+        )
         self._backward_passes = self.expressions.backward_passes
         self.doubtful_scalars: list[StateArray] = []
 
@@ -215,10 +220,18 @@ class Matcher:
             if claim is not None or self._backward_passes.is_anywhere(update) is False:
                 return None  # a step of a solver, a recurrent cell
         if claim is not None and not descends(claim):
-            if not claim.roles and (not is_learnt or claim.rate == {ONE: -1.0}):
+            is_scaled = claim.rate != {ONE: -1.0} or self._adds_rows(claim)
+            if not claim.roles and not (is_learnt and is_scaled):
                 return None  # a step of a solver, a residual: an ascent without a state is an update only along a gradient
             claim = None
         return GradientVerdict(proposal, claim, is_learnt)
+
+    def _adds_rows(self, claim: Claim) -> bool:
+        """Return True if a gradient is scattered: compilers multiply its rows by the rate before."""
+        forms, frames = self.expressions.forms, self.expressions.flow.frames
+        nodes = [forms.atoms[leaf].node for leaf in forms.leaves(claim.gradient)]
+        places = [forms.graph.places[node] for node in nodes if node in forms.graph.places]
+        return any(frames.opcode(place) == "scatter" for place in places)
 
     def _is_learnt(self, proposal: Proposal, *, is_training: bool) -> bool | None:
         """Return True if the change of a weight comes from a backward pass, None if that is unknown.
@@ -226,7 +239,8 @@ class Matcher:
         If gradients are inputs, or the step trains, two states show it: no field has them.
         """
         if self.expressions.gradients_are_inputs or (proposal.is_unmistakable and is_training):
-            return proposal.is_unmistakable
+            inputs = self.expressions.dependence.inputs(proposal.gradient)
+            return proposal.is_unmistakable or bool(inputs & self.expressions.delayed_gradients)
         return self._backward_passes.holds(proposal.update, proposal.gradient)
 
     def _check_algebra(self, claims: Iterable[tuple[Claim, Update]]) -> set[Hashable]:

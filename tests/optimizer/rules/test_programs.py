@@ -147,6 +147,7 @@ PROGRAMS: dict[str, Facts] = {
         "weight_decay": 0.0001,
         **ADAM_MOMENTS,
     },
+    "adamw_lora": {"name": "adamw", **DECAYED},
     "adamw_loop": {
         "name": "adamw",
         "update_count": 2,
@@ -223,6 +224,15 @@ PROGRAMS: dict[str, Facts] = {
         "nesterov": False,
     },
     "lion": {
+        "name": "lion",
+        "update_count": 2,
+        "decayed_count": 2,
+        "learning_rate": 0.0001,
+        "weight_decay": 0.01,
+        "beta1": 0.9,
+        "beta2": 0.99,
+    },
+    "lion_delayed": {
         "name": "lion",
         "update_count": 2,
         "decayed_count": 2,
@@ -367,6 +377,7 @@ PROGRAMS: dict[str, Facts] = {
         **ADAM_CONSTANTS,
     },
     "sgd": {"name": "sgd", "update_count": 2, "decayed_count": 2, "learning_rate": 0.1, "weight_decay": 0.001},
+    "sgd_delayed": {"name": "sgd", "update_count": 2, "decayed_count": 0, "learning_rate": 0.1},
     "sign_sgd": {"name": "sign_sgd", "update_count": 2, "decayed_count": 0, "learning_rate": 0.001},
     "sign_sgd_decayed": {
         "name": "sign_sgd",
