@@ -1,0 +1,1 @@
+"""Many compiles, or many ranks, of one program."""

@@ -1,0 +1,275 @@
+"""Meetings: collectives as runs that block a device until all devices of its group are at them.
+
+Each device runs the collectives of its program one after the other, asynchronous ones by their starts. A meeting ends when all
+of its devices are at it. Programs whose meetings wait for each other in a cycle hang. A device matches a collective by its
+content and by the devices of its group, never by the number of a channel.
+
+Source of the model: XLA keys the cliques of GPUs by their devices, and requires the same order of thunks on all ranks
+(xla/backends/gpu/collectives/gpu_clique_key.h, xla/backends/gpu/runtime/collective_clique_requests.h).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import NamedTuple
+
+MOST_STEPS = 200_000
+"""Limit of collectives of one order, loops unrolled."""
+
+_MOST_ARRIVALS = 4_000_000
+"""Limit of arrivals of devices at meetings that are followed."""
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A collective of a program.
+
+    `content` is all that devices have to agree on: kind, shape, reduction, pairs. `groups` are the devices that wait for each
+    other; None if unknown. `number` tells equal ones of a program apart.
+    """
+
+    content: str
+    groups: frozenset[frozenset[int]] | None
+    number: int = 0
+
+    @cached_property
+    def key(self) -> tuple[str, frozenset[frozenset[int]] | None]:
+        """All but the number."""
+        return self.content, self.groups
+
+    @cached_property
+    def group_of(self) -> Mapping[int, frozenset[int]]:
+        """The group of each device that takes part."""
+        return {device: group for group in self.groups or () for device in group}
+
+
+class Repeated(NamedTuple):
+    """The steps of a loop's body. `runs` is None if unknown."""
+
+    runs: int | None
+    steps: tuple[Step, ...]
+
+
+class Alternatives(NamedTuple):
+    """The steps of the branches of a conditional, one of which runs."""
+
+    branches: tuple[tuple[Step, ...], ...]
+
+
+Step = Meeting | Repeated | Alternatives
+Steps = tuple[Step, ...]
+
+
+class DeviceOrder(NamedTuple):
+    """Devices that run the same steps."""
+
+    devices: frozenset[int]
+    steps: Steps
+
+
+class Decision(NamedTuple):
+    """The answer to the question if programs hang; None if unknown, with a `reason`."""
+
+    hangs: bool | None
+    reason: str = ""
+
+
+class UndecidedError(Exception):
+    """Reason why the order of collectives is unknown."""
+
+
+def decide(orders: Sequence[DeviceOrder]) -> Decision:
+    """Decide if programs hang that run at the same time. Each device of their groups must be in an order."""
+    merged: dict[Steps, frozenset[int]] = {}
+    for devices, steps in orders:
+        merged[steps] = merged.get(steps, frozenset()) | devices
+    return _decide([DeviceOrder(devices, steps) for steps, devices in merged.items()])
+
+
+def _decide(orders: Sequence[DeviceOrder]) -> Decision:
+    if len(orders) < 2:
+        return Decision(hangs=False)
+    orders = _without_common_ends(orders)
+    inner = _inner_orders(orders)
+    if inner is not None:
+        return _any_of([decide(part) for part in inner])
+    try:
+        return Decision(_Streams(list(_flattened(orders))).hang())
+    except UndecidedError as error:
+        return Decision(None, str(error))
+
+
+def _any_of(decisions: Sequence[Decision]) -> Decision:
+    """Return the decision for parts one of which runs: they hang if one does."""
+    unknown = next((decision for decision in decisions if decision.hangs is None), None)
+    if any(decision.hangs for decision in decisions):
+        return Decision(hangs=True)
+    return unknown or Decision(hangs=False)
+
+
+def _without_common_ends(orders: Sequence[DeviceOrder]) -> list[DeviceOrder]:
+    """Remove the steps with which all orders begin, and those with which all end: they end in any case."""
+    steps = [order.steps for order in orders]
+    shortest = min(map(len, steps))
+    start = _common(steps, range(shortest))
+    end = _common(steps, range(-1, start - shortest - 1, -1))
+    return [order._replace(steps=order.steps[start : len(order.steps) - end]) for order in orders]
+
+
+def _common(steps: Sequence[Steps], positions: Iterable[int]) -> int:
+    """Count the positions, from the first on, at which all have the same step."""
+    first, *others = steps
+    for count, position in enumerate(positions):
+        if any(other[position] != first[position] for other in others):
+            return count
+    return len(list(positions))
+
+
+def _inner_orders(orders: Sequence[DeviceOrder]) -> Iterator[list[DeviceOrder]] | None:
+    """Return the orders within a loop or within each branch, if nothing else differs.
+
+    A loop that runs equally often everywhere hangs if and only if one iteration does: an iteration that ends leaves all devices
+    at the start of the next, and devices that wait for each other in the first do so forever.
+    """
+    steps = [order.steps[0] for order in orders if len(order.steps) == 1]
+    loops = [step for step in steps if isinstance(step, Repeated)]
+    if len(loops) == len(orders) and len({loop.runs for loop in loops}) == 1:
+        return iter([_with_steps(orders, [loop.steps for loop in loops])])
+    conditionals = [step for step in steps if isinstance(step, Alternatives)]
+    if len(conditionals) == len(orders) and len({len(conditional.branches) for conditional in conditionals}) == 1:
+        branches = zip(*(conditional.branches for conditional in conditionals), strict=True)
+        return (_with_steps(orders, steps_of_orders) for steps_of_orders in branches)
+    return None
+
+
+def _with_steps(orders: Sequence[DeviceOrder], steps: Sequence[Steps]) -> list[DeviceOrder]:
+    return [DeviceOrder(order.devices, own) for order, own in zip(orders, steps, strict=True)]
+
+
+# -- loops ------------------------------------------------------------------------------------------------------------------
+
+
+def _flattened(orders: Sequence[DeviceOrder]) -> Iterator[tuple[frozenset[int], list[Meeting]]]:
+    """Yield the meetings of each order, loops unrolled. Raise UndecidedError if they are unknown or too many.
+
+    A long loop that all orders have runs only as often as it has meetings: a meeting waits for another one of a later
+    iteration through a chain that visits each meeting of the body once, so more iterations decide nothing.
+    """
+    loops = [[step for step in order.steps if isinstance(step, Repeated)] for order in orders]
+    keys = [Counter(map(_loop_key, own)) for own in loops]
+    runs: defaultdict[object, set[int | None]] = defaultdict(set)
+    for loop in chain.from_iterable(loops):
+        runs[_loop_key(loop)].add(loop.runs)
+
+    def times(loop: Repeated) -> int:
+        key = _loop_key(loop)
+        is_shared = len(runs[key]) == 1 and len({own[key] for own in keys}) == 1
+        enough = _length(loop.steps) if is_shared else 0
+        if loop.runs is None and not is_shared:
+            raise UndecidedError("the runs of a loop with collectives are unknown")
+        return enough if loop.runs is None or 0 < enough < loop.runs else loop.runs
+
+    for order in orders:
+        yield order.devices, unrolled(order.steps, times)
+
+
+def _loop_key(loop: Repeated) -> object:
+    """Return what loops with equal meetings share, in whichever order."""
+    return _content(loop.steps)
+
+
+def _content(steps: Steps) -> frozenset[tuple[object, int]]:
+    return frozenset(Counter(step if isinstance(step, Meeting) else _nested(step) for step in steps).items())
+
+
+def _nested(step: Repeated | Alternatives) -> object:
+    return (step.runs, _content(step.steps)) if isinstance(step, Repeated) else tuple(map(_content, step.branches))
+
+
+def _length(steps: Steps) -> int:
+    """Count the meetings, those of nested loops once for each run."""
+    return sum(_length(step.steps) * (step.runs or 1) if isinstance(step, Repeated) else 1 for step in steps)
+
+
+def exact_runs(loop: Repeated) -> int:
+    """Return the runs of a loop. Raise UndecidedError if they are unknown."""
+    if loop.runs is None:
+        raise UndecidedError("the runs of a loop with collectives are unknown")
+    return loop.runs
+
+
+def unrolled(steps: Steps, times: Callable[[Repeated], int] = exact_runs) -> list[Meeting]:
+    """Return the meetings in the order in which they run; `times` returns the runs of an outer loop.
+
+    Raise UndecidedError for a conditional, and for more than `MOST_STEPS` meetings.
+    """
+    meetings: list[Meeting] = []
+    for step in steps:
+        if isinstance(step, Alternatives):
+            raise UndecidedError("a conditional decides which collectives run")
+        if isinstance(step, Meeting):
+            meetings.append(step)
+            continue
+        count, body = times(step), unrolled(step.steps)
+        if len(meetings) + count * len(body) > MOST_STEPS:
+            raise UndecidedError(f"a loop has more than {MOST_STEPS:,} collectives")
+        meetings += body * count
+    return meetings
+
+
+# -- devices ----------------------------------------------------------------------------------------------------------------
+
+
+class _Stream:
+    """The meetings of one device, of which it is at number `position`; `visits` counts those that it has been at."""
+
+    __slots__ = ("device", "meetings", "position", "visits")
+
+    def __init__(self, device: int, meetings: Sequence[Meeting]) -> None:
+        self.device = device
+        self.meetings = meetings
+        self.position = 0
+        self.visits: Counter[tuple[Meeting, frozenset[int]]] = Counter()
+
+
+class _Streams:
+    """All devices, each with its own order of meetings."""
+
+    def __init__(self, orders: Sequence[tuple[frozenset[int], list[Meeting]]]) -> None:
+        if any(meeting.groups is None for _, meetings in orders for meeting in set(meetings)):
+            raise UndecidedError("the groups of a collective are unknown")
+        self._streams = [_Stream(device, meetings) for devices, meetings in orders for device in devices]
+        self._waiting: defaultdict[tuple[Meeting, frozenset[int], int], list[_Stream]] = defaultdict(list)
+        self._arrivals = 0
+
+    def hang(self) -> bool:
+        """Return True if a device waits forever. Raise UndecidedError after too many arrivals."""
+        free = list(self._streams)
+        while free:
+            free += self._arrive(free.pop())
+        return bool(self._waiting)
+
+    def _arrive(self, stream: _Stream) -> Sequence[_Stream]:
+        """Move a device to its next meeting; return the devices that this frees."""
+        while stream.position < len(stream.meetings):
+            meeting = stream.meetings[stream.position]
+            stream.position += 1
+            group = meeting.group_of.get(stream.device)
+            self._arrivals += 1
+            if self._arrivals > _MOST_ARRIVALS:
+                raise UndecidedError(f"the devices have more than {_MOST_ARRIVALS:,} meetings")
+            if group is None:
+                continue
+            visit = stream.visits[meeting, group]
+            stream.visits[meeting, group] += 1
+            place = meeting, group, visit
+            waiting = self._waiting[place]
+            waiting.append(stream)
+            if len(waiting) == len(group):
+                return self._waiting.pop(place)
+            return ()
+        return ()

@@ -1,0 +1,114 @@
+"""The texts of one module on all ranks: those that can be compared, their programs, and the program of the majority."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from hlo_inspect.compare.programs.deviations import ProgramDeviation, RankProgram, find_deviation
+from hlo_inspect.compare.programs.ranks import ModuleSet, RankText, majority
+from hlo_inspect.hlo.settings.compile_settings import CompileSettings
+
+_MOST_NAMED = 4
+"""Limit of ranks that a text names."""
+
+
+class RankReader(NamedTuple):
+    """Readers of the program of a text, None if it is not readable or not whole, and of the settings beside a text."""
+
+    program: Callable[[RankText], RankProgram | None]
+    settings: Callable[[RankText], CompileSettings]
+
+
+class JobRanks(NamedTuple):
+    """The ranks of a job in their order: names, directories, and the positions of those whose modules were not read."""
+
+    labels: Sequence[str]
+    paths: Sequence[str]
+    unread: frozenset[int] = frozenset()
+
+    @property
+    def count(self) -> int:
+        return len(self.labels)
+
+    def named(self, ranks: Iterable[int]) -> str:
+        """Return the names of some ranks: `rank 7`, `ranks 0 and 3`."""
+        labels = [self.labels[rank] for rank in ranks]
+        more = len(labels) - _MOST_NAMED
+        shown = [*labels[:_MOST_NAMED], f"{more:,} more"] if more > 0 else labels
+        text = " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+        return f"rank {text}" if len(labels) == 1 else f"ranks {text}"
+
+
+class SetPrograms:
+    """The programs of one module on all ranks. `notes` says which texts are not compared."""
+
+    def __init__(self, module_set: ModuleSet, ranks: JobRanks, reader: RankReader) -> None:
+        self.name = module_set.name
+        self.texts = module_set.texts
+        self.miscounted = module_set.miscounted
+        self.ranks = ranks
+        self.reader = reader
+        self.notes: list[str] = []
+        self.comparable = self._comparable()
+        self.programs = self._programs()
+
+    def _comparable(self) -> dict[int, RankText]:
+        """Return the texts that are whole and of the stage that most ranks have."""
+        stage = majority({rank: text.is_optimized for rank, text in self.texts.items()})
+        comparable = {}
+        others: dict[str, list[int]] = {}
+        for rank, text in sorted(self.texts.items()):
+            if text.is_optimized != stage:
+                reason = "has no text after optimizations" if stage else "has a text after optimizations, most ranks have none"
+                others.setdefault(reason, []).append(rank)
+            elif self.reader.program(text) is None:
+                others.setdefault("is cut off or unreadable", []).append(rank)
+            else:
+                comparable[rank] = text
+        self.notes += [f"{self.name} of {self.ranks.named(own)} {reason}: not compared" for reason, own in others.items()]
+        return comparable
+
+    def _programs(self) -> dict[bytes, RankProgram]:
+        """Return the program of each distinct text."""
+        texts = {text.digest: text for text in reversed(self.comparable.values())}
+        read = {digest: self.reader.program(text) for digest, text in texts.items()}
+        return {digest: program for digest, program in read.items() if program is not None}
+
+    @cached_property
+    def identities(self) -> dict[int, tuple[str, str | None]]:
+        """The identity of the program of each rank."""
+        return {rank: self.programs[text.digest].identity for rank, text in self.comparable.items()}
+
+    @cached_property
+    def usual_ranks(self) -> list[int]:
+        """The ranks that run the program of the majority, the lowest first."""
+        usual = majority(self.identities)
+        return [rank for rank, identity in self.identities.items() if identity == usual]
+
+    @cached_property
+    def usual(self) -> RankProgram:
+        """The program of the majority, in the text of its lowest rank. There must be a comparable text."""
+        return self.programs[self.comparable[self.usual_ranks[0]].digest]
+
+    @cached_property
+    def deviations(self) -> dict[bytes, ProgramDeviation]:
+        """The deviation of each text that is not the majority's."""
+        return {
+            digest: find_deviation(program, self.usual)
+            for digest, program in self.programs.items()
+            if program is not self.usual
+        }
+
+    @cached_property
+    def lacking(self) -> list[int]:
+        """The ranks that have no module of this name."""
+        held = self.texts.keys() | self.miscounted | self.ranks.unread
+        return [rank for rank in range(self.ranks.count) if rank not in held]
+
+    @cached_property
+    def is_extra(self) -> bool:
+        """True if only a minority of ranks has the module."""
+        having = self.texts.keys() | self.miscounted
+        return bool(self.lacking) and (len(having), -min(having)) < (len(self.lacking), -self.lacking[0])

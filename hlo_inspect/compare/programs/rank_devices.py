@@ -1,0 +1,57 @@
+"""The devices of each rank of a job, by their positions in a program: replica × partitions + partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+Assignment = tuple[tuple[str, ...], ...]
+"""The devices of the replicas of each partition, as the options of a compile list them."""
+
+
+class RankDevices(NamedTuple):
+    """The devices of each rank; None if unknown, with a `reason`. Programs that `are_local` run on devices of one rank each."""
+
+    devices: Mapping[int, frozenset[int]] | None
+    are_local: bool = False
+    reason: str = ""
+
+
+def find_devices(ranks: int, count: int | None, assignments: Mapping[int, Assignment | None]) -> RankDevices:
+    """Return the devices of `ranks` ranks, among which `count` devices are divided in order of rank.
+
+    `assignments` are those that the ranks' options state. They give the order of the devices, and differ if each rank runs the
+    program for itself.
+    """
+    stated = {rank: flat for rank, assignment in assignments.items() if assignment and (flat := _flat(assignment)) is not None}
+    if len(stated) > 1 and _are_disjoint(stated):
+        return RankDevices(None, are_local=True)
+    if count is None:
+        return RankDevices(None, reason="the number of devices is unknown")
+    if count % ranks:
+        return RankDevices(None, reason=f"{count:,} devices are not divided by {ranks:,} ranks")
+    orders = set(stated.values())
+    if len(orders) > 1:
+        return RankDevices(None, reason="the ranks' options state other devices")
+    order = next(iter(orders), tuple(range(count)))
+    if len(order) != count:
+        return RankDevices(None, reason=f"the options state {len(order):,} devices, the text {count:,}")
+    positions = sorted(range(count), key=order.__getitem__)
+    size = count // ranks
+    return RankDevices({rank: frozenset(positions[rank * size : (rank + 1) * size]) for rank in range(ranks)})
+
+
+def _flat(assignment: Assignment) -> tuple[int, ...] | None:
+    """Return the devices in order of replica, then partition; None if they are no table of distinct numbers."""
+    replicas = len(assignment[0])
+    if any(len(devices) != replicas for devices in assignment):
+        return None
+    texts = [devices[replica] for replica in range(replicas) for devices in assignment]
+    if not all(text.isascii() and text.isdecimal() and len(text) < 10 for text in texts):
+        return None
+    flat = tuple(map(int, texts))
+    return flat if len(set(flat)) == len(flat) else None
+
+
+def _are_disjoint(orders: Mapping[int, tuple[int, ...]]) -> bool:
+    return len({device for order in orders.values() for device in order}) == sum(map(len, orders.values()))

@@ -1,0 +1,62 @@
+"""The collectives of one module on all ranks as they are: whether they hang, and the devices that meet in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from hlo_inspect.compare.programs.meetings import Decision, DeviceOrder, Steps, decide
+from hlo_inspect.compare.programs.module_set import SetPrograms
+from hlo_inspect.compare.programs.rank_devices import RankDevices, find_devices
+
+
+class SetMeetings:
+    """The meetings of the devices of all ranks in one module."""
+
+    def __init__(self, programs: SetPrograms) -> None:
+        self._programs = programs
+
+    @cached_property
+    def are_local(self) -> bool:
+        """True if each rank runs the module on devices of its own."""
+        texts = self._programs.texts.values()
+        assignments = {text.assignment for text in texts}
+        if len(assignments) < 2 or b"" in assignments:
+            return False
+        return len(assignments) == len(texts) or self._devices.are_local
+
+    @cached_property
+    def _devices(self) -> RankDevices:
+        """The devices of each rank, by the options of one text for each assignment."""
+        programs = self._programs
+        by_assignment = {text.assignment: (rank, text) for rank, text in programs.texts.items() if text.assignment}
+        assignments = {rank: programs.reader.settings(text).devices for rank, text in by_assignment.values()}
+        return find_devices(programs.ranks.count, programs.usual.order.devices, assignments)
+
+    @cached_property
+    def decision(self) -> Decision:
+        """The decision if the ranks hang in this module, all as they are."""
+        programs = self._programs
+        steps = self._steps()
+        if len(steps) == programs.ranks.count and len(set(steps.values())) == 1:
+            return Decision(hangs=False)
+        if self.are_local:
+            return Decision(hangs=False)
+        faults = [program.order.fault for program in programs.programs.values() if program.order.fault]
+        if faults:
+            return Decision(None, f"the order of collectives is unknown: {faults[0]}")
+        unknown = [rank for rank in range(programs.ranks.count) if rank not in steps]
+        if unknown:
+            return Decision(None, f"{programs.ranks.named(unknown)} cannot be compared")
+        devices = self._devices
+        if devices.devices is None:
+            return Decision(None, devices.reason)
+        return decide([DeviceOrder(devices.devices[rank], own) for rank, own in steps.items()])
+
+    def _steps(self) -> Mapping[int, Steps]:
+        """Return the collectives of each rank, numbered as those of the majority; none for a rank without the module."""
+        programs = self._programs
+        usual = programs.usual.order.steps
+        of_digest = {digest: deviation.steps for digest, deviation in programs.deviations.items()}
+        steps: dict[int, Steps] = {rank: of_digest.get(text.digest, usual) for rank, text in programs.comparable.items()}
+        return steps | dict.fromkeys(programs.lacking, ())
