@@ -146,7 +146,7 @@ HLO: tuple[tuple[str, ...], ...] = (
     ("module",),
     ("read",),
     ("pasted",),
-    ("input",),
+    ("input", "settings"),
 )
 
 # third-party package -> the parts that may import it when they are imported themselves

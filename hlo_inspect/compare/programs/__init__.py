@@ -1,1 +1,1 @@
-"""Many compiles, or many ranks, of one program."""
+"""Many compiles of a function, or ranks of a job: which program each of them has."""

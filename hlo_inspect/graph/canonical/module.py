@@ -39,15 +39,28 @@ _UNKNOWN = 0
 class CanonicalModule:
     """The computations of a module that was read with its graph. Without `layouts`, layouts do not count.
 
-    `devices` replaces the texts that name devices; the meshes in the header do not count then.
+    `devices` replaces the texts that name devices; the meshes in the header do not count then. Without `tuning`, choices of
+    autotuning do not count, as between processes that measure by themselves. `constants` are the values of constants that the
+    text elides as `{...}`; both hashes cover them.
     Computations without callees whose texts differ only in names are one object.
     """
 
-    def __init__(self, module: Module, views: Views, *, layouts: bool = True, devices: DeviceTexts | None = None) -> None:
+    def __init__(
+        self,
+        module: Module,
+        views: Views,
+        *,
+        layouts: bool = True,
+        devices: DeviceTexts | None = None,
+        tuning: bool = True,
+        constants: Sequence[str] = (),
+    ) -> None:
         self.module = module
         self._views = views
         self.layouts = layouts
         self.devices = devices
+        self._tuning = tuning
+        self._constants = constants
 
     def computation(self, name: str) -> CanonicalComputation:
         """Return a computation. Raise KeyError if the module has none of that name."""
@@ -67,7 +80,7 @@ class CanonicalModule:
         row_fingerprints: dict[Hashable, int] = {}
         unnamed: dict[int, CanonicalComputation] = {}
         entry = self.module.entry.name if self.module.entry is not None else None
-        speller = Speller(layouts=self.layouts, devices=self.devices)
+        speller = Speller(layouts=self.layouts, devices=self.devices, tuning=self._tuning)
         for name in self.module.computations:
             fingerprint = self._views.fingerprints.get(name) if name != entry else None
             if fingerprint is not None and not self._views.fingerprints.differs_only_in_names(name):
@@ -123,6 +136,8 @@ class CanonicalModule:
         hashed = blake2b(digest_size=16)
         for line in CanonicalText(self, is_scheduled=is_scheduled).unnamed_lines():
             hashed.update(line.encode(errors="surrogatepass"))
+        for constant in self._constants:
+            hashed.update(f"{constant}\n".encode(errors="surrogatepass"))
         return hashed.hexdigest()
 
 

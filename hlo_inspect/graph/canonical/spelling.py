@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from hlo_inspect.graph.canonical.device_ids import DEVICE_ATTRIBUTES, DeviceTexts
+from hlo_inspect.graph.canonical.tuning import TUNED_ATTRIBUTE, without_tuning, without_workspace
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Operand, operands_end
@@ -84,11 +85,20 @@ class _Attributes(NamedTuple):
 class Speller:
     """Spells rows. Without `layouts` shapes have none; with `metadata` the attributes `METADATA` stay.
 
-    `devices` replaces the texts that name devices.
+    `devices` replaces the texts that name devices. Without `tuning`, choices of autotuning and the order of keys in
+    `backend_config` are left out.
     """
 
-    def __init__(self, *, layouts: bool = True, metadata: bool = False, devices: DeviceTexts | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        layouts: bool = True,
+        metadata: bool = False,
+        devices: DeviceTexts | None = None,
+        tuning: bool = True,
+    ) -> None:
         self._layouts = layouts
+        self._tuning = tuning
         self._devices = devices
         self._dropped = (frozenset() if metadata else METADATA) | (frozenset() if layouts else _LAYOUTS)
         self._shapes: dict[str, str] = {}
@@ -112,6 +122,8 @@ class Speller:
         parts = self._parts(form, places)
         if parts is None:
             return Spelling(shape, opcode, operands, literal, rest=plain(form.filled(places)))
+        if not self._tuning and opcode == "custom-call":
+            shape = without_workspace(shape, dict(parts[0]).get("custom_call_target", ""))
         return Spelling(shape, opcode, operands, literal, *parts)
 
     def _shape(self, view: View, index: int) -> str:
@@ -161,6 +173,8 @@ class Speller:
         return _Attributes(tuple(texts), tuple(callees), predecessors, channel)
 
     def _text(self, name: str, text: str) -> str:
+        if name == TUNED_ATTRIBUTE and not self._tuning:
+            return without_tuning(plain(text))
         if self._devices is None or name not in DEVICE_ATTRIBUTES:
             return plain(text)
         return self._devices.attribute(name, tokens.without_comments(text))

@@ -1,0 +1,98 @@
+"""Differences between the flags, options and devices of two compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from hlo_inspect.hlo.settings.compile_settings import CompileSettings, Values
+
+DEFAULT = "default"
+"""Value of a setting that no file states: XLA's default."""
+NOT_OVERRIDDEN = "not overridden"
+
+
+class SettingChange(NamedTuple):
+    """A flag, an option or the devices of two compiles, with both values."""
+
+    kind: Literal["flag", "option", "devices"]
+    name: str
+    old: str
+    new: str
+
+
+def setting_changes(old: CompileSettings, new: CompileSettings) -> list[SettingChange]:
+    """Return the settings that differ, as far as the files of both compiles state them: flags, options, devices."""
+    flags = list(_flag_changes(old, new))
+    names = {change.name for change in flags}
+    overrides = [change for change in _override_changes(old, new) if change.name.partition(".")[2] not in names]
+    return [*flags, *overrides, *_option_changes(old, new), *_device_changes(old, new)]
+
+
+def incomparable_settings(old: CompileSettings, new: CompileSettings) -> list[str]:
+    """Say why flags or options of two compiles may differ without a row; nothing if all of them are compared."""
+    reasons = dict.fromkeys((*old.unknown, *new.unknown))
+    if not reasons and not (_both(old.flags, new.flags) or _both(old.process_flags, new.process_flags)):
+        reasons["flags are unknown: the two directories have other kinds of files beside their modules"] = None
+    return list(reasons)
+
+
+def _both(old: object, new: object) -> bool:
+    return old is not None and new is not None
+
+
+def _flag_changes(old: CompileSettings, new: CompileSettings) -> Iterator[SettingChange]:
+    if old.flags is not None and new.flags is not None:
+        for name in _union(old.flags, new.flags):
+            values = old.flags.get(name), new.flags.get(name)
+            are_known = (values[0] is not None or old.complete) and (values[1] is not None or new.complete)
+            if values[0] != values[1] and are_known:
+                yield SettingChange("flag", name, old.flag(name) or DEFAULT, new.flag(name) or DEFAULT)
+    else:
+        yield from _changes("flag", _effective(old), _effective(new))
+    yield from _changes("flag", old.tpu_flags, new.tpu_flags)
+
+
+def _effective(settings: CompileSettings) -> Values | None:
+    """Return all flags after overrides, as files other than `.debug_options` state them."""
+    return None if settings.process_flags is None else {**settings.process_flags, **(settings.overrides or {})}
+
+
+def _override_changes(old: CompileSettings, new: CompileSettings) -> Iterator[SettingChange]:
+    """Yield overrides without effect: a cache's key has them, but they set the value that the flag has anyway."""
+    for kind, name, before, after in _changes("option", old.overrides, new.overrides, NOT_OVERRIDDEN):
+        yield SettingChange(kind, f"env_option_overrides.{name}", before, after)
+
+
+def _option_changes(old: CompileSettings, new: CompileSettings) -> Iterator[SettingChange]:
+    if old.options_kind == new.options_kind:
+        yield from _changes("option", old.options, new.options)
+    if old.platform is not None and new.platform is not None and old.platform != new.platform:
+        yield SettingChange("option", "platform", old.platform, new.platform)
+
+
+def _device_changes(old: CompileSettings, new: CompileSettings) -> Iterator[SettingChange]:
+    """Yield the device assignment, unless it follows from another number of partitions or replicas."""
+    if old.devices is None or new.devices is None or old.devices == new.devices:
+        return
+    if [len(part) for part in old.devices] == [len(part) for part in new.devices]:
+        yield SettingChange("devices", "device_assignment", _device_text(old.devices), _device_text(new.devices))
+
+
+def _device_text(devices: Sequence[Sequence[str]]) -> str:
+    return ",".join("/".join(replicas) for replicas in devices)
+
+
+def _changes(
+    kind: Literal["flag", "option"], old: Values | None, new: Values | None, absent: str = DEFAULT
+) -> Iterator[SettingChange]:
+    if old is None or new is None:
+        return
+    for name in _union(old, new):
+        before, after = old.get(name, absent), new.get(name, absent)
+        if before != after:
+            yield SettingChange(kind, name, before, after)
+
+
+def _union(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    return list(dict.fromkeys((*old, *new)))

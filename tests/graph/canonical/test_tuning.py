@@ -1,0 +1,50 @@
+"""Programs without the choices of autotuning."""
+
+from __future__ import annotations
+
+from hlo_inspect.graph.canonical.module import CanonicalModule
+from hlo_inspect.graph.canonical.tuning import without_tuning, without_workspace
+from hlo_inspect.graph.view import Views
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
+from hlo_inspect.hlo.wants import Wants
+
+GEMM = """\
+HloModule m, is_scheduled=true
+
+ENTRY e {{
+  %p = f32[8,8]{{1,0}} parameter(0)
+  %g = (f32[8,8]{{1,0}}, s8[{workspace}]{{0}}) custom-call(%p, %p), custom_call_target="{target}", backend_config={config}
+  ROOT %r = f32[8,8]{{1,0}} get-tuple-element(%g), index=0
+}}
+"""
+CONFIG = '{"queue":"0","gemm_backend_config":{"alpha":1,"selected_algorithm":"4"}}'
+
+
+def program(*, tuning: bool = False, constants: tuple[str, ...] = (), **parts: str) -> str:
+    text = GEMM.format(**({"workspace": "64", "target": "__cublas$gemm", "config": CONFIG} | parts))
+    module = next(iter(read_modules(open_source(text), Wants(graph=True))))
+    return CanonicalModule(module, Views(module.computations), tuning=tuning, constants=constants).program
+
+
+def test_the_chosen_algorithm_and_the_order_of_keys_do_not_count() -> None:
+    other = '{"gemm_backend_config":{"selected_algorithm":"13","alpha":1},"queue":"0"}'
+    assert program() == program(config=other) == program(workspace="4096")
+    assert len({program(tuning=True, config=config) for config in (CONFIG, other)}) == 2
+
+
+def test_the_rest_counts() -> None:
+    other = CONFIG.replace('"alpha":1', '"alpha":2')
+    assert program() not in (program(config=other), program(target="__cublas$lt$matmul"), program(target="mine"))
+    assert program(target="mine", workspace="4096") != program(target="mine")
+
+
+def test_elided_constants_count_if_their_values_are_known() -> None:
+    assert len({program(), program(constants=("a",)), program(constants=("b",)), program(constants=("a", "b"))}) == 4
+
+
+def test_other_texts_stay() -> None:
+    deep = "{" * 100
+    for text in ('"opaque"', "{not json}", deep, "{1: 2}", '{"a":"}'):
+        assert without_tuning(text) == text
+    assert without_workspace("(f32[8]{0}, s8[64]{0})", '"mine"') == "(f32[8]{0}, s8[64]{0})"
