@@ -22,9 +22,7 @@ from hlo_inspect.graph.canonical.module import CanonicalModule
 from hlo_inspect.graph.canonical.spelling import Spelling
 from hlo_inspect.graph.canonical.tuning import TUNED_ATTRIBUTE
 
-Verdict = Literal[
-    "missing", "extra", "count", "collective", "order", "program", "schedule", "flags", "algorithm", "names"
-]
+Verdict = Literal["order", "collective", "missing", "program", "extra", "count", "schedule", "flags", "algorithm", "names"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """The verdicts, the gravest first."""
 
@@ -127,7 +125,9 @@ def _first_collective(own: CollectiveOrder, usual: CollectiveOrder, steps: Steps
 
 def _contrast_collectives(own: OrderedCollective | None, usual: OrderedCollective | None, count: int, usually: int) -> str:
     if own is None or usual is None:
-        return contrast("none here: number" if own is None else f"{own.text} ({own.name}): number", f"{count:,}", f"{usually:,}")
+        return contrast(
+            "none here: number" if own is None else f"{own.text} ({own.name}): number", f"{count:,}", f"{usually:,}"
+        )
     first, second = own.collective, usual.collective
     if own.text != usual.text:
         return f"{own.text} ({own.name}), in the majority {usual.text} ({usual.name})"

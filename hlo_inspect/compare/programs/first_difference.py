@@ -77,9 +77,7 @@ class FirstDifference:
         self._equal.add(key)
         return None
 
-    def _pairs(
-        self, first: CanonicalComputation, second: CanonicalComputation
-    ) -> Iterator[tuple[int | None, int | None]]:
+    def _pairs(self, first: CanonicalComputation, second: CanonicalComputation) -> Iterator[tuple[int | None, int | None]]:
         """Yield rows and what stands there in the other program, None if nothing does."""
         if not self._is_scheduled:
             yield from _unequal_rows(first, second)
@@ -125,13 +123,9 @@ class FirstDifference:
         return None
 
 
-def _unequal_rows(
-    first: CanonicalComputation, second: CanonicalComputation
-) -> Iterator[tuple[int | None, int | None]]:
+def _unequal_rows(first: CanonicalComputation, second: CanonicalComputation) -> Iterator[tuple[int | None, int | None]]:
     """Yield the first rows whose value the other computation lacks, if there are any."""
-    own, usual = (
-        next(_lacking(computation, other), None) for computation, other in ((first, second), (second, first))
-    )
+    own, usual = (next(_lacking(computation, other), None) for computation, other in ((first, second), (second, first)))
     if own is not None or usual is not None:
         yield own, usual
 

@@ -23,7 +23,8 @@ class RankText(NamedTuple):
     """The text of a module on one rank, a position in the order of ranks.
 
     Equal texts share a `digest`, equal flags and options beside them `settings`, and equal devices `assignment`, each empty if
-    there are none. `is_optimized` is True for a text after optimizations.
+    there are none. `is_optimized` is True for a text after optimizations. `constants` is a hash of the values that the text
+    elides: None if it elides none, empty if no file has them.
     """
 
     rank: int
@@ -33,6 +34,7 @@ class RankText(NamedTuple):
     is_optimized: bool = True
     settings: bytes = b""
     assignment: bytes = b""
+    constants: bytes | None = None
 
 
 class ModuleSet(NamedTuple):
@@ -53,10 +55,11 @@ class Miscount(NamedTuple):
 
 
 class RankSets(NamedTuple):
-    """The modules of all ranks, and the ranks whose numbers of modules differ."""
+    """The modules of one name on all ranks, the ranks whose numbers of modules differ, and notes."""
 
     modules: list[ModuleSet]
     miscounts: list[Miscount]
+    notes: list[str]
 
 
 def rank_order(label: str) -> list[tuple[int, int, str]]:
@@ -72,26 +75,37 @@ def majority(values: Mapping[int, Key]) -> Key:
     return max(ranks, key=lambda value: (len(ranks[value]), -ranks[value][0]))
 
 
-def pair_modules(ranks: Iterable[int], texts: Iterable[RankText], program: Callable[[RankText], Hashable]) -> RankSets:
-    """Pair the modules of all ranks. `program` is a key that texts of one program share."""
-    ranks = list(ranks)
+def pair_modules(texts: Iterable[RankText], program: Callable[[RankText], Hashable]) -> Iterator[RankSets]:
+    """Yield the paired modules of each name. `program` returns a key that texts of one program share."""
     by_name: dict[str, defaultdict[int, list[RankText]]] = {}
     for text in texts:
         name = _END_NUMBER.sub("", text.module) or text.module
         by_name.setdefault(name, defaultdict(list))[text.rank].append(text)
-    sets = RankSets([], [])
     for own in by_name.values():
-        counts = {rank: len(own[rank]) for rank in ranks if own[rank]}
+        counts = {rank: len(own_texts) for rank, own_texts in own.items()}
         usual = majority(counts)
         miscounted = frozenset(rank for rank, count in counts.items() if count != usual)
-        first = own[min(rank for rank in counts if rank not in miscounted)]
-        name = first[0].module
-        sets.miscounts += [Miscount(name, rank, counts[rank], usual) for rank in sorted(miscounted)]
+        ranks, notes = _with_constants(own)
+        first = ranks[min(rank for rank in counts if rank not in miscounted)]
+        miscounts = [Miscount(first[0].module, rank, counts[rank], usual) for rank in sorted(miscounted)]
         if usual == 1 and not miscounted:
-            sets.modules.append(ModuleSet(name, {rank: modules[0] for rank, modules in own.items() if modules}))
+            modules = [ModuleSet(first[0].module, {rank: own_texts[0] for rank, own_texts in ranks.items()})]
         else:
-            sets.modules += _pair_several(first, own, program, miscounted)
-    return sets
+            modules = list(_pair_several(first, ranks, program, miscounted))
+        yield RankSets(modules, miscounts, notes)
+
+
+def _with_constants(own: Mapping[int, Sequence[RankText]]) -> tuple[dict[int, list[RankText]], list[str]]:
+    """Return the texts with digests that cover their large constants, and a note if the values are unknown on some ranks."""
+    constants = {text.constants for texts in own.values() for text in texts if text.constants is not None}
+    if b"" not in constants:
+        covered = {
+            rank: [text._replace(digest=text.digest + (text.constants or b"")) for text in texts] for rank, texts in own.items()
+        }
+        return covered, []
+    texts = {rank: [text._replace(constants=None) for text in texts] for rank, texts in own.items()}
+    name = next(iter(texts.values()))[0].module
+    return texts, [f"{name}: large constants are not compared, because not every rank has its module.mlir"]
 
 
 def _pair_several(

@@ -100,12 +100,13 @@ def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile
     root = Path(str(directory))
     files, fault = files_below(root)
     if files or fault is None:
-        yield from _chosen(root, files, stage)
+        yield from chosen_files(root, files, stage)
     if fault is not None:
         raise fault
 
 
-def _chosen(root: Path, files: list[Path], stage: str | None) -> Iterator[DirectoryFile]:
+def chosen_files(root: Path, files: Sequence[Path], stage: str | None) -> Iterator[DirectoryFile]:
+    """Yield those of the files of a directory that `dump_files` yields; raise its errors."""
     modules = files_by_module(files)
     if stage is None and modules:
         yield from map(_latest, modules)

@@ -1,0 +1,33 @@
+"""The command `ranks`: do all ranks of a job run the same program, and if not, do they hang?"""
+
+from __future__ import annotations
+
+import click
+
+from hlo_inspect.cli import completion
+from hlo_inspect.cli.inputs import ReadingBar
+from hlo_inspect.cli.options import OutputOptions, SectionedCommand, output_options
+from hlo_inspect.cli.output import deliver
+from hlo_inspect.cli.streams import reported
+
+
+@click.command("ranks", cls=SectionedCommand)
+@output_options()
+@click.option("--module", metavar="REGEX", help="Choose modules by name.")
+@click.argument("pattern", metavar="PATTERN", nargs=-1, required=True, shell_complete=completion.files)
+def ranks(pattern: tuple[str, ...], module: str | None, *, output: OutputOptions) -> int:
+    """Compare the programs of all ranks of a job: which rank deviates, in which instruction, and whether it hangs.
+
+    PATTERN names a dump directory for each rank: 'dumps/{rank}' or 'process-*' in quotes, a directory of directories, or several
+    directories. What {rank} or * stands for is the rank. The majority is what most ranks run. Names, numbers, paths and choices
+    of autotuning are no deviation.
+
+    Ranks hang if their collectives wait for each other in a cycle. That is decided for all ranks as they are, by the devices of
+    each collective and their order.
+    """
+    from hlo_inspect.inspection.rank_reports import RankReports
+
+    with ReadingBar(wanted=not output.quiet) as bar:
+        comparison = RankReports(pattern, module, bar.analysing)
+        report = comparison.report()
+    return max([deliver([report], output), *map(reported, comparison.errors)])

@@ -1,0 +1,84 @@
+"""`ranks`: the modules of all ranks of a job, read and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+
+from hlo_inspect.compare.programs.module_set import JobRanks, RankReader
+from hlo_inspect.compare.programs.rank_comparison import ComparedSet, RankDeviation, compare_set, miscount_deviation
+from hlo_inspect.compare.programs.rank_tables import rank_report
+from hlo_inspect.compare.programs.ranks import RankText, other_order, pair_modules
+from hlo_inspect.errors import HloInspectError, InputError, Location
+from hlo_inspect.inspection.rank_directories import RankDirectory, rank_directories
+from hlo_inspect.inspection.rank_texts import RankPrograms, list_rank
+from hlo_inspect.inspection.source_reports import name_pattern, no_such_module
+from hlo_inspect.report.model import Report
+
+
+@dataclass(slots=True)
+class RankReports:
+    """Comparison of the ranks that the arguments name. `module` is a regular expression of names.
+
+    `watch` is called with the name of each module. `errors` has the directories and texts that cannot be read.
+    """
+
+    arguments: Sequence[str]
+    module: str | None = None
+    watch: Callable[[str], None] = lambda _: None
+    errors: list[HloInspectError] = field(default_factory=list)
+
+    def report(self) -> Report:
+        """Return the report. Raise InputError if no directory fits, or if none holds a module."""
+        directories = rank_directories(self.arguments)
+        notes: list[str] = []
+        texts, unread = self._texts(directories, notes)
+        ranks = JobRanks([directory.label for directory in directories], [str(d.path) for d in directories], unread)
+        notes += _order_notes(ranks, texts)
+        sets: list[ComparedSet] = []
+        miscounts: list[RankDeviation] = []
+        with RankPrograms() as programs:
+            reader = RankReader(programs.program, programs.settings)
+
+            def key(text: RankText) -> Hashable:
+                program = programs.program(text)
+                return text.digest if program is None else program.identity
+
+            for named in pair_modules(texts, key):
+                self.watch(named.modules[0].name)
+                notes += named.notes
+                miscounts += [miscount_deviation(miscount, ranks) for miscount in named.miscounts]
+                sets += [compare_set(module_set, ranks, reader) for module_set in named.modules]
+                programs.forget()
+            self.errors += programs.errors
+        return rank_report(" ".join(self.arguments), ranks, sets, miscounts, notes)
+
+    def _texts(self, directories: Sequence[RankDirectory], notes: list[str]) -> tuple[list[RankText], frozenset[int]]:
+        """Return the texts of all ranks, and the ranks without one."""
+        texts: list[RankText] = []
+        unread = set()
+        for rank, directory in enumerate(directories):
+            listing = list_rank(rank, directory)
+            notes += listing.notes
+            texts += listing.texts
+            if not listing.texts:
+                unread.add(rank)
+                self.errors.append(listing.fault or InputError("holds no HLO module", Location(str(directory.path))))
+        if not texts:
+            raise self.errors.pop(0)
+        pattern = name_pattern(self.module)
+        chosen = [text for text in texts if pattern is None or pattern.search(text.module)]
+        if not chosen:
+            names = [text.module for text in texts]
+            raise InputError(no_such_module(self.module, names), Location(" ".join(self.arguments)))
+        return chosen, frozenset(unread)
+
+
+def _order_notes(ranks: JobRanks, texts: Sequence[RankText]) -> list[str]:
+    """Return a note if ranks compiled their modules in another order than most."""
+    others = other_order(texts)
+    if not others:
+        return []
+    rank, (own, usual) = next(iter(others.items()))
+    named = ranks.named(others)
+    return [f"the modules of {named} have another order: {ranks.named([rank])} has {own} in the place of {usual}"]

@@ -1,0 +1,171 @@
+"""The texts of all ranks' modules: each is hashed, and each distinct one is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+
+from hlo_inspect.analysis.collectives import WANTS as COLLECTIVE_WANTS
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.compare.programs.deviations import RankProgram
+from hlo_inspect.compare.programs.ranks import RankText
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError
+from hlo_inspect.hlo.input.dump_directory import DirectoryFile, chosen_files, files_below, files_by_module
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.settings.compile_settings import CompileSettings, read_settings, setting_files, stablehlo_file
+from hlo_inspect.hlo.settings.stablehlo import read_stablehlo
+from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.inspection.rank_directories import RankDirectory
+from hlo_inspect.inspection.source_reports import without_collection
+from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.xla import Xla
+
+WANTS = COLLECTIVE_WANTS | Wants(graph=True, entry=True, checked=True)
+
+_NAME = lazy_pattern(rb"^[ \t]*+HloModule[ \t]++%?+([\w.\-]++)", re.MULTILINE)
+_ELIDED = b"constant({...})"
+_LOCATION = lazy_pattern(rb"^#loc[^\n]*\n|[ \t]*loc\([^\n]*", re.MULTILINE)
+_OWN = lazy_pattern(rb"^[ \t]*(?:process_index|launch_id|device_ordinal|xla_dump_\w+)[ \t]*:[^\n]*\n?", re.MULTILINE)
+"""Lines of options that differ between the ranks of one job."""
+_DEVICE = lazy_pattern(rb"^[ \t]*replica_device_ids[ \t]*:[ \t]*(\d+)[^\n]*\n?", re.MULTILINE)
+_PLATFORM = lazy_pattern(rb"^[ \t]*platform_\w+[ \t]*:[^\n]*", re.MULTILINE)
+
+
+class RankListing(NamedTuple):
+    """The texts of the modules of one rank; `fault` says why there are none."""
+
+    texts: list[RankText]
+    notes: list[str]
+    fault: HloInspectError | None = None
+
+
+def list_rank(rank: int, directory: RankDirectory) -> RankListing:
+    """Hash the texts of a rank's modules, in the order of their numbers."""
+    listing = RankListing([], [])
+    try:
+        files, fault = files_below(directory.path) if directory.path.is_dir() else ([directory.path], None)
+        if fault is not None:
+            return listing._replace(fault=fault)
+        chosen = list(chosen_files(directory.path, files, None)) if directory.path.is_dir() else [DirectoryFile(directory.path)]
+    except HloInspectError as error:
+        return listing._replace(fault=error)
+    listing.notes.extend(_mixed_runs(directory, files))
+    present = frozenset(files)
+    for file in chosen:
+        try:
+            text = _hashed(rank, file, present)
+        except InputError as error:
+            listing.notes.append(f"{error}: not compared")
+            continue
+        if text is None and not file.may_hold:
+            listing.notes.append(f"{Location(str(file.path))}: holds no HLO module: not compared")
+        elif text is not None:
+            listing.texts.append(text)
+    return listing
+
+
+def _mixed_runs(directory: RankDirectory, files: Iterable[Path]) -> Iterator[str]:
+    """Yield a note if two modules of one folder have one number, as those of two processes have."""
+    names: dict[tuple[Path, str], set[str]] = {}
+    for module in files_by_module(files):
+        path, stem = module[0]
+        number = path.name[: len(path.name) - len(stem)].partition("module_")[2].partition(".")[0]
+        names.setdefault((path.parent, number), set()).add(stem.partition(".")[0])
+    for (folder, number), modules in names.items():
+        if len(modules) > 1:
+            listed = " and ".join(sorted(modules)[:2])
+            yield f"{folder}: module_{number} is {listed}: it may hold files of two runs, or of two ranks"
+            return
+
+
+def _hashed(rank: int, file: DirectoryFile, present: frozenset[Path]) -> RankText | None:
+    """Return the text of a file with its hashes, None if it holds no module."""
+    hashed = blake2b(digest_size=16)
+    name = b""
+    has_elided = False
+    for piece in open_source(file.path).raw_pieces():
+        hashed.update(piece)
+        if not name and (match := _NAME.search(piece)) is not None:
+            name = match[1]
+        has_elided = has_elided or _ELIDED in piece
+    if not name:
+        return None
+    settings, assignment = _setting_hashes(file.path, present)
+    constants = _constants_hash(file.path) if has_elided else None
+    is_optimized = file.note is None
+    return RankText(rank, name.decode(), str(file.path), hashed.digest(), is_optimized, settings, assignment, constants)
+
+
+def _constants_hash(path: Path) -> bytes:
+    """Return a hash of the StableHLO beside a text without its locations, empty without StableHLO."""
+    stablehlo = stablehlo_file(path)
+    if stablehlo is None:
+        return b""
+    return blake2b(_LOCATION.sub(b"", stablehlo.read_bytes()), digest_size=16).digest()
+
+
+def _setting_hashes(path: Path, present: frozenset[Path]) -> tuple[bytes, bytes]:
+    """Return hashes of the flags and options beside a text, and of its devices; empty without files of options."""
+    files = setting_files(path, present.__contains__)
+    settings, devices = blake2b(digest_size=16), []
+    for file in files:
+        content = file.read_bytes()
+        if file.name.startswith("topology."):
+            content = b"\n".join(_PLATFORM.findall(content))
+        settings.update(file.suffix.encode())
+        devices += _DEVICE.findall(content)
+        settings.update(_DEVICE.sub(b"", _OWN.sub(b"", content)))
+    return (settings.digest() if files else b""), b",".join(devices)
+
+
+class RankPrograms:
+    """Reader of the programs of texts, and of the settings beside them. It keeps the programs until it is told to forget."""
+
+    def __init__(self) -> None:
+        self._xla = Xla()
+        self._programs: dict[bytes, RankProgram | None] = {}
+        self.errors: list[HloInspectError] = []
+
+    def __enter__(self) -> RankPrograms:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._xla.close()
+
+    def forget(self) -> None:
+        self._programs.clear()
+
+    def program(self, text: RankText) -> RankProgram | None:
+        """Return the program of a text, None if it is cut off or unreadable."""
+        if text.digest not in self._programs:
+            self._programs[text.digest] = self._read(text)
+        return self._programs[text.digest]
+
+    def settings(self, text: RankText) -> CompileSettings:
+        """Return the flags and options beside a text."""
+        return read_settings(Path(text.path))
+
+    def _read(self, text: RankText) -> RankProgram | None:
+        try:
+            with without_collection():
+                item = next(self._xla.modules(open_source(text.path), WANTS, strict=False), None)
+                if item is None or isinstance(item, ParseError):
+                    return None
+                program = RankProgram(Context(item[0]), self._constants(text))
+                return None if program.is_truncated else program
+        except InputError as error:
+            self.errors.append(error)
+        except (HloInspectError, MemoryError):
+            raise
+        except Exception as error:
+            self.errors.append(InternalError.from_exception(error, Location(text.path), text.module))
+        return None
+
+    @staticmethod
+    def _constants(text: RankText) -> list[str]:
+        """Return the hashes of the values that a text elides."""
+        path = stablehlo_file(Path(text.path)) if text.constants else None
+        return [constant.digest for constant in read_stablehlo(path).constants] if path is not None else []
