@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +33,7 @@ def rank_directories(arguments: Sequence[str]) -> list[RankDirectory]:
     """
     ranks = _of_directories(arguments) if len(arguments) > 1 else _of_argument(arguments[0])
     labels = [rank.label for rank in ranks]
-    for first, second in zip(ranks, ranks[1:], strict=False):
+    for first, second in pairwise(ranks):
         if first.label == second.label:
             raise UsageError(f"{first.path} and {second.path} are both rank {first.label!r}; name it with {RANK}")
     if not labels:

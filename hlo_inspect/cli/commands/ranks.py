@@ -1,4 +1,4 @@
-"""The command `ranks`: do all ranks of a job run the same program, and if not, do they hang?"""
+"""The command `ranks`: whether all ranks of a job run the same program, and if not, whether they hang."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hlo_inspect.cli.streams import reported
 def ranks(pattern: tuple[str, ...], module: str | None, *, output: OutputOptions) -> int:
     """Compare the programs of all ranks of a job: which rank deviates, in which instruction, and whether it hangs.
 
-    PATTERN names a dump directory for each rank: 'dumps/{rank}' or 'process-*' in quotes, a directory of directories, or several
-    directories. What {rank} or * stands for is the rank. The majority is what most ranks run. Names, numbers, paths and choices
-    of autotuning are no deviation.
+    PATTERN names a dump directory for each rank: 'dumps/{rank}' or 'process-*' in quotes, a directory of directories, or
+    several directories. What {rank} or * stands for is the rank. The majority is what most ranks run. Names, numbers, paths
+    and choices of autotuning are no deviation.
 
     Ranks hang if their collectives wait for each other in a cycle. That is decided for all ranks as they are, by the devices of
     each collective and their order.

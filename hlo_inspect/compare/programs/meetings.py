@@ -159,15 +159,16 @@ def _flattened(orders: Sequence[DeviceOrder]) -> Iterator[tuple[frozenset[int], 
     A long loop that all orders have runs only as often as it has meetings: a meeting waits for another one of a later
     iteration through a chain that visits each meeting of the body once, so more iterations decide nothing.
     """
-    loops = [[step for step in order.steps if isinstance(step, Repeated)] for order in orders]
-    keys = [Counter(map(_loop_key, own)) for own in loops]
+    loops = [(order, Counter(step for step in order.steps if isinstance(step, Repeated))) for order in orders]
+    keys = [(order, Counter(map(_loop_key, own.elements()))) for order, own in loops]
     runs: defaultdict[object, set[int | None]] = defaultdict(set)
-    for loop in chain.from_iterable(loops):
+    for loop in chain.from_iterable(own for _, own in loops):
         runs[_loop_key(loop)].add(loop.runs)
 
     def times(loop: Repeated) -> int:
         key = _loop_key(loop)
-        is_shared = len(runs[key]) == 1 and len({own[key] for own in keys}) == 1
+        counts = {own[key] for order, own in keys if _concerns(order.devices, loop.steps)}
+        is_shared = len(runs[key]) == 1 and len(counts) == 1
         enough = _length(loop.steps) if is_shared else 0
         if loop.runs is None and not is_shared:
             raise UndecidedError("the runs of a loop with collectives are unknown")
@@ -175,6 +176,16 @@ def _flattened(orders: Sequence[DeviceOrder]) -> Iterator[tuple[frozenset[int], 
 
     for order in orders:
         yield order.devices, unrolled(order.steps, times)
+
+
+def _concerns(devices: frozenset[int], steps: Steps) -> bool:
+    """Return True if one of the devices may take part in the meetings of a loop."""
+    for step in steps:
+        if not isinstance(step, Meeting):
+            return True
+        if step.groups is None or not devices.isdisjoint(step.group_of):
+            return True
+    return False
 
 
 def _loop_key(loop: Repeated) -> object:

@@ -29,7 +29,8 @@ class JobRanks(NamedTuple):
     unread: frozenset[int] = frozenset()
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
+        """The number of ranks."""
         return len(self.labels)
 
     def named(self, ranks: Iterable[int]) -> str:
@@ -105,7 +106,7 @@ class SetPrograms:
     def lacking(self) -> list[int]:
         """The ranks that have no module of this name."""
         held = self.texts.keys() | self.miscounted | self.ranks.unread
-        return [rank for rank in range(self.ranks.count) if rank not in held]
+        return [rank for rank in range(self.ranks.size) if rank not in held]
 
     @cached_property
     def is_extra(self) -> bool:

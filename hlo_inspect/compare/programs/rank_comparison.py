@@ -68,7 +68,7 @@ class ComparedSet:
 
 def miscount_deviation(miscount: Miscount, ranks: JobRanks) -> RankDeviation:
     """Return the deviation of a rank with another number of modules of one name."""
-    detail = contrast("modules of this name:", f"{miscount.count:,}", f"{miscount.usual:,}")
+    detail = contrast("modules of this name:", f"{miscount.modules:,}", f"{miscount.usual:,}")
     return RankDeviation(miscount.module, miscount.rank, "count", None, ranks.paths[miscount.rank], detail)
 
 

@@ -9,7 +9,7 @@ from hlo_inspect.compare.programs.deviations import VERDICTS, Verdict
 from hlo_inspect.compare.programs.module_set import JobRanks
 from hlo_inspect.compare.programs.rank_comparison import ComparedSet, RankDeviation
 from hlo_inspect.report.facts import Facts
-from hlo_inspect.report.model import Column, FactSpec, HeadlineRow, Input, Report, Severity, Table, number_of
+from hlo_inspect.report.model import Column, FactSpec, HeadlineRow, Input, Report, Severity, Table, Value, number_of
 
 COMMAND = "ranks"
 
@@ -30,8 +30,8 @@ def rank_report(
     """Return the report on all ranks. `pattern` names them, `notes` say what is not compared."""
     deviations = [*(deviation for compared in sets for deviation in compared.deviations), *miscounts]
     deviations.sort(key=lambda deviation: (deviation.hangs is not True, not deviation.deviates, _gravity(deviation)))
-    facts = {
-        "ranks.count": ranks.count,
+    facts: dict[str, Value] = {
+        "ranks.count": ranks.size,
         "ranks.modules": len(sets),
         "ranks.deviating": len({deviation.rank for deviation in deviations if deviation.deviates}),
         "ranks.hangs": sum(deviation.hangs is True for deviation in deviations),
@@ -57,7 +57,7 @@ def _gravity(deviation: RankDeviation) -> int:
 
 def _headline(ranks: JobRanks, sets: Sequence[ComparedSet], deviations: Sequence[RankDeviation]) -> Iterator[HeadlineRow]:
     """Yield the verdict, then what does not matter in one line each."""
-    counted = f"{number_of(ranks.count, 'rank')}, {number_of(len(sets), 'module')}"
+    counted = f"{number_of(ranks.size, 'rank')}, {number_of(len(sets), 'module')}"
     grave = [deviation for deviation in deviations if deviation.deviates]
     severity: Severity = "error" if any(deviation.hangs for deviation in grave) else "warning" if grave else "info"
     yield HeadlineRow("", (f"{counted}: {_verdict(ranks, grave)}",), severity)
@@ -72,7 +72,7 @@ def _headline(ranks: JobRanks, sets: Sequence[ComparedSet], deviations: Sequence
 def _verdict(ranks: JobRanks, grave: Sequence[RankDeviation]) -> str:
     """Return what is wrong: the gravest deviation, and the number of other ranks that deviate."""
     if not grave:
-        return "nothing to compare with" if ranks.count == 1 else _SAME
+        return "nothing to compare with" if ranks.size == 1 else _SAME
     first = grave[0]
     alike = [
         other for other in grave if (other.module, other.verdict, other.hangs) == (first.module, first.verdict, first.hangs)
@@ -85,7 +85,7 @@ def _verdict(ranks: JobRanks, grave: Sequence[RankDeviation]) -> str:
     return text
 
 
-_PREDICATES: dict[Verdict, tuple[str, str]] = {verdict: ("deviates in", "deviate in") for verdict in VERDICTS} | {
+_PREDICATES: dict[Verdict, tuple[str, str]] = dict.fromkeys(VERDICTS, ("deviates in", "deviate in")) | {
     "missing": ("lacks", "lack"),
     "extra": ("alone has", "alone have"),
     "flags": ("has other flags in", "have other flags in"),

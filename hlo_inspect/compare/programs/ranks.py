@@ -50,7 +50,7 @@ class Miscount(NamedTuple):
 
     module: str
     rank: int
-    count: int
+    modules: int
     usual: int
 
 

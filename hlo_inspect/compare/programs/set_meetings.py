@@ -31,21 +31,21 @@ class SetMeetings:
         programs = self._programs
         by_assignment = {text.assignment: (rank, text) for rank, text in programs.texts.items() if text.assignment}
         assignments = {rank: programs.reader.settings(text).devices for rank, text in by_assignment.values()}
-        return find_devices(programs.ranks.count, programs.usual.order.devices, assignments)
+        return find_devices(programs.ranks.size, programs.usual.order.devices, assignments)
 
     @cached_property
     def decision(self) -> Decision:
         """The decision if the ranks hang in this module, all as they are."""
         programs = self._programs
         steps = self._steps()
-        if len(steps) == programs.ranks.count and len(set(steps.values())) == 1:
+        if len(steps) == programs.ranks.size and len(set(steps.values())) == 1:
             return Decision(hangs=False)
         if self.are_local:
             return Decision(hangs=False)
         faults = [program.order.fault for program in programs.programs.values() if program.order.fault]
         if faults:
             return Decision(None, f"the order of collectives is unknown: {faults[0]}")
-        unknown = [rank for rank in range(programs.ranks.count) if rank not in steps]
+        unknown = [rank for rank in range(programs.ranks.size) if rank not in steps]
         if unknown:
             return Decision(None, f"{programs.ranks.named(unknown)} cannot be compared")
         devices = self._devices
