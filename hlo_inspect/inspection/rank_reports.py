@@ -27,6 +27,8 @@ class RankReports:
     module: str | None = None
     watch: Callable[[str], None] = lambda _: None
     errors: list[HloInspectError] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    """The texts that were read."""
 
     def report(self) -> Report:
         """Return the report. Raise InputError if no directory fits, or if none holds a module."""
@@ -67,6 +69,7 @@ class RankReports:
         if not texts:
             raise self.errors.pop(0)
         pattern = name_pattern(self.module)
+        self.paths = [text.path for text in texts]
         chosen = [text for text in texts if pattern is None or pattern.search(text.module)]
         if not chosen:
             names = [text.module for text in texts]
