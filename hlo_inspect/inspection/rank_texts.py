@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
@@ -15,7 +16,7 @@ from hlo_inspect.compare.programs.ranks import RankText
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError
 from hlo_inspect.hlo.input.dump_directory import DirectoryFile, chosen_files, files_below, files_by_module
 from hlo_inspect.hlo.input.source import open_source
-from hlo_inspect.hlo.settings.compile_settings import CompileSettings, read_settings, setting_files, stablehlo_file
+from hlo_inspect.hlo.settings.compile_settings import SETTING_FILES, CompileSettings, read_settings, stablehlo_file
 from hlo_inspect.hlo.settings.stablehlo import read_stablehlo
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.rank_directories import RankDirectory
@@ -28,9 +29,10 @@ WANTS = COLLECTIVE_WANTS | Wants(graph=True, entry=True, checked=True)
 _NAME = lazy_pattern(rb"^[ \t]*+HloModule[ \t]++%?+([\w.\-]++)", re.MULTILINE)
 _ELIDED = b"constant({...})"
 _LOCATION = lazy_pattern(rb"^#loc[^\n]*\n|[ \t]*loc\([^\n]*", re.MULTILINE)
-_OWN = lazy_pattern(rb"^[ \t]*(?:process_index|launch_id|device_ordinal|xla_dump_\w+)[ \t]*:[^\n]*\n?", re.MULTILINE)
-"""Lines of options that differ between the ranks of one job."""
-_DEVICE = lazy_pattern(rb"^[ \t]*replica_device_ids[ \t]*:[ \t]*(\d+)[^\n]*\n?", re.MULTILINE)
+_OWN = (b"process_index:", b"launch_id:", b"device_ordinal:", b"xla_dump_to:")
+"""Options that differ between the ranks of one job."""
+_ASSIGNMENT, _DEVICE = b"device_assignment {", b"replica_device_ids:"
+_ENDS = tuple(end for ends in SETTING_FILES for end in ends)
 _PLATFORM = lazy_pattern(rb"^[ \t]*platform_\w+[ \t]*:[^\n]*", re.MULTILINE)
 
 
@@ -53,10 +55,10 @@ def list_rank(rank: int, directory: RankDirectory) -> RankListing:
     except HloInspectError as error:
         return listing._replace(fault=error)
     listing.notes.extend(_mixed_runs(directory, files))
-    present = frozenset(files)
+    settings = _SettingFiles(files)
     for file in chosen:
         try:
-            text = _hashed(rank, file, present)
+            text = _hashed(rank, file, settings)
         except InputError as error:
             listing.notes.append(f"{error}: not compared")
             continue
@@ -81,7 +83,7 @@ def _mixed_runs(directory: RankDirectory, files: Iterable[Path]) -> Iterator[str
             return
 
 
-def _hashed(rank: int, file: DirectoryFile, present: frozenset[Path]) -> RankText | None:
+def _hashed(rank: int, file: DirectoryFile, setting_files: _SettingFiles) -> RankText | None:
     """Return the text of a file with its hashes, None if it holds no module."""
     hashed = blake2b(digest_size=16)
     name = b""
@@ -93,7 +95,7 @@ def _hashed(rank: int, file: DirectoryFile, present: frozenset[Path]) -> RankTex
         has_elided = has_elided or _ELIDED in piece
     if not name:
         return None
-    settings, assignment = _setting_hashes(file.path, present)
+    settings, assignment = setting_files.hashes(str(file.path))
     constants = _constants_hash(file.path) if has_elided else None
     is_optimized = file.note is None
     return RankText(rank, name.decode(), str(file.path), hashed.digest(), is_optimized, settings, assignment, constants)
@@ -107,18 +109,51 @@ def _constants_hash(path: Path) -> bytes:
     return blake2b(_LOCATION.sub(b"", stablehlo.read_bytes()), digest_size=16).digest()
 
 
-def _setting_hashes(path: Path, present: frozenset[Path]) -> tuple[bytes, bytes]:
-    """Return hashes of the flags and options beside a text, and of its devices; empty without files of options."""
-    files = setting_files(path, present.__contains__)
-    settings, devices = blake2b(digest_size=16), []
-    for file in files:
-        content = file.read_bytes()
-        if file.name.startswith("topology."):
-            content = b"\n".join(_PLATFORM.findall(content))
-        settings.update(file.suffix.encode())
-        devices += _DEVICE.findall(content)
-        settings.update(_DEVICE.sub(b"", _OWN.sub(b"", content)))
-    return (settings.digest() if files else b""), b",".join(devices)
+class _SettingFiles:
+    """The files of options below a directory, found by the beginnings of their names."""
+
+    def __init__(self, files: Iterable[Path]) -> None:
+        self._files: defaultdict[str, list[str]] = defaultdict(list)
+        for path in map(str, files):
+            end = next((end for end in _ENDS if path.endswith(end)), None) if path.endswith(_ENDS) else None
+            if end is not None:
+                self._files[path.removesuffix(end)].append(path)
+
+    def hashes(self, text: str) -> tuple[bytes, bytes]:
+        """Return hashes of flags and options beside a text, and of its devices; empty without such files."""
+        files = []
+        start = text.find(".", text.find("module_", text.rfind("/") + 1)) + 1
+        while (start := text.find(".", start) + 1) > 0:
+            files += self._files.get(text[: start - 1], [])
+        hashed, devices = blake2b(digest_size=16), blake2b(digest_size=16)
+        for file in files:
+            content = Path(file).read_bytes()
+            if file.endswith("/topology.textproto"):
+                content = b"".join(_PLATFORM.findall(content))
+            rest, assignment = _without_devices(content)
+            hashed.update(_without_own_lines(rest))
+            devices.update(assignment)
+        return (hashed.digest(), devices.digest()) if files else (b"", b"")
+
+
+def _without_devices(content: bytes) -> tuple[bytes, bytes]:
+    """Return options without the device assignment, and the assignment."""
+    start, last = content.find(_ASSIGNMENT), content.rfind(_DEVICE)
+    if not 0 <= start < last:
+        return content, b""
+    end = content.find(b"\n", last)
+    return content[:start] + content[end:], content[start:end]
+
+
+def _without_own_lines(content: bytes) -> bytes:
+    """Return options without the lines that differ between the ranks of one job."""
+    for name in _OWN:
+        position = content.find(name)
+        while position >= 0:
+            end = content.find(b"\n", position)
+            content = content[:position] + (content[end:] if end >= 0 else b"")
+            position = content.find(name, position)
+    return content
 
 
 class RankPrograms:

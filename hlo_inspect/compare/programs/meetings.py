@@ -154,28 +154,56 @@ def _with_steps(orders: Sequence[DeviceOrder], steps: Sequence[Steps]) -> list[D
 
 
 def _flattened(orders: Sequence[DeviceOrder]) -> Iterator[tuple[frozenset[int], list[Meeting]]]:
-    """Yield the meetings of each order, loops unrolled. Raise UndecidedError if they are unknown or too many.
-
-    A long loop that all orders have runs only as often as it has meetings: a meeting waits for another one of a later
-    iteration through a chain that visits each meeting of the body once, so more iterations decide nothing.
-    """
-    loops = [(order, Counter(step for step in order.steps if isinstance(step, Repeated))) for order in orders]
-    keys = [(order, Counter(map(_loop_key, own.elements()))) for order, own in loops]
-    runs: defaultdict[object, set[int | None]] = defaultdict(set)
-    for loop in chain.from_iterable(own for _, own in loops):
-        runs[_loop_key(loop)].add(loop.runs)
-
-    def times(loop: Repeated) -> int:
-        key = _loop_key(loop)
-        counts = {own[key] for order, own in keys if _concerns(order.devices, loop.steps)}
-        is_shared = len(runs[key]) == 1 and len(counts) == 1
-        enough = _length(loop.steps) if is_shared else 0
-        if loop.runs is None and not is_shared:
-            raise UndecidedError("the runs of a loop with collectives are unknown")
-        return enough if loop.runs is None or 0 < enough < loop.runs else loop.runs
-
+    """Yield the meetings of each order, loops unrolled. Raise UndecidedError if they are unknown or too many."""
+    loops = _SharedLoops(orders)
     for order in orders:
-        yield order.devices, unrolled(order.steps, times)
+        yield order.devices, unrolled(order.steps, loops.times)
+
+
+class _SharedLoops:
+    """The loops that all orders have, in whichever order their bodies and the steps around them run.
+
+    Such a loop runs only as often as it has groups that meet. A group waits for one of a later iteration through a chain that
+    visits each group of the body once, so more iterations decide nothing. That holds unless its meetings occur elsewhere too.
+    """
+
+    def __init__(self, orders: Sequence[DeviceOrder]) -> None:
+        self._orders = orders
+        self._times: dict[object, int] = {}
+
+    def times(self, loop: Repeated) -> int:
+        """Return how often to unroll a loop. Raise UndecidedError if its runs are unknown and it is no shared one."""
+        key = _loop_key(loop)
+        if key not in self._times:
+            self._times[key] = _group_count(loop.steps) if self._is_shared(loop, key) else 0
+        enough = self._times[key]
+        if not enough or (loop.runs is not None and loop.runs < enough):
+            return exact_runs(loop)
+        return enough
+
+    def _is_shared(self, loop: Repeated, key: object) -> bool:
+        """Return True if all orders have the loop the same number of times, with equal runs, and its meetings nowhere else."""
+        runs: set[int | None] = set()
+        counts: set[int] = set()
+        inside = set(_meetings(loop.steps))
+        for order in self._orders:
+            own = [step for step in order.steps if isinstance(step, Repeated) and _loop_key(step) == key]
+            others = [step for step in order.steps if not (isinstance(step, Repeated) and _loop_key(step) == key)]
+            runs.update(step.runs for step in own)
+            if _concerns(order.devices, loop.steps):
+                counts.add(len(own))
+            if not inside.isdisjoint(_meetings(others)):
+                return False
+        return len(runs) == 1 and counts == {1}
+
+
+def _meetings(steps: Iterable[Step]) -> Iterator[Meeting]:
+    """Yield the meetings of steps, each once."""
+    for step in steps:
+        if isinstance(step, Meeting):
+            yield step
+        else:
+            yield from _meetings(step.steps if isinstance(step, Repeated) else chain.from_iterable(step.branches))
 
 
 def _concerns(devices: frozenset[int], steps: Steps) -> bool:
@@ -201,9 +229,16 @@ def _nested(step: Repeated | Alternatives) -> object:
     return (step.runs, _content(step.steps)) if isinstance(step, Repeated) else tuple(map(_content, step.branches))
 
 
-def _length(steps: Steps) -> int:
-    """Count the meetings, those of nested loops once for each run."""
-    return sum(_length(step.steps) * (step.runs or 1) if isinstance(step, Repeated) else 1 for step in steps)
+def _group_count(steps: Steps) -> int:
+    """Count the groups that meet, those of nested loops once for each run."""
+    return sum(
+        _group_count(step.steps) * (step.runs or 1)
+        if isinstance(step, Repeated)
+        else len(step.groups or ())
+        if isinstance(step, Meeting)
+        else 1
+        for step in steps
+    )
 
 
 def exact_runs(loop: Repeated) -> int:

@@ -13,7 +13,7 @@ XLA's xla/service/dump.cc writes `.debug_options` with each text of the module, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,15 @@ COMPILE_OPTIONS = "compile_options"
 MODULE_CONFIG = "module_config"
 """Kinds of files that options come from. Only options of one kind are comparable: their names differ."""
 
+SETTING_FILES = (
+    (DEBUG_OPTIONS,),
+    ("/compile_options.textproto",),
+    (".config.pbtxt", ".hlo_module_config.txt"),
+    (".tpu_comp_env.txt",),
+    ("/topology.textproto",),
+)
+"""Ends of the names of the files that flags and options come from."""
+
 # Flags that change no program: where and what XLA writes, and those that JAX leaves out of its cache's key.
 _IRRELEVANT_FLAG = lazy_pattern(
     r"xla_dump_.*|xla_enable_dumping|xla_detailed_logging|xla_enable_scoped_logging_timers|xla_gpu_print_compilation_stats"
@@ -40,13 +49,6 @@ _IRRELEVANT_OPTION = lazy_pattern(
     r"(?:entry_computation_layout|allow_spmd_sharding_propagation_to_\w+|argument_layouts|result_layout|device_ordinal"
     r"|process_index|launch_id|debug_options|(?:static_)?device_assignment|env_option_overrides)(?:\..*)?",
     re.ASCII | re.DOTALL,
-)
-_ENDS = (
-    (DEBUG_OPTIONS,),
-    ("/compile_options.textproto",),
-    (".config.pbtxt", ".hlo_module_config.txt"),
-    (".tpu_comp_env.txt",),
-    ("/topology.textproto",),
 )
 _STAMP = lazy_pattern(r"\d++\.(?=module_\d)", re.ASCII)
 
@@ -118,7 +120,7 @@ def read_settings(module_file: Path) -> CompileSettings:
     """Read the files beside the text of a module, whatever stage it is."""
     files = _SettingFiles(module_file)
     collector = _Collector()
-    debug_file, *others = map(files.find, _ENDS)
+    debug_file, *others = map(files.find, SETTING_FILES)
     flags, complete = collector.read_debug_options(debug_file)
     compile_options, config, tpu, topology = map(collector.read, others)
     build = _build_options(compile_options) if compile_options is not None else None
@@ -140,18 +142,11 @@ def read_settings(module_file: Path) -> CompileSettings:
     )
 
 
-def setting_files(module_file: Path, is_file: Callable[[Path], bool]) -> list[Path]:
-    """Return the files that `read_settings` reads. `is_file` knows the files of the directory."""
-    files = _SettingFiles(module_file, is_file)
-    return [path for ends in _ENDS if (path := files.find(ends)) is not None]
-
-
 class _SettingFiles:
     """The files beside a module's text: their names begin as its own, up to one of its dots."""
 
-    def __init__(self, module_file: Path, is_file: Callable[[Path], bool] | None = None) -> None:
+    def __init__(self, module_file: Path) -> None:
         self._file = module_file
-        self._is_file = is_file or _is_file
         parts = module_file.name.split(".")
         first = 2 if module_file.name.startswith("module_") else 3 if _STAMP.match(module_file.name) else 1
         self._names = [".".join(parts[:count]) for count in range(len(parts) - 1, first - 1, -1)]
@@ -161,7 +156,7 @@ class _SettingFiles:
         for name in self._names:
             for end in ends:
                 path = self._file.parent / f"{name}{end}"
-                if self._is_file(path):
+                if _is_file(path):
                     return path
         return self._stamped(ends) if _STAMP.match(self._file.name) else None
 

@@ -28,7 +28,7 @@ def order(devices: Sequence[int], *steps: Step) -> DeviceOrder:
 
 
 ROWS, COLUMNS = meeting("A", (0, 1), (2, 3)), meeting("B", (0, 2), (1, 3))
-FIRST, SECOND = meeting("A", (0, 1)), meeting("B", (0, 1))
+FIRST, SECOND, THIRD = (meeting(name, (0, 1)) for name in "ABC")
 
 
 def swapped_on(*ranks: int) -> list[DeviceOrder]:
@@ -79,7 +79,7 @@ def test_long_loops_are_not_unrolled() -> None:
     assert decide([order([0], loop), order([1], loop)]).hangs is False
     assert decide([order([0], loop), order([1], swapped)]).hangs
     assert decide([order([0], loop, ROWS), order([1], loop, ROWS), order([2, 3], ROWS)]).hangs is False
-    assert decide([order([0], loop, FIRST), order([1], FIRST, loop)]).hangs
+    assert decide([order([0], loop, THIRD), order([1], THIRD, loop)]).hangs
 
 
 def test_a_loop_that_one_rank_has_unrolled_does_not_hang() -> None:
@@ -98,7 +98,7 @@ def test_orders_that_are_too_long_are_unknown() -> None:
 
 def test_runs_of_a_loop_may_be_unknown_if_all_ranks_have_it() -> None:
     loop, swapped = Repeated(None, (FIRST, SECOND)), Repeated(None, (SECOND, FIRST))
-    assert decide([order([0], loop, FIRST), order([1], loop, FIRST)]).hangs is False
+    assert decide([order([0], loop, THIRD), order([1], loop, THIRD)]).hangs is False
     assert decide([order([0], loop), order([1], swapped)]).hangs
     assert decide([order([0], loop), order([1], FIRST, SECOND)]).hangs is None
 
@@ -164,13 +164,13 @@ def hang_in_simulation(orders: Sequence[DeviceOrder]) -> bool:
     return any(waiting.values())
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(rank_programs())
 def test_decision_agrees_with_the_simulation(orders: list[DeviceOrder]) -> None:
     assert decide(orders).hangs is hang_in_simulation(orders)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(MEETINGS, min_size=1, max_size=3), MEETINGS, st.data())
 def test_a_shared_loop_decides_like_its_unrolled_form(body: list[Meeting], outside: Meeting, data: st.DataObject) -> None:
     orders = []
