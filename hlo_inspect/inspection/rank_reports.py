@@ -40,7 +40,7 @@ class RankReports:
         sets: list[ComparedSet] = []
         miscounts: list[RankDeviation] = []
         with RankPrograms() as programs:
-            reader = RankReader(programs.program, programs.settings)
+            reader = RankReader(programs.program, programs.exact, programs.settings)
 
             def key(text: RankText) -> Hashable:
                 program = programs.program(text)

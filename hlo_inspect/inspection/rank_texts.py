@@ -14,6 +14,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.programs.deviations import RankProgram
 from hlo_inspect.compare.programs.ranks import RankText
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError
+from hlo_inspect.graph.canonical.unnamed_text import unnamed_digest
 from hlo_inspect.hlo.input.dump_directory import DirectoryFile, chosen_files, files_below, files_by_module
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.settings.compile_settings import SETTING_FILES, CompileSettings, read_settings, stablehlo_file
@@ -157,11 +158,17 @@ def _without_own_lines(content: bytes) -> bytes:
 
 
 class RankPrograms:
-    """Reader of the programs of texts, and of the settings beside them. It keeps the programs until it is told to forget."""
+    """Reader of the programs of texts, and of the settings beside them. It keeps the programs until it is told to forget.
+
+    Texts that differ in names, numbers, paths and lines only have one program, which is read from the first of them.
+    """
 
     def __init__(self) -> None:
         self._xla = Xla()
         self._programs: dict[bytes, RankProgram | None] = {}
+        self._read: dict[bytes, tuple[RankText, RankProgram | None]] = {}
+        self._unnamed: dict[bytes, RankProgram | None] = {}
+        self._hashed: set[bytes] = set()
         self.errors: list[HloInspectError] = []
 
     def __enter__(self) -> RankPrograms:
@@ -171,19 +178,34 @@ class RankPrograms:
         self._xla.close()
 
     def forget(self) -> None:
-        self._programs.clear()
+        for cache in (self._programs, self._read, self._unnamed, self._hashed):
+            cache.clear()
 
     def program(self, text: RankText) -> RankProgram | None:
-        """Return the program of a text, None if it is cut off or unreadable."""
+        """Return the program of a text, maybe with other names; None if the text is cut off or unreadable."""
         if text.digest not in self._programs:
-            self._programs[text.digest] = self._read(text)
+            self._programs[text.digest] = self._equal(text) or self.exact(text)
         return self._programs[text.digest]
+
+    def exact(self, text: RankText) -> RankProgram | None:
+        """Return the program of a text with the names of that text."""
+        if text.digest not in self._read:
+            self._read[text.digest] = text, self._parse(text)
+        return self._read[text.digest][1]
+
+    def _equal(self, text: RankText) -> RankProgram | None:
+        """Return the program of a text that differs from this one in names only, if one was read."""
+        for other, program in self._read.values():
+            if other.digest not in self._hashed:
+                self._hashed.add(other.digest)
+                self._unnamed.setdefault(_unnamed(other), program)
+        return self._unnamed.get(_unnamed(text)) if self._unnamed else None
 
     def settings(self, text: RankText) -> CompileSettings:
         """Return the flags and options beside a text."""
         return read_settings(Path(text.path))
 
-    def _read(self, text: RankText) -> RankProgram | None:
+    def _parse(self, text: RankText) -> RankProgram | None:
         try:
             with without_collection():
                 item = next(self._xla.modules(open_source(text.path), WANTS, strict=False), None)
@@ -204,3 +226,10 @@ class RankPrograms:
         """Return the hashes of the values that a text elides."""
         path = stablehlo_file(Path(text.path)) if text.constants else None
         return [constant.digest for constant in read_stablehlo(path).constants] if path is not None else []
+
+
+def _unnamed(text: RankText) -> bytes:
+    """Return a hash that texts share if they differ in names only."""
+    content = b"".join(open_source(text.path).raw_pieces()).decode(errors="replace")
+    digest = unnamed_digest(content)
+    return text.digest if digest is None else digest + (text.constants or b"")

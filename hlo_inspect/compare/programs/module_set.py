@@ -15,9 +15,13 @@ _MOST_NAMED = 4
 
 
 class RankReader(NamedTuple):
-    """Readers of the program of a text, None if it is not readable or not whole, and of the settings beside a text."""
+    """Readers of the program of a text, None if it is not readable or not whole, and of the settings beside a text.
+
+    `program` may read it from a text that differs in names only, `exact` reads it with the names of the text.
+    """
 
     program: Callable[[RankText], RankProgram | None]
+    exact: Callable[[RankText], RankProgram | None]
     settings: Callable[[RankText], CompileSettings]
 
 
@@ -91,15 +95,17 @@ class SetPrograms:
     @cached_property
     def usual(self) -> RankProgram:
         """The program of the majority, in the text of its lowest rank. There must be a comparable text."""
-        return self.programs[self.comparable[self.usual_ranks[0]].digest]
+        text = self.comparable[self.usual_ranks[0]]
+        return self.reader.exact(text) or self.programs[text.digest]
 
     @cached_property
     def deviations(self) -> dict[bytes, ProgramDeviation]:
-        """The deviation of each text that is not the majority's."""
+        """The deviation of each text that is not the majority's, nor differs from it in names only."""
+        shared = self.programs[self.comparable[self.usual_ranks[0]].digest]
+        deviating = {text.digest: text for text in self.comparable.values() if self.programs[text.digest] is not shared}
         return {
-            digest: find_deviation(program, self.usual)
-            for digest, program in self.programs.items()
-            if program is not self.usual
+            digest: find_deviation(self.reader.exact(text) or self.programs[digest], self.usual)
+            for digest, text in deviating.items()
         }
 
     @cached_property
