@@ -119,7 +119,10 @@ class FirstDifference:
             if own in self._own and usual in self._usual:
                 inner = self._first(own, usual, depth + 1)
                 if inner is not None:
-                    return inner
+                    return Difference(
+                        _with_source(inner.own, _place(self._own, first.view.computation.name, row)),
+                        _with_source(inner.usual, _place(self._usual, second.view.computation.name, mate)),
+                    )
         return None
 
 
@@ -147,6 +150,13 @@ def _place(module: CanonicalModule, computation: str, row: int | None) -> Instru
     origin = origin_of(view.metadata(row), module.module.frames)
     spelling = module.computation(computation).spellings[row]
     return InstructionPlace(view.names[row], view.lines[row], origin.source, spelling)
+
+
+def _with_source(place: InstructionPlace | None, caller: InstructionPlace | None) -> InstructionPlace | None:
+    """Return the place with the source line of its caller if it has none."""
+    if place is None or caller is None or place.source:
+        return place
+    return place._replace(source=caller.source)
 
 
 # -- words ------------------------------------------------------------------------------------------------------------------

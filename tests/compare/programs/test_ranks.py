@@ -1,0 +1,158 @@
+"""Ranks that deviate: verdicts, first instructions and deadlocks of directories whose deviations are known by construction."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.errors import InputError
+from hlo_inspect.inspection.rank_reports import RankReports
+from tests.compare.programs.jobs import FINAL, Edit, compared, deviations, facts, replaced, swapped, write_job
+
+SHARED = Path(__file__).parents[4] / "shared" / "dumps" / "ranks"
+
+
+def test_names_numbers_and_paths_are_no_deviation(tmp_path: Path) -> None:
+    report = compared(write_job(tmp_path))
+    assert facts(report) == {"count": 4, "modules": 6, "deviating": 0, "hangs": 0}
+    assert deviations(report) == []
+    assert {row["verdict"] for row in report.table("rank_modules").records()} == {"names"}
+    assert report.headline[0].parts == ("4 ranks, 6 modules: all ranks run the same programs",)
+
+
+def test_swapped_collectives_over_one_group_hang(tmp_path: Path) -> None:
+    report = compared(write_job(tmp_path, {(2, f"train{FINAL}"): swapped("psum.7", "pmax.7")}))
+    (row,) = deviations(report)
+    assert (row["module"], row["rank"], row["verdict"], row["hangs"]) == ("jit_train", "2", "order", True)
+    assert (row["instruction"], row["majority_instruction"]) == ("pmax.207", "psum.7")
+    assert facts(report) == {"count": 4, "modules": 6, "deviating": 1, "hangs": 1}
+    assert str(report.headline[0].parts[0]).startswith(
+        "4 ranks, 6 modules: rank 2 deviates in jit_train and hangs at pmax.207 (make_ranks.py:"
+    )
+
+
+@pytest.mark.parametrize(("ranks", "hangs"), [((0,), False), ((3,), False), ((0, 3), True), ((1, 2), True), ((0, 1), False)])
+def test_orders_on_a_mesh_may_hang_only_together(tmp_path: Path, ranks: tuple[int, ...], hangs: bool) -> None:
+    """One rank alone ends, and ranks in one row do; those of a diagonal wait for each other in a cycle."""
+    edits = {(rank, f"mesh{FINAL}"): swapped("psum.14", "psum.15") for rank in ranks}
+    report = compared(write_job(tmp_path, edits))
+    rows = deviations(report)
+    deviating = [str(rank) for rank in ranks] if ranks not in [(0, 3), (0, 1)] else [str(r) for r in range(4) if r not in ranks]
+    assert [row["rank"] for row in rows] == deviating  # of two equal halves the one with rank 0 is the majority
+    assert {(row["verdict"], row["hangs"]) for row in rows} == {("order", hangs)}
+
+
+def test_permutes_without_a_common_device_may_swap(tmp_path: Path) -> None:
+    (row,) = deviations(compared(write_job(tmp_path, {(1, f"pairs{FINAL}"): swapped("ppermute.6", "ppermute.7")})))
+    assert (row["verdict"], row["hangs"]) == ("order", False)
+
+
+def test_a_loop_is_compared_once(tmp_path: Path) -> None:
+    (row,) = deviations(compared(write_job(tmp_path, {(3, f"rounds{FINAL}"): swapped("ppermute.3", "psum.7")})))
+    assert (row["verdict"], row["hangs"], row["instruction"]) == ("order", True, "psum.307")
+
+
+@pytest.mark.parametrize(
+    ("edit", "detail"),
+    [
+        (replaced("f32[16]{0} all-reduce(", "f32[16]{0} all-gather("), "all-gather f32[16] max (pmax.107)"),
+        (replaced("replica_groups={{0,1,2,3}}", "replica_groups={{0,1},{2,3}}"), "groups {{0,1},{2,3}}, in the majority"),
+        (replaced("to_apply=%region_2.0", "to_apply=%region_0.0"), "all-reduce f32[16] add (pmax.107), in the majority"),
+    ],
+)
+def test_other_collectives_hang(tmp_path: Path, edit: Edit, detail: str) -> None:
+    (row,) = deviations(compared(write_job(tmp_path, {(1, f"train{FINAL}"): edit})))
+    assert (row["verdict"], row["hangs"]) == ("collective", True)
+    assert detail in str(row["detail"])
+
+
+def test_the_constant_inside_a_fusion_is_the_first_that_deviates(tmp_path: Path) -> None:
+    (row,) = deviations(compared(write_job(tmp_path, {(3, f"scale{FINAL}"): replaced("constant(0.5)", "constant(0.25)")})))
+    assert (row["verdict"], row["hangs"]) == ("program", False)
+    assert str(row["instruction"]).startswith("constant")
+    assert row["detail"] == "constant 0.25, in the majority 0.5"
+    assert (row["source"], row["path"]) == ("/mnt/host3/train/make_ranks.py:76", f"{tmp_path}/3/module_0040.jit_scale{FINAL}")
+
+
+def test_a_large_constant_that_the_text_elides_is_another_program(tmp_path: Path) -> None:
+    (row,) = deviations(compared(write_job(tmp_path, {(1, "table/module.mlir"): replaced('dense<"0x0000', 'dense<"0x0100')})))
+    assert (row["module"], row["verdict"], row["hangs"]) == ("jit_table", "program", False)
+    assert "large constant" in str(row["detail"])
+
+
+def test_large_constants_are_not_compared_if_a_rank_lacks_them(tmp_path: Path) -> None:
+    edits = {(1, "table/module.mlir"): replaced('dense<"0x0000', 'dense<"0x0100'), (2, "table/module.mlir"): None}
+    report = compared(write_job(tmp_path, edits))
+    assert deviations(report) == []
+    assert "jit_table: large constants are not compared, because not every rank has its module.mlir" in report.notes
+
+
+def test_another_schedule_does_not_hang(tmp_path: Path) -> None:
+    (row,) = deviations(
+        compared(write_job(tmp_path, {(1, f"train{FINAL}"): swapped("broadcast_multiply_fusion", "wrapped_reduce")}))
+    )
+    assert (row["verdict"], row["hangs"]) == ("schedule", False)
+
+
+def test_flags_and_options_deviate(tmp_path: Path) -> None:
+    edits = {
+        (2, "scale.debug_options"): replaced("xla_cpu_enable_fast_min_max: false\n", ""),
+        (3, "train/compile_options.textproto"): replaced(
+            "  num_partitions: 4", "  num_partitions: 4\n  use_auto_spmd_partitioning: true"
+        ),
+    }
+    rows = {row["rank"]: row for row in deviations(compared(write_job(tmp_path, edits)))}
+    assert {rank: (row["module"], row["verdict"], row["hangs"]) for rank, row in rows.items()} == {
+        "2": ("jit_scale", "flags", False),
+        "3": ("jit_train", "flags", False),
+    }
+    assert "use_auto_spmd_partitioning: true, in the majority default" in str(rows["3"]["detail"])
+
+
+def test_a_rank_without_a_module_hangs_if_it_communicates(tmp_path: Path) -> None:
+    edits = {(1, "pairs"): None, (2, "scale"): None, (3, "train"): None}
+    report = compared(write_job(tmp_path, edits))
+    assert {(row["module"], row["rank"], row["verdict"], row["hangs"]) for row in deviations(report)} == {
+        ("jit_pairs", "1", "missing", True),
+        ("jit_scale", "2", "missing", False),
+        ("jit_train", "3", "missing", True),
+    }
+    assert facts(report) == {"count": 4, "modules": 6, "deviating": 3, "hangs": 2}
+
+
+def test_a_module_of_a_minority_is_extra(tmp_path: Path) -> None:
+    edits = {(rank, name): None for name in ("scale", "train") for rank in (1, 2, 3)}
+    report = compared(write_job(tmp_path, edits))
+    assert {(row["module"], row["rank"], row["verdict"], row["hangs"]) for row in deviations(report)} == {
+        ("jit_scale", "0", "extra", False),
+        ("jit_train", "0", "extra", True),
+    }
+
+
+def test_half_of_the_ranks_with_the_lowest_one_are_the_majority(tmp_path: Path) -> None:
+    edits = {(rank, f"scale{FINAL}"): replaced("constant(0.5)", "constant(0.25)") for rank in (1, 3)}
+    assert [row["rank"] for row in deviations(compared(write_job(tmp_path, edits)))] == ["1", "3"]
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the sample directories are not there")
+@pytest.mark.parametrize("name", ["clean", "broken"])
+def test_samples_are_as_expected(tmp_path: Path, name: str) -> None:
+    expected = json.loads((SHARED / "expect.json").read_text())[name]
+    with tarfile.open(SHARED / f"{name}.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    report = compared(str(tmp_path / expected["pattern"]))
+    assert report.facts == expected["facts"]
+    rows = deviations(report)
+    assert sorted({row["rank"] for row in rows}) == expected["deviating"]
+    keys = ("module", "rank", "verdict", "hangs", "instruction", "majority_instruction")
+    assert sorted([[row[key] for key in keys] for row in rows], key=str) == sorted(
+        [[row[key] for key in keys] for row in expected["deviations"]], key=str
+    )
+
+
+def test_no_directory_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no directory fits this pattern"):
+        RankReports((f"{tmp_path}/{{rank}}",)).report()
