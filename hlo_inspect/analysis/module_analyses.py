@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from hlo_inspect.graph.parameters import Interface
     from hlo_inspect.graph.view import View, Views
     from hlo_inspect.hlo.module import Module
+    from hlo_inspect.hlo.settings.compile_settings import CompileSettings
+    from hlo_inspect.hlo.settings.stablehlo import ElidedConstant, StableHlo
     from hlo_inspect.hlo.values.device_groups import NamedMesh
     from hlo_inspect.hlo.values.header import ShapeIndex
     from hlo_inspect.optimizer.overview import Overview
@@ -218,6 +220,38 @@ class ModuleAnalyses:
         from hlo_inspect.graph.canonical.module import CanonicalModule
 
         return CanonicalModule(self.module, self.views)
+
+    @cached_property
+    def settings(self) -> CompileSettings | None:
+        """Flags and options from the files beside the text; None if it is no file of a dump."""
+        from pathlib import Path
+
+        from hlo_inspect.hlo.input.dump_directory import stage_of
+        from hlo_inspect.hlo.settings.compile_settings import read_settings
+
+        return read_settings(Path(self.module.path)) if stage_of(self.module.path) else None
+
+    @cached_property
+    def stablehlo(self) -> StableHlo | None:
+        """The StableHLO beside the text; None if the dump has none, or none that is readable."""
+        from pathlib import Path
+
+        from hlo_inspect.errors import InputError
+        from hlo_inspect.hlo.settings.compile_settings import stablehlo_file
+        from hlo_inspect.hlo.settings.stablehlo import read_stablehlo
+
+        path = stablehlo_file(Path(self.module.path)) if self.settings is not None else None
+        try:
+            return read_stablehlo(path) if path is not None else None
+        except InputError:
+            return None
+
+    @cached_property
+    def elided_constants(self) -> tuple[ElidedConstant, ...] | None:
+        """The values of constants that the text elides; None if they are unknown."""
+        from hlo_inspect.graph.canonical.elided_constants import elided_constants
+
+        return elided_constants(self.module, self.views, lambda: self.stablehlo)
 
     @cached_property
     def optimizer(self) -> Overview:

@@ -5,6 +5,7 @@ the condition counts as met and gives the reason.
 
 Examples:
     different                           the programs, or what is known of them, differ
+    flags                               flags or options of the compiles differ
     optimizer.name different            this fact has another value
     collectives.count != 0              NEW - OLD, in the unit of the fact
     memory.peak_bytes > +5%             the same as a part of OLD
@@ -27,8 +28,8 @@ from hlo_inspect.report.facts import find_spec
 from hlo_inspect.report.model import Column, FactSpec, Report, Table, Unit, Value
 from hlo_inspect.report.units import format_like, parse_quantity
 
-DIFFERENT = "different"
-"""Condition on no fact: any difference."""
+DIFFERENT, FLAGS = "different", "flags"
+"""Conditions on no fact: any difference of the programs; any of flags and options."""
 
 _UNORDERED = "text and bools have no numeric difference: write `different`"
 
@@ -43,7 +44,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceCondition:
-    """Condition on the difference of a fact, or on any difference if `assertion` is None."""
+    """Condition on the difference of a fact. Without `assertion` it is `DIFFERENT` or `FLAGS`."""
 
     text: str
     assertion: Assertion | None = None
@@ -74,8 +75,8 @@ def _as_part(change: float, old: Value) -> float:
 def parse_difference(written: Node, specs: Sequence[FactSpec]) -> DifferenceCondition:
     """Parse a condition of `--fail-if` or a policy. Raise UsageError if its fact is unknown or does not fit the expression."""
     text = written.scalar.strip()
-    if text == DIFFERENT:
-        return DifferenceCondition(DIFFERENT)
+    if text in (DIFFERENT, FLAGS):
+        return DifferenceCondition(text)
     assertion = assertion_in(written)
     spec, _ = find_fact(assertion, specs)
     try:
@@ -133,14 +134,27 @@ def examined(
     new: Report,
     *,
     is_different: bool,
+    have_other_flags: bool | None = None,
     sides: tuple[str, str] = ("OLD", "NEW"),
 ) -> list[DifferenceResult]:
     """Evaluate each condition. Facts of modules that do not differ at all do not differ either, known or not.
 
+    `have_other_flags` is None if flags or options are unknown.
+
     Raise UsageError for a fact that a report lacks, such as a saved one of another command. `sides` are the names of the two
     modules in reasons.
     """
-    return [_examined(condition, old, new, is_different, sides) for condition in conditions]
+    return [
+        _flags_result(condition, have_other_flags)
+        if condition.text == FLAGS
+        else _examined(condition, old, new, is_different, sides)
+        for condition in conditions
+    ]
+
+
+def _flags_result(condition: DifferenceCondition, have_other_flags: bool | None) -> DifferenceResult:
+    reason = "unknown: no files beside the modules state all flags and options" if have_other_flags is None else ""
+    return DifferenceResult(condition, have_other_flags is not False, reason=reason)
 
 
 def _examined(

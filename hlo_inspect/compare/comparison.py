@@ -12,10 +12,13 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.changes import ModuleChange, changes_table, format_change, headline_changes
+from hlo_inspect.compare.compared_settings import compare_settings
 from hlo_inspect.compare.device_permutation import Permutation, find_permutation
 from hlo_inspect.compare.explanation import Explanation, sites
 from hlo_inspect.compare.fact_changes import FactChange, axes_table, fact_changes, peak_table
 from hlo_inspect.findings.reading_problems import is_partial_module, truncation
+from hlo_inspect.hlo.settings.compile_settings import CompileSettings
+from hlo_inspect.hlo.settings.stablehlo import ElidedConstant
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import (
     Amount,
@@ -82,6 +85,16 @@ class ComparedModule:
         return self.context.canonical.schedule if self.context is not None and self.is_whole else None
 
     @property
+    def settings(self) -> CompileSettings | None:
+        """Flags and options of the compile; None if the text is no file of a dump."""
+        return self.context.settings if self.context is not None else None
+
+    @property
+    def elided_constants(self) -> tuple[ElidedConstant, ...] | None:
+        """The values of elided constants; None if they are unknown."""
+        return self.context.elided_constants if self.context is not None else None
+
+    @property
     def is_whole(self) -> bool:
         """True if the text was read, and is more than quoted lines."""
         return self.context is not None and not self.context.module.quoted_lines
@@ -104,6 +117,8 @@ class ModuleComparison:
     new: ComparedModule | None
     report: Report
     verdict: str
+    have_other_flags: bool | None = None
+    """True if flags or options differ, None if that is unknown."""
 
     @property
     def is_different(self) -> bool:
@@ -125,6 +140,7 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
     """Compare two modules."""
     facts = fact_changes(old.report, new.report)
     verdict = _verdict(old, new, facts)
+    settings = compare_settings(old.settings, new.settings, list(_other_key_parts(old, new)))
     changes = [] if verdict in (SAME, ANOTHER_SCHEDULE) else _explained(old, new)
     permutation = _permutation(old, new, changes) if verdict == DIFFERENT else None
     if permutation is not None:
@@ -142,15 +158,20 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
         command=COMMAND,
         input=Input(f"{source.path} -> {target.path}", target.first_line, target.lines, target.bytes, "NEW: "),
         facts=Facts(new.report.module_facts | own, (*new.report.module_specs, *SPECS)),
-        tables=(_facts_table(facts), changes_table(changes), *_more_tables(old, new, facts)),
+        tables=(_facts_table(facts), changes_table(changes), settings.table(), *_more_tables(old, new, facts)),
         findings=tuple(_new_findings(old.report.findings, new.report.findings)),
-        notes=tuple(_notes(old, new, verdict, changes)),
+        notes=(*_notes(old, new, verdict, changes), *settings.notes()),
         profile=new.report.profile,
         specs=(*new.report.module_specs, *SPECS),
         title=new.report.title,
-        headline=(*_warnings(old.report, new.report), *_headline(verdict, permutation, facts, changes)),
+        headline=(
+            *_warnings(old.report, new.report),
+            HeadlineRow("", (verdict,)),
+            *settings.headline(is_same=verdict in (SAME, ANOTHER_SCHEDULE)),
+            *_headline(permutation, facts, changes),
+        ),
     )
-    return ModuleComparison(old, new, report, verdict)
+    return ModuleComparison(old, new, report, verdict, settings.differ)
 
 
 def _more_tables(old: ComparedModule, new: ComparedModule, facts: Sequence[FactChange]) -> Iterator[Table]:
@@ -167,7 +188,24 @@ def _verdict(old: ComparedModule, new: ComparedModule, changes: Sequence[FactCha
         return DIFFERENT_FACTS if changes else SAME_FACTS
     if any(before != after for before, after in zip(old.identities(), new.identities(), strict=True)):
         return DIFFERENT
+    if _have_other_constants(old, new):
+        return DIFFERENT
     return SAME if old.schedule == new.schedule else ANOTHER_SCHEDULE
+
+
+def _other_key_parts(old: ComparedModule, new: ComparedModule) -> Iterator[str]:
+    """Yield the parts of a compilation cache's key that differ besides program, flags and options."""
+    if old.name != new.name:
+        yield f"the module's name ({old.name}, {new.name})"
+    stablehlo = [side.context.stablehlo if side.context is not None else None for side in (old, new)]
+    if stablehlo[0] is not None and stablehlo[1] is not None and stablehlo[0].weak_values != stablehlo[1].weak_values:
+        yield "weak types (module.mlir)"
+
+
+def _have_other_constants(old: ComparedModule, new: ComparedModule) -> bool:
+    """Return True if the values of elided constants differ; False if they are unknown."""
+    constants = old.elided_constants, new.elided_constants
+    return None not in constants and constants[0] != constants[1]
 
 
 def _explained(old: ComparedModule, new: ComparedModule) -> list[ModuleChange]:
@@ -214,15 +252,16 @@ def _notes(old: ComparedModule, new: ComparedModule, verdict: str, changes: Sequ
     saved = [name for name, side in (("OLD", old), ("NEW", new)) if side.context is None]
     if saved:
         yield f"{' and '.join(saved)}: saved reports and workload files are compared by facts and tables, not by instructions"
+    elif verdict == DIFFERENT and _have_other_constants(old, new):
+        yield "the values of constants differ that the texts elide as {...}: the module.mlir files have them"
     elif verdict == DIFFERENT and not changes:
         yield "no instruction differs; the order of operands or a computation that does not run differs"
 
 
 def _headline(
-    verdict: str, permutation: Permutation | None, facts: Sequence[FactChange], changes: Sequence[ModuleChange]
+    permutation: Permutation | None, facts: Sequence[FactChange], changes: Sequence[ModuleChange]
 ) -> Iterator[HeadlineRow]:
-    """Yield the verdict, the most important facts, and the changes that explain them."""
-    yield HeadlineRow("", (verdict,))
+    """Yield the most important facts, and the changes that explain them."""
     if permutation is not None:
         yield HeadlineRow("devices", (_permutation_text(permutation),))
     if facts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from hlo_inspect.graph.canonical.unnamed_text import unnamed_digest
 from hlo_inspect.hlo.input.dump_directory import DirectoryFile, chosen_files, files_below, files_by_module
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.settings.compile_settings import SETTING_FILES, CompileSettings, read_settings, stablehlo_file
-from hlo_inspect.hlo.settings.stablehlo import read_stablehlo
+from hlo_inspect.hlo.settings.stablehlo import ElidedConstant, read_stablehlo
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.rank_directories import RankDirectory
 from hlo_inspect.inspection.source_reports import without_collection
@@ -222,10 +222,10 @@ class RankPrograms:
         return None
 
     @staticmethod
-    def _constants(text: RankText) -> list[str]:
-        """Return the hashes of the values that a text elides."""
+    def _constants(text: RankText) -> Sequence[ElidedConstant]:
+        """Return the constants that a text may elide."""
         path = stablehlo_file(Path(text.path)) if text.constants else None
-        return [constant.digest for constant in read_stablehlo(path).constants] if path is not None else []
+        return read_stablehlo(path).constants if path is not None else ()
 
 
 def _unnamed(text: RankText) -> bytes:

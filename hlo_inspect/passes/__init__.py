@@ -25,7 +25,7 @@ SUMMARIES: dict[str, str] = {
     "time": "Show the time of a step by part: compute, memory, exposed communication; and its bottleneck.",
     "memory": "Show device memory: does it fit, what is live at the peak, and the largest arrays.",
     "custom-calls": "List custom calls by target: the work of each, its source, and what is unknown.",
-    "fingerprint": "Print two hashes of each module: of its program, and of its schedule.",
+    "fingerprint": "Print three hashes of each module: of its program, its schedule, and what a compilation cache tells apart.",
     WORKLOAD: "Read a network simulator's workload file: totals by pass, kind and group; or convert it to another dialect.",
 }
 """Text of each pass in the list of commands: the first paragraph of its docstring."""

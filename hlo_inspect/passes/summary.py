@@ -27,6 +27,7 @@ from hlo_inspect.passes.collectives import tables as collective_tables
 from hlo_inspect.passes.compiler_warnings import warnings_notes, warnings_rows, warnings_table
 from hlo_inspect.passes.cost import cost_by_phase
 from hlo_inspect.passes.custom_calls import custom_calls_by_target
+from hlo_inspect.passes.flags import flags_notes, flags_table
 from hlo_inspect.passes.fusions import fusions_by_kind
 from hlo_inspect.passes.memory.tables import array_groups, total_moved
 from hlo_inspect.report.model import Amount, Column, FactSpec, HeadlineRow, Parts, Section, Table, Value, sentence
@@ -65,6 +66,7 @@ class Summary(Pass):
         facts |= {f"opcode.{opcode}": count for opcode, count in sorted(counts.items())}
         notes = [] if module.entry else ["module.entry_instructions: the text ends before the entry computation"]
         notes += warnings_notes(context)
+        notes += flags_notes(context)
         return Section(facts, (table for table in _tables(context) if table.rows), notes, headline(context))
 
 
@@ -83,6 +85,7 @@ def _tables(context: Context) -> Iterator[Table]:
     yield loops(context, with_cost=with_cost)
     yield from custom_calls_by_target(context, with_cost=with_cost)
     yield _opcodes(context)
+    yield from flags_table(context)
 
 
 def _buffers(interface: Interface) -> Table:

@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "normalize": "Print the module with canonical names, for git diff and golden tests.",
     "ranks": "Compare the programs of all ranks of a job: which rank deviates, where, and whether it hangs.",
     "history": "Show which compiler pass changed the module, from a dump directory with a file for each pass.",
+    "recompiles": "Show why each function was compiled again: one row per compile, with its reasons.",
     "profiles": "List the hardware profiles, or show one with the sources of its figures.",
     "rules": "List the findings that exist.",
     "rule": "Show what a finding means, why it matters and how to fix it.",

@@ -138,7 +138,14 @@ def _against_baseline(
             compared[id(report)] = [no_mate()]
             if pair.old is not None:
                 sides = ("the baseline", "the module")
-                results = examined(conditions, pair.old.report, report, is_different=pair.is_different, sides=sides)
+                results = examined(
+                    conditions,
+                    pair.old.report,
+                    report,
+                    is_different=pair.is_different,
+                    have_other_flags=pair.have_other_flags,
+                    sides=sides,
+                )
                 compared[id(report)] = as_checks(results)
             yield report
 

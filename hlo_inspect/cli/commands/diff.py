@@ -30,7 +30,7 @@ from hlo_inspect.request import Request
     multiple=True,
     shell_complete=completion.facts,
     help="Exit with 1 if this holds, for example 'memory.peak_bytes > +5%' or 'collectives.count != 0' (NEW - OLD); "
-    "'optimizer.name different' (one fact) or 'different' (anything).",
+    "'optimizer.name different' (one fact), 'flags' (flags and options) or 'different' (programs).",
 )
 @click.option(
     "--new-module", metavar="REGEX", help="Choose modules of NEW by this name; --module then chooses those of OLD only."
@@ -109,7 +109,13 @@ def judged(paired: PairedModules, conditions: Sequence[DifferenceCondition]) -> 
     for comparison in paired:
         report = comparison.report
         if conditions and comparison.old is not None and comparison.new is not None:
-            results = examined(conditions, comparison.old.report, comparison.new.report, is_different=comparison.is_different)
+            results = examined(
+                conditions,
+                comparison.old.report,
+                comparison.new.report,
+                is_different=comparison.is_different,
+                have_other_flags=comparison.have_other_flags,
+            )
             met = sum(result.is_met for result in results)
             text = f"{'FAILED' if met else 'PASSED'} {met:,} of {len(results):,} conditions met"
             verdict = Verdict(text, passed=not met)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from hlo_inspect.report.model import Report, Severity
 
 
+HASHES = "fingerprint"
+"""Pass whose reports say what else differs if modules share a program."""
 OVERVIEW, _FEW = "summary", 3
 """Pass whose pages for people end with a list of the modules, if there are more than these few."""
 
@@ -58,7 +60,12 @@ def command_of(pass_: Question) -> click.Command:
                 raise click.UsageError("--to writes a workload file: --format, --table and --top have no effect.")
             return _rewritten(inputs, to, output)
         request = replace(request, passes=pass_.passes_of_formats.get(output.format, pass_.name))
-        inspected = ReportStream(inputs, request, output, fail_on, needed=_needed(output))
+        needed = _needed(output) if pass_.name != HASHES else None
+        inspected = ReportStream(inputs, request, output, fail_on, needed=needed)
+        if pass_.name == HASHES:
+            from hlo_inspect.compare.programs.identities import explained
+
+            return max(deliver(explained(inspected), output), inspected.status)
         ends_with_list = pass_.name == OVERVIEW and output.format in FORMATS_FOR_PEOPLE and output.table is None
         return max(deliver(_with_list(inspected, inputs) if ends_with_list else inspected, output), inspected.status)
 

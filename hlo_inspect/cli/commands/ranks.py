@@ -18,6 +18,7 @@ from hlo_inspect.cli.streams import FAILED, reported
     "conditions",
     metavar="COND",
     multiple=True,
+    shell_complete=completion.facts,
     help="Exit with 1 if this holds, for example 'ranks.hangs > 0' or 'ranks.deviating > 0'.",
 )
 @click.option("--module", metavar="REGEX", help="Choose modules by name.")
@@ -32,14 +33,14 @@ def ranks(pattern: tuple[str, ...], conditions: tuple[str, ...], module: str | N
     Ranks hang if their collectives wait for each other in a cycle. That is decided for all ranks as they are, by the devices of
     each collective and their order.
     """
-    from hlo_inspect.checks.fact_conditions import judged, parse_conditions
+    from hlo_inspect.checks.fact_conditions import parse_conditions, with_conditions
     from hlo_inspect.compare.programs.rank_tables import RANK_SPECS
     from hlo_inspect.inspection.rank_reports import RankReports
 
     parsed = parse_conditions(conditions, RANK_SPECS)
     with ReadingBar(wanted=not output.quiet) as bar:
         comparison = RankReports(pattern, module, bar.analysing)
-        report = judged(comparison.report(), parsed)
+        report = with_conditions(comparison.report(), parsed)
         if output.output is not None:
             refuse_to_overwrite(output.output, comparison.paths)
     failed = FAILED if report.verdict is not None and not report.verdict.passed else 0

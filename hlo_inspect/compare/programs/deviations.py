@@ -18,9 +18,11 @@ from hlo_inspect.compare.programs.first_difference import (
 )
 from hlo_inspect.compare.programs.meetings import Steps, UndecidedError, unrolled
 from hlo_inspect.graph.canonical.computation import CanonicalComputation
+from hlo_inspect.graph.canonical.elided_constants import hash_with_constants
 from hlo_inspect.graph.canonical.module import CanonicalModule
 from hlo_inspect.graph.canonical.spelling import Spelling
 from hlo_inspect.graph.canonical.tuning import TUNED_ATTRIBUTE
+from hlo_inspect.hlo.settings.stablehlo import ElidedConstant
 
 Verdict = Literal["order", "collective", "missing", "program", "extra", "count", "schedule", "flags", "algorithm", "names"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -31,19 +33,20 @@ HARMLESS: frozenset[Verdict] = frozenset({"algorithm", "names"})
 
 
 class RankProgram:
-    """The program of a text. `constants` are the values of constants that the text elides.
+    """The program of a text. `constants` are those that the text may elide.
 
     Names, numbers, metadata and choices of autotuning are no part of its identity.
     """
 
-    def __init__(self, context: Context, constants: Sequence[str] = ()) -> None:
+    def __init__(self, context: Context, constants: Sequence[ElidedConstant] = ()) -> None:
         self.context = context
-        self.canonical = CanonicalModule(context.module, context.views, tuning=False, constants=constants)
+        self.canonical = CanonicalModule(context.module, context.views, tuning=False)
+        self._constants = constants
 
     @cached_property
     def identity(self) -> tuple[str, str | None]:
         """Hashes of program and schedule."""
-        return self.canonical.program, self.canonical.schedule
+        return hash_with_constants(self.canonical.program, self._constants), self.canonical.schedule
 
     @cached_property
     def order(self) -> CollectiveOrder:

@@ -40,8 +40,7 @@ class CanonicalModule:
     """The computations of a module that was read with its graph. Without `layouts`, layouts do not count.
 
     `devices` replaces the texts that name devices; the meshes in the header do not count then. Without `tuning`, choices of
-    autotuning do not count, as between processes that measure by themselves. `constants` are the values of constants that the
-    text elides as `{...}`; both hashes cover them.
+    autotuning do not count, as between processes that measure by themselves.
     Computations without callees whose texts differ only in names are one object.
     """
 
@@ -53,14 +52,12 @@ class CanonicalModule:
         layouts: bool = True,
         devices: DeviceTexts | None = None,
         tuning: bool = True,
-        constants: Sequence[str] = (),
     ) -> None:
         self.module = module
         self._views = views
         self.layouts = layouts
         self.devices = devices
         self._tuning = tuning
-        self._constants = constants
 
     def computation(self, name: str) -> CanonicalComputation:
         """Return a computation. Raise KeyError if the module has none of that name."""
@@ -136,8 +133,6 @@ class CanonicalModule:
         hashed = blake2b(digest_size=16)
         for line in CanonicalText(self, is_scheduled=is_scheduled).unnamed_lines():
             hashed.update(line.encode(errors="surrogatepass"))
-        for constant in self._constants:
-            hashed.update(f"{constant}\n".encode(errors="surrogatepass"))
         return hashed.hexdigest()
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from hlo_inspect.errors import InputError, Location, UsageError, did_you_mean
 from hlo_inspect.hlo.input.source import Openable
@@ -179,6 +179,44 @@ def text_before_partitioning(optimized: Path) -> Path | None:
     files = sorted(_files_beside(optimized))
     partitioned = (path for path, stem in files if (match := PASS.search(stem)) and PARTITIONER in (match["before"] or ""))
     return next(partitioned, None) or text_before_optimizations(optimized)
+
+
+class CompileFiles(NamedTuple):
+    """The texts of one compile in a dump: `before` and `after` optimizations, None if absent.
+
+    A dump of a load from a persistent cache `is_load`: XLA writes its optimized text and none before.
+    """
+
+    number: int
+    name: str
+    before: Path | None
+    after: Path | None
+    is_load: bool = False
+
+
+def compile_files(files: Iterable[Path]) -> list[CompileFiles]:
+    """Return the compiles of the files of dumps: by directory, then by module number."""
+    compiles = []
+    for stems in files_by_module(files):
+        number = int(cast("re.Match[str]", _FILE.fullmatch(stems[0][0].name))["number"])
+        before = [path for path, stem in stems if stem.endswith(BEFORE)]
+        after = [path for path, stem in stems if stem.endswith(AFTER)]
+        if before or after:
+            name = stems[0][1].partition(".")[0]
+            compiles.append(CompileFiles(number, name, before[-1] if before else None, after[-1] if after else None))
+    compiled_in = {compile_.before.parent for compile_ in compiles if compile_.before is not None}
+    marked = [compile_._replace(is_load=_is_load(compile_, compiled_in)) for compile_ in compiles]
+    return sorted(marked, key=lambda compile_: ((compile_.before or compile_.after or Path()).parent, compile_.number))
+
+
+def _is_load(files: CompileFiles, compiled_in: Container[Path]) -> bool:
+    """Return True for an optimized text alone if XLA dumps compiles with another: in this directory, or by its flags."""
+    if files.before is not None or files.after is None or stage_of(files.after.name) != AFTER:
+        return False
+    if files.after.parent in compiled_in:
+        return True
+    stem = files.after.name.partition(f".{AFTER}")[0]
+    return stem.endswith(f".{files.name}") and files.after.with_name(f"{stem}.debug_options").is_file()
 
 
 def _files_beside(optimized: Path) -> Sequence[tuple[Path, str]]:

@@ -21,10 +21,10 @@ ENTRY e {{
 CONFIG = '{"queue":"0","gemm_backend_config":{"alpha":1,"selected_algorithm":"4"}}'
 
 
-def program(*, tuning: bool = False, constants: tuple[str, ...] = (), **parts: str) -> str:
+def program(*, tuning: bool = False, **parts: str) -> str:
     text = GEMM.format(**({"workspace": "64", "target": "__cublas$gemm", "config": CONFIG} | parts))
     module = next(iter(read_modules(open_source(text), Wants(graph=True))))
-    return CanonicalModule(module, Views(module.computations), tuning=tuning, constants=constants).program
+    return CanonicalModule(module, Views(module.computations), tuning=tuning).program
 
 
 def test_the_chosen_algorithm_and_the_order_of_keys_do_not_count() -> None:
@@ -37,10 +37,6 @@ def test_the_rest_counts() -> None:
     other = CONFIG.replace('"alpha":1', '"alpha":2')
     assert program() not in (program(config=other), program(target="__cublas$lt$matmul"), program(target="mine"))
     assert program(target="mine", workspace="4096") != program(target="mine")
-
-
-def test_elided_constants_count_if_their_values_are_known() -> None:
-    assert len({program(), program(constants=("a",)), program(constants=("b",)), program(constants=("a", "b"))}) == 4
 
 
 def test_other_texts_stay() -> None:

@@ -18,18 +18,26 @@ module @jit_f {
     %0 = stablehlo.convert %arg1 : tensor<f32> loc(#loc2)
     %1 = stablehlo.convert %0 : (tensor<f32>) -> tensor<bf16>
     %2 = stablehlo.convert %1 : (tensor<bf16>) -> tensor<bf16>
+    %3 = call @g(%arg3, %arg2) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  }
+  func.func private @f(%arg0: tensor<f32>, %arg1: tensor<f32>) -> tensor<f32> {
+    %0 = stablehlo.convert %arg1 : tensor<f32>
+    %1 = func.call @f(%arg0, %arg1) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  }
+  func.func private @g(%arg0: tensor<f32>, %arg1: tensor<f32>) -> tensor<f32> {
+    %0 = call @f(%arg1, %arg0) : (tensor<f32>, tensor<f32>) -> tensor<f32>
 """
 
 
-def test_large_constants_and_converts_of_one_type() -> None:
+def test_large_constants_and_converts_of_one_type_in_called_functions_too() -> None:
     parsed = parse_stablehlo(TEXT)
     assert [(constant.dimensions, constant.element_type) for constant in parsed.constants] == [
         ((4, 3), "f32"),
         ((3, 4), "i1"),
         ((40,), "complex<f32>"),
     ]
-    assert parsed.weak_values == ("%arg1", "%1")
-    assert parsed.weak_arguments == {1}
+    assert list(map(tuple, parsed.weak_values)) == [("main", "%arg1"), ("main", "%1"), ("f", "%arg1")]
+    assert parsed.weak_arguments == {1, 3}
 
 
 def test_other_values_have_another_digest() -> None:

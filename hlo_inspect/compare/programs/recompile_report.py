@@ -1,0 +1,167 @@
+"""The report of `recompiles`: facts, a row for each function and one for each compile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from hlo_inspect.compare.programs.reasons import FIRST, LOADED, NOTHING, REASONS
+from hlo_inspect.compare.programs.recompilation import Compile, RecompiledFunction
+from hlo_inspect.report.facts import Facts
+from hlo_inspect.report.model import (
+    Amount,
+    Column,
+    FactSpec,
+    HeadlineRow,
+    Input,
+    Report,
+    Table,
+    Value,
+    number_of,
+)
+
+COMMAND = "recompiles"
+_DISTINCT, _AVOIDABLE = "recompiles.distinct", "recompiles.avoidable"
+RECOMPILE_SPECS = (
+    FactSpec("recompiles.functions", "count", "functions, by the names of their modules"),
+    FactSpec("recompiles.compiles", "count", "compiles, without loads from a persistent cache"),
+    FactSpec("recompiles.loaded", "count", "programs loaded from a persistent cache"),
+    FactSpec(_DISTINCT, "count", "compiles of a program that differs from the nearest earlier one of its function"),
+    FactSpec(_AVOIDABLE, "count", "compiles of a program, flags and options that were compiled before"),
+    FactSpec("recompiles.reason.<reason>", "count", "compiles with that reason", frozenset(REASONS)),
+)
+_SHOWN = 3
+"""Functions and reasons that the first lines name."""
+
+
+class _CompileRow(NamedTuple):
+    """A row of the table `recompiles`."""
+
+    function: str
+    compile_: Compile
+
+
+def recompile_report(path: str, functions: Sequence[RecompiledFunction], notes: Sequence[str]) -> Report:
+    """Return the report on the compiles of all functions; `path` names the inputs."""
+    ordered = sorted(functions, key=lambda function: (-function.avoidable(), -function.count()))
+    unknown = [compile_ for function in ordered for compile_ in function.unknown()]
+    facts = _facts(ordered, is_known=not unknown)
+    rows = [_CompileRow(function.name, compile_) for function in ordered for compile_ in function.compiles]
+    reasons = [f"{name}: {len(unknown):,} compiles have an unknown reason" for name in (_DISTINCT, _AVOIDABLE) if unknown]
+    return Report(
+        COMMAND,
+        Input(path, first_line=1, lines=0, bytes=0),
+        facts=Facts(facts, RECOMPILE_SPECS),
+        tables=(_compiles_table(rows), _functions_table(ordered)),
+        notes=(*reasons, *_settings_notes(rows), *notes),
+        specs=RECOMPILE_SPECS,
+        title=f"{number_of(len(functions), 'function')} in {path}",
+        headline=tuple(_headline(ordered, facts)),
+    )
+
+
+def _facts(functions: Sequence[RecompiledFunction], *, is_known: bool) -> dict[str, Value]:
+    reasons: Counter[str] = Counter()
+    for function in functions:
+        reasons += function.reasons()
+    facts: dict[str, Value] = {
+        "recompiles.functions": len(functions),
+        "recompiles.compiles": sum(function.count() for function in functions),
+        "recompiles.loaded": reasons[LOADED],
+        _DISTINCT: sum(function.distinct() for function in functions) if is_known else None,
+        _AVOIDABLE: sum(function.avoidable() for function in functions) if is_known else None,
+    }
+    return facts | {f"recompiles.reason.{reason}": reasons[reason] for reason in REASONS if reasons[reason]}
+
+
+def _settings_notes(rows: Sequence[_CompileRow]) -> Iterator[str]:
+    """Say for how many compiles flags or options are unknown, with the first reason."""
+    lacking = [row.compile_.record for row in rows if row.compile_.record.settings.unknown and not row.compile_.is_load]
+    if lacking:
+        reason = lacking[0].settings.unknown[0]
+        yield f"flags or options are unknown for {len(lacking):,} of {number_of(len(rows), 'module')}: {reason}"
+    optimized = sum(row.compile_.record.is_optimized and not row.compile_.is_load for row in rows)
+    if optimized:
+        yield f"{number_of(optimized, 'module')} without a text before optimizations: reasons are those of optimized programs"
+
+
+def _verdict(function: RecompiledFunction) -> str:
+    """Return the counts of a function, with its first avoidable compile or its reasons."""
+    counts = [number_of(function.count(), "compile")]
+    loaded = function.reasons()[LOADED]
+    counts += [f"{loaded:,} loaded"] if loaded else []
+    counts += [number_of(function.distinct(), "distinct program"), f"{function.avoidable():,} avoidable"]
+    return f"{function.name}: {', '.join(counts)}{_why(function)}"
+
+
+def _headline(functions: Sequence[RecompiledFunction], facts: dict[str, Value]) -> Iterator[HeadlineRow]:
+    """Yield the verdicts, the worst function first, then the totals. Rows with a severity begin the page."""
+    for function in functions[:_SHOWN]:
+        yield HeadlineRow("", (_verdict(function),), "warning" if function.avoidable() else "info")
+    if len(functions) > _SHOWN:
+        yield HeadlineRow("", (Amount(len(functions) - _SHOWN, "count", "more function"),), "info")
+    if len(functions) > 1:
+        counted = [number_of(int(facts[f"recompiles.{noun}s"] or 0), noun) for noun in ("function", "compile")]
+        counted += [f"{_count(facts[f'recompiles.{name}'])} {name}" for name in ("loaded", "distinct", "avoidable")]
+        yield HeadlineRow("total", (", ".join(counted),))
+
+
+def _count(value: Value) -> str:
+    return "?" if value is None else f"{value:,}"
+
+
+def _why(function: RecompiledFunction) -> str:
+    """Return the first avoidable compile in words, else the most frequent reasons."""
+    for compile_ in function.compiles:
+        if compile_.avoidable:
+            number = f"module {compile_.record.number}: " if compile_.record.number is not None else ""
+            return f": {number}{compile_.detail}"
+    counts = Counter({reason: n for reason, n in function.reasons().items() if reason not in (FIRST, LOADED, NOTHING)})
+    reasons = [f"{count:,} for {reason}" for reason, count in counts.most_common(_SHOWN)]
+    return f": {', '.join(reasons)}" if reasons else ""
+
+
+def _compiles_table(rows: Sequence[_CompileRow]) -> Table:
+    columns = (
+        Column("function", width=16, get=lambda row: row.function),
+        Column("module", "number", optional=True, get=lambda row: row.compile_.record.number),
+        Column("path", detail=5, width=24, is_file=True, get=lambda row: row.compile_.record.path),
+        Column("program", detail=4, width=32, get=lambda row: _program(row.compile_)),
+        Column("nearest", "number", optional=True, detail=1, get=lambda row: _nearest(row.compile_)),
+        Column("reasons", width=12, get=lambda row: _reasons(row.compile_)),
+        Column("detail", width=60, wraps=True, get=lambda row: row.compile_.detail),
+        Column("avoidable", "bool", detail=2, get=lambda row: row.compile_.avoidable),
+    )
+    return Table.of("recompiles", "Compiles", columns, rows, page_rows=50)
+
+
+def _program(compile_: Compile) -> Value:
+    """Return the hash of the program; of a load that of the compile that filled the cache."""
+    record = compile_.nearest if compile_.is_load and compile_.nearest is not None else compile_.record
+    return record.program or None
+
+
+def _nearest(compile_: Compile) -> Value:
+    return compile_.nearest.number if compile_.nearest is not None else None
+
+
+def _reasons(compile_: Compile) -> Value:
+    return None if compile_.reasons is None else ",".join(compile_.reasons)
+
+
+def _functions_table(functions: Sequence[RecompiledFunction]) -> Table:
+    columns = (
+        Column("function", width=24, get=lambda function: function.name),
+        Column("compiles", "count", summed=True, get=lambda function: function.count()),
+        Column("loaded", "count", summed=True, detail=1, get=lambda function: function.reasons()[LOADED]),
+        Column("distinct", "count", summed=True, get=lambda function: function.distinct()),
+        Column("avoidable", "count", summed=True, get=lambda function: function.avoidable()),
+        Column("reasons", width=40, get=_reason_counts),
+    )
+    return Table.of("functions", "Functions", columns, functions, on_page=len(functions) > 1)
+
+
+def _reason_counts(function: RecompiledFunction) -> str:
+    counts = function.reasons()
+    return ", ".join(f"{counts[reason]:,} {reason}" for reason in REASONS if counts[reason])

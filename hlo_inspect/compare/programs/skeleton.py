@@ -1,0 +1,210 @@
+"""A program without the parts that have a reason of their own: constants, precisions, shardings.
+
+Two programs with one skeleton have the same instructions. The parts that a skeleton leaves out are kept by their places in it:
+the users of a constant, the products with a precision, the arrays with a sharding.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from hlo_inspect.graph.canonical.computation import CanonicalComputation, numbers_hash
+from hlo_inspect.graph.canonical.spelling import Speller, Spelling
+from hlo_inspect.graph.view import View, Views, operands_first
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import COMMUTATIVE
+from hlo_inspect.hlo.values.op_names import origin_of
+
+_SHARDING_CALLS = frozenset({"Sharding", "xla.sdy.FuncResultSharding"})
+"""Targets of custom calls that return their operand and state its sharding."""
+_RESULT_SHARDING = "xla.sdy.FuncResultSharding"
+_OF_CONSTANTS = frozenset({"broadcast", "reshape", "convert", "transpose", "copy", "bitcast"})
+"""Opcodes that make one constant of another: constants of equal values may share such rows."""
+_PRODUCTS = frozenset({"dot", "convolution", "ragged-dot"})
+_SHARDY = "xla.sdy."
+
+Place = tuple[int, ...]
+"""Hashes of a row, and of the operand if it is about one."""
+
+
+class PlacedText(NamedTuple):
+    """A text that a skeleton leaves out: its shape or opcode, and the line of Python of its first user."""
+
+    text: str
+    what: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skeleton:
+    """The instructions of a program. `digest` is a hash of them; `opcodes` counts them by opcode and shape.
+
+    `constants`, `precisions` and `constraints` (shardings inside the program) are by place. `sources` has the first line of
+    Python of each opcode and shape.
+    """
+
+    digest: int
+    opcodes: Counter[str]
+    sources: Mapping[str, str]
+    constants: dict[Place, list[PlacedText]] = field(default_factory=dict)
+    precisions: dict[Place, list[PlacedText]] = field(default_factory=dict)
+    constraints: dict[Place, list[PlacedText]] = field(default_factory=dict)
+
+
+def find_skeleton(module: Module, views: Views) -> Skeleton:
+    """Return the skeleton of a module that was read with its graph."""
+    return _SkeletonBuilder(module, views).build()
+
+
+class _SkeletonBuilder:
+    """Maker of the skeletons of a module's computations, callees first."""
+
+    def __init__(self, module: Module, views: Views) -> None:
+        self._module = module
+        self._views = views
+        self._speller = Speller()
+        self._hashes: dict[str, int] = {}
+        self._cache: dict[Hashable, int] = {}
+        self._sources: dict[str, str] = {}
+        self._parts = Skeleton(0, Counter(), self._sources)
+
+    def build(self) -> Skeleton:
+        rows = {name: self._rows(name) for name in self._module.computations}
+        for name in operands_first(rows, lambda name: [callee for callee in rows[name].computation.callees if callee in rows]):
+            self._hashes[name] = rows[name].digest()
+        entry = self._module.entry
+        return replace(self._parts, digest=self._hashes[entry.name] if entry is not None else 0)
+
+    def _rows(self, name: str) -> _SkeletonRows:
+        view = self._views.for_computation(name)
+        spellings = [self._speller.spell(view, row) for row in range(len(view.rows))]
+        masked = [_masked(spelling) for spelling in spellings]
+        computation = CanonicalComputation(view, masked, lambda callee: self._hashes.get(callee, 0), self._cache)
+        return _SkeletonRows(computation, spellings, self._module, self._parts, self._sources)
+
+
+def _masked(spelling: Spelling) -> Spelling:
+    """Return a spelling without constant, precision and sharding."""
+    literal = "" if spelling.opcode == "constant" else spelling.literal
+    kept = [(name, text) for name, text in spelling.attributes if not _is_left_out(name, text, spelling.opcode)]
+    return spelling._replace(literal=literal, attributes=tuple(kept))
+
+
+def _is_left_out(name: str, text: str, opcode: str) -> bool:
+    return _is_sharding(name, text) or _is_precision(name, opcode)
+
+
+def _is_sharding(name: str, text: str) -> bool:
+    return name == "sharding" or (name == "frontend_attributes" and _SHARDY in text)
+
+
+def _is_precision(name: str, opcode: str) -> bool:
+    return name == "operand_precision" or (name == "algorithm" and opcode in _PRODUCTS)
+
+
+class _SkeletonRows:
+    """The rows of one computation: their hashes, and the parts that these leave out."""
+
+    def __init__(
+        self,
+        computation: CanonicalComputation,
+        spellings: Sequence[Spelling],
+        module: Module,
+        parts: Skeleton,
+        sources: dict[str, str],
+    ) -> None:
+        self.computation = computation
+        self._spellings = spellings
+        self._view: View = computation.view
+        self._module = module
+        self._parts = parts
+        self._sources = sources
+        self._hashes = [0] * len(spellings)
+        self._constants: dict[int, int] = {}
+        """The constant that a row is made of, by row."""
+
+    def digest(self) -> int:
+        """Return the hash of the computation, and note the parts that it leaves out."""
+        counted = []
+        root = self._view.root
+        for row in self.computation.topological_order:
+            self._hashes[row] = self._row_hash(row)
+            if row in self._constants:
+                continue
+            self._note_attributes(row)
+            if not self._is_transparent(row):
+                counted.append(self._hashes[row])
+                self._note_constants(row)
+                self._count(row)
+        if root is not None and root in self._constants:
+            self._note_constant((self._hashes[root],), self._constants[root], root)
+        return numbers_hash([0 if root is None else self._hashes[root], *sorted(counted)])
+
+    def _row_hash(self, row: int) -> int:
+        spelling, operands = self._spellings[row], self.computation.operands[row]
+        values = [0 if operand is None else self._hashes[operand] for operand in operands]
+        if spelling.opcode == "constant":
+            self._constants[row] = row
+        elif spelling.opcode in _OF_CONSTANTS and operands and operands[0] in self._constants:
+            self._constants[row] = self._constants[operands[0]]
+        elif self._is_transparent(row):
+            return values[0]
+        if any(use.path for use in spelling.operands):
+            values = [numbers_hash([value, *use.path]) for value, use in zip(values, spelling.operands, strict=False)]
+        if spelling.opcode in COMMUTATIVE:
+            values.sort()
+        predecessors = sorted(self._hashes[before] for before in self.computation.predecessors[row])
+        return numbers_hash([self.computation.local[row], len(values), *values, *predecessors])
+
+    def _is_transparent(self, row: int) -> bool:
+        """Return True if a row returns its operand and only states the sharding."""
+        spelling, operands = self._spellings[row], self.computation.operands[row]
+        if len(operands) != 1 or operands[0] is None:
+            return False
+        if spelling.opcode == "custom-call":
+            return self._target(row) in _SHARDING_CALLS
+        return spelling.opcode == "reshape" and spelling.shape == self._spellings[operands[0]].shape != ""
+
+    def _target(self, row: int) -> str:
+        return dict(self._spellings[row].attributes).get("custom_call_target", "").strip('"')
+
+    def _note_constants(self, row: int) -> None:
+        for operand in self.computation.operands[row]:
+            if operand is not None and operand in self._constants:
+                self._note_constant((self._hashes[row], self._hashes[operand]), self._constants[operand], row)
+
+    def _note_constant(self, place: Place, constant: int, user: int) -> None:
+        spelling = self._spellings[constant]
+        text = PlacedText(spelling.literal, spelling.shape, self._source(constant) or self._source(user))
+        self._parts.constants.setdefault(place, []).append(text)
+
+    def _note_attributes(self, row: int) -> None:
+        spelling = self._spellings[row]
+        is_result = row == self._view.root and self._view.computation is self._module.entry
+        is_stated_elsewhere = spelling.opcode == "parameter" or is_result or self._states_result(row)
+        for name, text in spelling.attributes:
+            if _is_precision(name, spelling.opcode):
+                texts = self._parts.precisions.setdefault((self._hashes[row],), [])
+                texts.append(PlacedText(text, spelling.opcode, self._source(row)))
+            elif _is_sharding(name, text) and not is_stated_elsewhere:
+                texts = self._parts.constraints.setdefault((self._hashes[row],), [])
+                texts.append(PlacedText(text, spelling.shape, self._source(row)))
+
+    def _states_result(self, row: int) -> bool:
+        """Return True if a row states the sharding of a result, which the entry's root has too."""
+        operands = self.computation.operands[row]
+        chain = [row, *(operand for operand in operands if operand is not None and self._spellings[row].opcode == "reshape")]
+        return any(self._target(link) == _RESULT_SHARDING for link in chain)
+
+    def _count(self, row: int) -> None:
+        spelling = self._spellings[row]
+        key = f"{spelling.opcode} {spelling.shape}"
+        self._parts.opcodes[key] += 1
+        if key not in self._sources:
+            self._sources[key] = self._source(row)
+
+    def _source(self, row: int) -> str:
+        return origin_of(self._view.metadata(row), self._module.frames).source

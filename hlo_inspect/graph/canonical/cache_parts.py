@@ -1,0 +1,86 @@
+"""Parts of a compile that keys of compilation caches cover: the program, names, metadata, flags, options, weak types.
+
+XLA's `HloModule::GetFingerprint128` leaves out names and metadata. JAX's persistent cache keeps the module's name and weak
+types, and leaves out metadata unless `jax_compilation_cache_include_metadata_in_key` is set. Caches that hash the serialized
+module keep all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+from typing import NamedTuple
+
+from hlo_inspect.graph.view import Views
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.settings.compile_settings import CompileSettings
+from hlo_inspect.hlo.settings.stablehlo import StableHlo
+
+
+class CachePart(NamedTuple):
+    """A part of a compile, and a hash of its content; None if no file states it."""
+
+    name: str
+    digest: str | None
+
+
+def cache_parts(
+    module: Module,
+    views: Views,
+    hashes: tuple[str, str | None],
+    settings: CompileSettings | None,
+    stablehlo: StableHlo | None,
+) -> list[CachePart]:
+    """Return the parts of a module that was read with its graph. `hashes` are those of its program and schedule."""
+    states_settings = settings is not None and not settings.unknown
+    return [
+        CachePart("program", hashes[0]),
+        CachePart("schedule", hashes[1] or ""),
+        CachePart("module name", module.name),
+        CachePart("instruction names", _digest(_names(views))),
+        CachePart("metadata", _digest(_metadata(module, views))),
+        CachePart("flags", _digest(_flags(settings)) if settings is not None and states_settings else None),
+        CachePart("options", _digest(_options(settings)) if settings is not None and states_settings else None),
+        CachePart("weak types", _digest(map(str, stablehlo.weak_values)) if stablehlo is not None else None),
+    ]
+
+
+def cache_identity(parts: Iterable[CachePart]) -> str:
+    """Return the hash of all known parts, in 32 hexadecimal digits."""
+    return _digest(f"{part.name}={part.digest}" for part in parts if part.digest is not None)
+
+
+def _digest(texts: Iterable[str]) -> str:
+    hashed = blake2b(digest_size=16)
+    for text in texts:
+        hashed.update(f"{text}\n".encode(errors="surrogatepass"))
+    return hashed.hexdigest()
+
+
+def _names(views: Views) -> Iterator[str]:
+    for name in views.computations:
+        yield name
+        yield from (str(row_name) for row_name in views.for_computation(name).names)
+
+
+def _metadata(module: Module, views: Views) -> Iterator[str]:
+    yield from module.frames.tables
+    for name in views.computations:
+        view = views.for_computation(name)
+        yield from (str(tuple(metadata)) for row in range(len(view.rows)) if (metadata := view.metadata(row)) is not None)
+
+
+def _flags(settings: CompileSettings) -> Iterator[str]:
+    for values in (settings.flags, settings.process_flags, settings.tpu_flags):
+        yield from _sorted(values)
+
+
+def _options(settings: CompileSettings) -> Iterator[str]:
+    yield from _sorted(settings.overrides)
+    yield from _sorted(settings.options)
+    yield str(settings.devices)
+    yield str(settings.platform)
+
+
+def _sorted(values: Mapping[str, str] | None) -> Iterator[str]:
+    yield str(sorted((values or {}).items()))
