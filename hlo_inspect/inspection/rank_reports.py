@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from hlo_inspect.compare.programs.module_set import JobRanks, RankReader
 from hlo_inspect.compare.programs.rank_comparison import ComparedSet, RankDeviation, compare_set, miscount_deviation
 from hlo_inspect.compare.programs.rank_tables import rank_report
-from hlo_inspect.compare.programs.ranks import RankText, other_order, pair_modules
+from hlo_inspect.compare.programs.ranks import Miscount, RankText, other_order, pair_modules
 from hlo_inspect.errors import HloInspectError, InputError, Location
+from hlo_inspect.hlo.settings.compile_settings import read_settings
 from hlo_inspect.inspection.rank_directories import RankDirectory, rank_directories
 from hlo_inspect.inspection.rank_texts import RankPrograms, list_rank
 from hlo_inspect.inspection.source_reports import name_pattern, no_such_module
-from hlo_inspect.report.model import Report
+from hlo_inspect.report.model import Report, number_of
 
 
 @dataclass(slots=True)
@@ -37,6 +39,7 @@ class RankReports:
         texts, unread = self._texts(directories, notes)
         ranks = JobRanks([directory.label for directory in directories], [str(d.path) for d in directories], unread)
         notes += _order_notes(ranks, texts)
+        notes += _setting_notes(ranks, texts)
         sets: list[ComparedSet] = []
         miscounts: list[RankDeviation] = []
         with RankPrograms() as programs:
@@ -50,6 +53,7 @@ class RankReports:
                 self.watch(named.modules[0].name)
                 notes += named.notes
                 miscounts += [miscount_deviation(miscount, ranks) for miscount in named.miscounts]
+                notes += [_miscount_note(ranks, miscount) for miscount in named.miscounts[:1]]
                 sets += [compare_set(module_set, ranks, reader) for module_set in named.modules]
                 programs.forget()
             self.errors += programs.errors
@@ -85,3 +89,19 @@ def _order_notes(ranks: JobRanks, texts: Sequence[RankText]) -> list[str]:
     rank, (own, usual) = next(iter(others.items()))
     named = ranks.named(others)
     return [f"the modules of {named} have another order: {ranks.named([rank])} has {own} in the place of {usual}"]
+
+
+def _miscount_note(ranks: JobRanks, miscount: Miscount) -> str:
+    modules = number_of(miscount.modules, "module")
+    return f"whether {miscount.module} of {ranks.named([miscount.rank])} hangs is unknown: it has {modules} of this name"
+
+
+def _setting_notes(ranks: JobRanks, texts: Sequence[RankText]) -> list[str]:
+    """Return a note if no flags can be compared, or if the options state more processes than there are directories."""
+    first = next((text for text in texts if text.settings), None)
+    if first is None:
+        return ["flags are not compared: no module has a .debug_options or compile_options.textproto beside it"]
+    processes = read_settings(Path(first.path)).process_count
+    if processes is None or processes in (1, ranks.size):
+        return []
+    return [f"the options state {processes:,} processes; directories that fit the pattern: {ranks.size:,}"]

@@ -28,6 +28,7 @@ from hlo_inspect.xla import Xla
 WANTS = COLLECTIVE_WANTS | Wants(graph=True, entry=True, checked=True)
 
 _NAME = lazy_pattern(rb"^[ \t]*+HloModule[ \t]++%?+([\w.\-]++)", re.MULTILINE)
+_NUMBER = lazy_pattern(r"(?:\d++\.)?+module_\d++\.", re.ASCII)
 _ELIDED = b"constant({...})"
 _LOCATION = lazy_pattern(rb"^#loc[^\n]*\n|[ \t]*loc\([^\n]*", re.MULTILINE)
 _OWN = (b"process_index:", b"launch_id:", b"device_ordinal:", b"xla_dump_to:")
@@ -63,9 +64,7 @@ def list_rank(rank: int, directory: RankDirectory) -> RankListing:
         except InputError as error:
             listing.notes.append(f"{error}: not compared")
             continue
-        if text is None and not file.may_hold:
-            listing.notes.append(f"{Location(str(file.path))}: holds no HLO module: not compared")
-        elif text is not None:
+        if text is not None:
             listing.texts.append(text)
     return listing
 
@@ -85,7 +84,7 @@ def _mixed_runs(directory: RankDirectory, files: Iterable[Path]) -> Iterator[str
 
 
 def _hashed(rank: int, file: DirectoryFile, setting_files: _SettingFiles) -> RankText | None:
-    """Return the text of a file with its hashes, None if it holds no module."""
+    """Return the text of a file with its hashes, None if it holds no module and need not hold one."""
     hashed = blake2b(digest_size=16)
     name = b""
     has_elided = False
@@ -94,12 +93,13 @@ def _hashed(rank: int, file: DirectoryFile, setting_files: _SettingFiles) -> Ran
         if not name and (match := _NAME.search(piece)) is not None:
             name = match[1]
         has_elided = has_elided or _ELIDED in piece
-    if not name:
+    if not name and file.may_hold:
         return None
     settings, assignment = setting_files.hashes(str(file.path))
     constants = _constants_hash(file.path) if has_elided else None
     is_optimized = file.note is None
-    return RankText(rank, name.decode(), str(file.path), hashed.digest(), is_optimized, settings, assignment, constants)
+    module = name.decode() or _NUMBER.sub("", file.path.name).partition(".")[0]
+    return RankText(rank, module, str(file.path), hashed.digest(), is_optimized, settings, assignment, constants)
 
 
 def _constants_hash(path: Path) -> bytes:
@@ -182,7 +182,7 @@ class RankPrograms:
             cache.clear()
 
     def program(self, text: RankText) -> RankProgram | None:
-        """Return the program of a text, maybe with other names; None if the text is cut off or unreadable."""
+        """Return the program of a text, maybe with other names; None if the text holds none, or cannot be read."""
         if text.digest not in self._programs:
             self._programs[text.digest] = self._equal(text) or self.exact(text)
         return self._programs[text.digest]
@@ -211,8 +211,7 @@ class RankPrograms:
                 item = next(self._xla.modules(open_source(text.path), WANTS, strict=False), None)
                 if item is None or isinstance(item, ParseError):
                     return None
-                program = RankProgram(Context(item[0]), self._constants(text))
-                return None if program.is_truncated else program
+                return RankProgram(Context(item[0]), self._constants(text))
         except InputError as error:
             self.errors.append(error)
         except (HloInspectError, MemoryError):

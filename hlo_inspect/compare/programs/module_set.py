@@ -47,7 +47,7 @@ class JobRanks(NamedTuple):
 
 
 class SetPrograms:
-    """The programs of one module on all ranks. `notes` says which texts are not compared."""
+    """The programs of one module on all ranks. `notes` says which texts are not compared, `truncated` which are cut off."""
 
     def __init__(self, module_set: ModuleSet, ranks: JobRanks, reader: RankReader) -> None:
         self.name = module_set.name
@@ -56,6 +56,7 @@ class SetPrograms:
         self.ranks = ranks
         self.reader = reader
         self.notes: list[str] = []
+        self.truncated: list[int] = []
         self.comparable = self._comparable()
         self.programs = self._programs()
 
@@ -65,13 +66,16 @@ class SetPrograms:
         comparable = {}
         others: dict[str, list[int]] = {}
         for rank, text in sorted(self.texts.items()):
-            if text.is_optimized != stage:
+            program = self.reader.program(text) if text.is_optimized == stage else None
+            if program is not None and not program.is_truncated:
+                comparable[rank] = text
+            elif program is not None:
+                self.truncated.append(rank)
+            elif text.is_optimized == stage:
+                others.setdefault("cannot be read", []).append(rank)
+            else:
                 reason = "has no text after optimizations" if stage else "has a text after optimizations, most ranks have none"
                 others.setdefault(reason, []).append(rank)
-            elif self.reader.program(text) is None:
-                others.setdefault("is cut off or unreadable", []).append(rank)
-            else:
-                comparable[rank] = text
         self.notes += [f"{self.name} of {self.ranks.named(own)} {reason}: not compared" for reason, own in others.items()]
         return comparable
 
@@ -80,6 +84,12 @@ class SetPrograms:
         texts = {text.digest: text for text in reversed(self.comparable.values())}
         read = {digest: self.reader.program(text) for digest, text in texts.items()}
         return {digest: program for digest, program in read.items() if program is not None}
+
+    @property
+    def skipped(self) -> list[int]:
+        """The ranks that cannot be compared."""
+        compared = {*self.comparable, *self.lacking}
+        return [rank for rank in range(self.ranks.size) if rank not in compared]
 
     @cached_property
     def identities(self) -> dict[int, tuple[str, str | None]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,7 +11,7 @@ from hlo_inspect.compare.programs.first_difference import NO_DIFFERENCE, Differe
 from hlo_inspect.compare.programs.module_set import JobRanks, RankReader, SetPrograms
 from hlo_inspect.compare.programs.ranks import Miscount, ModuleSet, RankText, majority
 from hlo_inspect.compare.programs.set_meetings import SetMeetings
-from hlo_inspect.compare.setting_changes import setting_changes
+from hlo_inspect.compare.setting_changes import incomparable_settings, setting_changes
 from hlo_inspect.report.model import number_of
 
 _MOST_CHANGES = 3
@@ -44,13 +44,18 @@ class RankDeviation:
 
 @dataclass(frozen=True, slots=True)
 class ComparedSet:
-    """The result for one module. `majority` is the hash of its program, None if no rank has a whole text of it."""
+    """The result for one module. `majority` is the hash of its program, None if no rank has a whole text of it.
+
+    `skipped` are the ranks that cannot be compared, `truncated` those whose text is cut off.
+    """
 
     name: str
     ranks: int
     programs: int = 0
     majority: str | None = None
     names_differ: bool = False
+    skipped: Sequence[int] = ()
+    truncated: Sequence[int] = ()
     deviations: list[RankDeviation] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -76,7 +81,8 @@ def compare_set(module_set: ModuleSet, ranks: JobRanks, reader: RankReader) -> C
     """Compare one module on all ranks. Each distinct text is read once."""
     programs = SetPrograms(module_set, ranks, reader)
     if not programs.comparable:
-        return ComparedSet(programs.name, len(programs.texts), notes=programs.notes)
+        skipped, truncated = programs.skipped, programs.truncated
+        return ComparedSet(programs.name, len(programs.texts), skipped=skipped, truncated=truncated, notes=programs.notes)
     comparison = SetComparison(programs)
     deviations = list(comparison.deviations())
     return ComparedSet(
@@ -85,6 +91,8 @@ def compare_set(module_set: ModuleSet, ranks: JobRanks, reader: RankReader) -> C
         len(set(programs.identities.values())),
         programs.usual.identity[0],
         len(programs.programs) > 1,
+        programs.skipped,
+        programs.truncated,
         deviations,
         [*programs.notes, *comparison.notes(deviations)],
     )
@@ -97,6 +105,7 @@ class SetComparison:
         self._programs = programs
         self._meetings = SetMeetings(programs)
         self._changes: dict[tuple[bytes, bytes], str] = {}
+        self._unknown_settings: dict[str, list[int]] = {}
 
     def deviations(self) -> Iterator[RankDeviation]:
         """Yield the deviations of all ranks."""
@@ -110,7 +119,9 @@ class SetComparison:
     def notes(self, deviations: list[RankDeviation]) -> Iterator[str]:
         """Yield the reason if it is unknown whether ranks hang."""
         if any(deviation.hangs is None for deviation in deviations):
-            yield f"{self._programs.name}: whether it hangs is unknown: {self._meetings.decision.reason}"
+            yield f"whether {self._programs.name} hangs is unknown: {self._meetings.decision.reason}"
+        for reason, ranks in self._unknown_settings.items():
+            yield f"{self._programs.name} of {self._programs.ranks.named(ranks)}: {reason}"
 
     def _extra(self) -> Iterator[RankDeviation]:
         """Yield the ranks that alone have the module."""
@@ -170,8 +181,10 @@ class SetComparison:
         if key == (usual.settings, usual.assignment) or (is_local and text.settings == usual.settings):
             return ""
         if key not in self._changes:
-            read = self._programs.reader.settings
-            changes = [c for c in setting_changes(read(usual), read(text)) if c.kind != "devices" or not is_local]
+            settings = self._programs.reader.settings(usual), self._programs.reader.settings(text)
+            for reason in incomparable_settings(*settings)[:1]:
+                self._unknown_settings.setdefault(reason, []).append(text.rank)
+            changes = [change for change in setting_changes(*settings) if change.kind != "devices" or not is_local]
             parts = [contrast(f"{change.name}:", change.new, change.old) for change in changes[:_MOST_CHANGES]]
             more = [f"{len(changes) - len(parts):,} more"] if len(changes) > len(parts) else []
             self._changes[key] = "; ".join((*parts, *more))

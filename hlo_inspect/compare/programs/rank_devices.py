@@ -17,17 +17,21 @@ class RankDevices(NamedTuple):
     reason: str = ""
 
 
-def find_devices(ranks: int, count: int | None, assignments: Mapping[int, Assignment | None]) -> RankDevices:
+def find_devices(
+    ranks: int, count: int | None, assignments: Mapping[int, Assignment | None], processes: int | None = None
+) -> RankDevices:
     """Return the devices of `ranks` ranks, among which `count` devices are divided in order of rank.
 
     `assignments` are those that the ranks' options state. They give the order of the devices, and differ if each rank runs the
-    program for itself.
+    program for itself. `processes` is the number of processes that the options state, if any.
     """
     stated = {rank: flat for rank, assignment in assignments.items() if assignment and (flat := _flat(assignment)) is not None}
     if len(stated) > 1 and _are_disjoint(stated):
         return RankDevices(None, are_local=True)
     if count is None:
         return RankDevices(None, reason="the number of devices is unknown")
+    if processes is not None and processes > 1 and processes != ranks:
+        return RankDevices(None, reason=f"the options state {processes:,} processes, not {ranks:,}")
     if count % ranks:
         return RankDevices(None, reason=f"{count:,} devices are not divided by {ranks:,} ranks")
     orders = set(stated.values())

@@ -57,10 +57,13 @@ def _gravity(deviation: RankDeviation) -> int:
 
 def _headline(ranks: JobRanks, sets: Sequence[ComparedSet], deviations: Sequence[RankDeviation]) -> Iterator[HeadlineRow]:
     """Yield the verdict, then what does not matter in one line each."""
+    cut = [f"{compared.name} of {ranks.named(compared.truncated)}" for compared in sets if compared.truncated]
+    if cut:
+        yield HeadlineRow("", (f"TRUNCATED {_named(cut)}: not compared",), "warning")
     counted = f"{number_of(ranks.size, 'rank')}, {number_of(len(sets), 'module')}"
     grave = [deviation for deviation in deviations if deviation.deviates]
     severity: Severity = "error" if any(deviation.hangs for deviation in grave) else "warning" if grave else "info"
-    yield HeadlineRow("", (f"{counted}: {_verdict(ranks, grave)}",), severity)
+    yield HeadlineRow("", (f"{counted}: {_verdict(ranks, sets, grave)}",), severity)
     tuned = sorted({deviation.rank for deviation in deviations if deviation.verdict == "algorithm"})
     if tuned:
         yield HeadlineRow("autotuning", (f"{ranks.named(tuned)} chose other algorithms: the same programs",))
@@ -69,10 +72,13 @@ def _headline(ranks: JobRanks, sets: Sequence[ComparedSet], deviations: Sequence
         yield HeadlineRow("names", (f"names, numbers or paths differ in {_named(renamed)}: the same programs",))
 
 
-def _verdict(ranks: JobRanks, grave: Sequence[RankDeviation]) -> str:
+def _verdict(ranks: JobRanks, sets: Sequence[ComparedSet], grave: Sequence[RankDeviation]) -> str:
     """Return what is wrong: the gravest deviation, and the number of other ranks that deviate."""
+    if ranks.size == 1:
+        return "nothing to compare with"
     if not grave:
-        return "nothing to compare with" if ranks.size == 1 else _SAME
+        skipped = sorted({rank for compared in sets for rank in compared.skipped})
+        return f"no rank deviates, but {ranks.named(skipped)} cannot be compared in all modules" if skipped else _SAME
     first = grave[0]
     alike = [
         other for other in grave if (other.module, other.verdict, other.hangs) == (first.module, first.verdict, first.hangs)
@@ -115,9 +121,9 @@ def _named(names: Sequence[str]) -> str:
 def _deviations_table(ranks: JobRanks, deviations: Sequence[RankDeviation]) -> Table:
     columns = (
         Column("module", width=20, get=lambda deviation: deviation.module),
-        Column("rank", width=6, get=lambda deviation: ranks.labels[deviation.rank]),
-        Column("verdict", width=10, get=lambda deviation: deviation.verdict),
-        Column("hangs", "bool", get=lambda deviation: deviation.hangs),
+        Column("rank", width=6, is_chosen=True, get=lambda deviation: ranks.labels[deviation.rank]),
+        Column("verdict", width=10, is_chosen=True, get=lambda deviation: deviation.verdict),
+        Column("hangs", "bool", is_chosen=True, get=lambda deviation: deviation.hangs),
         Column("instruction", optional=True, get=lambda deviation: deviation.first.own and deviation.first.own.name),
         Column(
             "majority_instruction",

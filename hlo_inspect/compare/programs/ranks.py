@@ -105,7 +105,7 @@ def _with_constants(own: Mapping[int, Sequence[RankText]]) -> tuple[dict[int, li
         return covered, []
     texts = {rank: [text._replace(constants=None) for text in texts] for rank, texts in own.items()}
     name = next(iter(texts.values()))[0].module
-    return texts, [f"{name}: large constants are not compared, because not every rank has its module.mlir"]
+    return texts, [f"large constants of {name} are not compared: not every rank has its module.mlir"]
 
 
 def _pair_several(

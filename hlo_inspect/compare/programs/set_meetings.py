@@ -30,8 +30,10 @@ class SetMeetings:
         """The devices of each rank, by the options of one text for each assignment."""
         programs = self._programs
         by_assignment = {text.assignment: (rank, text) for rank, text in programs.texts.items() if text.assignment}
-        assignments = {rank: programs.reader.settings(text).devices for rank, text in by_assignment.values()}
-        return find_devices(programs.ranks.size, programs.usual.order.devices, assignments)
+        settings = {rank: programs.reader.settings(text) for rank, text in by_assignment.values()}
+        assignments = {rank: own.devices for rank, own in settings.items()}
+        processes = next((own.process_count for own in settings.values()), None)
+        return find_devices(programs.ranks.size, programs.usual.order.devices, assignments, processes)
 
     @cached_property
     def decision(self) -> Decision:
@@ -45,9 +47,8 @@ class SetMeetings:
         faults = [program.order.fault for program in programs.programs.values() if program.order.fault]
         if faults:
             return Decision(None, f"the order of collectives is unknown: {faults[0]}")
-        unknown = [rank for rank in range(programs.ranks.size) if rank not in steps]
-        if unknown:
-            return Decision(None, f"{programs.ranks.named(unknown)} cannot be compared")
+        if programs.skipped:
+            return Decision(None, f"{programs.ranks.named(programs.skipped)} cannot be compared")
         devices = self._devices
         if devices.devices is None:
             return Decision(None, devices.reason)

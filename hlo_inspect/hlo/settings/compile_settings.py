@@ -73,6 +73,12 @@ class CompileSettings:
     platform: str | None = None
     unknown: tuple[str, ...] = ()
 
+    @property
+    def process_count(self) -> int | None:
+        """The number of processes that the program runs on; None if no file states it."""
+        text = (self.options or {}).get("process_count", "")
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+
     def flag(self, name: str) -> str | None:
         """Return the value of a flag after overrides, None if it is XLA's default and no file states that."""
         for values in (self.flags, self.overrides, self.process_flags, self.tpu_flags):

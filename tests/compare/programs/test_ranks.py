@@ -87,7 +87,7 @@ def test_large_constants_are_not_compared_if_a_rank_lacks_them(tmp_path: Path) -
     edits = {(1, "table/module.mlir"): replaced('dense<"0x0000', 'dense<"0x0100'), (2, "table/module.mlir"): None}
     report = compared(write_job(tmp_path, edits))
     assert deviations(report) == []
-    assert "jit_table: large constants are not compared, because not every rank has its module.mlir" in report.notes
+    assert "large constants of jit_table are not compared: not every rank has its module.mlir" in report.notes
 
 
 def test_another_schedule_does_not_hang(tmp_path: Path) -> None:
