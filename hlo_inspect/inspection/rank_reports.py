@@ -43,7 +43,7 @@ class RankReports:
         sets: list[ComparedSet] = []
         miscounts: list[RankDeviation] = []
         with RankPrograms() as programs:
-            reader = RankReader(programs.program, programs.exact, programs.settings)
+            reader = RankReader(programs.program, programs.exact, programs.before, programs.settings)
 
             def key(text: RankText) -> Hashable:
                 program = programs.program(text)

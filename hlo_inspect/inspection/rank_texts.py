@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,13 @@ from hlo_inspect.compare.programs.deviations import RankProgram
 from hlo_inspect.compare.programs.ranks import RankText
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError
 from hlo_inspect.graph.canonical.unnamed_text import unnamed_digest
-from hlo_inspect.hlo.input.dump_directory import DirectoryFile, chosen_files, files_below, files_by_module
+from hlo_inspect.hlo.input.dump_directory import (
+    DirectoryFile,
+    chosen_files,
+    files_below,
+    files_by_module,
+    text_before_optimizations,
+)
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.settings.compile_settings import SETTING_FILES, CompileSettings, read_settings, stablehlo_file
 from hlo_inspect.hlo.settings.stablehlo import ElidedConstant, read_stablehlo
@@ -169,6 +175,7 @@ class RankPrograms:
         self._read: dict[bytes, tuple[RankText, RankProgram | None]] = {}
         self._unnamed: dict[bytes, RankProgram | None] = {}
         self._hashed: set[bytes] = set()
+        self._before: dict[Path, Hashable | None] = {}
         self.errors: list[HloInspectError] = []
 
     def __enter__(self) -> RankPrograms:
@@ -178,7 +185,7 @@ class RankPrograms:
         self._xla.close()
 
     def forget(self) -> None:
-        for cache in (self._programs, self._read, self._unnamed, self._hashed):
+        for cache in (self._programs, self._read, self._unnamed, self._hashed, self._before):
             cache.clear()
 
     def program(self, text: RankText) -> RankProgram | None:
@@ -200,6 +207,16 @@ class RankPrograms:
                 self._hashed.add(other.digest)
                 self._unnamed.setdefault(_unnamed(other), program)
         return self._unnamed.get(_unnamed(text)) if self._unnamed else None
+
+    def before(self, text: RankText) -> Hashable | None:
+        """Return a key of the program before optimizations; None if the dump has no such text, or not a whole one."""
+        path = text_before_optimizations(Path(text.path))
+        if path is None:
+            return None
+        if path not in self._before:
+            program = self.exact(RankText(text.rank, text.module, str(path), b"before " + str(path).encode()))
+            self._before[path] = program.identity if program is not None and not program.is_truncated else None
+        return self._before[path]
 
     def settings(self, text: RankText) -> CompileSettings:
         """Return the flags and options beside a text."""

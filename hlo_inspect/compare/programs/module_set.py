@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -17,11 +17,13 @@ _MOST_NAMED = 4
 class RankReader(NamedTuple):
     """Readers of the program of a text, None if it is not readable or not whole, and of the settings beside a text.
 
-    `program` may read it from a text that differs in names only, `exact` reads it with the names of the text.
+    `program` may read it from a text that differs in names only, `exact` reads it with the names of the text. `before` returns
+    a key that texts share if their modules are one program before optimizations, None without such a text.
     """
 
     program: Callable[[RankText], RankProgram | None]
     exact: Callable[[RankText], RankProgram | None]
+    before: Callable[[RankText], Hashable | None]
     settings: Callable[[RankText], CompileSettings]
 
 

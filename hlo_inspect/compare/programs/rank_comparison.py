@@ -159,9 +159,17 @@ class SetComparison:
                 yield RankDeviation(self._programs.name, rank, "flags", False, text.path, changes)
             return
         hangs = self._meetings.decision.hangs if verdict in ("order", "collective") else False
-        detail = "; ".join(filter(None, (deviation.detail, changes)))
+        detail = "; ".join(filter(None, (deviation.detail, changes, self._origin(text) if verdict != "algorithm" else "")))
         waits = (deviation.waits.name, deviation.waits.source) if deviation.waits is not None else ("", "")
         yield RankDeviation(self._programs.name, rank, verdict, hangs, text.path, detail, deviation.first, *waits)
+
+    def _origin(self, text: RankText) -> str:
+        """Return whether a program deviates from the majority's before optimizations too; empty if that is unknown."""
+        usual = self._programs.comparable[self._programs.usual_ranks[0]]
+        keys = self._programs.reader.before(text), self._programs.reader.before(usual)
+        if None in keys or not text.is_optimized:
+            return ""
+        return "equal before optimizations" if keys[0] == keys[1] else "differs before optimizations"
 
     # -- flags and options ----------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 Assignment = tuple[tuple[str, ...], ...]
@@ -28,21 +28,28 @@ def find_devices(
     stated = {rank: flat for rank, assignment in assignments.items() if assignment and (flat := _flat(assignment)) is not None}
     if len(stated) > 1 and _are_disjoint(stated):
         return RankDevices(None, are_local=True)
-    if count is None:
-        return RankDevices(None, reason="the number of devices is unknown")
-    if processes is not None and processes > 1 and processes != ranks:
-        return RankDevices(None, reason=f"the options state {processes:,} processes, not {ranks:,}")
-    if count % ranks:
-        return RankDevices(None, reason=f"{count:,} devices are not divided by {ranks:,} ranks")
-    orders = set(stated.values())
-    if len(orders) > 1:
-        return RankDevices(None, reason="the ranks' options state other devices")
-    order = next(iter(orders), tuple(range(count)))
-    if len(order) != count:
-        return RankDevices(None, reason=f"the options state {len(order):,} devices, the text {count:,}")
+    orders = set(stated.values()) or {tuple(range(count or 0))}
+    reason = _fault(ranks, count, orders, processes)
+    if reason or count is None:
+        return RankDevices(None, reason=reason)
+    order = next(iter(orders))
     positions = sorted(range(count), key=order.__getitem__)
     size = count // ranks
     return RankDevices({rank: frozenset(positions[rank * size : (rank + 1) * size]) for rank in range(ranks)})
+
+
+def _fault(ranks: int, count: int | None, orders: Collection[tuple[int, ...]], processes: int | None) -> str:
+    """Return why the devices of ranks are unknown; empty if they are known."""
+    if count is None:
+        return "the number of devices is unknown"
+    if processes is not None and processes > 1 and processes != ranks:
+        return f"the options state {processes:,} processes, not {ranks:,}"
+    if count % ranks:
+        return f"{count:,} devices are not divided by {ranks:,} ranks"
+    if len(orders) > 1:
+        return "the ranks' options state other devices"
+    stated = len(next(iter(orders)))
+    return f"the options state {stated:,} devices, the text {count:,}" if stated != count else ""
 
 
 def _flat(assignment: Assignment) -> tuple[int, ...] | None:
