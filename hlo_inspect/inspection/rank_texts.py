@@ -63,7 +63,7 @@ def list_rank(rank: int, directory: RankDirectory) -> RankListing:
     except HloInspectError as error:
         return listing._replace(fault=error)
     listing.notes.extend(_mixed_runs(directory, files))
-    settings = _SettingFiles(files)
+    settings = _OptionFiles(files)
     for file in chosen:
         try:
             text = _hashed(rank, file, settings)
@@ -89,7 +89,7 @@ def _mixed_runs(directory: RankDirectory, files: Iterable[Path]) -> Iterator[str
             return
 
 
-def _hashed(rank: int, file: DirectoryFile, setting_files: _SettingFiles) -> RankText | None:
+def _hashed(rank: int, file: DirectoryFile, setting_files: _OptionFiles) -> RankText | None:
     """Return the text of a file with its hashes, None if it holds no module and need not hold one."""
     hashed = blake2b(digest_size=16)
     name = b""
@@ -116,7 +116,7 @@ def _constants_hash(path: Path) -> bytes:
     return blake2b(_LOCATION.sub(b"", stablehlo.read_bytes()), digest_size=16).digest()
 
 
-class _SettingFiles:
+class _OptionFiles:
     """The files of options below a directory, found by the beginnings of their names."""
 
     def __init__(self, files: Iterable[Path]) -> None:
@@ -164,7 +164,7 @@ def _without_own_lines(content: bytes) -> bytes:
 
 
 class RankPrograms:
-    """Reader of the programs of texts, and of the settings beside them. It keeps the programs until it is told to forget.
+    """Reader of the programs of texts, and of the settings beside them. It keeps the programs until `forget`.
 
     Texts that differ in names, numbers, paths and lines only have one program, which is read from the first of them.
     """

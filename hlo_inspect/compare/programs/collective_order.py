@@ -90,8 +90,7 @@ class CollectiveOrder:
     def numbered_like(self, other: CollectiveOrder) -> Steps:
         """Return the steps with the numbers that equal collectives have in another order.
 
-        Equal collectives of two programs are the same if their operands are made in the same way, else if they have the same
-        place among equal ones.
+        Equal collectives of two programs are the same if their operands are made in the same way. Others are paired in order.
         """
         numbers = _numbers(self.collectives, other.collectives)
         return _renumbered(self.steps, numbers)
@@ -261,7 +260,7 @@ def _devices_of(groups: Groups, mode: GroupMode, counts: DeviceCounts) -> frozen
 
 
 def _numbers(own: Sequence[OrderedCollective], others: Sequence[OrderedCollective]) -> dict[Meeting, int]:
-    """Return the number that each meeting has among the equal ones of another program."""
+    """Return the number that each meeting has among its equals in another program."""
     free: defaultdict[object, list[OrderedCollective]] = defaultdict(list)
     for other in others:
         free[other.meeting.key].append(other)

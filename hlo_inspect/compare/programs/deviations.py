@@ -1,4 +1,4 @@
-"""How the program of a rank deviates from that of most ranks: the verdict, and the first instruction that deviates."""
+"""Deviation of a rank's program from that of most ranks: the verdict, and the first instruction that deviates."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.programs.collective_order import CollectiveOrder, OrderedCollective, executed, in_text_order
 from hlo_inspect.compare.programs.first_difference import (
     NO_DIFFERENCE,
-    Difference,
     FirstDifference,
+    InstructionDifference,
     contrast,
     first_unequal,
 )
@@ -24,11 +24,11 @@ from hlo_inspect.graph.canonical.spelling import Spelling
 from hlo_inspect.graph.canonical.tuning import TUNED_ATTRIBUTE
 from hlo_inspect.hlo.settings.stablehlo import ElidedConstant
 
-Verdict = Literal["order", "collective", "missing", "program", "extra", "count", "schedule", "flags", "algorithm", "names"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+RankVerdict = Literal["order", "collective", "missing", "program", "extra", "count", "schedule", "flags", "algorithm", "names"]
+VERDICTS: tuple[RankVerdict, ...] = get_args(RankVerdict)
 """The verdicts, the gravest first."""
 
-HARMLESS: frozenset[Verdict] = frozenset({"algorithm", "names"})
+HARMLESS: frozenset[RankVerdict] = frozenset({"algorithm", "names"})
 """Verdicts on ranks that run the program of the majority."""
 
 
@@ -64,8 +64,8 @@ class ProgramDeviation(NamedTuple):
     `waits` is the first of its collectives that another program runs in another place, `usual` what stands there.
     """
 
-    verdict: Verdict
-    first: Difference
+    verdict: RankVerdict
+    first: InstructionDifference
     detail: str
     steps: Steps
     waits: OrderedCollective | None = None
@@ -92,7 +92,7 @@ def find_deviation(own: RankProgram, usual: RankProgram) -> ProgramDeviation:
 # -- collectives --------------------------------------------------------------------------------------------------------------
 
 
-def _collective_verdict(own: RankProgram, usual: RankProgram, steps: Steps) -> Verdict | None:
+def _collective_verdict(own: RankProgram, usual: RankProgram, steps: Steps) -> RankVerdict | None:
     """Return `collective` or `order` if the collectives, or the order in which they run, deviate; else None."""
     totals = executed(own.order.steps), executed(usual.order.steps)
     if None in totals:
@@ -151,7 +151,7 @@ class _FirstChoice(FirstDifference):
         return _choices(first.spellings[row]) != _choices(second.spellings[mate])
 
 
-def _tuned_difference(own: RankProgram, usual: RankProgram) -> tuple[Difference, str]:
+def _tuned_difference(own: RankProgram, usual: RankProgram) -> tuple[InstructionDifference, str]:
     """Return the first instruction with another choice of autotuning, and the choice; an empty text if there is none."""
     modules = own.context.canonical, usual.context.canonical
     if modules[0].program == modules[1].program:

@@ -27,7 +27,7 @@ class InstructionPlace(NamedTuple):
     spelling: Spelling
 
 
-class Difference(NamedTuple):
+class InstructionDifference(NamedTuple):
     """The first instruction that deviates, and what stands there in the other program; None if nothing does."""
 
     own: InstructionPlace | None
@@ -41,7 +41,7 @@ class Difference(NamedTuple):
         return describe(self.own.spelling, self.usual.spelling)
 
 
-NO_DIFFERENCE = Difference(None, None)
+NO_DIFFERENCE = InstructionDifference(None, None)
 
 
 class FirstDifference:
@@ -56,14 +56,14 @@ class FirstDifference:
         self._is_scheduled = own.module.header.is_scheduled and usual.module.header.is_scheduled
         self._equal: set[tuple[int, int]] = set()
 
-    def find(self) -> Difference:
+    def find(self) -> InstructionDifference:
         """Return the first difference; NO_DIFFERENCE if the instructions are equal."""
         entries = self._own.module.entry, self._usual.module.entry
         if entries[0] is None or entries[1] is None:
             return NO_DIFFERENCE
         return self._first(entries[0].name, entries[1].name, 0) or NO_DIFFERENCE
 
-    def _first(self, own: str, usual: str, depth: int) -> Difference | None:
+    def _first(self, own: str, usual: str, depth: int) -> InstructionDifference | None:
         first, second = self._own.computation(own), self._usual.computation(usual)
         key = id(first), id(second)  # both modules stay alive, so the ids stay unique
         if key in self._equal or depth > _MOST_NESTED:
@@ -73,7 +73,7 @@ class FirstDifference:
             if inner is not None:
                 return inner
             if row is None or mate is None or self._deviates(first, second, row, mate):
-                return Difference(_place(self._own, own, row), _place(self._usual, usual, mate))
+                return InstructionDifference(_place(self._own, own, row), _place(self._usual, usual, mate))
         self._equal.add(key)
         return None
 
@@ -104,7 +104,7 @@ class FirstDifference:
         row: int | None,
         mate: int | None,
         depth: int,
-    ) -> Difference | None:
+    ) -> InstructionDifference | None:
         """Return the first difference in the computations that both rows call. What a collective applies is part of it."""
         if row is None or mate is None:
             return None
@@ -119,7 +119,7 @@ class FirstDifference:
             if own in self._own and usual in self._usual:
                 inner = self._first(own, usual, depth + 1)
                 if inner is not None:
-                    return Difference(
+                    return InstructionDifference(
                         _with_source(inner.own, _place(self._own, first.view.computation.name, row)),
                         _with_source(inner.usual, _place(self._usual, second.view.computation.name, mate)),
                     )

@@ -29,7 +29,7 @@ class Meeting:
     """A collective of a program.
 
     `content` is all that devices have to agree on: kind, shape, reduction, pairs. `groups` are the devices that wait for each
-    other; None if unknown. `number` tells equal ones of a program apart.
+    other; None if unknown. `number` tells equal collectives of a program apart.
     """
 
     content: str

@@ -123,8 +123,8 @@ class SetPrograms:
     @cached_property
     def lacking(self) -> list[int]:
         """The ranks that have no module of this name."""
-        held = self.texts.keys() | self.miscounted | self.ranks.unread
-        return [rank for rank in range(self.ranks.size) if rank not in held]
+        present = self.texts.keys() | self.miscounted | self.ranks.unread
+        return [rank for rank in range(self.ranks.size) if rank not in present]
 
     @cached_property
     def is_extra(self) -> bool:

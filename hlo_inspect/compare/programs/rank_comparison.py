@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from hlo_inspect.compare.programs.deviations import HARMLESS, VERDICTS, Verdict
-from hlo_inspect.compare.programs.first_difference import NO_DIFFERENCE, Difference, contrast
+from hlo_inspect.compare.programs.deviations import HARMLESS, VERDICTS, RankVerdict
+from hlo_inspect.compare.programs.first_difference import NO_DIFFERENCE, InstructionDifference, contrast
 from hlo_inspect.compare.programs.module_set import JobRanks, RankReader, SetPrograms
 from hlo_inspect.compare.programs.ranks import Miscount, ModuleSet, RankText, majority
 from hlo_inspect.compare.programs.set_meetings import SetMeetings
@@ -28,11 +28,11 @@ class RankDeviation:
 
     module: str
     rank: int
-    verdict: Verdict
+    verdict: RankVerdict
     hangs: bool | None
     path: str
     detail: str = ""
-    first: Difference = NO_DIFFERENCE
+    first: InstructionDifference = NO_DIFFERENCE
     waits: str = ""
     source: str = ""
 
@@ -65,9 +65,9 @@ class ComparedSet:
         return len({deviation.rank for deviation in self.deviations if deviation.deviates})
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> RankVerdict | None:
         """The gravest verdict; None if all texts are equal."""
-        verdicts: list[Verdict] = [deviation.verdict for deviation in self.deviations]
+        verdicts: list[RankVerdict] = [deviation.verdict for deviation in self.deviations]
         return min(verdicts, key=VERDICTS.index, default="names" if self.names_differ else None)
 
 

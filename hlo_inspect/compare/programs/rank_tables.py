@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from hlo_inspect.compare.programs.deviations import VERDICTS, Verdict
+from hlo_inspect.compare.programs.deviations import VERDICTS, RankVerdict
 from hlo_inspect.compare.programs.module_set import JobRanks
 from hlo_inspect.compare.programs.rank_comparison import ComparedSet, RankDeviation
 from hlo_inspect.report.facts import Facts
@@ -91,7 +91,7 @@ def _verdict(ranks: JobRanks, sets: Sequence[ComparedSet], grave: Sequence[RankD
     return text
 
 
-_PREDICATES: dict[Verdict, tuple[str, str]] = dict.fromkeys(VERDICTS, ("deviates in", "deviate in")) | {
+_PREDICATES: dict[RankVerdict, tuple[str, str]] = dict.fromkeys(VERDICTS, ("deviates in", "deviate in")) | {
     "missing": ("lacks", "lack"),
     "extra": ("alone has", "alone have"),
     "flags": ("has other flags in", "have other flags in"),
@@ -99,15 +99,15 @@ _PREDICATES: dict[Verdict, tuple[str, str]] = dict.fromkeys(VERDICTS, ("deviates
 
 
 def _hang(deviation: RankDeviation, are_several: bool) -> str:
-    """Return where the ranks hang, or that this is unknown."""
+    """Return the collective at which the ranks hang, or that it is unknown."""
     if deviation.hangs is None:
         return ", and it is unknown whether they hang" if are_several else ", and it is unknown whether it hangs"
     if not deviation.hangs:
         return ""
     waiting = "others hang" if deviation.verdict == "missing" else "hang" if are_several else "hangs"
-    at = f" at {deviation.waits}" if deviation.waits else ""
+    place = f" at {deviation.waits}" if deviation.waits else ""
     source = f" ({PurePath(deviation.source).name})" if deviation.source else ""
-    return f"{', and the' if deviation.verdict == 'missing' else ' and'} {waiting}{at}{source}"
+    return f"{', and the' if deviation.verdict == 'missing' else ' and'} {waiting}{place}{source}"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -36,7 +36,7 @@ def test_swapped_collectives_over_one_group_hang(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("ranks", "hangs"), [((0,), False), ((3,), False), ((0, 3), True), ((1, 2), True), ((0, 1), False)])
 def test_orders_on_a_mesh_may_hang_only_together(tmp_path: Path, ranks: tuple[int, ...], hangs: bool) -> None:
-    """One rank alone ends, and ranks in one row do; those of a diagonal wait for each other in a cycle."""
+    """A rank alone ends, and so do ranks in a row; those of a diagonal wait for each other in a cycle."""
     edits = {(rank, f"mesh{FINAL}"): swapped("psum.14", "psum.15") for rank in ranks}
     report = compared(write_job(tmp_path, edits))
     rows = deviations(report)
