@@ -132,8 +132,8 @@ def _common(steps: Sequence[Steps], positions: Iterable[int]) -> int:
 def _inner_orders(orders: Sequence[DeviceOrder]) -> Iterator[list[DeviceOrder]] | None:
     """Return the orders within a loop or within each branch, if nothing else differs.
 
-    A loop that runs equally often everywhere hangs if and only if one iteration does: an iteration that ends leaves all devices
-    at the start of the next, and devices that wait for each other in the first do so forever.
+    A loop that runs equally often everywhere hangs if and only if one iteration does. An iteration that ends leaves all devices
+    at the start of the next one. Devices that wait for each other in an iteration do so forever.
     """
     steps = [order.steps[0] for order in orders if len(order.steps) == 1]
     loops = [step for step in steps if isinstance(step, Repeated)]

@@ -80,10 +80,8 @@ def _verdict(ranks: JobRanks, sets: Sequence[ComparedSet], grave: Sequence[RankD
         skipped = sorted({rank for compared in sets for rank in compared.skipped})
         return f"no rank deviates, but {ranks.named(skipped)} cannot be compared in all modules" if skipped else _SAME
     first = grave[0]
-    alike = [
-        other for other in grave if (other.module, other.verdict, other.hangs) == (first.module, first.verdict, first.hangs)
-    ]
-    own = sorted({deviation.rank for deviation in alike})
+    key = first.module, first.verdict, first.hangs
+    own = sorted({other.rank for other in grave if (other.module, other.verdict, other.hangs) == key})
     others = {deviation.rank for deviation in grave}.difference(own)
     text = f"{ranks.named(own)} {_PREDICATES[first.verdict][len(own) > 1]} {first.module}{_hang(first, len(own) > 1)}"
     if others:
