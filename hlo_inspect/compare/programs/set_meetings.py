@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from hlo_inspect.compare.programs.meetings import Decision, DeviceOrder, Steps, decide
 from hlo_inspect.compare.programs.module_set import SetPrograms
 from hlo_inspect.compare.programs.rank_devices import RankDevices, find_devices
+from hlo_inspect.compare.programs.ranks import RankText
 
 
 class SetMeetings:
@@ -18,22 +19,23 @@ class SetMeetings:
 
     @cached_property
     def are_local(self) -> bool:
-        """True if each rank runs the module on devices of its own."""
-        texts = self._programs.texts.values()
-        assignments = {text.assignment for text in texts}
-        if len(assignments) < 2 or b"" in assignments:
+        """True if each rank runs the module on devices of its own. If all assignments differ, two of them tell."""
+        texts = {text.assignment: text for text in self._programs.texts.values()}
+        if len(texts) < 2 or b"" in texts:
             return False
-        return len(assignments) == len(texts) or self._devices.are_local
+        all_differ = len(texts) == len(self._programs.texts)
+        return self._find_devices(list(texts.values())[: 2 if all_differ else None]).are_local
 
     @cached_property
     def _devices(self) -> RankDevices:
         """The devices of each rank, by the options of one text for each assignment."""
-        programs = self._programs
-        by_assignment = {text.assignment: (rank, text) for rank, text in programs.texts.items() if text.assignment}
-        settings = {rank: programs.reader.settings(text) for rank, text in by_assignment.values()}
+        return self._find_devices({text.assignment: text for text in self._programs.texts.values() if text.assignment}.values())
+
+    def _find_devices(self, texts: Iterable[RankText]) -> RankDevices:
+        settings = {text.rank: self._programs.reader.settings(text) for text in texts}
         assignments = {rank: own.devices for rank, own in settings.items()}
         processes = next((own.process_count for own in settings.values()), None)
-        return find_devices(programs.ranks.size, programs.usual.order.devices, assignments, processes)
+        return find_devices(self._programs.ranks.size, self._programs.usual.order.devices, assignments, processes)
 
     @cached_property
     def decision(self) -> Decision:

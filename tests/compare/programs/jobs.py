@@ -56,7 +56,8 @@ def swapped(first: str, second: str) -> Edit:
 
     def edit(text: str) -> str:
         lines = text.split("\n")
-        rows = [next(number for number, line in enumerate(lines) if f"  %{name} = " in line) for name in (first, second)]
+        starts = [(f"  {name} = ", f"  %{name} = ") for name in (first, second)]
+        rows = [next(number for number, line in enumerate(lines) if line.startswith(start)) for start in starts]
         lines[rows[0]], lines[rows[1]] = lines[rows[1]], lines[rows[0]]
         return "\n".join(lines)
 
