@@ -73,8 +73,9 @@ class Recompilations:
                     self.errors.append(InternalError.from_exception(error, Location(str(text.path))))
         finally:
             self._xla.close()
-        if not self._functions and self._others:
-            self.errors.append(InputError(no_such_module(self._module, self._others), Location(inputs[0])))
+        if not self._functions and not self.errors:
+            what = no_such_module(self._module, self._others) if self._others else "holds no HLO module"
+            self.errors.append(InputError(what, Location(inputs[0])))
         return list(self._functions.values())
 
     # -- files -----------------------------------------------------------------------------------------------------------
@@ -128,8 +129,8 @@ class Recompilations:
         if mixed:
             message = f"{_listed(mixed)} has several names: the directory holds more than one run"
             self.notes.append(f"{directory}: module {message}")
-        unfinished = [f"{files.number:04d}" for files in compiles if files.after is None]
-        if unfinished and len(unfinished) < len(compiles):
+        unfinished = list(dict.fromkeys(f"{files.number:04d}" for files in compiles if files.after is None))
+        if unfinished and any(files.after is not None for files in compiles):
             message = f"{_listed(unfinished)} has no text after optimizations: its compile did not end"
             self.notes.append(f"{directory}: module {message}")
 

@@ -58,7 +58,8 @@ class ArrayRecord(NamedTuple):
 class CompileRecord:
     """A compile of a function. `number` is that of its file, None for a text outside of a dump.
 
-    `program` is the hash of the program before optimizations, with elided constants if `stablehlo` has them. A record that
+    `program` is the hash of the program before optimizations, with elided constants if `stablehlo` has them;
+    `printed_program` lacks them. A record that
     `is_optimized` is of the text after them. `partitions` and
     `replicas` count devices. `header` has the remaining attributes of the header, `propagation` those about free shardings.
     `is_whole` is False if the text is truncated: then only arguments and header are known. `skeleton` is None then.
@@ -69,6 +70,7 @@ class CompileRecord:
     path: str
     is_optimized: bool
     program: str
+    printed_program: str
     arguments: tuple[ArrayRecord, ...]
     results: tuple[ArrayRecord, ...]
     partitions: int
@@ -103,13 +105,15 @@ def record_compile(
     is_whole = not module.problems.is_truncated and module.entry is not None
     skeleton = find_skeleton(module, views) if is_whole else None
     elided = elided_constants(module, views, lambda: stablehlo)
+    printed_program = CanonicalModule(module, views).program if is_whole else ""
     attributes = module.header.attributes
     return CompileRecord(
         function=module.name,
         number=number,
         path=module.path,
         is_optimized=is_optimized,
-        program=hash_with_constants(CanonicalModule(module, views).program, elided or ()) if is_whole else "",
+        program=hash_with_constants(printed_program, elided or ()) if is_whole else "",
+        printed_program=printed_program,
         arguments=tuple(_arguments(module, interface)),
         results=tuple(_results(module, interface)),
         partitions=module.header.num_partitions,

@@ -152,13 +152,25 @@ def _propagation_differences(old: CompileRecord, new: CompileRecord) -> Iterator
 
 
 def _donation_differences(old: CompileRecord, new: CompileRecord) -> Iterator[Difference]:
-    """Yield donations that differ, but for arguments of another shape or dtype: other outputs fit those."""
+    """Yield donations that differ. An argument of another shape or dtype may have lost the output that takes it."""
     if len(old.arguments) != len(new.arguments):
         return
     for number, (before, after) in enumerate(zip(old.arguments, new.arguments, strict=True)):
-        if before.shape == after.shape and before.donated != after.donated:
+        if before.donated != after.donated and (before.shape == after.shape or _fits_result(old, new, number)):
             words = [f"donated to {argument.donated}" if argument.donated else "not donated" for argument in (before, after)]
             yield Difference("donation", _argument(number, after, *words))
+
+
+def _fits_result(old: CompileRecord, new: CompileRecord, number: int) -> bool:
+    """Return True if an argument could have been donated in the compile in which it is not: a result has its shape."""
+    lacking = old if new.arguments[number].donated else new
+    return any(result.shape == lacking.arguments[number].shape for result in lacking.results)
+
+
+def count_donations(old: CompileRecord, new: CompileRecord) -> int:
+    """Count the arguments that are donated in one compile alone; a donation that no output takes leaves no trace."""
+    pairs = zip(old.arguments, new.arguments, strict=False)
+    return sum(bool(before.donated) != bool(after.donated) for before, after in pairs)
 
 
 # -- the body ----------------------------------------------------------------------------------------------------------
@@ -237,8 +249,8 @@ def _other_differences(old: CompileRecord, new: CompileRecord) -> Iterator[Diffe
         if before != after:
             yield Difference("program", f"header {name}: {_short(before)} -> {_short(after)}")
             return
-    if old.program != new.program:
-        yield Difference("program", "the same instructions in another computation, or shared otherwise")
+    if old.printed_program != new.printed_program:
+        yield Difference("program", "the same instructions with another order of operands, or shared otherwise")
 
 
 # -- flags, options, devices -------------------------------------------------------------------------------------------

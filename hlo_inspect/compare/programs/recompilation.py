@@ -15,10 +15,16 @@ from hlo_inspect.compare.programs.reasons import (
     REASONS,
     SAME_PROGRAM,
     Difference,
+    count_donations,
     detail_of,
     find_differences,
 )
 from hlo_inspect.compare.setting_changes import incomparable_settings
+
+_NAMED = 3
+"""Arguments that an advice names."""
+_NUMPY_TYPES = {"f32": "np.float32", "f64": "np.float64", "s32": "np.int32", "s64": "np.int64", "bf16": "jnp.bfloat16"}
+"""Makers of a strong number by dtype."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ class RecompiledFunction:
         self._candidates.setdefault(_identity(record), record)
         if not compared:
             return
-        differences, nearest = min(compared, key=lambda pair: (len(_reasons(pair[0])), len(pair[0])))
+        differences, nearest = min(compared, key=lambda pair: _distance(pair[0], pair[1], record))
         self.compiles.append(_explained(record, nearest, differences))
 
     def add_load(self, record: CompileRecord, origin: CompileRecord | None) -> None:
@@ -109,6 +115,12 @@ def _incomparable(record: CompileRecord) -> Compile:
     return Compile(record, None, f"unknown: the dump lacks its text {lacking} optimizations", avoidable=None)
 
 
+def _distance(differences: Sequence[Difference], earlier: CompileRecord, record: CompileRecord) -> tuple[int, int, int]:
+    """Return a number of reasons, then of things that differ, then of donations that the reasons may hide."""
+    reported = sum(difference.reason == "donation" for difference in differences)
+    return len(_reasons(differences)), len(differences), count_donations(earlier, record) - reported
+
+
 def _explained(record: CompileRecord, nearest: CompileRecord, differences: Sequence[Difference]) -> Compile:
     reasons = _reasons(differences)
     if reasons:
@@ -134,11 +146,13 @@ def _weak_type_advice(record: CompileRecord, nearest: CompileRecord) -> str:
     if record.stablehlo.weak_values == nearest.stablehlo.weak_values:
         return ""
     now, before = record.stablehlo.weak_arguments, nearest.stablehlo.weak_arguments
-    names = [_named(record, number) for number in sorted(now ^ before) if number < len(record.arguments)]
-    if not names:
+    numbers = [number for number in sorted(now ^ before) if number < len(record.arguments)]
+    if not numbers:
         return "weak type of a value: pass arrays or NumPy numbers of one dtype, no Python numbers"
     side = "here" if now - before else "in the nearest compile"
-    return f"weak type of {', '.join(names)}: a Python number {side}; always pass an array, such as np.float32(x)"
+    names = ", ".join(_named(record, number) for number in numbers)
+    example = _NUMPY_TYPES.get(record.arguments[numbers[0]].dtype, "np.asarray")
+    return f"weak type of {names}: a Python number {side}; always pass an array, such as {example}(x)"
 
 
 def _named(record: CompileRecord, number: int) -> str:
@@ -150,11 +164,15 @@ def _remade_advice(record: CompileRecord, nearest: CompileRecord) -> str:
     """Say what to do about a compile for nothing whose trace is in no file."""
     if Path(record.path).parent != Path(nearest.path).parent:
         return "another process compiled it: keep a persistent cache (jax_compilation_cache_dir)"
+    names = [(old.name, new.name) for old, new in zip(nearest.arguments, record.arguments, strict=True)]
+    renamed = [f"{old} -> {new}" for old, new in names if old != new]
+    if renamed:
+        return f"other names of arguments ({', '.join(renamed[:_NAMED])}): pass one structure of arguments"
     lines = [_first_line(compile_) for compile_ in (nearest, record)]
     if lines[0] != lines[1] and all(lines):
         return f"another function of this name and program: {lines[0]} and {lines[1]}; share one jit function"
     place = f" ({lines[1]})" if lines[1] else ""
-    return f"the same function made anew{place}: make its jit once, outside of loops; donate nothing that no output takes"
+    return f"the function was made anew{place}: jit it once, outside of loops; or unused arguments or donations changed"
 
 
 def _first_line(record: CompileRecord) -> str:

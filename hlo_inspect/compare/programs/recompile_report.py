@@ -48,7 +48,9 @@ def recompile_report(path: str, functions: Sequence[RecompiledFunction], notes: 
     unknown = [compile_ for function in ordered for compile_ in function.unknown()]
     facts = _facts(ordered, is_known=not unknown)
     rows = [_CompileRow(function.name, compile_) for function in ordered for compile_ in function.compiles]
-    reasons = [f"{name}: {len(unknown):,} compiles have an unknown reason" for name in (_DISTINCT, _AVOIDABLE) if unknown]
+    reasons = [
+        f"{name}: {number_of(len(unknown), 'compile')} without a known reason" for name in (_DISTINCT, _AVOIDABLE) if unknown
+    ]
     return Report(
         COMMAND,
         Input(path, first_line=1, lines=0, bytes=0),

@@ -17,6 +17,7 @@ from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import COMMUTATIVE
 from hlo_inspect.hlo.values.op_names import origin_of
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 _SHARDING_CALLS = frozenset({"Sharding", "xla.sdy.FuncResultSharding"})
 """Targets of custom calls that return their operand and state its sharding."""
@@ -25,6 +26,7 @@ _OF_CONSTANTS = frozenset({"broadcast", "reshape", "convert", "transpose", "copy
 """Opcodes that make one constant of another: constants of equal values may share such rows."""
 _PRODUCTS = frozenset({"dot", "convolution", "ragged-dot"})
 _SHARDY = "xla.sdy."
+_SHARDY_SHARDING = lazy_pattern(r"<@[^<>]*+>")
 
 Place = tuple[int, ...]
 """Hashes of a row, and of the operand if it is about one."""
@@ -99,6 +101,12 @@ def _is_left_out(name: str, text: str, opcode: str) -> bool:
 
 def _is_sharding(name: str, text: str) -> bool:
     return name == "sharding" or (name == "frontend_attributes" and _SHARDY in text)
+
+
+def _sharding_text(text: str) -> str:
+    """Return a sharding, of Shardy's without the attribute around it."""
+    match = _SHARDY_SHARDING.search(text)
+    return match[0].replace('\\"', '"') if match is not None else text
 
 
 def _is_precision(name: str, opcode: str) -> bool:
@@ -191,13 +199,14 @@ class _SkeletonRows:
                 texts.append(PlacedText(text, spelling.opcode, self._source(row)))
             elif _is_sharding(name, text) and not is_stated_elsewhere:
                 texts = self._parts.constraints.setdefault((self._hashes[row],), [])
-                texts.append(PlacedText(text, spelling.shape, self._source(row)))
+                texts.append(PlacedText(_sharding_text(text), spelling.shape, self._source(row)))
 
     def _states_result(self, row: int) -> bool:
-        """Return True if a row states the sharding of a result, which the entry's root has too."""
+        """Return True if a row states the sharding of a result, which the root has too, or repeats that of its operand."""
         operands = self.computation.operands[row]
-        chain = [row, *(operand for operand in operands if operand is not None and self._spellings[row].opcode == "reshape")]
-        return any(self._target(link) == _RESULT_SHARDING for link in chain)
+        if self._spellings[row].opcode == "reshape" and operands and operands[0] is not None:
+            return self._target(operands[0]) in _SHARDING_CALLS
+        return self._target(row) == _RESULT_SHARDING
 
     def _count(self, row: int) -> None:
         spelling = self._spellings[row]
