@@ -38,7 +38,7 @@ def test_the_verdict_comes_first(
     monkeypatch.setenv("COLUMNS", columns)
     assert run(["ranks", f"{job}/dumps/{{rank}}"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    verdict = "4 ranks, 6 modules: rank 2 deviates in jit_train and hangs at pmax.207 (make_ranks.py:56)"
+    verdict = "4 ranks, 6 modules: rank 2 deviates in jit_train and hangs at pmax.207 (make_ranks.py:59)"
     assert " ".join(lines[:2]).startswith(verdict) if columns == "80" else lines[0] == verdict
     assert max(map(len, lines[2:])) <= int(columns)
 

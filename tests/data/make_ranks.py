@@ -1,6 +1,7 @@
 """Makes `ranks/job.tar.xz`: the dump of one rank of a job on 4 devices, as `--xla_dump_to` writes it.
 
-`python make_ranks.py` in the environment `newest` of README.md. Nothing is run, only compiled. Tests make the other ranks of it
+And `ranks/dumps`, three modules of it on four ranks: rank 1 runs two collectives in the other order, rank 3 another constant.
+`python make_ranks.py` in the environment `newest` of README.md. Nothing is run, only compiled. Tests make other ranks
 (`tests/compare/programs/jobs.py`).
 """
 
@@ -18,6 +19,8 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 TARGET = HERE / "ranks" / "job.tar.xz"
+EXAMPLE = HERE / "ranks" / "dumps"
+EXAMPLE_FILES = re.compile(r"module_(\d+)\.(jit_(?:train|mesh|scale)\.(?:cpu_after_optimizations\.txt|debug_options))")
 KEPT = (
     ".before_optimizations.txt",
     ".cpu_after_optimizations.txt",
@@ -83,12 +86,49 @@ def compile_job(folder: str) -> None:
     compiled(scale, None, None)
 
 
+def of_rank(content: str, rank: int) -> str:
+    """Return a file as a rank writes it: names have other numbers, paths are on another host, and so is the process."""
+    content = re.sub(r"(%[A-Za-z_]\w*(?:\.[A-Za-z]\w*)*\.)(\d+)\b", lambda m: f"{m[1]}{int(m[2]) + 100 * rank}", content)
+    content = content.replace('"/train/', f'"/host{rank}/train/').replace('"/dumps', f'"/dumps/{rank}')
+    return content.replace("  process_count:", f"  process_index: {rank}\n  process_count:")
+
+
+def swapped(text: str, first: str, second: str) -> str:
+    """Swap the lines of two instructions."""
+    lines = text.split("\n")
+    starts = [(f"  {name} = ", f"  %{name} = ") for name in (first, second)]
+    rows = [next(number for number, line in enumerate(lines) if line.startswith(start)) for start in starts]
+    lines[rows[0]], lines[rows[1]] = lines[rows[1]], lines[rows[0]]
+    return "\n".join(lines)
+
+
+def write_example(folder: str) -> None:
+    """Write three modules of the dump as four ranks have them."""
+    for path in sorted(Path(folder).iterdir()):
+        match = EXAMPLE_FILES.fullmatch(path.name)
+        if match is None:
+            continue
+        for rank in range(4):
+            text = path.read_text().replace(str(HERE), "/train").replace(folder, "/dumps")
+            if rank == 1 and match[2] == "jit_train.cpu_after_optimizations.txt":
+                text = swapped(text, "psum.7", "pmax.7")
+            if rank == 3 and match[2] == "jit_scale.cpu_after_optimizations.txt":
+                text = text.replace("constant(0.5)", "constant(0.25)")
+            data, end = of_rank(text, rank).encode(), ""
+            if path.suffix == ".txt":
+                data, end = lzma.compress(data, preset=9), ".xz"
+            target = EXAMPLE / str(rank) / f"module_{int(match[1]) * (rank + 1):04d}.{match[2]}{end}"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+
+
 def main() -> None:
     """Compile the programs, and pack the files that tests read. Paths of this machine become `/train` and `/dumps`."""
     TARGET.parent.mkdir(exist_ok=True)
     content = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=content, mode="w") as archive:
         compile_job(folder)
+        write_example(folder)
         for path in sorted(Path(folder).rglob("*")):
             if path.is_file() and path.name.endswith(KEPT):
                 data = path.read_bytes().replace(str(HERE).encode(), b"/train").replace(folder.encode(), b"/dumps")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tarfile
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from hlo_inspect.inspection.rank_reports import RankReports
 from hlo_inspect.report.model import Report, Value
+from tests.data import make_ranks
 
 DATA = Path(__file__).parents[2] / "data"
 FINAL = ".cpu_after_optimizations.txt"
@@ -40,28 +40,13 @@ def write_job(folder: Path, edits: Edits | None = None, *, ranks: int = 4, label
                 number, _, rest = name.removeprefix("module_").partition(".")
                 path = folder / labels(rank) / f"module_{int(number) * (rank + 1):04d}.{rest}"
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(_of_rank(changed, rank))
+                path.write_text(make_ranks.of_rank(changed, rank))
     return f"{folder}/{{rank}}"
 
 
-def _of_rank(content: str, rank: int) -> str:
-    """Return a file as a rank writes it: names have other numbers, paths are on another host, and so is the process."""
-    content = re.sub(r"(%[A-Za-z_]\w*(?:\.[A-Za-z]\w*)*\.)(\d+)\b", lambda m: f"{m[1]}{int(m[2]) + 100 * rank}", content)
-    content = content.replace("/train/", f"/mnt/host{rank}/train/").replace('"/dumps', f'"/dumps/{rank}')
-    return content.replace("  process_count:", f"  process_index: {rank}\n  process_count:")
-
-
 def swapped(first: str, second: str) -> Edit:
-    """Return an edit that swaps the lines of two instructions, of which the second comes after the first."""
-
-    def edit(text: str) -> str:
-        lines = text.split("\n")
-        starts = [(f"  {name} = ", f"  %{name} = ") for name in (first, second)]
-        rows = [next(number for number, line in enumerate(lines) if line.startswith(start)) for start in starts]
-        lines[rows[0]], lines[rows[1]] = lines[rows[1]], lines[rows[0]]
-        return "\n".join(lines)
-
-    return edit
+    """Return an edit that swaps the lines of two instructions."""
+    return lambda text: make_ranks.swapped(text, first, second)
 
 
 def replaced(old: str, new: str, count: int = 1) -> Edit:

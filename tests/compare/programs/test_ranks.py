@@ -76,7 +76,7 @@ def test_the_constant_inside_a_fusion_is_the_first_that_deviates(tmp_path: Path)
     assert (row["verdict"], row["hangs"]) == ("program", False)
     assert str(row["instruction"]).startswith("constant")
     assert row["detail"] == "constant 0.25, in the majority 0.5; equal before optimizations"
-    assert (row["source"], row["path"]) == ("/mnt/host3/train/make_ranks.py:76", f"{tmp_path}/3/module_0040.jit_scale{FINAL}")
+    assert (row["source"], row["path"]) == ("/host3/train/make_ranks.py:79", f"{tmp_path}/3/module_0040.jit_scale{FINAL}")
 
 
 def test_a_large_constant_that_the_text_elides_is_another_program(tmp_path: Path) -> None:
