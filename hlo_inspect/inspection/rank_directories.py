@@ -65,19 +65,17 @@ def _of_argument(argument: str) -> list[RankDirectory]:
 
 
 def _matches(pattern: str) -> Iterator[RankDirectory]:
-    """Yield the paths that fit a pattern. `{rank}`, or each `*` without it, is the rank."""
-    wild = pattern.replace(RANK, "*")
-    named = _WILD.split(pattern), _WILD.findall(pattern)
-    has_rank = RANK in pattern
-    parts = [re.escape(named[0][0])]
-    for mark, text in zip(named[1], named[0][1:], strict=True):
-        parts += [r"([^/]*)" if mark == RANK or not has_rank else r"[^/]*", re.escape(text)]
-    expression = re.compile("".join(parts))
+    """Yield the paths that fit a pattern. `{rank}`, or each `*` without it, is the rank; else the name of the directory is."""
+    marks, texts = _WILD.findall(pattern), _WILD.split(pattern)
+    wild = "*".join(map(glob.escape, texts)) if marks else pattern
+    parts = [re.escape(texts[0])]
+    for mark, text in zip(marks, texts[1:], strict=True):
+        parts += [r"([^/]*)" if mark == RANK or RANK not in marks else r"[^/]*", re.escape(text)]
+    expression = re.compile("".join(parts), re.DOTALL)
     for path in glob.glob(wild):  # noqa: PTH207 - an absolute pattern has no folder to start in
-        match = expression.fullmatch(path) or expression.fullmatch(f"{path.rstrip('/')}/")
-        label = "/".join(dict.fromkeys(match.groups())) if match is not None else Path(path).name
-        if not (pattern.endswith("/") and not Path(path).is_dir()):
-            yield RankDirectory(label, Path(path))
+        match = expression.fullmatch(path)
+        label = "/".join(dict.fromkeys(match.groups())) if match is not None else ""
+        yield RankDirectory(label or Path(path).name, Path(path))
 
 
 def _sorted(ranks: Iterable[RankDirectory]) -> list[RankDirectory]:

@@ -67,9 +67,8 @@ def list_rank(rank: int, directory: RankDirectory) -> RankListing:
     for file in chosen:
         try:
             text = _hashed(rank, file, settings)
-        except InputError as error:
-            listing.notes.append(f"{error}: not compared")
-            continue
+        except InputError:  # reading its program gives the error again
+            text = RankText(rank, _module_name(file.path), str(file.path), str(file.path).encode(), file.note is None)
         if text is not None:
             listing.texts.append(text)
     return listing
@@ -104,8 +103,13 @@ def _hashed(rank: int, file: DirectoryFile, setting_files: _OptionFiles) -> Rank
     settings, assignment = setting_files.hashes(str(file.path))
     constants = _constants_hash(file.path) if has_elided else None
     is_optimized = file.note is None
-    module = name.decode() or _NUMBER.sub("", file.path.name).partition(".")[0]
+    module = name.decode() or _module_name(file.path)
     return RankText(rank, module, str(file.path), hashed.digest(), is_optimized, settings, assignment, constants)
+
+
+def _module_name(path: Path) -> str:
+    """Return the name of a module by the name of its file."""
+    return _NUMBER.sub("", path.name).partition(".")[0]
 
 
 def _constants_hash(path: Path) -> bytes:

@@ -163,6 +163,8 @@ class CollectiveOrder:
             return None
         if pairs is not None:
             groups: Groups = tuple(joined(pairs.pairs))
+            if not groups:
+                return frozenset()
         elif collective.participants.fault is not None:
             return None
         else:

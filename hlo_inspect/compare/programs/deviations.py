@@ -61,7 +61,7 @@ class RankProgram:
 class ProgramDeviation(NamedTuple):
     """The deviation of a program. `steps` are its collectives, numbered as in the majority's program.
 
-    `waits` is the first of its collectives that another program runs in another place, `usual` what stands there.
+    `waits` is the first collective that deviates.
     """
 
     verdict: RankVerdict
@@ -94,12 +94,12 @@ def find_deviation(own: RankProgram, usual: RankProgram) -> ProgramDeviation:
 
 def _collective_verdict(own: RankProgram, usual: RankProgram, steps: Steps) -> RankVerdict | None:
     """Return `collective` or `order` if the collectives, or the order in which they run, deviate; else None."""
+    is_ordered = not (own.order.fault or usual.order.fault)
     totals = executed(own.order.steps), executed(usual.order.steps)
-    if None in totals:
+    if None in totals or not is_ordered:
         totals = own.order.contents, usual.order.contents
     if totals[0] != totals[1]:
         return "collective"
-    is_ordered = not (own.order.fault or usual.order.fault)
     return "order" if is_ordered and not _run_in_one_order(steps, usual.order.steps) else None
 
 
@@ -114,7 +114,10 @@ def _run_in_one_order(steps: Steps, others: Steps) -> bool:
 
 
 def _first_collective(own: CollectiveOrder, usual: CollectiveOrder, steps: Steps) -> tuple[OrderedCollective | None, str]:
-    """Return the first collective that stands in another place, with a description of it and of that of the majority."""
+    """Return the first collective that stands in another place, with a description of it and of that of the majority.
+
+    If the program has none there, it is that of the majority.
+    """
     meetings, others = list(in_text_order(own.steps)), list(in_text_order(usual.steps))
     place = first_unequal(list(in_text_order(steps)), others)
     if place is None:
@@ -123,7 +126,7 @@ def _first_collective(own: CollectiveOrder, usual: CollectiveOrder, steps: Steps
     usual_by_meeting = {ordered.meeting: ordered for ordered in usual.collectives}
     mine = by_meeting[meetings[place]] if place < len(meetings) else None
     other = usual_by_meeting[others[place]] if place < len(others) else None
-    return mine, f"collective {place + 1:,}: {_contrast_collectives(mine, other, len(meetings), len(others))}"
+    return mine or other, f"collective {place + 1:,}: {_contrast_collectives(mine, other, len(meetings), len(others))}"
 
 
 def _contrast_collectives(own: OrderedCollective | None, usual: OrderedCollective | None, count: int, usually: int) -> str:
