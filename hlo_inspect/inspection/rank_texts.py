@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -20,9 +21,10 @@ from hlo_inspect.hlo.input.dump_directory import (
     chosen_files,
     files_below,
     files_by_module,
+    latest_file,
     text_before_optimizations,
 )
-from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.input.source import DECOMPRESSORS, open_source
 from hlo_inspect.hlo.settings.compile_settings import SETTING_FILES, CompileSettings, read_settings, stablehlo_file
 from hlo_inspect.hlo.settings.stablehlo import ElidedConstant, read_stablehlo
 from hlo_inspect.hlo.wants import Wants
@@ -33,6 +35,8 @@ from hlo_inspect.xla import Xla
 
 WANTS = COLLECTIVE_WANTS | Wants(graph=True, entry=True, checked=True)
 
+_BLOCK_BYTES = 1 << 20
+_COMPRESSED = tuple(magic for magic, _ in DECOMPRESSORS)
 _NAME = lazy_pattern(rb"^[ \t]*+HloModule[ \t]++%?+([\w.\-]++)", re.MULTILINE)
 _NUMBER = lazy_pattern(r"(?:\d++\.)?+module_\d++\.", re.ASCII)
 _ELIDED = b"constant({...})"
@@ -59,52 +63,70 @@ def list_rank(rank: int, directory: RankDirectory) -> RankListing:
         files, fault = files_below(directory.path) if directory.path.is_dir() else ([directory.path], None)
         if fault is not None:
             return listing._replace(fault=fault)
-        chosen = list(chosen_files(directory.path, files, None)) if directory.path.is_dir() else [DirectoryFile(directory.path)]
+        modules = files_by_module(files)
+        chosen = list(map(latest_file, modules)) if modules else list(_other_files(directory.path, files))
     except HloInspectError as error:
         return listing._replace(fault=error)
-    listing.notes.extend(_mixed_runs(directory, files))
+    listing.notes.extend(_mixed_runs(modules))
     settings = _OptionFiles(files)
     for file in chosen:
-        try:
-            text = _hashed(rank, file, settings)
-        except InputError:  # reading its program gives the error again
-            text = RankText(rank, _module_name(file.path), str(file.path), str(file.path).encode(), file.note is None)
+        text = _hashed(rank, file, settings)
         if text is not None:
             listing.texts.append(text)
     return listing
 
 
-def _mixed_runs(directory: RankDirectory, files: Iterable[Path]) -> Iterator[str]:
+def _other_files(path: Path, files: Sequence[Path]) -> Iterable[DirectoryFile]:
+    """Return the texts of a directory that is no dump, or the file itself."""
+    return chosen_files(path, files, None) if path.is_dir() else [DirectoryFile(path)]
+
+
+def _mixed_runs(modules: Iterable[Sequence[tuple[Path, str]]]) -> Iterator[str]:
     """Yield a note if two modules of one folder have one number, as those of two processes have."""
-    names: dict[tuple[Path, str], set[str]] = {}
-    for module in files_by_module(files):
+    names: dict[tuple[str, str], str] = {}
+    for module in modules:
         path, stem = module[0]
-        number = path.name[: len(path.name) - len(stem)].partition("module_")[2].partition(".")[0]
-        names.setdefault((path.parent, number), set()).add(stem.partition(".")[0])
-    for (folder, number), modules in names.items():
-        if len(modules) > 1:
-            listed = " and ".join(sorted(modules)[:2])
-            yield f"{folder}: module_{number} is {listed}: it may hold files of two runs, or of two ranks"
+        folder, file = os.path.split(path)
+        number, name = file[: len(file) - len(stem)].partition("module_")[2].partition(".")[0], stem.partition(".")[0]
+        other = names.setdefault((folder, number), name)
+        if other != name:
+            yield f"{folder}: module_{number} is {other} and {name}: it may hold files of two runs, or of two ranks"
             return
 
 
-def _hashed(rank: int, file: DirectoryFile, setting_files: _OptionFiles) -> RankText | None:
+def _hashed(rank: int, file: DirectoryFile, option_files: _OptionFiles) -> RankText | None:
     """Return the text of a file with its hashes, None if it holds no module and need not hold one."""
+    path = str(file.path)
     hashed = blake2b(digest_size=16)
-    name = b""
+    name = end = b""
     has_elided = False
-    for piece in open_source(file.path).raw_pieces():
-        hashed.update(piece)
-        if not name and (match := _NAME.search(piece)) is not None:
-            name = match[1]
-        has_elided = has_elided or _ELIDED in piece
+    try:
+        for block in _blocks(path):
+            hashed.update(block)
+            if not name and (match := _NAME.search(block)) is not None:
+                name = match[1]
+            has_elided = has_elided or _ELIDED in block or _ELIDED in end + block[: len(_ELIDED)]
+            end = block[-len(_ELIDED) :]
+    except (InputError, OSError):  # reading its program gives the error again
+        return RankText(rank, _module_name(file.path), path, path.encode(errors="surrogateescape"), file.note is None)
     if not name and file.may_hold:
         return None
-    settings, assignment = setting_files.hashes(str(file.path))
+    settings, assignment = option_files.hashes(path)
     constants = _constants_hash(file.path) if has_elided else None
-    is_optimized = file.note is None
     module = name.decode() or _module_name(file.path)
-    return RankText(rank, module, str(file.path), hashed.digest(), is_optimized, settings, assignment, constants)
+    return RankText(rank, module, path, hashed.digest(), file.note is None, settings, assignment, constants)
+
+
+def _blocks(path: str) -> Iterator[bytes]:
+    """Yield the bytes of a text, decompressed."""
+    with open(path, "rb") as stream:  # noqa: PTH123 - thousands of files
+        block = stream.read(_BLOCK_BYTES)
+        if not block.startswith(_COMPRESSED):
+            while block:
+                yield block
+                block = stream.read(_BLOCK_BYTES)
+            return
+    yield from open_source(path).raw_pieces()
 
 
 def _module_name(path: Path) -> str:
@@ -138,13 +160,22 @@ class _OptionFiles:
             files += self._files.get(text[: start - 1], [])
         hashed, devices = blake2b(digest_size=16), blake2b(digest_size=16)
         for file in files:
-            content = Path(file).read_bytes()
+            content = _content(file)
             if file.endswith("/topology.textproto"):
                 content = b"".join(_PLATFORM.findall(content))
             rest, assignment = _without_devices(content)
             hashed.update(_without_own_lines(rest))
             devices.update(assignment)
         return (hashed.digest(), devices.digest()) if files else (b"", b"")
+
+
+def _content(path: str) -> bytes:
+    """Return the bytes of a file of options, nothing if it cannot be read: its reader says so."""
+    try:
+        with open(path, "rb") as stream:  # noqa: PTH123 - as above
+            return stream.read()
+    except OSError:
+        return b""
 
 
 def _without_devices(content: bytes) -> tuple[bytes, bytes]:

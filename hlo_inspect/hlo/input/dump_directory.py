@@ -109,7 +109,7 @@ def chosen_files(root: Path, files: Sequence[Path], stage: str | None) -> Iterat
     """Yield those of the files of a directory that `dump_files` yields; raise its errors."""
     modules = files_by_module(files)
     if stage is None and modules:
-        yield from map(_latest, modules)
+        yield from map(latest_file, modules)
         return
     dumps = [[path for path, _ in stems] for stems in modules]
     texts = [] if dumps else [path for path in files if _TEXT.fullmatch(path.name)]
@@ -158,7 +158,7 @@ def files_below(root: Path) -> tuple[list[Path], InputError | None]:
     return paths, next(iter(faults), None)
 
 
-def _latest(files: Sequence[tuple[Path, str]]) -> DirectoryFile:
+def latest_file(files: Sequence[tuple[Path, str]]) -> DirectoryFile:
     """Return the optimized text of a module, or the file closest to it."""
     optimized = [path for path, stem in files if stem.endswith(AFTER)]
     if optimized:
