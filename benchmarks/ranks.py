@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from hashlib import blake2b
+from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def hash_and_read(folder: Path) -> None:
     """Hash all files, and read each distinct text with the hash of its program and schedule."""
     distinct: dict[bytes, Path] = {}
     for path in sorted(folder.glob("*/*")):
-        digest = blake2b(path.read_bytes(), digest_size=16).digest()
+        digest = sha256(path.read_bytes()).digest()
         if path.suffix == ".txt":
             distinct.setdefault(digest, path)
     for path in distinct.values():

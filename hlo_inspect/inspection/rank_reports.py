@@ -13,7 +13,7 @@ from hlo_inspect.compare.programs.ranks import Miscount, RankText, other_order, 
 from hlo_inspect.errors import HloInspectError, InputError, Location
 from hlo_inspect.hlo.settings.compile_settings import read_settings
 from hlo_inspect.inspection.rank_directories import RankDirectory, rank_directories
-from hlo_inspect.inspection.rank_texts import RankPrograms, list_rank
+from hlo_inspect.inspection.rank_texts import RankLister, RankPrograms
 from hlo_inspect.inspection.source_reports import name_pattern, no_such_module
 from hlo_inspect.report.model import Report, number_of
 
@@ -63,8 +63,9 @@ class RankReports:
         """Return the texts of all ranks, and the ranks without one."""
         texts: list[RankText] = []
         unread = set()
+        lister = RankLister()
         for rank, directory in enumerate(directories):
-            listing = list_rank(rank, directory)
+            listing = lister.texts(rank, directory)
             notes += listing.notes
             texts += listing.texts
             if not listing.texts:

@@ -6,7 +6,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,24 +56,52 @@ class RankListing(NamedTuple):
     fault: HloInspectError | None = None
 
 
-def list_rank(rank: int, directory: RankDirectory) -> RankListing:
-    """Hash the texts of a rank's modules, in the order of their numbers."""
-    listing = RankListing([], [])
-    try:
-        files, fault = files_below(directory.path) if directory.path.is_dir() else ([directory.path], None)
-        if fault is not None:
-            return listing._replace(fault=fault)
-        modules = files_by_module(files)
-        chosen = list(map(latest_file, modules)) if modules else list(_other_files(directory.path, files))
-    except HloInspectError as error:
-        return listing._replace(fault=error)
-    listing.notes.extend(_mixed_runs(modules))
-    settings = _OptionFiles(files)
-    for file in chosen:
-        text = _hashed(rank, file, settings)
-        if text is not None:
-            listing.texts.append(text)
-    return listing
+class RankLister:
+    """Lists the texts of ranks with their hashes. What a text holds is searched once for equal texts."""
+
+    def __init__(self) -> None:
+        self._elides: dict[bytes, bool] = {}
+
+    def texts(self, rank: int, directory: RankDirectory) -> RankListing:
+        """Return the texts of a rank's modules, in the order of their numbers."""
+        listing = RankListing([], [])
+        try:
+            files, fault = files_below(directory.path) if directory.path.is_dir() else ([directory.path], None)
+            if fault is not None:
+                return listing._replace(fault=fault)
+            modules = files_by_module(files)
+            chosen = list(map(latest_file, modules)) if modules else list(_other_files(directory.path, files))
+        except HloInspectError as error:
+            return listing._replace(fault=error)
+        listing.notes.extend(_mixed_runs(modules))
+        option_files = _OptionFiles(files)
+        for file in chosen:
+            text = self._hashed(rank, file, option_files)
+            if text is not None:
+                listing.texts.append(text)
+        return listing
+
+    def _hashed(self, rank: int, file: DirectoryFile, option_files: _OptionFiles) -> RankText | None:
+        """Return the text of a file with its hashes, None if it holds no module and need not hold one."""
+        path = str(file.path)
+        hashed = sha256()  # processors have instructions for it
+        name = b""
+        try:
+            for block in _blocks(path):
+                hashed.update(block)
+                if not name and (match := _NAME.search(block)) is not None:
+                    name = match[1]
+            digest = hashed.digest()
+            if digest not in self._elides:
+                self._elides[digest] = _ELIDED in b"".join(_blocks(path))
+        except (InputError, OSError):  # reading its program gives the error again
+            return RankText(rank, _module_name(file.path), path, path.encode(errors="surrogateescape"), file.note is None)
+        if not name and file.may_hold:
+            return None
+        settings, assignment = option_files.hashes(path)
+        constants = _constants_hash(file.path) if self._elides[digest] else None
+        module = name.decode() or _module_name(file.path)
+        return RankText(rank, module, path, digest, file.note is None, settings, assignment, constants)
 
 
 def _other_files(path: Path, files: Sequence[Path]) -> Iterable[DirectoryFile]:
@@ -92,29 +120,6 @@ def _mixed_runs(modules: Iterable[Sequence[tuple[Path, str]]]) -> Iterator[str]:
         if other != name:
             yield f"{folder}: module_{number} is {other} and {name}: it may hold files of two runs, or of two ranks"
             return
-
-
-def _hashed(rank: int, file: DirectoryFile, option_files: _OptionFiles) -> RankText | None:
-    """Return the text of a file with its hashes, None if it holds no module and need not hold one."""
-    path = str(file.path)
-    hashed = blake2b(digest_size=16)
-    name = end = b""
-    has_elided = False
-    try:
-        for block in _blocks(path):
-            hashed.update(block)
-            if not name and (match := _NAME.search(block)) is not None:
-                name = match[1]
-            has_elided = has_elided or _ELIDED in block or _ELIDED in end + block[: len(_ELIDED)]
-            end = block[-len(_ELIDED) :]
-    except (InputError, OSError):  # reading its program gives the error again
-        return RankText(rank, _module_name(file.path), path, path.encode(errors="surrogateescape"), file.note is None)
-    if not name and file.may_hold:
-        return None
-    settings, assignment = option_files.hashes(path)
-    constants = _constants_hash(file.path) if has_elided else None
-    module = name.decode() or _module_name(file.path)
-    return RankText(rank, module, path, hashed.digest(), file.note is None, settings, assignment, constants)
 
 
 def _blocks(path: str) -> Iterator[bytes]:

@@ -153,7 +153,7 @@ def files_below(root: Path) -> tuple[list[Path], InputError | None]:
     """Return every file below the directory, by name, and the error for a folder that cannot be read."""
     closed: list[OSError] = []
     walked = os.walk(root, onerror=closed.append)
-    paths = sorted(path for folder, _, names in walked for name in names if not (path := Path(folder, name)).is_dir())
+    paths = sorted(Path(folder, name) for folder, _, names in walked for name in names)
     faults = [InputError(f"cannot be read: {error.strerror or error}", Location(str(error.filename))) for error in closed]
     return paths, next(iter(faults), None)
 
