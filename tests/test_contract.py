@@ -101,10 +101,6 @@ FACTS: dict[str, tuple[Case, Case]] = {
         ("prints/no_percent", "fingerprint.program", "e9a4b6d34d18032fe3a73c984bd8b415"),
         ("prints/short_parsable", "fingerprint.program", "e9a4b6d34d18032fe3a73c984bd8b415"),
     ),
-    "fingerprint.cache": (
-        ("prints/no_percent", "fingerprint.cache", "15447c9b7e830b19c326ecd5a7eae085"),
-        ("prints/short_parsable", "fingerprint.cache", "15447c9b7e830b19c326ecd5a7eae085"),
-    ),
     "fingerprint.schedule": (
         ("prints/no_percent", "fingerprint.schedule", "ae085b4f0a0b1b4ea38ddaf9dbebb79d"),
         (ADAMW_BEFORE, "fingerprint.schedule", None),

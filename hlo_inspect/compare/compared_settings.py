@@ -10,8 +10,8 @@ from hlo_inspect.compare.setting_changes import SettingChange, incomparable_sett
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
 from hlo_inspect.report.model import Column, HeadlineRow, Table
 
-_NAMED = 3
-"""Settings that the first lines name."""
+_NAMED, _LONGEST = 3, 40
+"""Settings that the first lines name, and characters of their values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +43,21 @@ class ComparedSettings:
     def headline(self, *, is_same: bool) -> Iterator[HeadlineRow]:
         """Yield the settings that differ; of one program also the parts of a cache's key that do."""
         if self.changes:
-            parts = [f"{change.name} {change.old} → {change.new}" for change in self.changes[:_NAMED]]
+            parts = [f"{change.name} {_short(change.old)} → {_short(change.new)}" for change in self.changes[:_NAMED]]
             more = [f"{len(self.changes) - _NAMED:,} more"] if len(self.changes) > _NAMED else []
             yield HeadlineRow("flags", ("; ".join([*parts, *more]),))
         differing = [*dict.fromkeys(f"{change.kind} {change.name}" for change in self.changes[:_NAMED]), *self.other_parts]
         if is_same and differing:
-            yield HeadlineRow("cache", (f"the key of a compilation cache may differ: {', '.join(differing)}",))
+            yield HeadlineRow("cache", (f"XLA's cache key may differ: {', '.join(differing)}",))
 
     def notes(self) -> Iterator[str]:
         if self.unknown:
             yield f"flags: {self.unknown[0]}"
+
+
+def _short(value: str) -> str:
+    """Return a value, of a long path its end."""
+    return value if len(value) <= _LONGEST else f"…{value[1 - _LONGEST :]}"
 
 
 def compare_settings(old: CompileSettings | None, new: CompileSettings | None, other_parts: Sequence[str]) -> ComparedSettings:

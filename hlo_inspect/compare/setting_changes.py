@@ -23,6 +23,8 @@ class SettingChange(NamedTuple):
 
 def setting_changes(old: CompileSettings, new: CompileSettings) -> list[SettingChange]:
     """Return the settings that differ, as far as the files of both compiles state them: flags, options, devices."""
+    if old is new:  # compiles of one process share them
+        return []
     flags = list(_flag_changes(old, new))
     names = {change.name for change in flags}
     overrides = [change for change in _override_changes(old, new) if change.name.partition(".")[2] not in names]

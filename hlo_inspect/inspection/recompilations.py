@@ -42,10 +42,7 @@ class _CompileText(NamedTuple):
 
 
 class Recompilations:
-    """Reader of compiles. `notes` has a line for each remark, `errors` the files that cannot be read.
-
-    `lines` and `bytes` are those of all texts.
-    """
+    """Reader of compiles. `notes` has a line for each remark, `errors` the files that cannot be read."""
 
     def __init__(self, module: str | None = None, watch: Callable[[str], None] = lambda _: None) -> None:
         self._module = module
@@ -56,11 +53,12 @@ class Recompilations:
         self._optimized: dict[Path, str] = {}
         self._after: dict[int, Path] = {}
         self._others: list[str] = []
+        self._distinct_settings: list[CompileSettings] = []
         self.notes: list[str] = []
         self.errors: list[HloInspectError] = []
 
     def read(self, inputs: Sequence[str]) -> list[RecompiledFunction]:
-        """Return the functions in the order in which they were compiled first. Raise InputError if there is no compile."""
+        """Return the functions in the order in which they were compiled first; without one, `errors` says why."""
         try:
             for text in self._texts(inputs):
                 try:
@@ -139,7 +137,7 @@ class Recompilations:
     def _read_text(self, text: _CompileText) -> None:
         """Read the modules of a text as compiles. Raise InputError if it holds none."""
         count = 0
-        settings = read_settings(Path(text.path)) if text.files is not None else None
+        settings = self._settings(Path(text.path)) if text.files is not None else CompileSettings()
         for module in self._modules(text.path):
             count += 1
             if self._pattern is not None and self._pattern.search(module.name) is None:
@@ -147,7 +145,7 @@ class Recompilations:
                 continue
             self._watch(module.name)
             with without_collection():
-                self._add(module, text.files, settings or CompileSettings())
+                self._add(module, text.files, settings)
         if not count and not text.may_hold:
             start = open_source(text.path).peek_text()
             raise InputError(f"holds no HLO module{describe_foreign_text(start)}", Location(str(text.path)))
@@ -166,6 +164,13 @@ class Recompilations:
         if files is not None and files.after is not None:
             self._after[id(record)] = files.after
         function.add(record)
+
+    def _settings(self, module_file: Path) -> CompileSettings:
+        """Return the settings of a module; equal ones are one object."""
+        settings = read_settings(module_file)
+        if settings not in self._distinct_settings:
+            self._distinct_settings.append(settings)
+        return self._distinct_settings[self._distinct_settings.index(settings)]
 
     def _stablehlo(self, module_file: Path) -> StableHlo | None:
         path = stablehlo_file(module_file)

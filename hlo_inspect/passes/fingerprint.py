@@ -12,14 +12,14 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
-_NAMES = ("fingerprint.program", "fingerprint.schedule", "fingerprint.cache")
+_NAMES = ("fingerprint.program", "fingerprint.schedule")
 _MEANINGS = (
     "instructions, operands, constants",
     "the program, and the order of instructions",
     "both, and names, metadata, weak types, flags, options",
 )
-CACHE_PARTS = "cache_parts"
-"""The table of the parts of the third hash."""
+IDENTITIES, CACHE_PARTS = "identities", "cache_parts"
+"""The tables of all hashes, and of the parts of the third. That is no fact: facts of a module do not depend on names."""
 
 NOT_SCHEDULED = "the module is not scheduled"
 
@@ -42,7 +42,6 @@ class Fingerprint(Pass):
     specs = (
         FactSpec(_NAMES[0], "text", "hash of the program, 32 hexadecimal digits"),
         FactSpec(_NAMES[1], "text", "hash of the program and its schedule", absent=NOT_SCHEDULED),
-        FactSpec(_NAMES[2], "text", "hash of what compilation caches tell apart: names, metadata, flags and options too"),
     )
 
     def run(self, context: Context) -> Section:
@@ -57,9 +56,9 @@ class Fingerprint(Pass):
             return Section(dict.fromkeys(_NAMES), list(_tables((), ())), notes=notes)
         program, schedule = _hashes(context)
         parts = cache_parts(context.module, context.views, (program, schedule), context.settings, context.stablehlo)
-        hashes = (program, schedule, cache_identity(parts))
-        facts: dict[str, Value] = dict(zip(_NAMES, hashes, strict=True))
+        facts: dict[str, Value] = dict(zip(_NAMES, (program, schedule), strict=True))
         row = (context.module.name, program, schedule or "")
+        hashes = (program, schedule, cache_identity(parts))
         return Section(facts, list(_tables([row], parts, hashes)), notes=list(_notes(context, parts)))
 
 
@@ -77,10 +76,10 @@ def _tables(
     rows: Sequence[tuple[Value, ...]], parts: Sequence[CachePart], hashes: Sequence[str | None] = ()
 ) -> Iterator[Table]:
     columns = (Column("module"), Column("program"), Column("schedule"))
-    yield Table("fingerprint", "Fingerprint", columns, tuple(rows), page_as="identities")
+    yield Table("fingerprint", "Fingerprint", columns, tuple(rows), page_as=IDENTITIES)
     named = (Column("identity"), Column("hash", width=32), Column("covers", width=54))
     identities = zip(("program", "schedule", "cache"), (hash_ or "" for hash_ in hashes), _MEANINGS, strict=False)
-    yield Table("identities", "Fingerprints", named, tuple(identities))
+    yield Table(IDENTITIES, "Fingerprints", named, tuple(identities))
     of_parts = (Column("part", get=attrgetter("name")), Column("digest", width=32, get=attrgetter("digest")))
     yield Table.of(CACHE_PARTS, "Parts of the cache's hash", of_parts, parts, on_page=False)
 
@@ -91,4 +90,4 @@ def _notes(context: Context, parts: Sequence[CachePart]) -> Iterator[str]:
         yield f"fingerprint.program: {text}"
     lacking = [part.name for part in parts if part.digest is None]
     if lacking and context.settings is not None:
-        yield f"fingerprint.cache: without {', '.join(lacking)}, which no file beside the module states"
+        yield f"the hash for caches lacks {', '.join(lacking)}: no file beside the module states them"

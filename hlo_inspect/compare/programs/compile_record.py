@@ -83,8 +83,9 @@ class CompileRecord:
     elided: tuple[ElidedConstant, ...] | None = ()
 
     @cached_property
-    def shapes(self) -> tuple[str, ...]:
-        return tuple(argument.shape for argument in self.arguments)
+    def signatures(self) -> tuple[ArrayRecord, ...]:
+        """The arguments without their names."""
+        return tuple(argument._replace(name="") for argument in self.arguments)
 
     @property
     def is_whole(self) -> bool:

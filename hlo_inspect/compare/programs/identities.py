@@ -8,7 +8,7 @@ from dataclasses import replace
 from hlo_inspect.passes.fingerprint import CACHE_PARTS
 from hlo_inspect.report.model import HeadlineRow, Report, Value
 
-_PROGRAM, _SCHEDULE, _CACHE = "fingerprint.program", "fingerprint.schedule", "fingerprint.cache"
+_PROGRAM, _SCHEDULE = "fingerprint.program", "fingerprint.schedule"
 _KEYLESS = frozenset({"instruction names", "metadata"})
 """Parts that JAX's persistent cache leaves out of its key by default."""
 
@@ -24,9 +24,9 @@ def explained(reports: Iterable[Report]) -> Iterator[Report]:
 
 def _row(earlier: Report, report: Report) -> HeadlineRow:
     place = f"{earlier.module_name} ({earlier.input.place})"
-    if earlier.facts[_CACHE] == report.facts[_CACHE]:
-        return HeadlineRow("same", (f"program, schedule and names as {place}",))
     differing = [name for name, digest in _parts(report).items() if _parts(earlier).get(name) != digest]
+    if not differing:
+        return HeadlineRow("same", (f"program, schedule and names as {place}",))
     if earlier.facts[_SCHEDULE] != report.facts[_SCHEDULE]:
         what = "the same program in another schedule than"
     else:

@@ -112,7 +112,7 @@ def _pairs(old: CompileRecord, new: CompileRecord) -> Iterator[tuple[str, ArrayR
 
 def _layout_differences(old: CompileRecord, new: CompileRecord) -> Iterator[Difference]:
     for word, before, after in _pairs(old, new):
-        if before.dimensions == after.dimensions and before.layout != after.layout:
+        if before.shape == after.shape and before.layout != after.layout:  # tiles follow from the shape
             yield Difference("layout", f"{word}: {_layout(before.layout)} -> {_layout(after.layout)}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -62,14 +63,12 @@ class RecompiledFunction:
     def add(self, record: CompileRecord) -> None:
         """Add the next compile."""
         candidates = [earlier for earlier in self._candidates.values() if earlier.is_optimized == record.is_optimized]
-        compared = [(find_differences(earlier, record), earlier) for earlier in candidates]
-        if not compared:
+        nearest = _find_nearest(record, candidates)
+        if nearest is not None:
+            self.compiles.append(_explained(record, *nearest))
+        else:
             self.compiles.append(_incomparable(record) if self._candidates else Compile(record, (FIRST,), ""))
         self._candidates.setdefault(_identity(record), record)
-        if not compared:
-            return
-        differences, nearest = min(compared, key=lambda pair: _distance(pair[0], pair[1], record))
-        self.compiles.append(_explained(record, nearest, differences))
 
     def add_load(self, record: CompileRecord, origin: CompileRecord | None) -> None:
         """Add a load from a persistent cache; `origin` is the compile of the same program, if the dump has it."""
@@ -113,6 +112,34 @@ def _reasons(differences: Iterable[Difference]) -> tuple[str, ...]:
 def _incomparable(record: CompileRecord) -> Compile:
     lacking = "before" if record.is_optimized else "after"
     return Compile(record, None, f"unknown: the dump lacks its text {lacking} optimizations", avoidable=None)
+
+
+def _find_nearest(
+    record: CompileRecord, candidates: Sequence[CompileRecord]
+) -> tuple[CompileRecord, Sequence[Difference]] | None:
+    """Return the earlier compile that differs least, with its differences. The first wins if several differ equally.
+
+    Arguments that differ bound the distance from below, so that most of many candidates are not compared.
+    """
+    bounds = sorted((*_least_distance(earlier, record), order) for order, earlier in enumerate(candidates))
+    nearest: tuple[tuple[int, int, int, int], CompileRecord, Sequence[Difference]] | None = None
+    for reasons, things, order in bounds:
+        if nearest is not None and (reasons, things, 0, order) > nearest[0]:
+            break
+        earlier = candidates[order]
+        differences = find_differences(earlier, record)
+        distance = (*_distance(differences, earlier, record), order)
+        if nearest is None or distance < nearest[0]:
+            nearest = distance, earlier, differences
+    return nearest[1:] if nearest is not None else None
+
+
+def _least_distance(earlier: CompileRecord, record: CompileRecord) -> tuple[int, int]:
+    """Return a lower bound of reasons and of things that differ."""
+    if len(earlier.arguments) != len(record.arguments):
+        return 1, 1
+    differing = sum(map(operator.ne, earlier.signatures, record.signatures))
+    return min(differing, 1), differing
 
 
 def _distance(differences: Sequence[Difference], earlier: CompileRecord, record: CompileRecord) -> tuple[int, int, int]:

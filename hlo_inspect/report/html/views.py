@@ -299,7 +299,10 @@ _PLAN = (
         nothing="This module has no custom calls.",
     ),
     PageSection(
-        "program", "Program", tables=("cost", "opcodes", "call_stacks"), nothing="No instruction of this module could be read."
+        "program",
+        "Program",
+        tables=("cost", "opcodes", "flags", "call_stacks"),
+        nothing="No instruction of this module could be read.",
     ),
 )
 
@@ -381,14 +384,14 @@ def _sentences(report: Report) -> Iterator[str]:
 def difference_sections(report: Report) -> tuple[PageSection, ...]:
     """Return the sections of a report of `diff`."""
     named = _by_name(report.tables)
-    others = tuple(name for name in named if name not in ("facts", "changes", "peak", "axes"))
+    others = tuple(name for name in named if name not in ("facts", "changes", "flags", "peak", "axes"))
     alone = "" if "facts" in named else "The other input has no module to compare with this one."
     return (
         PageSection(
             "changes",
             "What changed",
             pictures=_pictures("changes", named),
-            tables=("changes",),
+            tables=("changes", "flags"),
             nothing=alone or _nothing_changed(report),
             opens_table=True,
         ),

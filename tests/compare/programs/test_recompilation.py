@@ -75,6 +75,12 @@ CHANGES: list[tuple[str, list[tuple[str, str]], tuple[str, ...], str]] = [
     ("opcode", [("multiply(", "subtract(")], ("program",), "+1 subtract f32[4]{0} (train.py:3), -1 multiply f32[4]{0}"),
     ("operand", [("multiply(x.1, twos.1)", "multiply(y.1, twos.1)")], ("program",), "with other operands"),
     ("layout", [("(f32[4]{0}, f32", "(f32[4]{0:T(8)}, f32")], ("layout",), "argument 0: {0} -> {0:T(8)}"),
+    (
+        "tiles of a dtype",
+        [("(f32[4]{0}, f32", "(bf16[4]{0:T(8)}, f32"), ("x.1 = f32", "x.1 = bf16")],
+        ("dtype",),
+        "f32[4] -> bf16",
+    ),
     ("result layout", [("->f32[4]{0}", "->f32[4]{0:S(5)}")], ("layout",), "result 0: {0} -> {0:S(5)}"),
     (
         "committed",
