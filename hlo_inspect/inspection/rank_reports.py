@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hlo_inspect.compare.programs.module_set import JobRanks, RankReader
 from hlo_inspect.compare.programs.rank_comparison import ComparedSet, RankDeviation, compare_set, miscount_deviation
 from hlo_inspect.compare.programs.rank_tables import rank_report
-from hlo_inspect.compare.programs.ranks import Miscount, RankText, other_order, pair_modules
-from hlo_inspect.errors import HloInspectError, InputError, Location
+from hlo_inspect.compare.programs.ranks import Miscount, ModuleSet, RankText, other_order, pair_modules
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location
 from hlo_inspect.hlo.settings.compile_settings import read_settings
 from hlo_inspect.inspection.rank_directories import RankDirectory, rank_directories
 from hlo_inspect.inspection.rank_texts import RankLister, RankPrograms
@@ -54,10 +54,22 @@ class RankReports:
                 notes += named.notes
                 miscounts += [miscount_deviation(miscount, ranks) for miscount in named.miscounts]
                 notes += [_miscount_note(ranks, miscount) for miscount in named.miscounts[:1]]
-                sets += [compare_set(module_set, ranks, reader) for module_set in named.modules]
+                sets += self._compared(named.modules, ranks, reader)
                 programs.forget()
             self.errors += programs.errors
+            notes += programs.notes
         return rank_report(" ".join(self.arguments), ranks, sets, miscounts, notes)
+
+    def _compared(self, modules: Sequence[ModuleSet], ranks: JobRanks, reader: RankReader) -> Iterator[ComparedSet]:
+        """Yield the result for each module; a fault of this package loses one module only."""
+        for module_set in modules:
+            try:
+                yield compare_set(module_set, ranks, reader)
+            except (HloInspectError, MemoryError):
+                raise
+            except Exception as error:
+                path = next(iter(module_set.texts.values())).path
+                self.errors.append(InternalError.from_exception(error, Location(path), module_set.name))
 
     def _texts(self, directories: Sequence[RankDirectory], notes: list[str]) -> tuple[list[RankText], frozenset[int]]:
         """Return the texts of all ranks, and the ranks without one."""

@@ -206,6 +206,8 @@ def _without_own_lines(content: bytes) -> bytes:
 class RankPrograms:
     """Reader of the programs of texts, and of the settings beside them. It keeps the programs until `forget`.
 
+    `errors` are of texts that cannot be read, `notes` of texts that are not read as a whole.
+
     Texts that differ in names, numbers, paths and lines only have one program, which is read from the first of them.
     """
 
@@ -217,6 +219,7 @@ class RankPrograms:
         self._hashed: set[bytes] = set()
         self._before: dict[Path, Hashable | None] = {}
         self.errors: list[HloInspectError] = []
+        self.notes: list[str] = []
 
     def __enter__(self) -> RankPrograms:
         return self
@@ -265,9 +268,12 @@ class RankPrograms:
     def _parse(self, text: RankText) -> RankProgram | None:
         try:
             with without_collection():
-                item = next(self._xla.modules(open_source(text.path), WANTS, strict=False), None)
+                modules = self._xla.modules(open_source(text.path), WANTS, strict=False)
+                item = next(modules, None)
                 if item is None or isinstance(item, ParseError):
                     return None
+                if next(modules, None) is not None:
+                    self.notes.append(f"{Location(text.path)}: holds several modules; only the first is compared")
                 return RankProgram(Context(item[0]), self._constants(text))
         except InputError as error:
             self.errors.append(error)
@@ -285,7 +291,10 @@ class RankPrograms:
 
 
 def _unnamed(text: RankText) -> bytes:
-    """Return a hash that texts share if they differ in names only."""
-    content = b"".join(open_source(text.path).raw_pieces()).decode(errors="replace")
-    digest = unnamed_digest(content)
+    """Return a hash that texts share if they differ in names only; that of the text itself if it has no such hash."""
+    try:
+        content = b"".join(open_source(text.path).raw_pieces())
+    except InputError:  # reading its program gives the error again
+        return text.digest
+    digest = unnamed_digest(content.decode(errors="replace"))
     return text.digest if digest is None else digest + (text.constants or b"")

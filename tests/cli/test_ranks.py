@@ -65,6 +65,12 @@ def test_all_formats_have_the_rows(job: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.startswith("module,ranks,programs,majority,deviating,verdict\njit_train,4,2,")
 
 
+def test_columns_are_those_of_the_contract(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ranks", f"{job}/dumps/{{rank}}", "--format", "csv"]) == 0
+    columns = "module,rank,verdict,hangs,instruction,majority_instruction,line,source,detail,path"
+    assert capsys.readouterr().out.partition("\n")[0] == columns
+
+
 def test_modules_are_chosen_by_name(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ranks", f"{job}/dumps/{{rank}}", "--module", "scale"]) == 0
     assert capsys.readouterr().out.startswith("4 ranks, 1 module: all ranks run the same programs")

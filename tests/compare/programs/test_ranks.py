@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import re
 import shutil
 import tarfile
@@ -276,6 +277,26 @@ def test_half_written_files_are_no_deviation(tmp_path: Path, edit: Edit | None, 
     assert said in (*report.notes, *(row.parts[0] for row in report.headline))
     verdicts = [row.parts[0] for row in report.headline]
     assert "4 ranks, 6 modules: no rank deviates, but rank 3 cannot be compared in all modules" in verdicts
+
+
+def test_a_text_that_cannot_be_read_is_an_error_and_no_deviation(tmp_path: Path) -> None:
+    pattern = write_job(tmp_path)
+    (text,) = (tmp_path / "3").glob(f"*jit_mesh{FINAL}")
+    broken = text.rename(text.with_name(f"{text.name}.xz"))
+    broken.write_bytes(lzma.compress(broken.read_bytes())[:-40])
+    comparison = RankReports((pattern,))
+    report = comparison.report()
+    assert [str(error.location) for error in comparison.errors] == [str(broken)]
+    assert deviations(report) == []
+    assert "jit_mesh of rank 3 cannot be read: not compared" in report.notes
+
+
+def test_of_several_modules_in_a_file_the_first_is_compared(tmp_path: Path) -> None:
+    for rank in range(2):
+        (tmp_path / f"{rank}.hlo").write_text(GPU * (1 + rank))
+    report = compared(f"{tmp_path}/{{rank}}.hlo")
+    assert report.facts["ranks.count"] == 2
+    assert f"{tmp_path}/1.hlo: holds several modules; only the first is compared" in report.notes
 
 
 def test_a_directory_of_two_runs_is_noted(tmp_path: Path) -> None:
