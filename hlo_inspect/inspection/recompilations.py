@@ -166,7 +166,7 @@ class Recompilations:
         function.add(record)
 
     def _settings(self, module_file: Path) -> CompileSettings:
-        """Return the settings of a module; equal ones are one object."""
+        """Return the settings of a module. Modules with equal settings share one object."""
         settings = read_settings(module_file)
         if settings not in self._distinct_settings:
             self._distinct_settings.append(settings)

@@ -149,8 +149,8 @@ def test_modules_of_one_program_say_what_else_differs() -> None:
         "",
         f"program, schedule and names as {named}",
     ]
-    one, parameter = "  %one = f32[] constant(1)\n", "  %p = f32[4]{0} parameter(0)\n"
-    moved = TEXT.replace(one + parameter, parameter + one)
+    constant, parameter = "  %one = f32[] constant(1)\n", "  %p = f32[4]{0} parameter(0)\n"
+    moved = TEXT.replace(constant + parameter, parameter + constant)
     assert sentence_of(list(explained(hlo_inspect.inspect(text, "fingerprint") for text in (TEXT, moved)))[1]) == (
         "the same program in another schedule than m (<text>); a cache may tell them apart by instruction names, "
         "which JAX's persistent cache leaves out by default"

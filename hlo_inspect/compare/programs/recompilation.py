@@ -190,6 +190,8 @@ def _named(record: CompileRecord, number: int) -> str:
 def _remade_advice(record: CompileRecord, nearest: CompileRecord) -> str:
     """Say what to do about a compile for nothing whose trace is in no file."""
     if Path(record.path).parent != Path(nearest.path).parent:
+        if record.settings.topology != nearest.settings.topology:
+            return "another process compiled it, with other devices or on another machine (topology.textproto)"
         return "another process compiled it: keep a persistent cache (jax_compilation_cache_dir)"
     names = [(old.name, new.name) for old, new in zip(nearest.arguments, record.arguments, strict=True)]
     renamed = [f"{old} -> {new}" for old, new in names if old != new]

@@ -41,6 +41,7 @@ def cache_parts(
         CachePart("metadata", _digest(_metadata(module, views))),
         CachePart("flags", _digest(_flags(settings)) if settings is not None and states_settings else None),
         CachePart("options", _digest(_options(settings)) if settings is not None and states_settings else None),
+        CachePart("topology", settings.topology if settings is not None else None),
         CachePart("weak types", _digest(map(str, stablehlo.weak_values)) if stablehlo is not None else None),
     ]
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
 from hlo_inspect.errors import InputError, Location
@@ -59,7 +60,8 @@ class CompileSettings:
 
     `flags` differ from XLA's defaults: a flag that is not in them has its default. If they are not `complete`, it is unknown.
     `process_flags` are all flags before `overrides`; `tpu_flags` all those of a TPU's compiler. `options_kind` is the kind of
-    file that states `options`. `devices` holds the replicas' devices of each partition.
+    file that states `options`. `devices` holds the replicas' devices of each partition. `topology` is
+    a hash of the devices and the machine that the process has.
     """
 
     flags: Values | None = None
@@ -71,6 +73,7 @@ class CompileSettings:
     options_kind: str = ""
     devices: tuple[tuple[str, ...], ...] | None = None
     platform: str | None = None
+    topology: str | None = None
     unknown: tuple[str, ...] = ()
 
     @property
@@ -135,16 +138,17 @@ def read_settings(module_file: Path) -> CompileSettings:
         collector.unknown.append(files.missing())
     block = next(iter(stated.messages("debug_options")), None) if stated is not None else None
     return CompileSettings(
-        flags,
-        complete,
-        _relevant_flags(block) if block is not None else None,
-        _relevant_flags(_overrides(compile_options)) if compile_options is not None else None,
-        _relevant_flags(tpu) if tpu is not None else None,
-        _options(stated, compile_options) if stated is not None else None,
-        COMPILE_OPTIONS if build is not None else MODULE_CONFIG if config is not None else "",
-        _devices(stated) if stated is not None else None,
-        _platform(topology),
-        tuple(collector.unknown),
+        flags=flags,
+        complete=complete,
+        process_flags=_relevant_flags(block) if block is not None else None,
+        overrides=_relevant_flags(_overrides(compile_options)) if compile_options is not None else None,
+        tpu_flags=_relevant_flags(tpu) if tpu is not None else None,
+        options=_options(stated, compile_options) if stated is not None else None,
+        options_kind=COMPILE_OPTIONS if build is not None else MODULE_CONFIG if config is not None else "",
+        devices=_devices(stated) if stated is not None else None,
+        platform=_platform(topology),
+        topology=_digest(topology) if topology is not None else None,
+        unknown=tuple(collector.unknown),
     )
 
 
@@ -226,6 +230,11 @@ def _devices(stated: Message) -> tuple[tuple[str, ...], ...] | None:
         for assignment in stated.messages(name):
             return tuple(tuple(part.values("replica_device_ids")) for part in assignment.messages("computation_devices"))
     return None
+
+
+def _digest(message: Message) -> str:
+    text = "\n".join(f"{name}={value}" for name, value in message.entries())
+    return blake2b(text.encode(errors="replace"), digest_size=16).hexdigest()
 
 
 def _platform(topology: Message | None) -> str | None:

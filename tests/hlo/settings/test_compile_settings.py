@@ -69,6 +69,7 @@ def test_the_files_of_a_compile_are_read(tmp_path: Path) -> None:
         options_kind="compile_options",
         devices=(("4",), ("5",)),
         platform="cuda 12.9",
+        topology=settings.topology,
     )
     assert [settings.flag(name) for name in ("xla_cpu_enable_fast_math", "xla_backend_optimization_level", "xla_x")] == [
         "true",
