@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -40,11 +40,6 @@ class Meeting:
     def key(self) -> tuple[str, frozenset[frozenset[int]] | None]:
         """All but the number."""
         return self.content, self.groups
-
-    @cached_property
-    def group_of(self) -> Mapping[int, frozenset[int]]:
-        """The group of each device that takes part."""
-        return {device: group for group in self.groups or () for device in group}
 
 
 class Repeated(NamedTuple):
@@ -211,7 +206,7 @@ def _concerns(devices: frozenset[int], steps: Steps) -> bool:
     for step in steps:
         if not isinstance(step, Meeting):
             return True
-        if step.groups is None or not devices.isdisjoint(step.group_of):
+        if step.groups is None or any(not devices.isdisjoint(group) for group in step.groups):
             return True
     return False
 
@@ -270,26 +265,32 @@ def unrolled(steps: Steps, times: Callable[[Repeated], int] = exact_runs) -> lis
 # -- devices ----------------------------------------------------------------------------------------------------------------
 
 
+_Members = Mapping[int, tuple[int, int]]
+"""The group of each device that takes part, by number, and its size."""
+
+
 class _Stream:
     """The meetings of one device, of which it is at number `position`; `visits` counts those that it has been at."""
 
     __slots__ = ("device", "meetings", "position", "visits")
 
-    def __init__(self, device: int, meetings: Sequence[Meeting]) -> None:
+    def __init__(self, device: int, meetings: Sequence[tuple[int, _Members]]) -> None:
         self.device = device
         self.meetings = meetings
         self.position = 0
-        self.visits: Counter[tuple[Meeting, frozenset[int]]] = Counter()
+        self.visits: dict[int, int] = {}
 
 
 class _Streams:
-    """All devices, each with its own order of meetings."""
+    """All devices, each with its own order of meetings, which have numbers."""
 
     def __init__(self, orders: Sequence[tuple[frozenset[int], list[Meeting]]]) -> None:
-        if any(meeting.groups is None for _, meetings in orders for meeting in set(meetings)):
-            raise UndecidedError("the groups of a collective are unknown")
-        self._streams = [_Stream(device, meetings) for devices, meetings in orders for device in devices]
-        self._waiting: defaultdict[tuple[Meeting, frozenset[int], int], list[_Stream]] = defaultdict(list)
+        numbered: dict[Meeting, tuple[int, _Members]] = {}
+        self._streams: list[_Stream] = []
+        for devices, meetings in orders:
+            own = [numbered.setdefault(meeting, (len(numbered), _members(meeting.groups))) for meeting in meetings]
+            self._streams += [_Stream(device, own) for device in devices]
+        self._waiting: defaultdict[tuple[int, int, int], list[_Stream]] = defaultdict(list)
         self._arrivals = 0
 
     def hang(self) -> bool:
@@ -302,20 +303,28 @@ class _Streams:
     def _arrive(self, stream: _Stream) -> Sequence[_Stream]:
         """Move a device to its next meeting; return the devices that this frees."""
         while stream.position < len(stream.meetings):
-            meeting = stream.meetings[stream.position]
+            number, members = stream.meetings[stream.position]
             stream.position += 1
-            group = meeting.group_of.get(stream.device)
             self._arrivals += 1
             if self._arrivals > _MOST_ARRIVALS:
                 raise UndecidedError(f"the devices have more than {_MOST_ARRIVALS:,} meetings")
-            if group is None:
+            member = members.get(stream.device)
+            if member is None:
                 continue
-            visit = stream.visits[meeting, group]
-            stream.visits[meeting, group] += 1
-            place = meeting, group, visit
-            waiting = self._waiting[place]
+            group, size = member
+            visit = stream.visits.get(number, 0)
+            stream.visits[number] = visit + 1
+            waiting = self._waiting[number, group, visit]
             waiting.append(stream)
-            if len(waiting) == len(group):
-                return self._waiting.pop(place)
+            if len(waiting) == size:
+                return self._waiting.pop((number, group, visit))
             return ()
         return ()
+
+
+@lru_cache(maxsize=256)
+def _members(groups: frozenset[frozenset[int]] | None) -> _Members:
+    """Return the members of groups. Raise UndecidedError if they are unknown."""
+    if groups is None:
+        raise UndecidedError("the groups of a collective are unknown")
+    return {device: (number, len(group)) for number, group in enumerate(groups) for device in group}

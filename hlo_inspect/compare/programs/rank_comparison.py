@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import PurePath
 
 from hlo_inspect.compare.programs.deviations import HARMLESS, VERDICTS, RankVerdict
 from hlo_inspect.compare.programs.first_difference import NO_DIFFERENCE, InstructionDifference, contrast
@@ -169,7 +170,10 @@ class SetComparison:
         keys = self._programs.reader.before(text), self._programs.reader.before(usual)
         if None in keys or not text.is_optimized:
             return ""
-        return "equal before optimizations" if keys[0] == keys[1] else "differs before optimizations"
+        if keys[0] == keys[1]:
+            return "equal before optimizations"
+        hang = "; on GPUs compiling may hang too" if "gpu" in PurePath(text.path).name else ""
+        return f"differs before optimizations{hang}"
 
     # -- flags and options ----------------------------------------------------------------------------------------------------
 
