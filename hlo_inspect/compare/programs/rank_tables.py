@@ -118,13 +118,14 @@ def _named(names: Sequence[str]) -> str:
 
 def _deviations_table(ranks: JobRanks, deviations: Sequence[RankDeviation]) -> Table:
     columns = (
-        Column("module", width=20, get=lambda deviation: deviation.module),
+        Column("module", width=16, get=lambda deviation: deviation.module),
         Column("rank", width=6, is_chosen=True, get=lambda deviation: ranks.labels[deviation.rank]),
         Column("verdict", width=10, is_chosen=True, get=lambda deviation: deviation.verdict),
         Column("hangs", "bool", is_chosen=True, get=lambda deviation: deviation.hangs),
-        Column("instruction", optional=True, get=lambda deviation: deviation.first.own and deviation.first.own.name),
+        Column("instruction", width=14, optional=True, get=lambda deviation: deviation.first.own and deviation.first.own.name),
         Column(
             "majority_instruction",
+            width=15,
             optional=True,
             detail=1,
             page_name="in the majority",
