@@ -19,6 +19,7 @@ COMMANDS: dict[str, str] = {
     "report": "Write one HTML file: time of the step, kernels, collectives, memory, parameters, findings.",
     "show": "Show one instruction: its operands, users and source line; or a source line; or the paths between two.",
     "normalize": "Print the module with canonical names, for git diff and golden tests.",
+    "ranks": "Compare the programs of all ranks of a job: which rank deviates, in which instruction, whether it hangs.",
     "history": "Show which compiler pass changed the module, from a dump directory with a file for each pass.",
     "recompiles": "Show why each function was compiled again: one row per compile, with its reasons.",
     "profiles": "List the hardware profiles, or show one with the sources of its figures.",

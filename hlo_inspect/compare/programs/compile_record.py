@@ -83,6 +83,11 @@ class CompileRecord:
     elided: tuple[ElidedConstant, ...] | None = ()
 
     @cached_property
+    def asked_shapes(self) -> tuple[object, ...]:
+        """The parts that decide if the bodies of two compiles are compared: numbers of devices, shapes of arguments."""
+        return self.partitions, self.replicas, *((argument.dtype, argument.dimensions) for argument in self.arguments)
+
+    @cached_property
     def signatures(self) -> tuple[ArrayRecord, ...]:
         """The arguments without their names."""
         return tuple(argument._replace(name="") for argument in self.arguments)

@@ -43,6 +43,8 @@ SAME_PROGRAM = frozenset({"flag", "option", "devices", NOTHING})
 
 _COUNTS = frozenset({"num_partitions", "num_replicas", "replica_count"})
 """Options that the header states too."""
+_PLUMBING = frozenset({"parameter", "tuple", "get-tuple-element", "call"})
+"""Opcodes that a detail names only if nothing else differs."""
 _NAMED = 3
 """Differences of one kind that a detail names."""
 _LONGEST = 200
@@ -199,8 +201,10 @@ def _opcodes(counts: Counter[str]) -> Counter[str]:
 
 
 def _instruction_differences(before: Counter[str], after: Counter[str], sources: dict[str, str]) -> Iterator[Difference]:
-    changes = [f"+{count} {_short(key)}{_at(sources.get(key))}" for key, count in (after - before).items()]
-    changes += [f"-{count} {_short(key)}{_at(sources.get(key))}" for key, count in (before - after).items()]
+    counts = [("+", key, count) for key, count in (after - before).items()]
+    counts += [("-", key, count) for key, count in (before - after).items()]
+    computing = [change for change in counts if change[1].partition(" ")[0] not in _PLUMBING]
+    changes = [f"{sign}{count} {_short(key)}{_at(sources.get(key))}" for sign, key, count in computing or counts]
     yield Difference("program", _listed(changes) if changes else "the same instructions with other operands or attributes")
 
 

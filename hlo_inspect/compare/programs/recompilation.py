@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
 from hlo_inspect.compare.programs.compile_record import CompileRecord
 from hlo_inspect.compare.programs.reasons import (
@@ -114,6 +115,20 @@ def _incomparable(record: CompileRecord) -> Compile:
     return Compile(record, None, f"unknown: the dump lacks its text {lacking} optimizations", avoidable=None)
 
 
+class _Distance(NamedTuple):
+    """The order of earlier compiles: the nearest has the least.
+
+    `reasons` and `things` are numbers. `hides_body` is True if other shapes or devices hide differences of the bodies.
+    `hidden` counts donations that leave no trace.
+    """
+
+    reasons: int
+    hides_body: bool
+    things: int
+    hidden: int
+    order: int
+
+
 def _find_nearest(
     record: CompileRecord, candidates: Sequence[CompileRecord]
 ) -> tuple[CompileRecord, Sequence[Difference]] | None:
@@ -121,31 +136,28 @@ def _find_nearest(
 
     Arguments that differ bound the distance from below, so that most of many candidates are not compared.
     """
-    bounds = sorted((*_least_distance(earlier, record), order) for order, earlier in enumerate(candidates))
-    nearest: tuple[tuple[int, int, int, int], CompileRecord, Sequence[Difference]] | None = None
-    for reasons, things, order in bounds:
-        if nearest is not None and (reasons, things, 0, order) > nearest[0]:
+    bounds = sorted(_least_distance(earlier, record, order) for order, earlier in enumerate(candidates))
+    nearest: tuple[_Distance, CompileRecord, Sequence[Difference]] | None = None
+    for bound in bounds:
+        if nearest is not None and bound > nearest[0]:
             break
-        earlier = candidates[order]
+        earlier = candidates[bound.order]
         differences = find_differences(earlier, record)
-        distance = (*_distance(differences, earlier, record), order)
+        reported = sum(difference.reason == "donation" for difference in differences)
+        hidden = count_donations(earlier, record) - reported
+        distance = bound._replace(reasons=len(_reasons(differences)), things=len(differences), hidden=hidden)
         if nearest is None or distance < nearest[0]:
             nearest = distance, earlier, differences
     return nearest[1:] if nearest is not None else None
 
 
-def _least_distance(earlier: CompileRecord, record: CompileRecord) -> tuple[int, int]:
-    """Return a lower bound of reasons and of things that differ."""
+def _least_distance(earlier: CompileRecord, record: CompileRecord, order: int) -> _Distance:
+    """Return a lower bound of the distance."""
+    hides_body = earlier.asked_shapes != record.asked_shapes
     if len(earlier.arguments) != len(record.arguments):
-        return 1, 1
-    differing = sum(map(operator.ne, earlier.signatures, record.signatures))
-    return min(differing, 1), differing
-
-
-def _distance(differences: Sequence[Difference], earlier: CompileRecord, record: CompileRecord) -> tuple[int, int, int]:
-    """Return a number of reasons, then of things that differ, then of donations that the reasons may hide."""
-    reported = sum(difference.reason == "donation" for difference in differences)
-    return len(_reasons(differences)), len(differences), count_donations(earlier, record) - reported
+        return _Distance(1, hides_body, 1, 0, order)
+    things = sum(map(operator.ne, earlier.signatures, record.signatures))
+    return _Distance(min(things, 1), hides_body, things, 0, order)
 
 
 def _explained(record: CompileRecord, nearest: CompileRecord, differences: Sequence[Difference]) -> Compile:
@@ -201,7 +213,7 @@ def _remade_advice(record: CompileRecord, nearest: CompileRecord) -> str:
     if lines[0] != lines[1] and all(lines):
         return f"another function of this name and program: {lines[0]} and {lines[1]}; share one jit function"
     place = f" ({lines[1]})" if lines[1] else ""
-    return f"the function was made anew{place}: jit it once, outside of loops; or unused arguments or donations changed"
+    return f"the function was made anew{place}: jit it once, outside of loops; or another cause that leaves no trace"
 
 
 def _first_line(record: CompileRecord) -> str:

@@ -100,15 +100,16 @@ def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile
     root = Path(str(directory))
     files, fault = files_below(root)
     if files or fault is None:
-        yield from _chosen(root, files, stage)
+        yield from chosen_files(root, files, stage)
     if fault is not None:
         raise fault
 
 
-def _chosen(root: Path, files: list[Path], stage: str | None) -> Iterator[DirectoryFile]:
+def chosen_files(root: Path, files: Sequence[Path], stage: str | None) -> Iterator[DirectoryFile]:
+    """Yield those of the files of a directory that `dump_files` yields; raise its errors."""
     modules = files_by_module(files)
     if stage is None and modules:
-        yield from map(_latest, modules)
+        yield from map(latest_file, modules)
         return
     dumps = [[path for path, _ in stems] for stems in modules]
     texts = [] if dumps else [path for path in files if _TEXT.fullmatch(path.name)]
@@ -152,12 +153,12 @@ def files_below(root: Path) -> tuple[list[Path], InputError | None]:
     """Return every file below the directory, by name, and the error for a folder that cannot be read."""
     closed: list[OSError] = []
     walked = os.walk(root, onerror=closed.append)
-    paths = sorted(path for folder, _, names in walked for name in names if not (path := Path(folder, name)).is_dir())
+    paths = sorted(Path(folder, name) for folder, _, names in walked for name in names)
     faults = [InputError(f"cannot be read: {error.strerror or error}", Location(str(error.filename))) for error in closed]
     return paths, next(iter(faults), None)
 
 
-def _latest(files: Sequence[tuple[Path, str]]) -> DirectoryFile:
+def latest_file(files: Sequence[tuple[Path, str]]) -> DirectoryFile:
     """Return the optimized text of a module, or the file closest to it."""
     optimized = [path for path, stem in files if stem.endswith(AFTER)]
     if optimized:

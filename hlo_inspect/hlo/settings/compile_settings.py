@@ -29,6 +29,15 @@ COMPILE_OPTIONS = "compile_options"
 MODULE_CONFIG = "module_config"
 """Kinds of files that options come from. Only options of one kind are comparable: their names differ."""
 
+SETTING_FILES = (
+    (DEBUG_OPTIONS,),
+    ("/compile_options.textproto",),
+    (".config.pbtxt", ".hlo_module_config.txt"),
+    (".tpu_comp_env.txt",),
+    ("/topology.textproto",),
+)
+"""Ends of the names of the files that flags and options come from."""
+
 # Flags that change no program: where and what XLA writes, and those that JAX leaves out of its cache's key.
 _IRRELEVANT_FLAG = lazy_pattern(
     r"xla_dump_.*|xla_enable_dumping|xla_detailed_logging|xla_enable_scoped_logging_timers|xla_gpu_print_compilation_stats"
@@ -66,6 +75,12 @@ class CompileSettings:
     platform: str | None = None
     topology: str | None = None
     unknown: tuple[str, ...] = ()
+
+    @property
+    def process_count(self) -> int | None:
+        """The number of processes that the program runs on; None if no file states it."""
+        text = (self.options or {}).get("process_count", "")
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
 
     def flag(self, name: str) -> str | None:
         """Return the value of a flag after overrides, None if it is XLA's default and no file states that."""
@@ -114,11 +129,9 @@ def read_settings(module_file: Path) -> CompileSettings:
     """Read the files beside the text of a module, whatever stage it is."""
     files = _SettingFiles(module_file)
     collector = _Collector()
-    flags, complete = collector.read_debug_options(files.find((DEBUG_OPTIONS,)))
-    compile_options = collector.read(files.find(("/compile_options.textproto",)))
-    config = collector.read(files.find((".config.pbtxt", ".hlo_module_config.txt")))
-    tpu = collector.read(files.find((".tpu_comp_env.txt",)))
-    topology = collector.read(files.find(("/topology.textproto",)))
+    debug_file, *others = map(files.find, SETTING_FILES)
+    flags, complete = collector.read_debug_options(debug_file)
+    compile_options, config, tpu, topology = map(collector.read, others)
     build = _build_options(compile_options) if compile_options is not None else None
     stated = build if build is not None else config
     if flags is None and stated is None and not collector.unknown:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from hlo_inspect.hlo.settings.text_proto import read_file
@@ -21,6 +22,11 @@ _TYPE = lazy_pattern(r"tensor<((?:\d{1,18}x)*)([A-Za-z][\w<>]*)>", re.ASCII)
 _CONVERT = lazy_pattern(r"stablehlo\.convert (%\w+) : (?:\(tensor<([^<>]*)>\) -> )?tensor<([^<>]*)>")
 _FUNCTION = lazy_pattern(r"func\.func (?:public |private )?@([^\s(]++)\(")
 _CALL = lazy_pattern(r"\bcall @([^\s(]++)\(([^()]*+)\)")
+_SCALAR_ARGUMENT = lazy_pattern(r"%arg(\d{1,9}): tensor<([a-z]\w*+)>", re.ASCII)
+_SSA_VALUE = lazy_pattern(r"%\w++", re.ASCII)
+_TENSOR = "tensor<"
+_OPERANDS = 17
+"""A scalar's own value and at most so many of its operands are followed."""
 _ARGUMENT = lazy_pattern(r"%arg(\d{1,9})", re.ASCII)
 _MAIN = "main"
 MAX_BYTES = 1 << 29
@@ -55,31 +61,44 @@ class StableHlo(NamedTuple):
     """The parts of a `module.mlir` that HLO text lacks.
 
     `weak_values` are the values that a `convert` of one type reads, in the order of the text. A strong value may be among them;
-    if only one of two equal programs has it, it is weak there. `calls` are all calls.
+    if only one of two equal programs has it, it is weak there. `weak_types` are their types. `calls` are all calls, `scalars`
+    the operands of scalar results, and `scalar_arguments` the types of the program's scalar arguments.
     """
 
     constants: tuple[ElidedConstant, ...]
     weak_values: tuple[_FunctionValue, ...]
+    weak_types: frozenset[str] = frozenset()
     calls: tuple[_Call, ...] = ()
+    scalars: Mapping[_FunctionValue, tuple[str, ...]] = MappingProxyType({})
+    scalar_arguments: Mapping[int, str] = MappingProxyType({})
 
     @property
     def weak_arguments(self) -> frozenset[int]:
-        """The numbers of the program's arguments that are converted to their own type, in functions that it calls too."""
+        """The numbers of the program's arguments that are converted to their own type, in functions that it calls too.
+
+        Scalars that a converted scalar is computed of are among them, if they have the type of one.
+        """
         callers: dict[str, list[_Call]] = {}
         for call in self.calls:
             callers.setdefault(call.callee, []).append(call)
+        direct = self._reached(callers, {})
+        computed = self._reached(callers, self.scalars) - direct
+        return direct | {number for number in computed if self.scalar_arguments.get(number) in self.weak_types}
+
+    def _reached(
+        self, callers: Mapping[str, list[_Call]], definitions: Mapping[_FunctionValue, tuple[str, ...]]
+    ) -> frozenset[int]:
+        """Return the program's arguments that weak values come from: through calls, and through `definitions`."""
         reached = dict.fromkeys(self.weak_values)
         waiting = list(reached)
-        for function, value in waiting:
-            number = _argument_number(value)
-            if number is None:
-                continue
-            for call in callers.get(function, ()):
-                for operand in call.operands[number : number + 1]:
-                    passed = _FunctionValue(call.caller, operand)
-                    if passed not in reached:
-                        reached[passed] = None
-                        waiting.append(passed)
+        for value in waiting:
+            number = _argument_number(value.value)
+            sources = [_FunctionValue(value.function, operand) for operand in definitions.get(value, ())]
+            if number is not None:
+                calls = callers.get(value.function, ())
+                sources += [_FunctionValue(call.caller, name) for call in calls for name in call.operands[number : number + 1]]
+            waiting += [source for source in dict.fromkeys(sources) if source not in reached]
+            reached |= dict.fromkeys(sources)
         numbers = (_argument_number(value) for function, value in reached if function == _MAIN)
         return frozenset(number for number in numbers if number is not None)
 
@@ -90,26 +109,34 @@ def _argument_number(value: str) -> int | None:
 
 
 def parse_stablehlo(text: str) -> StableHlo:
-    """Return the constants, weak values and calls of a module. Lines of other operations do not count."""
+    """Return the constants, weak values and calls of a module. Other operations count if their result is a scalar."""
     constants: list[ElidedConstant] = []
-    weak_values: list[_FunctionValue] = []
+    weak_values: list[tuple[_FunctionValue, str]] = []
     calls: list[_Call] = []
+    scalars: dict[_FunctionValue, tuple[str, ...]] = {}
+    scalar_arguments: dict[int, str] = {}
     function = ""
     for line in text.split("\n"):
         if _CONSTANT in line:
             constants += _large_constants(line)
-        elif "stablehlo.convert" in line:
-            match = _CONVERT.search(line)
-            if match is not None and match[2] in (None, match[3]):
-                weak_values.append(_FunctionValue(function, match[1]))
-        elif "call @" in line:
-            match = _CALL.search(line)
-            if match is not None:
-                calls.append(_Call(function, match[1], tuple(match[2].split(", "))))
-        elif "func.func" in line:
+            continue
+        if "func.func" in line:
             match = _FUNCTION.search(line)
             function = match[1] if match is not None else ""
-    return StableHlo(tuple(constants), tuple(weak_values), tuple(calls))
+            if function == _MAIN:
+                scalar_arguments = {int(number): type_ for number, type_ in _SCALAR_ARGUMENT.findall(line)}
+            continue
+        convert = _CONVERT.search(line) if "stablehlo.convert" in line else None
+        if convert is not None and convert[2] in (None, convert[3]):
+            weak_values.append((_FunctionValue(function, convert[1]), convert[3]))
+        call = _CALL.search(line) if "call @" in line else None
+        if call is not None:
+            calls.append(_Call(function, call[1], tuple(call[2].split(", "))))
+        if line[(end := line.rfind(_TENSOR) + len(_TENSOR)) : end + 1].isalpha():
+            result, *operands = _SSA_VALUE.findall(line)[:_OPERANDS] or [""]
+            scalars[_FunctionValue(function, result)] = tuple(operands)
+    values, types = [value for value, _ in weak_values], frozenset(type_ for _, type_ in weak_values)
+    return StableHlo(tuple(constants), tuple(values), types, tuple(calls), scalars, scalar_arguments)
 
 
 def _large_constants(line: str) -> Iterator[ElidedConstant]:

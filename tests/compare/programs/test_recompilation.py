@@ -158,6 +158,16 @@ def test_the_nearest_compile_has_the_fewest_reasons_then_the_fewest_differences(
     assert [compile_.reasons for compile_ in compiles.values()][2:] == [("shape",), ("constant",), ("constant",)]
 
 
+def test_a_compile_of_other_shapes_is_not_nearer_if_it_hides_other_constants(tmp_path: Path) -> None:
+    other_shape, other_constants = TEXT.replace("f32[4]", "f32[8]"), TEXT.replace("(2)", "(3)").replace("(0.5)", "(7)")
+    for number, text in enumerate((TEXT, other_shape, other_constants, other_constants.replace("f32[4]", "f32[8]"))):
+        write(tmp_path, number, text)
+    compiles = compiles_of(tmp_path)
+    nearest = [compiles[number].nearest for number in (2, 3)]
+    assert [record.number if record else None for record in nearest] == [0, 1]
+    assert [compiles[number].reasons for number in (2, 3)] == [("constant",), ("constant",)]
+
+
 def test_compiles_of_another_process_need_a_persistent_cache(tmp_path: Path) -> None:
     for folder in ("first", "second"):
         write(tmp_path / folder, 3, TEXT)

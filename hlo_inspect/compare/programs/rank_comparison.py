@@ -1,0 +1,203 @@
+"""The deviations of one module on all ranks of a job from the program that most ranks run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePath
+
+from hlo_inspect.compare.programs.deviations import HARMLESS, VERDICTS, RankVerdict
+from hlo_inspect.compare.programs.first_difference import NO_DIFFERENCE, InstructionDifference, contrast
+from hlo_inspect.compare.programs.module_set import JobRanks, RankReader, SetPrograms
+from hlo_inspect.compare.programs.ranks import Miscount, ModuleSet, RankText, majority
+from hlo_inspect.compare.programs.set_meetings import SetMeetings
+from hlo_inspect.compare.setting_changes import incomparable_settings, setting_changes
+from hlo_inspect.report.model import number_of
+
+_MOST_CHANGES = 3
+"""Limit of flags that a detail names."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankDeviation:
+    """A rank that does not run the program of the majority.
+
+    `first` is the first instruction that deviates. `waits` names the collective at which it hangs, and `source` its line of
+    Python; both are empty if there is none.
+    """
+
+    module: str
+    rank: int
+    verdict: RankVerdict
+    hangs: bool | None
+    path: str
+    detail: str = ""
+    first: InstructionDifference = NO_DIFFERENCE
+    waits: str = ""
+    source: str = ""
+
+    @property
+    def deviates(self) -> bool:
+        """True unless only names or choices of autotuning differ."""
+        return self.verdict not in HARMLESS
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSet:
+    """The result for one module. `majority` is the hash of its program, None if no rank has a whole text of it.
+
+    `skipped` are the ranks that cannot be compared, `truncated` those whose text is cut off.
+    """
+
+    name: str
+    ranks: int
+    programs: int = 0
+    majority: str | None = None
+    names_differ: bool = False
+    skipped: Sequence[int] = ()
+    truncated: Sequence[int] = ()
+    deviations: list[RankDeviation] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def deviating(self) -> int:
+        """The number of ranks that deviate."""
+        return len({deviation.rank for deviation in self.deviations if deviation.deviates})
+
+    @property
+    def verdict(self) -> RankVerdict | None:
+        """The gravest verdict; None if all texts are equal."""
+        verdicts: list[RankVerdict] = [deviation.verdict for deviation in self.deviations]
+        return min(verdicts, key=VERDICTS.index, default="names" if self.names_differ else None)
+
+
+def miscount_deviation(miscount: Miscount, ranks: JobRanks) -> RankDeviation:
+    """Return the deviation of a rank with another number of modules of one name."""
+    detail = contrast("modules of this name:", f"{miscount.modules:,}", f"{miscount.usual:,}")
+    return RankDeviation(miscount.module, miscount.rank, "count", None, ranks.paths[miscount.rank], detail)
+
+
+def compare_set(module_set: ModuleSet, ranks: JobRanks, reader: RankReader) -> ComparedSet:
+    """Compare one module on all ranks. Each distinct text is read once."""
+    programs = SetPrograms(module_set, ranks, reader)
+    if not programs.comparable:
+        skipped, truncated = programs.skipped, programs.truncated
+        return ComparedSet(programs.name, len(programs.texts), skipped=skipped, truncated=truncated, notes=programs.notes)
+    comparison = SetComparison(programs)
+    deviations = list(comparison.deviations())
+    return ComparedSet(
+        programs.name,
+        len(programs.texts),
+        len(set(programs.identities.values())),
+        programs.usual.identity[0],
+        len(programs.programs) > 1,
+        programs.skipped,
+        programs.truncated,
+        deviations,
+        [*programs.notes, *comparison.notes(deviations)],
+    )
+
+
+class SetComparison:
+    """Comparison of one module on all ranks."""
+
+    def __init__(self, programs: SetPrograms) -> None:
+        self._programs = programs
+        self._meetings = SetMeetings(programs)
+        self._changes: dict[tuple[bytes, bytes], str] = {}
+        self._unknown_settings: dict[str, list[int]] = {}
+
+    def deviations(self) -> Iterator[RankDeviation]:
+        """Yield the deviations of all ranks."""
+        if self._programs.is_extra:
+            yield from self._extra()
+            return
+        yield from self._missing()
+        for rank, text in sorted(self._programs.comparable.items()):
+            yield from self._deviation(rank, text)
+
+    def notes(self, deviations: list[RankDeviation]) -> Iterator[str]:
+        """Yield the reason if it is unknown whether ranks hang."""
+        if any(deviation.hangs is None for deviation in deviations):
+            yield f"whether {self._programs.name} hangs is unknown: {self._meetings.decision.reason}"
+        for reason, ranks in self._unknown_settings.items():
+            yield f"{self._programs.name} of {self._programs.ranks.named(ranks)}: {reason}"
+
+    def _extra(self) -> Iterator[RankDeviation]:
+        """Yield the ranks that alone have the module."""
+        waits, source = self._first_collective
+        hangs = self._meetings.decision.hangs if waits else False
+        detail = f"{number_of(len(self._programs.lacking), 'rank')} without it"
+        for rank, text in sorted(self._programs.texts.items()):
+            yield RankDeviation(self._programs.name, rank, "extra", hangs, text.path, detail, NO_DIFFERENCE, waits, source)
+
+    def _missing(self) -> Iterator[RankDeviation]:
+        """Yield the ranks that lack the module. The others wait for them in its collectives, unless these are local."""
+        if not self._programs.lacking:
+            return
+        waits, source = self._first_collective
+        hangs = bool(waits) and self._meetings.decision.hangs is not False
+        count = len(self._programs.usual.order.collectives)
+        detail = f"{number_of(count, 'collective')} on the other ranks" if count else "no collectives"
+        for rank in self._programs.lacking:
+            path = self._programs.ranks.paths[rank]
+            yield RankDeviation(self._programs.name, rank, "missing", hangs, path, detail, NO_DIFFERENCE, waits, source)
+
+    @cached_property
+    def _first_collective(self) -> tuple[str, str]:
+        """Name and line of Python of the first collective of the majority; empty if there is none."""
+        first = self._programs.usual.order.first
+        return (first.name, first.source) if first is not None else ("", "")
+
+    def _deviation(self, rank: int, text: RankText) -> Iterator[RankDeviation]:
+        """Yield the deviation of a rank that has the module, if there is one."""
+        deviation = self._programs.deviations.get(text.digest)
+        verdict = deviation.verdict if deviation is not None else "names"
+        changes = self._setting_changes(text)
+        if deviation is None or verdict == "names" or (verdict == "algorithm" and changes):
+            if changes:
+                yield RankDeviation(self._programs.name, rank, "flags", False, text.path, changes)
+            return
+        hangs = self._meetings.decision.hangs if verdict in ("order", "collective") else False
+        detail = "; ".join(filter(None, (deviation.detail, changes, self._origin(text) if verdict != "algorithm" else "")))
+        waits = (deviation.waits.name, deviation.waits.source) if deviation.waits is not None else ("", "")
+        yield RankDeviation(self._programs.name, rank, verdict, hangs, text.path, detail, deviation.first, *waits)
+
+    def _origin(self, text: RankText) -> str:
+        """Return whether a program deviates from the majority's before optimizations too; empty if that is unknown."""
+        usual = self._programs.comparable[self._programs.usual_ranks[0]]
+        keys = self._programs.reader.before(text), self._programs.reader.before(usual)
+        if None in keys or not text.is_optimized:
+            return ""
+        if keys[0] == keys[1]:
+            return "equal before optimizations"
+        hang = "; on GPUs compiling may hang too" if "gpu" in PurePath(text.path).name else ""
+        return f"differs before optimizations{hang}"
+
+    # -- flags and options ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _usual_settings(self) -> RankText:
+        """The text of the lowest rank with the settings that most ranks of the majority have."""
+        comparable = self._programs.comparable
+        keys = {rank: comparable[rank].settings for rank in self._programs.usual_ranks}
+        usual = majority(keys)
+        return comparable[next(rank for rank, key in keys.items() if key == usual)]
+
+    def _setting_changes(self, text: RankText) -> str:
+        """Describe the flags and options that differ from those of the majority; empty if none does."""
+        usual = self._usual_settings
+        is_local = text.assignment != usual.assignment and self._meetings.are_local
+        key = text.settings, b"" if is_local else text.assignment
+        if key == (usual.settings, usual.assignment) or (is_local and text.settings == usual.settings):
+            return ""
+        if key not in self._changes:
+            settings = self._programs.reader.settings(usual), self._programs.reader.settings(text)
+            for reason in incomparable_settings(*settings)[:1]:
+                self._unknown_settings.setdefault(reason, []).append(text.rank)
+            changes = [change for change in setting_changes(*settings) if change.kind != "devices" or not is_local]
+            parts = [contrast(f"{change.name}:", change.new, change.old) for change in changes[:_MOST_CHANGES]]
+            more = [f"{len(changes) - len(parts):,} more"] if len(changes) > len(parts) else []
+            self._changes[key] = "; ".join((*parts, *more))
+        return self._changes[key]

@@ -1,0 +1,300 @@
+"""The texts of all ranks' modules: each is hashed, and each distinct one is read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from hashlib import blake2b, sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from hlo_inspect.analysis.collectives import WANTS as COLLECTIVE_WANTS
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.compare.programs.deviations import RankProgram
+from hlo_inspect.compare.programs.ranks import RankText
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError
+from hlo_inspect.graph.canonical.unnamed_text import unnamed_digest
+from hlo_inspect.hlo.input.dump_directory import (
+    DirectoryFile,
+    chosen_files,
+    files_below,
+    files_by_module,
+    latest_file,
+    text_before_optimizations,
+)
+from hlo_inspect.hlo.input.source import DECOMPRESSORS, open_source
+from hlo_inspect.hlo.settings.compile_settings import SETTING_FILES, CompileSettings, read_settings, stablehlo_file
+from hlo_inspect.hlo.settings.stablehlo import ElidedConstant, read_stablehlo
+from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.inspection.rank_directories import RankDirectory
+from hlo_inspect.inspection.source_reports import without_collection
+from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.xla import Xla
+
+WANTS = COLLECTIVE_WANTS | Wants(graph=True, entry=True, checked=True)
+
+_BLOCK_BYTES = 1 << 20
+_COMPRESSED = tuple(magic for magic, _ in DECOMPRESSORS)
+_NAME = lazy_pattern(rb"^[ \t]*+HloModule[ \t]++%?+([\w.\-]++)", re.MULTILINE)
+_NUMBER = lazy_pattern(r"(?:\d++\.)?+module_\d++\.", re.ASCII)
+_ELIDED = b"constant({...})"
+_LOCATION = lazy_pattern(rb"^#loc[^\n]*\n|[ \t]*loc\([^\n]*", re.MULTILINE)
+_OWN = (b"process_index:", b"launch_id:", b"device_ordinal:", b"xla_dump_to:")
+"""Options that differ between the ranks of one job."""
+_ASSIGNMENT, _DEVICE = b"device_assignment {", b"replica_device_ids:"
+_ENDS = tuple(end for ends in SETTING_FILES for end in ends)
+_PLATFORM = lazy_pattern(rb"^[ \t]*platform_\w+[ \t]*:[^\n]*", re.MULTILINE)
+
+
+class RankListing(NamedTuple):
+    """The texts of the modules of one rank; `fault` says why there are none."""
+
+    texts: list[RankText]
+    notes: list[str]
+    fault: HloInspectError | None = None
+
+
+class RankLister:
+    """Lists the texts of ranks with their hashes. What a text holds is searched once for equal texts."""
+
+    def __init__(self) -> None:
+        self._elides: dict[bytes, bool] = {}
+
+    def texts(self, rank: int, directory: RankDirectory) -> RankListing:
+        """Return the texts of a rank's modules, in the order of their numbers."""
+        listing = RankListing([], [])
+        try:
+            files, fault = files_below(directory.path) if directory.path.is_dir() else ([directory.path], None)
+            if fault is not None:
+                return listing._replace(fault=fault)
+            modules = files_by_module(files)
+            chosen = list(map(latest_file, modules)) if modules else list(_other_files(directory.path, files))
+        except HloInspectError as error:
+            return listing._replace(fault=error)
+        listing.notes.extend(_mixed_runs(modules))
+        option_files = _OptionFiles(files)
+        for file in chosen:
+            text = self._hashed(rank, file, option_files)
+            if text is not None:
+                listing.texts.append(text)
+        return listing
+
+    def _hashed(self, rank: int, file: DirectoryFile, option_files: _OptionFiles) -> RankText | None:
+        """Return the text of a file with its hashes, None if it holds no module and need not hold one."""
+        path = str(file.path)
+        hashed = sha256()  # processors have instructions for it
+        name = b""
+        try:
+            for block in _blocks(path):
+                hashed.update(block)
+                if not name and (match := _NAME.search(block)) is not None:
+                    name = match[1]
+            digest = hashed.digest()
+            if digest not in self._elides:
+                self._elides[digest] = _ELIDED in b"".join(_blocks(path))
+        except (InputError, OSError):  # reading its program gives the error again
+            return RankText(rank, _module_name(file.path), path, path.encode(errors="surrogateescape"), file.note is None)
+        if not name and file.may_hold:
+            return None
+        settings, assignment = option_files.hashes(path)
+        constants = _constants_hash(file.path) if self._elides[digest] else None
+        module = name.decode() or _module_name(file.path)
+        return RankText(rank, module, path, digest, file.note is None, settings, assignment, constants)
+
+
+def _other_files(path: Path, files: Sequence[Path]) -> Iterable[DirectoryFile]:
+    """Return the texts of a directory that is no dump, or the file itself."""
+    return chosen_files(path, files, None) if path.is_dir() else [DirectoryFile(path)]
+
+
+def _mixed_runs(modules: Iterable[Sequence[tuple[Path, str]]]) -> Iterator[str]:
+    """Yield a note if two modules of one folder have one number, as those of two processes have."""
+    names: dict[tuple[str, str], str] = {}
+    for module in modules:
+        path, stem = module[0]
+        folder, file = os.path.split(path)
+        number, name = file[: len(file) - len(stem)].partition("module_")[2].partition(".")[0], stem.partition(".")[0]
+        other = names.setdefault((folder, number), name)
+        if other != name:
+            yield f"{folder}: module_{number} is {other} and {name}: it may hold files of two runs, or of two ranks"
+            return
+
+
+def _blocks(path: str) -> Iterator[bytes]:
+    """Yield the bytes of a text, decompressed."""
+    with open(path, "rb") as stream:  # noqa: PTH123 - thousands of files
+        block = stream.read(_BLOCK_BYTES)
+        if not block.startswith(_COMPRESSED):
+            while block:
+                yield block
+                block = stream.read(_BLOCK_BYTES)
+            return
+    yield from open_source(path).raw_pieces()
+
+
+def _module_name(path: Path) -> str:
+    """Return the name of a module by the name of its file."""
+    return _NUMBER.sub("", path.name).partition(".")[0]
+
+
+def _constants_hash(path: Path) -> bytes:
+    """Return a hash of the StableHLO beside a text without its locations, empty without StableHLO."""
+    stablehlo = stablehlo_file(path)
+    if stablehlo is None:
+        return b""
+    return blake2b(_LOCATION.sub(b"", stablehlo.read_bytes()), digest_size=16).digest()
+
+
+class _OptionFiles:
+    """The files of options below a directory, found by the beginnings of their names."""
+
+    def __init__(self, files: Iterable[Path]) -> None:
+        self._files: defaultdict[str, list[str]] = defaultdict(list)
+        for path in map(str, files):
+            end = next((end for end in _ENDS if path.endswith(end)), None) if path.endswith(_ENDS) else None
+            if end is not None:
+                self._files[path.removesuffix(end)].append(path)
+
+    def hashes(self, text: str) -> tuple[bytes, bytes]:
+        """Return hashes of flags and options beside a text, and of its devices; empty without such files."""
+        files = []
+        start = text.find(".", text.find("module_", text.rfind("/") + 1)) + 1
+        while (start := text.find(".", start) + 1) > 0:
+            files += self._files.get(text[: start - 1], [])
+        hashed, devices = blake2b(digest_size=16), blake2b(digest_size=16)
+        for file in files:
+            content = _content(file)
+            if file.endswith("/topology.textproto"):
+                content = b"".join(_PLATFORM.findall(content))
+            rest, assignment = _without_devices(content)
+            hashed.update(_without_own_lines(rest))
+            devices.update(assignment)
+        return (hashed.digest(), devices.digest()) if files else (b"", b"")
+
+
+def _content(path: str) -> bytes:
+    """Return the bytes of a file of options, nothing if it cannot be read: its reader says so."""
+    try:
+        with open(path, "rb") as stream:  # noqa: PTH123 - as above
+            return stream.read()
+    except OSError:
+        return b""
+
+
+def _without_devices(content: bytes) -> tuple[bytes, bytes]:
+    """Return options without the device assignment, and the assignment."""
+    start, last = content.find(_ASSIGNMENT), content.rfind(_DEVICE)
+    if not 0 <= start < last:
+        return content, b""
+    end = content.find(b"\n", last)
+    return content[:start] + content[end:], content[start:end]
+
+
+def _without_own_lines(content: bytes) -> bytes:
+    """Return options without the lines that differ between the ranks of one job."""
+    for name in _OWN:
+        position = content.find(name)
+        while position >= 0:
+            end = content.find(b"\n", position)
+            content = content[:position] + (content[end:] if end >= 0 else b"")
+            position = content.find(name, position)
+    return content
+
+
+class RankPrograms:
+    """Reader of the programs of texts, and of the settings beside them. It keeps the programs until `forget`.
+
+    `errors` are of texts that cannot be read, `notes` of texts that are not read as a whole.
+
+    Texts that differ in names, numbers, paths and lines only have one program, which is read from the first of them.
+    """
+
+    def __init__(self) -> None:
+        self._xla = Xla()
+        self._programs: dict[bytes, RankProgram | None] = {}
+        self._read: dict[bytes, tuple[RankText, RankProgram | None]] = {}
+        self._unnamed: dict[bytes, RankProgram | None] = {}
+        self._hashed: set[bytes] = set()
+        self._before: dict[Path, Hashable | None] = {}
+        self.errors: list[HloInspectError] = []
+        self.notes: list[str] = []
+
+    def __enter__(self) -> RankPrograms:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._xla.close()
+
+    def forget(self) -> None:
+        for cache in (self._programs, self._read, self._unnamed, self._hashed, self._before):
+            cache.clear()
+
+    def program(self, text: RankText) -> RankProgram | None:
+        """Return the program of a text, maybe with other names; None if the text holds none, or cannot be read."""
+        if text.digest not in self._programs:
+            self._programs[text.digest] = self._equal(text) or self.exact(text)
+        return self._programs[text.digest]
+
+    def exact(self, text: RankText) -> RankProgram | None:
+        """Return the program of a text with the names of that text."""
+        if text.digest not in self._read:
+            self._read[text.digest] = text, self._parse(text)
+        return self._read[text.digest][1]
+
+    def _equal(self, text: RankText) -> RankProgram | None:
+        """Return the program of a text that differs from this one in names only, if one was read."""
+        for other, program in self._read.values():
+            if other.digest not in self._hashed:
+                self._hashed.add(other.digest)
+                self._unnamed.setdefault(_unnamed(other), program)
+        return self._unnamed.get(_unnamed(text)) if self._unnamed else None
+
+    def before(self, text: RankText) -> Hashable | None:
+        """Return a key of the program before optimizations; None if the dump has no such text, or not a whole one."""
+        path = text_before_optimizations(Path(text.path))
+        if path is None:
+            return None
+        if path not in self._before:
+            program = self.exact(RankText(text.rank, text.module, str(path), b"before " + str(path).encode()))
+            self._before[path] = program.identity if program is not None and not program.is_truncated else None
+        return self._before[path]
+
+    def settings(self, text: RankText) -> CompileSettings:
+        """Return the flags and options beside a text."""
+        return read_settings(Path(text.path))
+
+    def _parse(self, text: RankText) -> RankProgram | None:
+        try:
+            with without_collection():
+                modules = self._xla.modules(open_source(text.path), WANTS, strict=False)
+                item = next(modules, None)
+                if item is None or isinstance(item, ParseError):
+                    return None
+                if next(modules, None) is not None:
+                    self.notes.append(f"{Location(text.path)}: holds several modules; only the first is compared")
+                return RankProgram(Context(item[0]), self._constants(text))
+        except InputError as error:
+            self.errors.append(error)
+        except (HloInspectError, MemoryError):
+            raise
+        except Exception as error:
+            self.errors.append(InternalError.from_exception(error, Location(text.path), text.module))
+        return None
+
+    @staticmethod
+    def _constants(text: RankText) -> Sequence[ElidedConstant]:
+        """Return the constants that a text may elide."""
+        path = stablehlo_file(Path(text.path)) if text.constants else None
+        return read_stablehlo(path).constants if path is not None else ()
+
+
+def _unnamed(text: RankText) -> bytes:
+    """Return a hash that texts share if they differ in names only; that of the text itself if it has no such hash."""
+    try:
+        content = b"".join(open_source(text.path).raw_pieces())
+    except InputError:  # reading its program gives the error again
+        return text.digest
+    digest = unnamed_digest(content.decode(errors="replace"))
+    return text.digest if digest is None else digest + (text.constants or b"")
