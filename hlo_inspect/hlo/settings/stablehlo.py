@@ -26,7 +26,7 @@ _SCALAR_ARGUMENT = lazy_pattern(r"%arg(\d{1,9}): tensor<([a-z]\w*+)>", re.ASCII)
 _SSA_VALUE = lazy_pattern(r"%\w++", re.ASCII)
 _TENSOR = "tensor<"
 _OPERANDS = 17
-"""A scalar's own value and at most so many of its operands are followed."""
+"""Limit of a scalar and its operands that are followed."""
 _ARGUMENT = lazy_pattern(r"%arg(\d{1,9})", re.ASCII)
 _MAIN = "main"
 MAX_BYTES = 1 << 29
