@@ -13,7 +13,8 @@ from hlo_inspect.compare.programs.ranks import Miscount, ModuleSet, RankText, ot
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location
 from hlo_inspect.hlo.settings.compile_settings import read_settings
 from hlo_inspect.inspection.rank_directories import RankDirectory, rank_directories
-from hlo_inspect.inspection.rank_texts import RankLister, RankPrograms
+from hlo_inspect.inspection.rank_programs import RankPrograms
+from hlo_inspect.inspection.rank_texts import RankLister
 from hlo_inspect.inspection.source_reports import name_pattern, no_such_module
 from hlo_inspect.report.model import Report, number_of
 
