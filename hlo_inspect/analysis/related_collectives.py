@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collective_results import place_of, runs_of
@@ -12,10 +12,14 @@ from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.readers import ViewRow, maker_of
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.values.op_names import RECOMPUTE, scope_of
+from hlo_inspect.hlo.values.shapes import ArrayShape
 
 MANY = 8
 SMALL = 256 << 10
 """Least number of small collectives, and the largest bytes of an operand of each."""
+
+_SENDING_PARTS = {"all-to-all", "reduce-scatter"}
+"""Kinds that send other parts of the operand if they cut it along another dimension."""
 
 
 class RelatedCollectives(NamedTuple):
@@ -28,21 +32,28 @@ class RelatedCollectives(NamedTuple):
 def find_small(views: Views, calls: CallGraph, collectives: Iterable[Collective]) -> Iterator[RelatedCollectives]:
     """Yield `MANY` or more small collectives of one kind, type and groups of which none needs the result of another.
 
-    Gathers of inputs are left out: sharded weights are gathered one by one, each when its layer needs it.
+    Gathers of inputs count together if their readers do not wait for each other either: sharded weights are gathered one by
+    one, each when its layer needs it.
     """
-    groups: dict[tuple[str, ...], list[Collective]] = defaultdict(list)
+    groups: dict[tuple[str, bool, Hashable], list[Collective]] = defaultdict(list)
     for collective in collectives:
         is_small = collective.wire_bytes and (collective.operand_bytes or SMALL + 1) <= SMALL
-        if is_small and not collective.is_point_to_point and not _gathers_input(views, collective):
-            shape = str(collective.result_shape).partition("[")[0]
-            key = (collective.start.computation.name, collective.kind, shape, collective.reduction, collective.replica_groups)
-            groups[key].append(collective)
-    for (computation, *_), members in groups.items():
+        if is_small and not collective.is_point_to_point:
+            dtype = str(collective.result_shape).partition("[")[0]
+            kind = (collective.kind, dtype, collective.reduction, _groups(collective))
+            groups[collective.start.computation.name, _gathers_input(views, collective), kind].append(collective)
+    for (computation, is_input, _), members in groups.items():
         if len(members) >= MANY and computation in views.computations:
-            for level in _independent(views.for_computation(computation), members):
+            view = views.for_computation(computation)
+            for level in (_read_together if is_input else _independent)(view, members):
                 if len(level) >= MANY:
                     sent = sum(member.wire_bytes or 0 for member in level)
                     yield RelatedCollectives(tuple(level), sent * runs_of(calls, computation))
+
+
+def _groups(collective: Collective) -> Hashable:
+    """Return the device groups and pairs; equal groups are equal in any spelling."""
+    return collective.participants.key, collective.source_target_pairs
 
 
 def _gathers_input(views: Views, collective: Collective) -> bool:
@@ -56,17 +67,45 @@ def _gathers_input(views: Views, collective: Collective) -> bool:
     return False
 
 
-def _independent(view: View, members: Sequence[Collective]) -> Iterator[list[Collective]]:
-    """Yield the members by the length of the longest chain of members that each depends on."""
-    rows = {row: member for member in members if (row := view.index(member.start.name)) is not None}
+def _independent(view: View, members: Sequence[Collective]) -> Iterable[list[Collective]]:
+    """Return the members by the length of the longest chain of members that each depends on."""
+    rows = _rows(view, members)
     depths = [0] * len(view.rows)
     levels: dict[int, list[Collective]] = defaultdict(list)
     for row in range(len(view.rows)):
-        below = max((depths[operand] for operand in view.operand_rows(row) if operand is not None), default=0)
+        below = max((depths[operand] for operand in _operands(view, row)), default=0)
         if row in rows:
             levels[below].append(rows[row])
         depths[row] = below + (row in rows)
-    yield from levels.values()
+    return levels.values()
+
+
+def _read_together(view: View, members: Sequence[Collective]) -> Iterable[list[Collective]]:
+    """Return the members by the length of the longest chain of readers of members that ends with their first reader."""
+    passed_on = _rows(view, members)
+    waiting = set(passed_on.values())
+    depths = [0] * len(view.rows)
+    levels: dict[int, list[Collective]] = defaultdict(list)
+    for row in range(len(view.rows)):
+        operands = _operands(view, row)
+        read = [passed_on[operand] for operand in operands if operand in passed_on]
+        if row in passed_on:
+            continue
+        if len(operands) == 1 and read:  # a conversion, or the end of an asynchronous pair
+            passed_on[row] = read[0]
+            continue
+        depths[row] = max((depths[operand] for operand in operands), default=0) + bool(read)
+        levels[depths[row]] += [member for member in read if member in waiting]
+        waiting.difference_update(read)
+    return levels.values()
+
+
+def _rows(view: View, members: Sequence[Collective]) -> dict[int, Collective]:
+    return {row: member for member in members if (row := view.index(member.start.name)) is not None}
+
+
+def _operands(view: View, row: int) -> set[int]:
+    return {operand for operand in view.operand_rows(row) if operand is not None}
 
 
 def find_repeated(
@@ -74,21 +113,21 @@ def find_repeated(
 ) -> Iterator[RelatedCollectives]:
     """Yield collectives of one kind, groups and operands, without recomputed ones.
 
-    The bytes are those of all but one, `least` or more in one step.
+    The bytes are those of all but one, `least` or more in one step. Those of the forward and the backward pass count apart:
+    between them a sharded weight is gathered again to save memory.
     """
-    equal_kinds: dict[tuple[str, ...], list[Collective]] = defaultdict(list)
+    equal_kinds: dict[tuple[str, Hashable], list[Collective]] = defaultdict(list)
     for collective in collectives:
-        if collective.wire_bytes and not collective.is_point_to_point and not _is_recomputed(collective):
-            groups = collective.replica_groups + collective.source_target_pairs
-            shape = str(collective.result_shape)
-            equal_kinds[collective.start.computation.name, collective.kind, shape, collective.reduction, groups].append(
-                collective
-            )
-    for (computation, *_), members in equal_kinds.items():
+        phase = scope_of(collective.origin.op_name).phase
+        if collective.wire_bytes and not collective.is_point_to_point and not _is_recomputed(collective, phase):
+            kind = (collective.kind, collective.operand_bytes, collective.reduction, _groups(collective), phase)
+            parts = str(collective.result_shape) if collective.kind in _SENDING_PARTS else ""
+            equal_kinds[collective.start.computation.name, (*kind, parts)].append(collective)
+    for (computation, _), members in equal_kinds.items():
         wire = (members[0].wire_bytes or 0) * runs_of(calls, computation) if len(members) > 1 else 0
         if wire * (len(members) - 1) < least:
             continue
-        by_operands: dict[tuple[tuple[str, int], ...], list[Collective]] = defaultdict(list)
+        by_operands: dict[tuple[Hashable, ...], list[Collective]] = defaultdict(list)
         for member in members:
             by_operands[_makers(views, member)].append(member)
         for makers, equal in by_operands.items():
@@ -96,16 +135,23 @@ def find_repeated(
                 yield RelatedCollectives(tuple(equal), wire * (len(equal) - 1))
 
 
-def _makers(views: Views, collective: Collective) -> tuple[tuple[str, int], ...]:
-    """Return what makes each operand: its computation and row."""
+def _makers(views: Views, collective: Collective) -> tuple[Hashable, ...]:
+    """Return a key of each operand; operands with the same values have equal keys."""
     place = place_of(views, collective)
     if place is None:
         return ()
-    rows = [row for row in place.view.operand_rows(place.row) if row is not None]
-    makers = [maker_of(views, ViewRow(place.view, row)) for row in rows]
-    return tuple((maker.view.computation.name, maker.row) for maker in makers)
+    return tuple(_maker(views, ViewRow(place.view, row)) for row in place.view.operand_rows(place.row) if row is not None)
 
 
-def _is_recomputed(collective: Collective) -> bool:
+def _maker(views: Views, place: ViewRow) -> tuple[str, int, str]:
+    """Return what makes a value, its computation and row, and the type to which it is converted: CPU converts each operand."""
+    made = maker_of(views, place)
+    shape = made.view.shapes[made.row]
+    row = made.view.operand_row(made.row, 0) if made.opcode == "convert" else None
+    before = maker_of(views, ViewRow(made.view, row)) if row is not None else made
+    return before.view.computation.name, before.row, shape.dtype if isinstance(shape, ArrayShape) else ""
+
+
+def _is_recomputed(collective: Collective, phase: str) -> bool:
     """Return True if the program or the compiler computes a collective again to save memory."""
-    return ".remat" in collective.start.name or scope_of(collective.origin.op_name).phase == RECOMPUTE
+    return phase == RECOMPUTE or ".remat" in collective.start.name
