@@ -32,7 +32,7 @@ class RelatedCollectives(NamedTuple):
 def find_small(views: Views, calls: CallGraph, collectives: Iterable[Collective]) -> Iterator[RelatedCollectives]:
     """Yield `MANY` or more small collectives of one kind, type and groups of which none needs the result of another.
 
-    Gathers of inputs count together if their readers do not wait for each other either: sharded weights are gathered one by
+    Gathers of inputs count together if their readers do not wait for each other either. Sharded weights are gathered one by
     one, each when its layer needs it.
     """
     groups: dict[tuple[str, bool, Hashable], list[Collective]] = defaultdict(list)
