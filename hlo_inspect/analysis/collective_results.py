@@ -176,7 +176,8 @@ def find_sliced(views: Views, calls: CallGraph, collectives: Iterable[Collective
     slices: dict[int, ViewRow] = {}
     wanted = list(collectives)
     for result in results_of(views, calls, wanted):
-        part = unread_bytes(views, result) if result.bytes * result.runs >= least else None
+        whole = (result.collective.result_bytes or 0) * result.runs
+        part = unread_bytes(views, result) if whole >= least else None
         if part is not None and part[0]:
             number = id(result.collective)
             unread[number] = unread.get(number, 0) + part[0] * result.runs

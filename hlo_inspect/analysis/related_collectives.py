@@ -82,21 +82,22 @@ def _independent(view: View, members: Sequence[Collective]) -> Iterable[list[Col
 
 def _read_together(view: View, members: Sequence[Collective]) -> Iterable[list[Collective]]:
     """Return the members by the length of the longest chain of readers of members that ends with their first reader."""
-    passed_on = _rows(view, members)
-    waiting = set(passed_on.values())
+    rows = _rows(view, members)
+    passed_on = {row: row for row in rows}
+    level_of: dict[int, int] = {}
     depths = [0] * len(view.rows)
-    levels: dict[int, list[Collective]] = defaultdict(list)
     for row in range(len(view.rows)):
         operands = _operands(view, row)
-        read = [passed_on[operand] for operand in operands if operand in passed_on]
-        if row in passed_on:
-            continue
-        if len(operands) == 1 and read:  # a conversion, or the end of an asynchronous pair
-            passed_on[row] = read[0]
-            continue
-        depths[row] = max((depths[operand] for operand in operands), default=0) + bool(read)
-        levels[depths[row]] += [member for member in read if member in waiting]
-        waiting.difference_update(read)
+        read = {passed_on[operand] for operand in operands if operand in passed_on}
+        if row not in rows and len(operands) == 1 and read:  # a conversion, or the end of an asynchronous pair
+            passed_on[row] = read.pop()
+        elif row not in rows:
+            depths[row] = max((depths[operand] for operand in operands), default=0) + bool(read)
+            for member in read:
+                level_of.setdefault(member, depths[row])
+    levels: dict[int, list[Collective]] = defaultdict(list)
+    for row, collective in rows.items():
+        levels[level_of.get(row, 0)].append(collective)
     return levels.values()
 
 
@@ -108,39 +109,63 @@ def _operands(view: View, row: int) -> set[int]:
     return {operand for operand in view.operand_rows(row) if operand is not None}
 
 
+class _SentArray(NamedTuple):
+    """An array that a collective sends, and the bytes that a device sends for it in one run."""
+
+    collective: Collective
+    wire_bytes: int
+
+
 def find_repeated(
     views: Views, calls: CallGraph, collectives: Iterable[Collective], least: float
 ) -> Iterator[RelatedCollectives]:
-    """Yield collectives of one kind, groups and operands, without recomputed ones.
+    """Yield collectives of one kind and groups that send the same arrays, without recomputed ones.
 
-    The bytes are those of all but one, `least` or more in one step. Those of the forward and the backward pass count apart:
-    between them a sharded weight is gathered again to save memory.
+    The bytes are those of all but the first of each array, `least` or more in one step. The forward and the backward pass count
+    apart: between them a sharded weight is gathered again to save memory. A combined collective may send an array twice.
     """
-    equal_kinds: dict[tuple[str, Hashable], list[Collective]] = defaultdict(list)
+    candidates: dict[tuple[str, Hashable], list[Collective]] = defaultdict(list)
     for collective in collectives:
-        phase = scope_of(collective.origin.op_name).phase
-        if collective.wire_bytes and not collective.is_point_to_point and not _is_recomputed(collective, phase):
-            kind = (collective.kind, collective.operand_bytes, collective.reduction, _groups(collective), phase)
+        if collective.wire_bytes and not collective.is_point_to_point and not _is_of_compiler(collective):
             parts = str(collective.result_shape) if collective.kind in _SENDING_PARTS else ""
-            equal_kinds[collective.start.computation.name, (*kind, parts)].append(collective)
-    for (computation, _), members in equal_kinds.items():
-        wire = (members[0].wire_bytes or 0) * runs_of(calls, computation) if len(members) > 1 else 0
-        if wire * (len(members) - 1) < least:
-            continue
-        by_operands: dict[tuple[Hashable, ...], list[Collective]] = defaultdict(list)
-        for member in members:
-            by_operands[_makers(views, member)].append(member)
-        for makers, equal in by_operands.items():
-            if makers and len(equal) > 1 and wire * (len(equal) - 1) >= least:
-                yield RelatedCollectives(tuple(equal), wire * (len(equal) - 1))
+            kind = (collective.kind, collective.reduction, _groups(collective), parts)
+            candidates[collective.start.computation.name, kind].append(collective)
+    for (computation, _), members in candidates.items():
+        runs = runs_of(calls, computation)
+        if sum(member.wire_bytes or 0 for member in members) * runs >= least:
+            for related in _send_again(views, members, runs):
+                if related.wire_bytes >= least:
+                    yield related
 
 
-def _makers(views: Views, collective: Collective) -> tuple[Hashable, ...]:
-    """Return a key of each operand; operands with the same values have equal keys."""
+def _send_again(views: Views, members: Iterable[Collective], runs: int) -> Iterator[RelatedCollectives]:
+    """Yield the members that send the same arrays."""
+    arrays: dict[Hashable, list[_SentArray]] = defaultdict(list)
+    for member in members:
+        for maker, array in _sent_arrays(views, member):
+            arrays[maker].append(array)
+    again: dict[tuple[int, ...], list[list[_SentArray]]] = defaultdict(list)
+    for sent in arrays.values():
+        if len(sent) > 1:
+            again[tuple(id(array.collective) for array in sent)].append(sent)
+    for groups in again.values():
+        wire_bytes = sum(array.wire_bytes for sent in groups for array in sent[1:])
+        yield RelatedCollectives(tuple(array.collective for array in groups[0]), wire_bytes * runs)
+
+
+def _sent_arrays(views: Views, collective: Collective) -> Iterator[tuple[Hashable, _SentArray]]:
+    """Yield the arrays of a collective, each with what makes it, its bytes and its phase; none that are recomputed."""
     place = place_of(views, collective)
     if place is None:
-        return ()
-    return tuple(_maker(views, ViewRow(place.view, row)) for row in place.view.operand_rows(place.row) if row is not None)
+        return
+    operands = [ViewRow(place.view, row) for row in place.view.operand_rows(place.row) if row is not None]
+    sizes = [shape.bytes or 0 if isinstance(shape := place.view.shapes[row], ArrayShape) else 0 for _, row in operands]
+    scope = scope_of(collective.origin.op_name)
+    phases = scope.parts if len(scope.parts) == len(operands) else (scope.phase,) * len(operands)
+    for operand, size, phase in zip(operands, sizes, phases, strict=True):
+        if size and phase != RECOMPUTE:
+            wire = (collective.wire_bytes or 0) * size // sum(sizes)
+            yield (_maker(views, operand), size, phase), _SentArray(collective, wire)
 
 
 def _maker(views: Views, place: ViewRow) -> tuple[str, int, str]:
@@ -152,6 +177,7 @@ def _maker(views: Views, place: ViewRow) -> tuple[str, int, str]:
     return before.view.computation.name, before.row, shape.dtype if isinstance(shape, ArrayShape) else ""
 
 
-def _is_recomputed(collective: Collective, phase: str) -> bool:
-    """Return True if the program or the compiler computes a collective again to save memory."""
-    return phase == RECOMPUTE or ".remat" in collective.start.name
+def _is_of_compiler(collective: Collective) -> bool:
+    """Return True if the compiler added a collective to save memory, or if TPU's partitioner did, which marks it."""
+    marks = collective.inner.attr("frontend_attributes") or {}
+    return ".remat" in collective.start.name or marks.get("is_spmd_generated") == "true"

@@ -42,11 +42,11 @@ class RepeatedCollective(Rule):
     threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
-        collectives, least = context.collectives, self.least(context)
-        if len(collectives) < 2:
+        if not context.collectives:
             return
-        for repeated in find_repeated(context.views, context.call_graph, collectives, least):
+        for repeated in find_repeated(context.views, context.call_graph, context.collectives, self.least(context)):
             first, again = repeated.members[:2]
             times = f"{len(repeated.members) - 1} times more" if len(repeated.members) > 2 else "again"
-            message = f"sends what {first.start.name} sends, {times}: {size(repeated.wire_bytes)} a step; use its result"
+            what = "an array" if first is again else f"what {first.start.name} sends"
+            message = f"sends {what}, {times}: {size(repeated.wire_bytes)} a step; use its result"
             yield self.finding(context, message, again.start.line, again.start.name, repeated.wire_bytes)

@@ -67,9 +67,9 @@ def _bytes_of_device(module: Module, call: Instruction) -> int:
     """
     if not isinstance(call.shape, ArrayShape) or call.shape.bytes is None:
         return 0
-    devices = module.header.num_partitions or 1
-    if module.header.is_scheduled or devices == 1:
+    if module.header.is_scheduled:
         return call.shape.bytes
+    devices = module.header.num_partitions or 1
     parameters = (row for row in module.with_opcodes(_PARAMETERS) if row.computation.is_entry)
     shapes = ((row.shape, row.attr("sharding")) for row in parameters)
     of_shape = [
