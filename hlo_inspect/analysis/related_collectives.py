@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collective_results import place_of, runs_of
@@ -14,6 +14,7 @@ from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.values.op_names import RECOMPUTE, scope_of
 from hlo_inspect.hlo.values.shapes import ArrayShape
 
+PhaseOf = Callable[[Collective], str]
 MANY = 8
 SMALL = 256 << 10
 """Least number of small collectives, and the largest bytes of an operand of each."""
@@ -110,14 +111,18 @@ def _operands(view: View, row: int) -> set[int]:
 
 
 class _SentArray(NamedTuple):
-    """An array that a collective sends, and the bytes that a device sends for it in one run."""
+    """An array that a collective sends, and the bytes that a device sends for it in one run.
+
+    `phase` is stated if the names of several arrays are combined in one.
+    """
 
     collective: Collective
     wire_bytes: int
+    phase: str
 
 
 def find_repeated(
-    views: Views, calls: CallGraph, collectives: Iterable[Collective], least: float
+    views: Views, calls: CallGraph, collectives: Iterable[Collective], phase_of: PhaseOf, least: float
 ) -> Iterator[RelatedCollectives]:
     """Yield collectives of one kind and groups that send the same arrays, without recomputed ones.
 
@@ -133,12 +138,12 @@ def find_repeated(
     for (computation, _), members in candidates.items():
         runs = runs_of(calls, computation)
         if sum(member.wire_bytes or 0 for member in members) * runs >= least:
-            for related in _send_again(views, members, runs):
+            for related in _send_again(views, members, phase_of, runs):
                 if related.wire_bytes >= least:
                     yield related
 
 
-def _send_again(views: Views, members: Iterable[Collective], runs: int) -> Iterator[RelatedCollectives]:
+def _send_again(views: Views, members: Iterable[Collective], phase_of: PhaseOf, runs: int) -> Iterator[RelatedCollectives]:
     """Yield the members that send the same arrays."""
     arrays: dict[Hashable, list[_SentArray]] = defaultdict(list)
     for member in members:
@@ -146,26 +151,34 @@ def _send_again(views: Views, members: Iterable[Collective], runs: int) -> Itera
             arrays[maker].append(array)
     again: dict[tuple[int, ...], list[list[_SentArray]]] = defaultdict(list)
     for sent in arrays.values():
-        if len(sent) > 1:
-            again[tuple(id(array.collective) for array in sent)].append(sent)
+        for same in _by_phase(sent, phase_of) if len(sent) > 1 else ():
+            again[tuple(id(array.collective) for array in same)].append(same)
     for groups in again.values():
-        wire_bytes = sum(array.wire_bytes for sent in groups for array in sent[1:])
+        wire_bytes = sum(array.wire_bytes for same in groups for array in same[1:])
         yield RelatedCollectives(tuple(array.collective for array in groups[0]), wire_bytes * runs)
 
 
 def _sent_arrays(views: Views, collective: Collective) -> Iterator[tuple[Hashable, _SentArray]]:
-    """Yield the arrays of a collective, each with what makes it, its bytes and its phase; none that are recomputed."""
+    """Yield the arrays of a collective, each with what makes it and its bytes."""
     place = place_of(views, collective)
     if place is None:
         return
     operands = [ViewRow(place.view, row) for row in place.view.operand_rows(place.row) if row is not None]
     sizes = [shape.bytes or 0 if isinstance(shape := place.view.shapes[row], ArrayShape) else 0 for _, row in operands]
-    scope = scope_of(collective.origin.op_name)
-    phases = scope.parts if len(scope.parts) == len(operands) else (scope.phase,) * len(operands)
+    parts = scope_of(collective.origin.op_name).parts
+    phases = parts if len(parts) == len(operands) else ("",) * len(operands)
     for operand, size, phase in zip(operands, sizes, phases, strict=True):
-        if size and phase != RECOMPUTE:
+        if size:
             wire = (collective.wire_bytes or 0) * size // sum(sizes)
-            yield (_maker(views, operand), size, phase), _SentArray(collective, wire)
+            yield (_maker(views, operand), size), _SentArray(collective, wire, phase)
+
+
+def _by_phase(sent: Iterable[_SentArray], phase_of: PhaseOf) -> Iterator[list[_SentArray]]:
+    """Yield the arrays of each phase that are sent more than once there; recomputation is none."""
+    phases: dict[str, list[_SentArray]] = defaultdict(list)
+    for array in sent:
+        phases[array.phase or phase_of(array.collective)].append(array)
+    yield from (same for phase, same in phases.items() if len(same) > 1 and phase != RECOMPUTE)
 
 
 def _maker(views: Views, place: ViewRow) -> tuple[str, int, str]:

@@ -38,7 +38,8 @@ if sys.argv[1:2] not in (["cpu"], ["tpu"], ["gpu"]):
     sys.exit("usage: python make_planted.py cpu|tpu|gpu [NAME…]")
 TARGET = sys.argv[1]
 HERE = Path(__file__).resolve().parent
-OUT = HERE / "planted"
+NEWEST = "0.10.2"
+OUT = HERE / "planted" / ("" if jax.__version__ == NEWEST else f"jax_{jax.__version__.replace('.', '_')}")
 KIB, MIB = 1 << 10, 1 << 20
 P, WHOLE = PartitionSpec, PartitionSpec()
 f32, bf16, f64 = jnp.float32, jnp.bfloat16, jnp.float64
@@ -471,19 +472,22 @@ def write(name: str, text: str) -> None:
 
 
 def main(names: list[str]) -> None:
+    """Write the pairs of these names, all without names; of an older jax the faults alone, to compare them."""
     path = OUT / "expected.json"
     expected = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for each in PAIRS:
         is_wanted = each.name in names if names else each.name != "double-precision"
         if TARGET not in each.targets or not is_wanted:
             continue
-        for kind, program in zip(("fault", "mended"), each.make(), strict=True):
+        kinds = ("fault", "mended") if jax.__version__ == NEWEST else ("fault",)
+        for kind, program in zip(kinds, each.make(), strict=False):
             write(f"{each.name}.{TARGET}.{kind}.hlo", with_log(program, each.off))
             if each.name == "missing-offload":
                 write(f"{each.name}.{TARGET}.{kind}.before.hlo", program.compiler_ir("hlo").as_hlo_text())
         made = f"compiled without {each.off}" if each.off else "compiled"
         expected[f"{each.name}.{TARGET}"] = {"stake": each.stake, "working": each.working, "made": made}
-    path.write_text(json.dumps(dict(sorted(expected.items())), indent=1) + "\n", encoding="utf-8")
+    if jax.__version__ == NEWEST:
+        path.write_text(json.dumps(dict(sorted(expected.items())), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import hlo_inspect
+from hlo_inspect.cli.main import run
 from hlo_inspect.findings import RULE_TABLE
 from hlo_inspect.report.model import Finding
 
@@ -68,6 +69,41 @@ def test_a_fault_fires_its_rule_and_its_twin_is_silent(pair: str, tmp_path: Path
 def test_no_new_rule_warns_on_a_mended_program(pair: str, tmp_path: Path) -> None:
     findings = hlo_inspect.inspect(source_of(pair, "mended", tmp_path), "findings").findings
     assert [finding.name for finding in findings if finding.name in RULES] == []
+
+
+@pytest.fixture
+def own_texts() -> tuple[list[str], list[str]]:
+    """Return the texts of the same faults from two compilers."""
+    older = sorted((OWN / "jax_0_9_2").iterdir())
+    return [str(OWN / path.name) for path in older], [str(path) for path in older]
+
+
+def test_another_compiler_finds_nothing_new(
+    own_texts: tuple[list[str], list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    newer, older = own_texts
+    baseline = str(tmp_path / "baseline.json")
+    assert run(["lint", *newer, "--baseline", baseline, "--update-baseline"]) == 0
+    assert run(["lint", *older, "--baseline", baseline]) == 0
+    normalized = []
+    for number, path in enumerate(older):
+        normalized.append(str(tmp_path / f"{number}.txt"))
+        assert run(["normalize", path, "-o", normalized[-1]]) == 0
+    assert run(["lint", *normalized, "--baseline", baseline]) == 0
+    capsys.readouterr()
+
+
+def test_one_more_fault_is_new(
+    own_texts: tuple[list[str], list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    newer, older = own_texts
+    baseline = str(tmp_path / "baseline.json")
+    one = next(path for path in newer if "sliced-all-gather" in path)
+    assert run(["lint", *(path for path in newer if path != one), "--baseline", baseline, "--update-baseline"]) == 0
+    capsys.readouterr()
+    assert run(["lint", *older, "--baseline", baseline, "--format", "json"]) == 1
+    reports = json.loads(capsys.readouterr().out)["reports"]
+    assert [finding["name"] for report in reports for finding in report["findings"]] == ["sliced-all-gather"]
 
 
 def shared_pairs() -> list[dict[str, Any]]:
