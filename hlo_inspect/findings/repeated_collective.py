@@ -16,7 +16,8 @@ class RepeatedCollective(Rule):
 
     What it finds
         Collectives of one computation with the same kind, device groups and operands; moves of the operand are looked through.
-        The stake is the bytes of a step that all but the first send. Recomputation is left out: it trades time for memory.
+        The stake is the bytes of a step that all but the first send. Recomputation is left out, and so are gathers of the
+        backward pass that the forward pass has too: they trade time for memory.
 
     Why it matters
         The second collective takes the time of the first and returns the same array.
