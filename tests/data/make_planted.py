@@ -331,6 +331,24 @@ def _() -> Any:
     return step(P()), step(P("a", "b"))
 
 
+@pair("replicated-weight.gradients", 3 * 64 * MIB // 4, "f32[4096,4096], 64 MiB; the others are divided by 4")
+def _() -> Any:  # The gradients are returned, and the caller updates the weights.
+    def loss(weights: Any, x: Array) -> Array:
+        return jnp.mean((jnp.tanh(jnp.tanh(x @ weights["in"]) @ weights["mid"]) @ weights["out"] - x) ** 2)
+
+    def step(spec: PartitionSpec) -> Any:
+        weights = {
+            "in": array(2048, 4096, spec=P(None, "b"), mesh=GRID),
+            "mid": array(4096, 4096, spec=spec, mesh=GRID),
+            "out": array(4096, 2048, spec=P("b"), mesh=GRID),
+        }
+        shardings = jax.tree.map(lambda leaf: leaf.sharding, weights)
+        x = array(256, 2048, spec=P("a"), mesh=GRID)
+        return lowered(jax.value_and_grad(loss), weights, x, out_shardings=(None, shardings))
+
+    return step(P()), step(P(None, "b"))
+
+
 @pair("missing-recomputation", (4 + 3) * 8 * MIB, "f32[2048,1024], 8 MiB: 4 products, and the 3 sines between the layers")
 def _() -> Any:  # CPU merges recomputation with the forward pass, but not in the body of a scan.
     def layer(x: Array, w: Array) -> Array:
