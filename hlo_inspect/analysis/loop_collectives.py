@@ -167,6 +167,8 @@ def _is_added_up(views: Views, place: ViewRow, index: tuple[int, ...]) -> bool:
         for other in others if reader.opcode in _SUMS else ():
             element = element_of_state(views, _without_conversion(views, other))
             if element is not None and element[0] is body and _only_reader(views, *element) == reader:
+                if reader.opcode == "subtract" and other.row == reader.view.operand_row(reader.row, 1):
+                    return False
                 total = element[1]
         place, index = reader, ()
     return False

@@ -19,6 +19,9 @@ MANY = 8
 SMALL = 256 << 10
 """Least number of small collectives, and the largest bytes of an operand of each."""
 
+MAX_CONVERSIONS = 16
+"""Conversions that are followed from a gather to an input."""
+
 _SENDING_PARTS = {"all-to-all", "reduce-scatter"}
 """Kinds that send other parts of the operand if they cut it along another dimension."""
 
@@ -60,10 +63,10 @@ def _groups(collective: Collective) -> Hashable:
 def _gathers_input(views: Views, collective: Collective) -> bool:
     place = place_of(views, collective) if collective.kind == "all-gather" else None
     row = place.view.operand_row(place.row, 0) if place is not None else None
-    while place is not None and row is not None:
-        made = maker_of(views, ViewRow(place.view, row))
-        if made.opcode != "convert":
-            return made.opcode in {"parameter", "get-tuple-element"}
+    for _ in range(MAX_CONVERSIONS):
+        made = maker_of(views, ViewRow(place.view, row)) if place is not None and row is not None else None
+        if made is None or made.opcode != "convert":
+            return made is not None and made.opcode in {"parameter", "get-tuple-element"}
         place, row = made, made.view.operand_row(made.row, 0)
     return False
 

@@ -16,6 +16,9 @@ from hlo_inspect.hlo.values.shapes import BITS, ArrayShape
 CONVERSION = "convert_element_type"
 """The primitive of a conversion that the program contains; compilers give theirs the name of a neighbor, or none."""
 
+MAX_STEPS = 64
+"""Slices that are followed from a collective's operand."""
+
 _PARTS = {"slice", "dynamic-slice"}
 _MOVES = _PARTS | {"concatenate"}
 """Moves before and behind a collective. XLA cuts the operand of an all-to-all into an array for each device."""
@@ -63,12 +66,15 @@ def _narrowing(views: Views, result: CollectiveResult) -> ViewRow | None:
     types: set[str] = set()
     first: ViewRow | None = None
     waiting = [(result.place, result.element)]
+    seen: set[tuple[str, int]] = set()
     while waiting:
         for reader in readers_of(views, *waiting.pop()):
             if reader is None:
                 return None
             if reader.opcode in _MOVES:
-                waiting.append((reader, ()))
+                key = (reader.view.computation.name, reader.row)
+                waiting += [(reader, ())] if key not in seen else []
+                seen.add(key)
                 continue
             made = reader.view.shapes[reader.row]
             if reader.opcode != "convert" or not isinstance(made, ArrayShape) or not _is_of_program(reader):
@@ -83,7 +89,9 @@ def _widening(views: Views, result: CollectiveResult) -> ViewRow | None:
     start = place_of(views, result.collective)
     row = start.view.operand_row(start.row, next(iter(result.element), 0)) if start is not None else None
     made = maker_of(views, ViewRow(start.view, row)) if start is not None and row is not None else None
-    while made is not None and made.opcode in _PARTS:
+    for _ in range(MAX_STEPS):
+        if made is None or made.opcode not in _PARTS:
+            break
         row = made.view.operand_row(made.row, 0)
         made = maker_of(views, ViewRow(made.view, row)) if row is not None else None
     read = made.view.operand_shape(made.row, 0) if made is not None and made.opcode == "convert" else None

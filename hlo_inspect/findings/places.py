@@ -15,6 +15,8 @@ from hlo_inspect.hlo.values.op_names import Origin
 from hlo_inspect.report.model import Finding
 
 FINGERPRINT_DIGITS = 16
+MAX_STEPS = 16
+"""Bitcasts that are followed from the root of a fusion."""
 
 
 def with_places(context: Context, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -86,6 +88,8 @@ def _opcode(context: Context, instruction: Instruction) -> str:
     fused = context.views.fused(view, row) if row is not None else None
     inner = context.views.for_computation(fused.name) if fused is not None else view
     root = inner.root if fused is not None else None
-    while root is not None and inner.opcodes[root] == "bitcast":
+    for _ in range(MAX_STEPS):
+        if root is None or inner.opcodes[root] != "bitcast":
+            break
         root = inner.operand_row(root, 0)
     return opcode if root is None or inner.opcodes[root] in {"tuple", "parameter"} else base_opcode(inner.opcodes[root])

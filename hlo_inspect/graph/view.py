@@ -324,7 +324,9 @@ class Views:
 
     def running(self, name: str) -> str:
         """Return the computation that runs a computation's instructions: for a fused one that of its outermost fusion."""
-        while name in self.fusions:
+        seen: set[str] = set()
+        while name in self.fusions and name not in seen:
+            seen.add(name)
             name = self.fusions[name][0].computation.name
         return name
 
