@@ -11,7 +11,7 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.readers import ViewRow, readers_of
 from hlo_inspect.graph.view import Views
-from hlo_inspect.hlo.opcodes import ASYNC_ENDS
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, ELEMENTWISE
 from hlo_inspect.hlo.values.attributes import SliceDimension
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
@@ -80,35 +80,68 @@ def _finished(place: ViewRow) -> ViewRow | None:
 
 
 def unread_bytes(views: Views, result: CollectiveResult) -> tuple[int, ViewRow] | None:
-    """Return the bytes of an array that no slice reads, and the first slice; None if something reads all of it.
+    """Return the bytes of an array that no slice reads, and the program's first slice; None if something reads all of it.
 
-    Overlaps of slices with fixed bounds count once; dynamic slices count their sizes.
+    Overlaps of slices with fixed bounds count once; dynamic slices count their sizes. A slice behind elementwise work reads the
+    same elements: the mean of a sum over devices, or a conversion. A combined sum is sliced twice: by the compiler into the
+    arrays that it combined, and those by the program.
+    """
+    reading = _read_slices(views, result.place, result.element, result.shape)
+    inner = [_read_slices(views, place, (), shape) for place, shape in reading.of_compiler] if reading is not None else []
+    slices = [place for each in (reading, *inner) if each is not None for place in each.of_program]
+    if reading is None or not slices or not result.shape.elements:
+        return None
+    unread = reading.unread + sum(each.unread for each in inner if each is not None)
+    return unread * result.bytes // result.shape.elements, slices[0]
+
+
+class _Reading(NamedTuple):
+    """The slices that read an array, and the number of elements that none of them reads."""
+
+    of_program: list[ViewRow]
+    of_compiler: list[tuple[ViewRow, ArrayShape]]
+    unread: int
+
+
+def _read_slices(views: Views, place: ViewRow, element: ShapeIndex, shape: ArrayShape) -> _Reading | None:
+    """Return the slices that read an array; None if something else reads it.
+
+    Of the compiler's slices those with fixed bounds are named.
     """
     boxes: dict[tuple[int | None, ...], list[tuple[SliceDimension, ...]]] = {}
     dynamic = 0
-    first: ViewRow | None = None
-    for reader in readers_of(views, result.place, result.element):
-        if reader is None:
+    reading = _Reading([], [], 0)
+    for reader in _readers_behind_elementwise(views, place, element):
+        read = reader.view.operand_shape(reader.row, 0) if reader is not None else None
+        made = reader.view.shapes[reader.row] if reader is not None else None
+        if reader is None or not isinstance(read, ArrayShape) or not isinstance(made, ArrayShape):
             return None
-        read = reader.view.operand_shape(reader.row, 0)
-        made = reader.view.shapes[reader.row]
-        if not isinstance(read, ArrayShape) or not isinstance(made, ArrayShape):
-            return None
-        if reader.opcode == "slice":
-            box = reader.view.instruction_at(reader.row).attr("slice")
-            if box is None:
-                return None
+        box = reader.view.instruction_at(reader.row).attr("slice") if reader.opcode == "slice" else None
+        if box is not None:
             boxes.setdefault(read.dimensions, []).append(tuple(box))
         elif reader.opcode == "dynamic-slice":
             dynamic += made.elements or 0
         else:
             return None
-        first = first or reader
-    if first is None or not result.shape.elements:
-        return None
+        if is_of_program(reader):
+            reading.of_program.append(reader)
+        elif box is not None:
+            reading.of_compiler.append((reader, made))
     covered = dynamic + sum(_union(each) for each in boxes.values())
-    unread = max(0, result.shape.elements - covered)
-    return unread * result.bytes // result.shape.elements, first
+    return reading._replace(unread=max(0, (shape.elements or 0) - covered))
+
+
+def _readers_behind_elementwise(views: Views, place: ViewRow, element: ShapeIndex) -> Iterator[ViewRow | None]:
+    """Yield the readers of an array, and instead of elementwise ones the readers of their results; None for unknown readers."""
+    waiting = [(place, element)]
+    seen: set[tuple[str, int]] = set()
+    while waiting:
+        for reader in readers_of(views, *waiting.pop()):
+            if reader is None or reader.opcode not in ELEMENTWISE:
+                yield reader
+            elif (key := (reader.view.computation.name, reader.row)) not in seen:
+                seen.add(key)
+                waiting.append((reader, ()))
 
 
 def _union(boxes: list[tuple[SliceDimension, ...]]) -> int:
@@ -143,8 +176,9 @@ def find_sliced(views: Views, calls: CallGraph, collectives: Iterable[Collective
     slices: dict[int, ViewRow] = {}
     wanted = list(collectives)
     for result in results_of(views, calls, wanted):
-        part = unread_bytes(views, result) if result.bytes * result.runs >= least else None
-        if part is not None and part[0] and is_of_program(part[1]):
+        whole = (result.collective.result_bytes or 0) * result.runs
+        part = unread_bytes(views, result) if whole >= least else None
+        if part is not None and part[0]:
             number = id(result.collective)
             unread[number] = unread.get(number, 0) + part[0] * result.runs
             slices.setdefault(number, part[1])
@@ -154,5 +188,5 @@ def find_sliced(views: Views, calls: CallGraph, collectives: Iterable[Collective
 
 
 def is_of_program(place: ViewRow) -> bool:
-    """Return True if a slice stands in the program. Slices that the partitioner adds have the name of their neighbor."""
+    """Return True if a slice stands in the program. Slices of compilers have the name of their neighbor, or none."""
     return place.view.op_name(place.row).rpartition("/")[2] in {"slice", "dynamic_slice", "squeeze", "split"}

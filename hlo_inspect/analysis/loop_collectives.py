@@ -10,12 +10,28 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.readers import ViewRow, maker_of, readers_of
 from hlo_inspect.graph.view import View, Views
-from hlo_inspect.hlo.opcodes import ELEMENTWISE
+from hlo_inspect.hlo.opcodes import (
+    COLLECTIVE_KINDS,
+    DEVICE_NUMBERS,
+    ELEMENTWISE,
+    POINT_TO_POINT,
+    opcodes_that_are,
+    opcodes_that_give,
+)
 
 MAX_STEPS = 64
 """Operands that are followed, at any depth, to see if a value is constant."""
 
-_UNIFORM = ELEMENTWISE | {"broadcast", "slice"}
+_REPEATABLE = (
+    (ELEMENTWISE | DEVICE_NUMBERS | opcodes_that_give("move", "part") | opcodes_that_are("product", "reduction"))
+    .union(COLLECTIVE_KINDS, {"constant", "iota"})
+    .difference(POINT_TO_POINT)
+)
+"""Opcodes with the same result for the same operands."""
+
+_SUMS = {"add", "subtract"}
+_FACTORS = {"multiply", "divide"}
+_LINEAR = _SUMS | _FACTORS | {"convert", "negate"}
 
 
 class SavedSends(NamedTuple):
@@ -47,8 +63,11 @@ def find_invariant(views: Views, calls: CallGraph, collectives: Iterable[Collect
 
 
 def find_accumulated(views: Views, calls: CallGraph, collectives: Iterable[Collective], least: float) -> Iterator[SavedSends]:
-    """Yield the sums in the body of a loop of which each array is only added to an element of the loop's state."""
-    sums = [collective for collective in collectives if collective.reduction == "add"]
+    """Yield the all-reduces in the body of a loop of which each array is only added to an element of the loop's state.
+
+    Reduce-scatters are left out: without them each device holds the whole sum until the loop ends.
+    """
+    sums = [collective for collective in collectives if collective.kind == "all-reduce" and collective.reduction == "add"]
     for collective, sent in _sent(calls, sums, least):
         saved = _saved_outside_loop(calls, collective, sent)
         if saved < max(least, 1):
@@ -98,44 +117,91 @@ def new_state(view: View, number: int) -> ViewRow | None:
 
 
 def _is_fixed(views: Views, view: View, row: int | None, body: View | None) -> bool:
-    """Return True if a value is made of constants, and of elements of the state that `body` never changes, alone."""
+    """Return True if a value is made of constants, and of elements of the state that `body` never changes, alone.
+
+    The number of the device is a constant too: each device knows what the others make of theirs.
+    """
     waiting = [ViewRow(view, row) if row is not None else None]
-    for _ in range(MAX_STEPS):
-        if not waiting:
-            return True
+    seen: set[tuple[str, int]] = set()
+    while waiting:
         place = waiting.pop()
-        if place is None:
+        made = maker_of(views, place) if place is not None and len(seen) <= MAX_STEPS else None
+        if made is None:
             return False
-        made = maker_of(views, place)
-        if made.opcode in {"constant", "iota"}:
+        key = (made.view.computation.name, made.row)
+        if key in seen:
             continue
-        if made.opcode in _UNIFORM:
+        seen.add(key)
+        if made.opcode in _REPEATABLE:
             operands = made.view.operand_rows(made.row)
             waiting += [ViewRow(made.view, operand) if operand is not None else None for operand in operands]
-            continue
-        element = element_of_state(views, made)
-        if body is None or element is None or element[0] is not body:
+        elif body is None or not _is_unchanged(views, made, body):
             return False
-        new = new_state(*element)
-        if new is None or element_of_state(views, new) != element:
-            return False
-    return False
+    return True
+
+
+def _is_unchanged(views: Views, place: ViewRow, body: View) -> bool:
+    """Return True for an element of the state that a body returns as it is."""
+    element = element_of_state(views, place)
+    new = new_state(*element) if element is not None and element[0] is body else None
+    return new is not None and element_of_state(views, new) == element
 
 
 def _is_added_up(views: Views, place: ViewRow, index: tuple[int, ...]) -> bool:
-    """Return True if a value is only added to an element of the state, and nothing else reads old or new value."""
-    readers = list(readers_of(views, place, index))
-    total = readers[0] if len(readers) == 1 else None
-    if total is None or total.opcode != "add":
-        return False
-    for number in range(2):
-        operand = total.view.operand_row(total.row, number)
-        element = element_of_state(views, ViewRow(total.view, operand)) if operand is not None else None
-        if element is not None and element[0] is place.view:
-            new = new_state(*element)
-            is_kept = new is not None and maker_of(views, new) == total
-            return is_kept and list(readers_of(views, total)) == [None] and _reads_of_state(views, *element) == [total]
+    """Return True if a value is only added to an element of the state, and nothing else reads old or new value.
+
+    Linear work may stand between: conversions, the factor of a mean, the addition of another value.
+    """
+    body, total = place.view, None
+    for _ in range(MAX_STEPS):
+        readers = list(readers_of(views, place, index))
+        if readers == [None]:
+            new = new_state(body, total) if total is not None else None
+            return new is not None and maker_of(views, new) == place
+        reader = readers[0] if len(readers) == 1 else None
+        if reader is None or reader.opcode not in _LINEAR:
+            return False
+        others = _other_operands(views, reader, place)
+        if reader.opcode in _FACTORS and not (others and all(_is_fixed(views, *other, body) for other in others)):
+            return False
+        for other in others if reader.opcode in _SUMS else ():
+            element = element_of_state(views, _without_conversion(views, other))
+            if element is not None and element[0] is body and _only_reader(views, *element) == reader:
+                if reader.opcode == "subtract" and other.row == reader.view.operand_row(reader.row, 1):
+                    return False
+                total = element[1]
+        place, index = reader, ()
     return False
+
+
+def _other_operands(views: Views, reader: ViewRow, place: ViewRow) -> list[ViewRow]:
+    """Return the operands of a reader that are not the value which it reads; none if the value divides."""
+    own = maker_of(views, place)
+    rows = [row for row in reader.view.operand_rows(reader.row) if row is not None]
+    operands = [ViewRow(reader.view, row) for row in rows]
+    others = [operand for operand in operands if _holder(views, operand) != own]
+    return [] if reader.opcode == "divide" and operands[:1] == others else others
+
+
+def _holder(views: Views, place: ViewRow) -> ViewRow:
+    """Return the instruction that makes a value, or the tuple that holds it."""
+    made = maker_of(views, place)
+    row = made.view.operand_row(made.row, 0) if made.opcode == "get-tuple-element" else None
+    return maker_of(views, ViewRow(made.view, row)) if row is not None else made
+
+
+def _without_conversion(views: Views, place: ViewRow) -> ViewRow:
+    made = maker_of(views, place)
+    row = made.view.operand_row(made.row, 0) if made.opcode == "convert" else None
+    return ViewRow(made.view, row) if row is not None else made
+
+
+def _only_reader(views: Views, view: View, number: int) -> ViewRow | None:
+    """Return the instruction that reads an element of the state, behind a conversion; None if there are several."""
+    readers = _reads_of_state(views, view, number)
+    if len(readers) == 1 and readers[0] is not None and readers[0].opcode == "convert":
+        readers = list(readers_of(views, readers[0]))
+    return readers[0] if len(readers) == 1 else None
 
 
 def _reads_of_state(views: Views, view: View, number: int) -> list[ViewRow | None]:

@@ -1,20 +1,24 @@
 """Recomputation that the program asks for and the compiler merged with the forward pass.
 
 XLA on CPU drops the barriers of `jax.checkpoint`. The recomputed instructions are then equal to those of the forward pass, and
-are merged with them. A merged product has the name of the recomputation, and an instruction of the forward pass reads it.
+are merged with them. A merged product may have the name of the recomputation, and the forward pass reads it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from hlo_inspect.graph.readers import ViewRow
+from hlo_inspect.graph.readers import ViewRow, maker_of, readers_of
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
-from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, PRODUCT_PRIMITIVES, RECOMPUTE, scope_of
+from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, PRODUCT_PRIMITIVES, RECOMPUTE, UNKNOWN, scope_of
 from hlo_inspect.hlo.values.shapes import ArrayShape
 
 _SCOPE = "checkpoint"
+_PARTS = {"convert", "slice", "dynamic-slice", "get-tuple-element"}
+MAX_STEPS = 64
+"""Instructions without a name that are followed from one array, and steps from a product to its weight."""
 
 
 class KeptForBackward(NamedTuple):
@@ -33,33 +37,88 @@ def find_kept(views: Views, entry: str) -> KeptForBackward | None:
     view = views.for_computation(entry)
     if not any(_SCOPE in tail for tail in view.tails):
         return None
-    phases = [scope_of(view.op_name(row)).phase for row in range(len(view.rows))]
-    merged = {row for row, phase in enumerate(phases) if phase == RECOMPUTE and _is_read_forward(view, row, phases)}
+    phases = _phases(view)
     products = [row for row, phase in enumerate(phases) if phase == RECOMPUTE and _is_product(view, row)]
-    if not products or not merged.issuperset(products):
+    if not _are_merged(views, view, phases, products):
         return None
-    readers = [row for row, phase in enumerate(phases) if row not in merged and _is_backward(view, row, phase)]
-    made = dict.fromkeys(operand for row in readers for operand in view.operand_rows(row) if operand is not None)
+    forward = {row for row, phase in enumerate(phases) if phase == FORWARD or _is_read_forward(views, view, row)}
     kept = [
         row
-        for row in made
-        if view.opcodes[row] not in LITERAL_OPCODES and (phases[row] == FORWARD or row in merged) and _bytes(view, row)
+        for row in sorted(forward.union(products))
+        if view.opcodes[row] not in LITERAL_OPCODES and _bytes(view, row) and _is_read_backward(views, view, row)
     ]
     total = sum(_bytes(view, row) for row in kept)
     return KeptForBackward(tuple(ViewRow(view, row) for row in kept), total) if kept else None
 
 
-def _is_read_forward(view: View, row: int, phases: list[str]) -> bool:
-    return any(phases[user] == FORWARD for user in view.users[row])
+def _phases(view: View) -> list[str]:
+    """Return the phase of each row by its name; one without a name, such as a conversion on CPU, has that of its operand."""
+    phases: list[str] = []
+    for row in range(len(view.rows)):
+        operands = view.operand_rows(row)
+        before = operands[0] if len(operands) == 1 else None
+        phase = scope_of(view.op_name(row)).phase
+        is_named = phase != UNKNOWN or before is None or before >= row or view.op_name(row)
+        phases.append(phase if is_named or before is None else phases[before])
+    return phases
+
+
+def _are_merged(views: Views, view: View, phases: list[str], products: list[int]) -> bool:
+    """Return True if the forward pass reads the recomputed products, or has none of the same weight.
+
+    One that only the backward pass reads may be that of the last layer, whose result nothing else needs.
+    """
+    weights = {
+        row: _weights(views, view, row) for row, phase in enumerate(phases) if phase == FORWARD and _is_product(view, row)
+    }
+    of_forward = set().union(*weights.values())
+    unread = [row for row in products if not _is_read_forward(views, view, row)]
+    is_again = any(_weights(views, view, row) & of_forward for row in unread)
+    return not is_again and (len(unread) < len(products) or any(_weights(views, view, row) for row in unread))
+
+
+def _weights(views: Views, view: View, row: int) -> set[tuple[int, int]]:
+    """Return the parameters that a product multiplies, each by row and element of a tuple."""
+    weights = set()
+    for operand in view.operand_rows(row):
+        place, element = ViewRow(view, operand) if operand is not None else None, -1
+        for _ in range(MAX_STEPS):
+            made = maker_of(views, place) if place is not None else None
+            if made is None or made.opcode not in _PARTS:
+                break
+            element = made.view.element_number(made.row) or element if made.opcode == "get-tuple-element" else element
+            before = made.view.operand_row(made.row, 0)
+            place = ViewRow(made.view, before) if before is not None else None
+        if made is not None and made.opcode == "parameter" and made.view is view:
+            weights.add((made.row, element))
+    return weights
 
 
 def _is_product(view: View, row: int) -> bool:
     return scope_of(view.op_name(row)).primitive in PRODUCT_PRIMITIVES
 
 
-def _is_backward(view: View, row: int, phase: str) -> bool:
-    """Return True for work of the backward pass under `checkpoint`, such as the cosine for a sine."""
-    return phase in {BACKWARD, RECOMPUTE} and _SCOPE in view.op_name(row)
+def _is_read_forward(views: Views, view: View, row: int) -> bool:
+    return any(scope_of(name).phase == FORWARD for name in _names_of_readers(views, ViewRow(view, row)))
+
+
+def _is_read_backward(views: Views, view: View, row: int) -> bool:
+    """Return True if work of the backward pass under `checkpoint` reads an array, such as the cosine for a sine."""
+    names = _names_of_readers(views, ViewRow(view, row))
+    return any(_SCOPE in name and scope_of(name).phase in {BACKWARD, RECOMPUTE} for name in names)
+
+
+def _names_of_readers(views: Views, place: ViewRow) -> Iterator[str]:
+    """Yield the op_names of the instructions that read an array, in fusions too, behind instructions without a name."""
+    waiting, steps = [place], 0
+    while waiting and steps < MAX_STEPS:
+        steps += 1
+        for reader in readers_of(views, waiting.pop()):
+            name = reader.view.op_name(reader.row) if reader is not None else ""
+            if name:
+                yield name
+            elif reader is not None:
+                waiting.append(reader)
 
 
 def _bytes(view: View, row: int) -> int:

@@ -14,8 +14,8 @@ class AccumulatedAllReduce(Rule):
     """A loop adds up the results of an all-reduce.
 
     What it finds
-        All-reduces in the body of a loop with results that are only added to the state of the loop. The stake is the bytes that
-        all runs but one in each run of the loop send.
+        All-reduces in the body of a loop with results that are only added to the state of the loop. A fixed factor or a
+        conversion may stand between. The stake is the bytes that all runs but one in each run of the loop send.
 
     Why it matters
         The sum over devices and the sum over iterations can be exchanged: one all-reduce behind the loop gives the same result.

@@ -14,7 +14,8 @@ class ConstantCollective(Rule):
     """A collective sends constants.
 
     What it finds
-        Collectives of constants, such as a broadcast zero. The stake is the bytes that a device sends for them in one step.
+        Collectives of constants, such as a broadcast zero or a sharded table of positions. The stake is the bytes that a
+        device sends for them in one step.
 
     Why it matters
         Each device knows the result without sending anything.

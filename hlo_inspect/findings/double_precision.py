@@ -16,8 +16,8 @@ class DoublePrecision(Rule):
     """Instructions compute in double precision.
 
     What it finds
-        Products and elementwise operations with results in f64 or c128. The stake is their FLOPs of one step. The finding is an
-        info if the program has f64 inputs and no float input of another type: it computes in f64 on purpose.
+        Instructions with results in f64 or c128. The stake is their FLOPs of one step. The finding is an info if the program
+        has f64 inputs and no float input of another type: it computes in f64 on purpose.
 
     Why it matters
         Accelerators compute f64 many times slower than f32, or emulate it. One f64 value makes all results of it f64.

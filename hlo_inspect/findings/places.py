@@ -15,6 +15,8 @@ from hlo_inspect.hlo.values.op_names import Origin
 from hlo_inspect.report.model import Finding
 
 FINGERPRINT_DIGITS = 16
+MAX_STEPS = 16
+"""Bitcasts that are followed from the root of a fusion."""
 
 
 def with_places(context: Context, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -69,7 +71,25 @@ def _origin(context: Context, instruction: Instruction) -> Origin:
 def _label(context: Context, finding: Finding, instruction: Instruction | None) -> str:
     """Return opcode and shape of the instruction, or the shape of the parameter that a finding names; and the module."""
     if instruction is not None:
-        return f"{base_opcode(instruction.opcode)} {instruction.shape} of {context.module.name}"
+        return f"{_opcode(context, instruction)} {instruction.shape} of {context.module.name}"
     leaves = (leaf for leaf in context.interface.parameters if leaf.name == finding.subject)
     leaf = next(leaves, None) if finding.subject is not None else None
     return f"parameter {leaf.shape} of {context.module.name}" if leaf is not None else context.module.name
+
+
+def _opcode(context: Context, instruction: Instruction) -> str:
+    """Return the opcode of an instruction without `-start`; for a fusion that of its root, as another compiler may not fuse."""
+    name = instruction.computation.name
+    opcode = base_opcode(instruction.opcode)
+    if opcode != "fusion" or name not in context.views.computations:
+        return opcode
+    view = context.views.for_computation(name)
+    row = view.index(instruction.name)
+    fused = context.views.fused(view, row) if row is not None else None
+    inner = context.views.for_computation(fused.name) if fused is not None else view
+    root = inner.root if fused is not None else None
+    for _ in range(MAX_STEPS):
+        if root is None or inner.opcodes[root] != "bitcast":
+            break
+        root = inner.operand_row(root, 0)
+    return opcode if root is None or inner.opcodes[root] in {"tuple", "parameter"} else base_opcode(inner.opcodes[root])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.related_collectives import find_repeated
 from hlo_inspect.findings.base import WORTH_SENDING, Rule, size
@@ -15,7 +16,8 @@ class RepeatedCollective(Rule):
 
     What it finds
         Collectives of one computation with the same kind, device groups and operands; moves of the operand are looked through.
-        The stake is the bytes of a step that all but the first send. Recomputation is left out: it trades time for memory.
+        The stake is the bytes of a step that all but the first send. Recomputation is left out, and so are gathers of the
+        backward pass that the forward pass has too: they trade time for memory.
 
     Why it matters
         The second collective takes the time of the first and returns the same array.
@@ -42,11 +44,17 @@ class RepeatedCollective(Rule):
     threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
-        collectives, least = context.collectives, self.least(context)
-        if len(collectives) < 2:
+        if not context.collectives:
             return
-        for repeated in find_repeated(context.views, context.call_graph, collectives, least):
+        collectives, least = context.collectives, self.least(context)
+        for repeated in find_repeated(context.views, context.call_graph, collectives, _phase_in(context), least):
             first, again = repeated.members[:2]
             times = f"{len(repeated.members) - 1} times more" if len(repeated.members) > 2 else "again"
-            message = f"sends what {first.start.name} sends, {times}: {size(repeated.wire_bytes)} a step; use its result"
+            what = "an array" if first is again else f"what {first.start.name} sends"
+            message = f"sends {what}, {times}: {size(repeated.wire_bytes)} a step; use its result"
             yield self.finding(context, message, again.start.line, again.start.name, repeated.wire_bytes)
+
+
+def _phase_in(context: Context) -> Callable[[Collective], str]:
+    """Return a function that finds the phase of a collective."""
+    return lambda collective: context.phases.for_instruction(collective.inner).phase

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.named_gradients import parameters_with_named_gradients
 from hlo_inspect.findings.base import Rule, entry_line, size
 from hlo_inspect.graph.parameters import ParameterLeaf
 from hlo_inspect.hlo.values.device_groups import DeviceListError
@@ -77,7 +78,11 @@ class ReplicatedWeight(Rule):
     def _weights(context: Context) -> list[ParameterLeaf]:
         roles, interface = context.optimizer.roles, context.interface
         weights = [leaf for leaf in interface.parameters if roles.get((leaf.number, leaf.index)) in _WEIGHTS]
-        return weights or context.optimizer.parameters_with_gradients(interface)
+        weights = weights or context.optimizer.parameters_with_gradients(interface)
+        entry = context.module.entry
+        if weights or entry is None or entry.name not in context.views.computations:
+            return weights
+        return parameters_with_named_gradients(context.views, entry.name, interface)
 
 
 def _parts(leaf: ParameterLeaf) -> int:

@@ -14,8 +14,8 @@ class SlicedAllGather(Rule):
     """Only slices of the result of an all-gather are read.
 
     What it finds
-        All-gathers with results that only slices read, and not all of it. A slice counts if the program contains it:
-        those of the partitioner are left out. The stake is the bytes of a step that no slice reads.
+        All-gathers with results that only slices read, and not all of it. Elementwise work may stand between. A slice counts
+        if the program contains it: those of the partitioner are left out. The stake is the bytes of a step that no slice reads.
 
     Why it matters
         Each device receives the parts of all other devices, and reads few of them.

@@ -14,8 +14,9 @@ class SlicedAllReduce(Rule):
     """Only slices of the result of an all-reduce are read.
 
     What it finds
-        All-reduces with results that only slices read, and not all of it. A slice counts if the program contains it:
-        those of the partitioner are left out. The stake is the bytes of a step that no slice reads.
+        All-reduces with results that only slices read, and not all of it. Elementwise work may stand between, such as the
+        factor of a mean. A slice counts if the program contains it: those of the partitioner are left out. The stake is the
+        bytes of a step that no slice reads.
 
     Why it matters
         An all-reduce sends the whole sum to all devices. A reduce-scatter sends each device the slice that it keeps, and

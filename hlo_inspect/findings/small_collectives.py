@@ -15,8 +15,9 @@ class SmallCollectives(Rule):
 
     What it finds
         Eight or more collectives of a computation, each with an operand of at most 256 KiB. Their kind, type
-        and device groups are the same. None needs the result of another. Gathers of inputs are left out, because each layer
-        gathers its sharded weights when it needs them. The stake is the bytes that all of them send in one step.
+        and device groups are the same. None needs the result of another. Gathers of inputs count together if their readers do
+        not wait for each other: each layer gathers its sharded weights when it needs them. The stake is the bytes that all of
+        them send in one step.
 
     Why it matters
         A collective takes some microseconds, whatever its size. Many small ones wait for each other's start and use a small

@@ -13,7 +13,7 @@ from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, opcodes_that_are
 from hlo_inspect.hlo.values.header import ShapeIndex
 
-MOVES = opcodes_that_are("relayout") | {"opt-barrier"}
+MOVES = opcodes_that_are("relayout") | {"opt-barrier", "copy-start"}
 MAX_READERS = 4096
 """Instructions that are visited for one value; beyond it the value has unknown readers."""
 

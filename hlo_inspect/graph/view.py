@@ -322,6 +322,14 @@ class Views:
                     callers.setdefault(fused.name, (view, row))
         return callers
 
+    def running(self, name: str) -> str:
+        """Return the computation that runs a computation's instructions: for a fused one that of its outermost fusion."""
+        seen: set[str] = set()
+        while name in self.fusions and name not in seen:
+            seen.add(name)
+            name = self.fusions[name][0].computation.name
+        return name
+
     def fused(self, view: View, row: int) -> Computation | None:
         """Return the computation that a fusion runs; None if the text does not hold it."""
         printed = view.printed_fusions.get(row)

@@ -133,6 +133,57 @@ def test_a_chain_of_small_sums_is_silent() -> None:
     assert found_by("small-collectives", text[:start] + "\n".join(chain)) == []
 
 
+def test_layers_gather_their_small_weights_when_they_need_them() -> None:
+    """Eight layers with a gather of 128 KiB each: the product of a layer reads that of the layer before."""
+    header = "HloModule step, replica_count=2\n\nENTRY main {\n  x0 = f32[256,256]{1,0} parameter(0)\n"
+    lines = [f"  p{n} = f32[128,256]{{1,0}} parameter({n})" for n in range(1, 9)]
+    gathers = [
+        f"  g{n} = f32[256,256]{{1,0}} all-gather(p{n}), replica_groups={{{{0,1}}}}, dimensions={{0}}" for n in range(1, 9)
+    ]
+    dims = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    chain = [f"  x{n} = f32[256,256]{{1,0}} dot(x{n - 1}, g{n}), {dims}" for n in range(1, 9)]
+    apart = [line.replace(f"dot(x{n - 1}", "dot(x0") for n, line in enumerate(chain, 1)]
+    root = f"  ROOT t = ({', '.join(['f32[256,256]'] * 8)}) tuple({', '.join(f'x{n}' for n in range(1, 9))})"
+    layers, parallel = (header + "\n".join([*lines, *gathers, *each, root, "}", ""]) for each in (chain, apart))
+    assert found_by("small-collectives", layers) == []
+    assert [finding.stake for finding in found_by("small-collectives", parallel, "small-collectives=1MiB")] == [8 * MIB // 8]
+
+
+def test_a_gather_of_the_backward_pass_is_no_repetition() -> None:
+    text = example("repeated-collective")
+    forward, backward = (f'metadata={{op_name="jit(f)/{name}/dot_general"}}' for name in ("jvp()", "transpose(jvp())"))
+    gathers = text.split("dimensions={0}")
+    assert len(gathers) == 3
+    named = f"{gathers[0]}dimensions={{0}}, {forward}{gathers[1]}dimensions={{0}}, {backward}{gathers[2]}"
+    assert found_by("repeated-collective", named) == []
+    assert len(found_by("repeated-collective", named.replace(backward, forward))) == 1
+
+
+def test_a_combined_sum_of_one_array_twice_is_a_repetition() -> None:
+    """Two sums of 4 MiB in one all-reduce send 2 x 4 MiB over two devices."""
+    text = """HloModule step, replica_count=2
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+
+ENTRY main {
+  p = f32[1024,1024]{1,0} parameter(0)
+  ROOT r = (f32[1024,1024], f32[1024,1024]) all-reduce(p, p), replica_groups={{0,1}}, to_apply=add
+}
+"""
+    assert [finding.stake for finding in found_by("repeated-collective", text)] == [4 * MIB]
+
+
+def test_a_reduce_scatter_in_a_loop_saves_memory() -> None:
+    text = example("accumulated-all-reduce").replace("f = f32[1024,1024]", "f = f32[2048,1024]")
+    text = text.replace("all-reduce(f), replica_groups={{0,1}}", "reduce-scatter(f), dimensions={0}, replica_groups={{0,1}}")
+    assert "reduce-scatter(f)" in text
+    assert found_by("accumulated-all-reduce", text) == []
+
+
 def test_recomputation_is_no_repetition() -> None:
     text = example("repeated-collective")
     name = 'metadata={op_name="jit(f)/transpose(jvp(l))/rematted_computation/all_gather"}'

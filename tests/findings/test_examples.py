@@ -46,7 +46,11 @@ MENDED: dict[str, tuple[str, str]] = {
     "HI210": ("broadcast(z)", 'custom-call(z), custom_call_target="reads"'),
     "HI211": ("add(t, r)", "multiply(t, r)"),
     "HI214": ("tuple(m, p, u)", "tuple(m, q, u)"),
-    "HI310": ('op_name="jit(f)/jvp()/sin"', 'op_name="jit(f)/transpose(jvp())/sin"'),
+    "HI310": (
+        "  s = f32[1024,2048]{1,0} sine(d)",
+        "  e = f32[1024,2048]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0},\n"
+        '    metadata={op_name="jit(f)/jvp()/dot_general"}\n  s = f32[1024,2048]{1,0} sine(e)',
+    ),
     "HI311": ("MoveToHost", "MoveToDevice"),
     "HI401": ("f32[1024,1024]{1,0} convert(w)", "f32[1024,1024]{1,0} negate(w)"),
     "HI402": ("f64[4096,1024]{1,0} convert(x)\n  ROOT z = f64", "f32[4096,1024]{1,0} sine(x)\n  ROOT z = f32"),

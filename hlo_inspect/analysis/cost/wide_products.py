@@ -7,16 +7,19 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.computation import Costs
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES
-from hlo_inspect.analysis.cost.figures import FIGURES
+from hlo_inspect.analysis.cost.figures import FIGURES, UnknownCostError
+from hlo_inspect.analysis.cost.operation import callees
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.readers import ViewRow, maker_of
 from hlo_inspect.graph.view import View, Views
-from hlo_inspect.hlo.opcodes import ELEMENTWISE, PRODUCTS
-from hlo_inspect.hlo.values.shapes import BITS, ArrayShape
+from hlo_inspect.hlo.opcodes import PRODUCTS, opcodes_that_call
+from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, array_leaves
 
 CONVERSION = "convert_element_type"
 """The primitive of a conversion that the program contains; compilers give theirs the name of a neighbor, or none."""
 
+_PRODUCTS = PRODUCTS | {"custom-call"}  # calls of a library have FLOPs if they are products
+_CALLS = opcodes_that_call("run", "body", "condition", "branch", "fused")
 _FLOPS = FIGURES.index("flops")
 
 
@@ -30,32 +33,33 @@ class WideWork(NamedTuple):
 
 def find_widened_products(views: Views, calls: CallGraph) -> Iterator[WideWork]:
     """Yield the products whose two operands the program widens. Runs are those of one step; an unknown number counts once."""
-    if PRODUCTS.isdisjoint(views.opcodes) or "convert" not in views.opcodes:
+    if _PRODUCTS.isdisjoint(views.opcodes) or "convert" not in views.opcodes:
         return
     costs = Costs(views.fingerprints, NO_USER_RULES)
-    for view, row in _rows(views, PRODUCTS):
-        if len(view.operand_rows(row)) == 2:
+    for view, row in _rows(views, calls):
+        if view.opcodes[row] in _PRODUCTS and len(view.operand_rows(row)) >= 2:
             types = [_narrow_type(views, view, row, number) for number in (0, 1)]
             if all(types):
                 yield WideWork(ViewRow(view, row), _flops_of_step(views, calls, costs, view, row), max(types, key=_bits))
 
 
 def find_double_precision(views: Views, calls: CallGraph) -> Iterator[WideWork]:
-    """Yield the products and elementwise operations with results in f64 or c128, with their FLOPs of one step."""
+    """Yield the instructions with results in f64 or c128, with their FLOPs of one step."""
     costs = Costs(views.fingerprints, NO_USER_RULES)
-    for view, row in _rows(views, PRODUCTS | ELEMENTWISE):
-        shape = view.shapes[row]
-        if isinstance(shape, ArrayShape) and shape.dtype in {"f64", "c128"}:
+    for view, row in _rows(views, calls):
+        results = [] if view.opcodes[row] in _CALLS else array_leaves(view.shapes[row])
+        if any(leaf.dtype in {"f64", "c128"} for _, leaf in results):
             flops = _flops_of_step(views, calls, costs, view, row)
             if flops:
                 yield WideWork(ViewRow(view, row), flops)
 
 
-def _rows(views: Views, opcodes: frozenset[str]) -> Iterator[tuple[View, int]]:
-    for name, computation in views.computations.items():
-        if not opcodes.isdisjoint(computation.rows.column.opcodes):
+def _rows(views: Views, calls: CallGraph) -> Iterator[tuple[View, int]]:
+    """Yield the rows of the computations that run, fused ones included."""
+    for name in views.computations:
+        if name in views.fusions or name in calls.calls:
             view = views.for_computation(name)
-            yield from ((view, row) for row, opcode in enumerate(view.opcodes) if opcode in opcodes)
+            yield from ((view, row) for row in range(len(view.rows)))
 
 
 def _narrow_type(views: Views, view: View, row: int, number: int) -> str:
@@ -77,8 +81,11 @@ def _bits(dtype: str) -> int:
 
 def _flops_of_step(views: Views, calls: CallGraph, costs: Costs, view: View, row: int) -> int:
     """Return the FLOPs of an instruction; inside of a fusion, with the runs of the fusion."""
-    name = view.computation.name
-    while name in views.fusions:
-        name = views.fusions[name][0].computation.name
-    cost = costs.of_row(view, row)
-    return 0 if "flops" in cost.gaps else cost.amounts[_FLOPS] * (calls.runs(name).exact or 1)
+    try:
+        for role, callee in callees(view, row, "fused"):  # such as the addition of a reduction
+            if role == "applied" and callee in views.computations and not costs.copy_counted(role, callee):
+                costs.count(role, views.for_computation(callee))
+        cost = costs.of_row(view, row)
+    except UnknownCostError:
+        return 0
+    return 0 if "flops" in cost.gaps else cost.amounts[_FLOPS] * (calls.runs(views.running(view.computation.name)).exact or 1)

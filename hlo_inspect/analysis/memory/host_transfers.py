@@ -60,17 +60,19 @@ def host_parameters(interface: Interface) -> list[ParameterLeaf]:
 
 
 def find_transfers(views: Views, calls: CallGraph) -> list[HostTransfer]:
-    """Return the copies between host and device in the order of the text. The module must be read with its graph."""
+    """Return the copies between host and device in the order of the text, fused ones included.
+
+    The module must be read with its graph.
+    """
     return [
         transfer
         for name in views.computations
-        if name in calls.calls
-        for transfer in _transfers(views.for_computation(name), calls)
+        if name in calls.calls or name in views.fusions
+        for transfer in _transfers(views.for_computation(name), calls.runs(views.running(name)))
     ]
 
 
-def _transfers(view: View, calls: CallGraph) -> Iterator[HostTransfer]:
-    runs = calls.runs(view.computation.name)
+def _transfers(view: View, runs: Bounds) -> Iterator[HostTransfer]:
     for row, opcode in enumerate(view.opcodes):
         if opcode == "custom-call":
             direction, shape = asked_direction(view.instruction_at(row)), view.shapes[row]

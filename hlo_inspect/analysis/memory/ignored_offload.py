@@ -19,10 +19,12 @@ from hlo_inspect.hlo.input.inputs import read_input
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.values.device_groups import DeviceListError
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 from hlo_inspect.hlo.wants import Wants
 
 _CALLS = frozenset({"custom-call"})
+_PARAMETERS = frozenset({"parameter"})
 
 
 class OffloadRequests(NamedTuple):
@@ -53,18 +55,36 @@ def _requests(module: Module) -> OffloadRequests | None:
     if not asking:
         return None
     graph = CallGraph(module)
-    sizes = [_bytes(call) * (graph.runs(call.computation.name).exact or 1) for call in asking]
+    sizes = [_bytes_of_device(module, call) * (graph.runs(call.computation.name).exact or 1) for call in asking]
     return OffloadRequests(Path(module.path).name, len(asking), asking[0].line, sum(sizes))
 
 
-def _bytes(call: Instruction) -> int:
-    return call.shape.bytes or 0 if isinstance(call.shape, ArrayShape) else 0
+def _bytes_of_device(module: Module, call: Instruction) -> int:
+    """Return the bytes that one device moves.
+
+    Before partitioning an array has its global shape. It is divided as an entry parameter of this shape is. Without such a
+    parameter all devices divide it: the bytes are a lower bound.
+    """
+    if not isinstance(call.shape, ArrayShape) or call.shape.bytes is None:
+        return 0
+    if module.header.is_scheduled:
+        return call.shape.bytes
+    devices = module.header.num_partitions or 1
+    parameters = (row for row in module.with_opcodes(_PARAMETERS) if row.computation.is_entry)
+    shapes = ((row.shape, row.attr("sharding")) for row in parameters)
+    of_shape = [
+        sharding for shape, sharding in shapes if isinstance(shape, ArrayShape) and shape.dimensions == call.shape.dimensions
+    ]
+    try:
+        return call.shape.bytes // max((sharding.parts for sharding in of_shape if sharding is not None), default=devices)
+    except DeviceListError:
+        return call.shape.bytes // devices
 
 
 def _requests_of_file(path: Path, name: str) -> OffloadRequests | None:
     """Return the requests of the module of that name in a file; None if it has none or cannot be read."""
     try:
-        modules = list(read_input(open_source(path), calls.WANTS | Wants(opcodes=_CALLS)))
+        modules = list(read_input(open_source(path), calls.WANTS | Wants(opcodes=_CALLS | _PARAMETERS)))
     except HloInspectError:
         return None
     return next((requests for module in modules if module.name == name and (requests := _requests(module))), None)
