@@ -126,6 +126,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
         "loop_collectives",
         "loop_copies",
         "missing_recomputation",
+        "named_gradients",
     ),
     ("fusions", "replication", "state_savings"),
     ("cost",),
