@@ -169,6 +169,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
         "loop_collectives",
         "loop_copies",
         "missing_recomputation",
+        "named_gradients",
     ),
     ("fusions", "replication", "state_savings"),
     ("cost",),
