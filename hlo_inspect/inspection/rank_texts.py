@@ -19,12 +19,11 @@ from hlo_inspect.hlo.input.dump_directory import (
     files_by_module,
     latest_file,
 )
-from hlo_inspect.hlo.input.source import DECOMPRESSORS, open_source
+from hlo_inspect.hlo.input.source import DECOMPRESSORS, PIECE_BYTES, open_source
 from hlo_inspect.hlo.settings.compile_settings import SETTING_FILES, stablehlo_file
 from hlo_inspect.inspection.rank_directories import RankDirectory
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-_BLOCK_BYTES = 1 << 20
 _COMPRESSED = tuple(magic for magic, _ in DECOMPRESSORS)
 _NAME = lazy_pattern(rb"^[ \t]*+HloModule[ \t]++%?+([\w.\-]++)", re.MULTILINE)
 _NUMBER = lazy_pattern(r"(?:\d++\.)?+module_\d++\.", re.ASCII)
@@ -113,12 +112,12 @@ def _mixed_runs(modules: Iterable[Sequence[tuple[Path, str]]]) -> Iterator[str]:
 
 def _blocks(path: str) -> Iterator[bytes]:
     """Yield the bytes of a text, decompressed."""
-    with open(path, "rb") as stream:  # noqa: PTH123 - thousands of files
-        block = stream.read(_BLOCK_BYTES)
+    with open(path, "rb", buffering=0) as stream:  # noqa: PTH123 - thousands of files
+        block = stream.read(PIECE_BYTES)
         if not block.startswith(_COMPRESSED):
             while block:
                 yield block
-                block = stream.read(_BLOCK_BYTES)
+                block = stream.read(PIECE_BYTES)
             return
     yield from open_source(path).raw_pieces()
 
