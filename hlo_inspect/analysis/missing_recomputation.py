@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from hlo_inspect.graph.readers import ViewRow, maker_of, readers_of
 from hlo_inspect.graph.view import View, Views
-from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, SLICES
 from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, PRODUCT_PRIMITIVES, RECOMPUTE, UNKNOWN, scope_of
 from hlo_inspect.hlo.values.shapes import ArrayShape
 
 _SCOPE = "checkpoint"
-_PARTS = {"convert", "slice", "dynamic-slice", "get-tuple-element"}
+_PARTS = SLICES | {"convert", "get-tuple-element"}
 MAX_STEPS = 64
 """Instructions without a name that are followed from one array, and steps from a product to its weight."""
 

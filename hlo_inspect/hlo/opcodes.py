@@ -353,6 +353,9 @@ DEVICE_NUMBERS = opcodes_that_are("device-number")
 NAMING = opcodes_that_give("element", "packing") | {"bitcast"}
 """Opcodes that only name values, or parts of them."""
 
+SLICES = opcodes_that_give("part") & opcodes_that_are("block")
+"""Opcodes that copy a part of their first operand."""
+
 MOVES = opcodes_that_give("move") - opcodes_that_are("collective")
 """Opcodes that put elements of their operands elsewhere, on one device."""
 

@@ -16,6 +16,7 @@ from hlo_inspect.compare.programs.compile_record import ArrayRecord, CompileReco
 from hlo_inspect.compare.programs.skeleton import Place, PlacedText, Skeleton
 from hlo_inspect.compare.setting_changes import setting_changes
 from hlo_inspect.graph.canonical.elided_constants import ELIDED
+from hlo_inspect.hlo.opcodes import opcodes_that_give
 from hlo_inspect.hlo.values.shapes import Layout
 
 FIRST, NOTHING, LOADED = "first", "nothing", "loaded"
@@ -43,7 +44,7 @@ SAME_PROGRAM = frozenset({"flag", "option", "devices", NOTHING})
 
 _COUNTS = frozenset({"num_partitions", "num_replicas", "replica_count"})
 """Options that the header states too."""
-_PLUMBING = frozenset({"parameter", "tuple", "get-tuple-element", "call"})
+_PLUMBING = opcodes_that_give("element", "packing") | {"parameter", "call"}
 """Opcodes that a detail names only if nothing else differs."""
 _NAMED = 3
 """Differences of one kind that a detail names."""

@@ -15,16 +15,15 @@ from hlo_inspect.graph.canonical.computation import CanonicalComputation, number
 from hlo_inspect.graph.canonical.spelling import Speller, Spelling
 from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import COMMUTATIVE
+from hlo_inspect.hlo.opcodes import COMMUTATIVE, PRODUCTS, opcodes_that_are
 from hlo_inspect.hlo.values.op_names import origin_of
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _SHARDING_CALLS = frozenset({"Sharding", "xla.sdy.FuncResultSharding"})
 """Targets of custom calls that return their operand and state its sharding."""
 _RESULT_SHARDING = "xla.sdy.FuncResultSharding"
-_OF_CONSTANTS = frozenset({"broadcast", "reshape", "convert", "transpose", "copy", "bitcast"})
+_OF_CONSTANTS = opcodes_that_are("relayout") | {"broadcast", "convert"}
 """Opcodes that make one constant of another: constants of equal values may share such rows."""
-_PRODUCTS = frozenset({"dot", "convolution", "ragged-dot"})
 _SHARDY = "xla.sdy."
 _SHARDY_SHARDING = lazy_pattern(r"<@[^<>]*+>")
 
@@ -110,7 +109,7 @@ def _sharding_text(text: str) -> str:
 
 
 def _is_precision(name: str, opcode: str) -> bool:
-    return name == "operand_precision" or (name == "algorithm" and opcode in _PRODUCTS)
+    return name == "operand_precision" or (name == "algorithm" and opcode in PRODUCTS)
 
 
 class _SkeletonRows:

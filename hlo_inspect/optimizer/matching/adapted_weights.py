@@ -12,7 +12,7 @@ from functools import cached_property
 
 from hlo_inspect.graph.frames import Frames, Input, Place
 from hlo_inspect.graph.parameters import ParameterLeaf
-from hlo_inspect.hlo.opcodes import opcodes_that_are
+from hlo_inspect.hlo.opcodes import SLICES, opcodes_that_are
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.optimizer.operations import CONCATENATING_TARGETS, ELEMENTWISE
@@ -27,7 +27,7 @@ Leaf = tuple[int, ShapeIndex]
 
 _SCALING = opcodes_that_are("scale")
 _MADE_OF = ELEMENTWISE | {"broadcast"}
-_FIRST_OPERAND = {"negate", "slice", "dynamic-slice"}
+_FIRST_OPERAND = SLICES | {"negate"}
 _PATH = lazy_pattern(r"\w++(?:\.\w++|\[[^\]]*+\])*+", re.ASCII)
 _KEYS = lazy_pattern(r"\[[^\]]*+\]|\.?+\w++", re.ASCII)
 
