@@ -193,6 +193,11 @@ fail_on_option = click.option(
 )
 
 
+def fail_if_option(help: str) -> Callable[[F], F]:  # noqa: A002 - click calls it so
+    """Return the option `--fail-if`, whose values are the argument `conditions` of a command."""
+    return click.option("--fail-if", "conditions", metavar="COND", multiple=True, shell_complete=completion.facts, help=help)
+
+
 def reading_command(name: str, *formats: str, **settings: Any) -> Callable[[Command], click.Command]:  # noqa: ANN401 - as above
     """Make a command that reads inputs and renders reports, with the options of both and --fail-on."""
 

@@ -11,7 +11,7 @@ import click
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.config_options import current_config
 from hlo_inspect.cli.inputs import ReportStream
-from hlo_inspect.cli.options import OutputOptions, inputs_argument, reading_command
+from hlo_inspect.cli.options import OutputOptions, fail_if_option, inputs_argument, reading_command
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
 from hlo_inspect.cli.whole_modules import whole_modules
@@ -47,14 +47,7 @@ if TYPE_CHECKING:
     shell_complete=completion.files,
     help="Compare INPUT with this for --fail-if: a dump, a directory of dumps, or a report that --format json wrote.",
 )
-@click.option(
-    "--fail-if",
-    "conditions",
-    metavar="COND",
-    multiple=True,
-    shell_complete=completion.facts,
-    help="Fail on this difference from the baseline, for example 'memory.peak_bytes > +5%' or 'different'; see `diff`.",
-)
+@fail_if_option("Fail on this difference from the baseline, for example 'memory.peak_bytes > +5%' or 'different'; see `diff`.")
 @click.option(
     "--allow-partial",
     is_flag=True,

@@ -11,7 +11,7 @@ from hlo_inspect.checks.differences import DifferenceCondition, conditions_table
 from hlo_inspect.checks.policy import given
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.inputs import ReadingBar
-from hlo_inspect.cli.options import OutputOptions, reading_command
+from hlo_inspect.cli.options import OutputOptions, fail_if_option, reading_command
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite, refuse_to_overwrite_dump
 from hlo_inspect.cli.streams import FAILED, reported
 from hlo_inspect.compare.comparison import ModuleComparison
@@ -23,14 +23,9 @@ from hlo_inspect.request import Request
 
 
 @reading_command("diff", short_help="Compare two dumps, directories of dumps or saved reports.")
-@click.option(
-    "--fail-if",
-    "conditions",
-    metavar="COND",
-    multiple=True,
-    shell_complete=completion.facts,
-    help="Exit with 1 if this holds, for example 'memory.peak_bytes > +5%' or 'collectives.count != 0' (NEW - OLD); "
-    "'optimizer.name different' (one fact), 'flags' (flags and options) or 'different' (programs).",
+@fail_if_option(
+    "Exit with 1 if this holds, for example 'memory.peak_bytes > +5%' or 'collectives.count != 0' (NEW - OLD); "
+    "'optimizer.name different' (one fact), 'flags' (flags and options) or 'different' (programs)."
 )
 @click.option(
     "--new-module", metavar="REGEX", help="Choose modules of NEW by this name; --module then chooses those of OLD only."

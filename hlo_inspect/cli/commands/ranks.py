@@ -6,21 +6,14 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.inputs import ReadingBar
-from hlo_inspect.cli.options import OutputOptions, SectionedCommand, output_options
+from hlo_inspect.cli.options import OutputOptions, SectionedCommand, fail_if_option, output_options
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import FAILED, reported
 
 
 @click.command("ranks", cls=SectionedCommand)
 @output_options()
-@click.option(
-    "--fail-if",
-    "conditions",
-    metavar="COND",
-    multiple=True,
-    shell_complete=completion.facts,
-    help="Exit with 1 if this holds, for example 'ranks.hangs > 0' or 'ranks.deviating > 0'.",
-)
+@fail_if_option("Exit with 1 if this holds, for example 'ranks.hangs > 0' or 'ranks.deviating > 0'.")
 @click.option("--module", metavar="REGEX", help="Choose modules by name.")
 @click.argument("pattern", metavar="PATTERN", nargs=-1, required=True, shell_complete=completion.files)
 def ranks(pattern: tuple[str, ...], conditions: tuple[str, ...], module: str | None, *, output: OutputOptions) -> int:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from hlo_inspect.cli import completion
 from hlo_inspect.cli.inputs import ReadingBar
-from hlo_inspect.cli.options import OutputOptions, SectionedCommand, inputs_argument, output_options
+from hlo_inspect.cli.options import OutputOptions, SectionedCommand, fail_if_option, inputs_argument, output_options
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite_dump
 from hlo_inspect.cli.streams import FAILED, reported
 
@@ -14,14 +13,7 @@ from hlo_inspect.cli.streams import FAILED, reported
 @click.command("recompiles", cls=SectionedCommand)
 @output_options()
 @click.option("--module", metavar="REGEX", help="Choose functions by the name of their module.")
-@click.option(
-    "--fail-if",
-    "conditions",
-    metavar="COND",
-    multiple=True,
-    shell_complete=completion.facts,
-    help="Exit with 1 if this holds, for example 'recompiles.avoidable > 0' or 'recompiles.compiles > 12'.",
-)
+@fail_if_option("Exit with 1 if this holds, for example 'recompiles.avoidable > 0' or 'recompiles.compiles > 12'.")
 @inputs_argument("DIR...")
 def recompiles(inputs: tuple[str, ...], module: str | None, conditions: tuple[str, ...], *, output: OutputOptions) -> int:
     """Show why each function was compiled again: one row per compile, with its reasons.
