@@ -28,6 +28,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "configs": ("errors",),
     "toml_configs": ("errors", "configs"),
     "hlo": ("errors",),
+    "profiler": ("errors", "hlo"),
     "workloads": ("errors", "hlo"),
     "xla_worker": (),
     "xla": ("errors", "hlo", "xla_worker"),
@@ -66,6 +67,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "compare": (
         "errors",
         "hlo",
+        "profiler",
         "graph",
         "optimizer",
         "analysis",

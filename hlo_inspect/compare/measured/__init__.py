@@ -1,0 +1,1 @@
+"""A recorded profile joined with the module of its program."""

@@ -1,0 +1,201 @@
+"""Profiles: a file of one host, or the folder `plugins/profile/<run>/` with a file for each host.
+
+A file is read in two passes: its planes without their events, then the events of the planes of devices. Memory holds the
+executions of one plane at a time.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from hlo_inspect.errors import InputError, Location
+from hlo_inspect.hlo.input.foreign_text import WireError
+from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.profiler.cpu import CPU_PLANE, read_cpu
+from hlo_inspect.profiler.device_events import DeviceEvents
+from hlo_inspect.profiler.gpu import GPU_PLANE, read_gpu
+from hlo_inspect.profiler.measurements import ProgramMeasurements
+from hlo_inspect.profiler.outline import ProgramOutline
+from hlo_inspect.profiler.programs import METADATA_PLANE, ProfiledProgram, ProgramLabels, read_programs
+from hlo_inspect.profiler.reduction import PlanePart, reduce_plane
+from hlo_inspect.profiler.space import plane_name, plane_spans, read_plane
+from hlo_inspect.profiler.tpu import TPU_PLANE, read_tpu
+from hlo_inspect.profiler.window import ByteWindow, FieldSpan, PromisedBytesError
+
+PROFILE_FILE = lazy_pattern(r".*\.xplane\.pb(?:\.(?:gz|bz2|xz|zst))?", re.DOTALL)
+"""Pattern of the names of profiles; other files of their folder are caches of viewers."""
+RIEGELI_FILE = lazy_pattern(r".*\.xplane\.riegeli", re.DOTALL)
+_RIEGELI = b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"
+RIEGELI_MESSAGE = "is a profile in Riegeli records (.xplane.riegeli), which cannot be read; write it again as .xplane.pb"
+NO_DEVICE_EVENTS = "is a profile without events of devices; trace while the program runs, and wait for its results inside"
+
+
+class ProfileFile:
+    """A profile of one host: its planes by name, and its programs. `size` is that of the file without compression."""
+
+    def __init__(self, name: str, stream: IO[bytes], on_bytes: Callable[[int], None] | None = None) -> None:
+        """Read the planes without their events. Raise InputError if the file is truncated, damaged or no profile."""
+        self.name = name
+        size = stream.seek(0, 2)
+        self.window = ByteWindow(stream, size)
+        if on_bytes is not None:
+            self.window.on_bytes = on_bytes
+        if not size:
+            raise self._error("is empty; a profile has at least one plane")
+        self.planes: list[tuple[str, FieldSpan]] = []
+        with self._errors("its planes"):
+            for span in plane_spans(self.window):
+                self.planes.append((plane_name(self.window, span), span))
+        if not any(_is_plane_name(plane) for plane, _ in self.planes):
+            raise self._error("is no profile: none of its messages is a plane of a host or a device")
+        self.programs: list[ProfiledProgram] = []
+        for plane, span in self.planes:
+            if plane == METADATA_PLANE:
+                with self._errors(f"plane {plane}"):
+                    self.programs += read_programs(self.window, span)
+
+    def proto(self, program: ProfiledProgram) -> bytes:
+        """Return the `HloProto` of a program."""
+        return self.window.read(program.proto)
+
+    def device_planes(self) -> Iterator[tuple[int, DeviceEvents]]:
+        """Yield number and executions of each plane of a device, one at a time."""
+        labels = ProgramLabels(self.programs)
+        for number, (name, span) in enumerate(self.planes):
+            device = TPU_PLANE.fullmatch(name) or GPU_PLANE.fullmatch(name)
+            if name != CPU_PLANE and device is None:
+                continue
+            with self._errors(f"plane {name}"):
+                plane = read_plane(self.window, span)
+                if device is None:
+                    yield number, read_cpu(self.window, plane, labels)
+                else:
+                    read = read_tpu if device.re.pattern == TPU_PLANE.pattern else read_gpu
+                    yield number, read(self.window, plane, int(device[1]), labels)
+
+    def _errors(self, what: str) -> _DamagedFile:
+        return _DamagedFile(self, what)
+
+    def _error(self, message: str) -> InputError:
+        return InputError(message, Location(self.name))
+
+
+class _DamagedFile:
+    """Turns the errors of a message into those of the file, in a `with` block."""
+
+    def __init__(self, file: ProfileFile, what: str) -> None:
+        self._file, self._what = file, what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        place, size = Location(self._file.name), self._file.window.size
+        if isinstance(error, PromisedBytesError):
+            if error.promised > size:
+                message = f"is truncated: {size:,} bytes are there, and its last plane ends at byte {error.promised:,}"
+            else:
+                message = f"is damaged: a field of {self._what} ends after the message that holds it"
+            raise InputError(f"{message}; copy the file again", place) from error
+        if isinstance(error, WireError):
+            raise InputError(f"is damaged: {self._what} cannot be read as a profile", place) from error
+
+
+def _is_plane_name(name: str) -> bool:
+    return name.startswith(("/host:", "/device:")) or name == "Task Environment"
+
+
+def is_profile(start: bytes) -> bool:
+    """Return True if the first bytes of a file are those of a profile, by the name of its first plane."""
+    return start.startswith(_RIEGELI) or _FIRST_PLANE.match(start) is not None
+
+
+_FIRST_PLANE = lazy_pattern(
+    rb"\x0a[\x80-\xff]{0,9}[\x00-\x7f](?:\x08[\x80-\xff]{0,9}[\x00-\x7f])?\x12[\x01-\x7f]"
+    rb"(?:/host:|/device:|Task Environment)",
+    re.DOTALL,
+)
+
+
+def refuse_riegeli(name: str, start: bytes) -> None:
+    """Raise InputError for a profile in the other format that XLA writes."""
+    if start.startswith(_RIEGELI) or RIEGELI_FILE.fullmatch(name):
+        raise InputError(RIEGELI_MESSAGE, Location(name))
+
+
+def profile_files(folder: Path) -> list[Path]:
+    """Return the profiles of a folder, or of the only run below it that has some. Raise InputError for several runs."""
+    files = sorted(path for path in folder.iterdir() if PROFILE_FILE.fullmatch(path.name))
+    if files:
+        return files
+    runs: dict[Path, list[Path]] = {}
+    for path in sorted(folder.glob("**/*.xplane.pb*")):
+        if PROFILE_FILE.fullmatch(path.name):
+            runs.setdefault(path.parent, []).append(path)
+    if len(runs) > 1:
+        names = ", ".join(str(run.relative_to(folder)) for run in list(runs)[:4])
+        raise InputError(f"has profiles of {len(runs)} runs; name one of them: {names}", Location(str(folder)))
+    return next(iter(runs.values()), [])
+
+
+def spooled(pieces: Iterator[bytes]) -> IO[bytes]:
+    """Write pieces to a temporary file, for inputs that cannot be read twice."""
+    stream = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    try:
+        for piece in pieces:
+            stream.write(piece)
+    except BaseException:
+        stream.close()
+        raise
+    stream.seek(0)
+    return stream
+
+
+class ProfileMeasurements(NamedTuple):
+    """The measurements of each program that ran, by label, and the number of files."""
+
+    programs: Mapping[str, ProgramMeasurements]
+    hosts: int
+
+
+def measure(files: Sequence[ProfileFile], outlines: Mapping[str, ProgramOutline], skip: int = 0) -> ProfileMeasurements:
+    """Read the executions of all devices. `outlines` are those of the programs, by label; `skip` leaves out first runs.
+
+    Raise InputError if there is no event of a device.
+    """
+    parts: dict[str, list[tuple[int, PlanePart]]] = {}
+    for host, file in enumerate(files):
+        for number, events in file.device_planes():
+            for program, part in reduce_plane(events, outlines, (host, number), skip):
+                parts.setdefault(program, []).append((host, part))
+    programs = {program: _joined(hosts_and_parts) for program, hosts_and_parts in parts.items()}
+    if not any(measured.samples or measured.cut_samples or measured.skipped_samples for measured in programs.values()):
+        raise InputError(NO_DEVICE_EVENTS, Location(files[0].name))
+    return ProfileMeasurements(programs, len(files))
+
+
+def _joined(hosts_and_parts: Sequence[tuple[int, PlanePart]]) -> ProgramMeasurements:
+    """Join the measurements of all planes. Samples of a plane with cut samples only are left out."""
+    fullest = max(part.fullest for _, part in hosts_and_parts)
+    first = hosts_and_parts[0][1].measured
+    joined = ProgramMeasurements(first.platform, first.runs_from, len({host for host, _ in hosts_and_parts}))
+    for _, part in hosts_and_parts:
+        measured = part.measured
+        joined.cut_samples += measured.cut_samples
+        joined.skipped_samples += measured.skipped_samples
+        joined.faults.update(measured.faults)
+        joined.unattributed = joined.unattributed.joined(measured.unattributed)
+        if part.fullest < fullest:
+            joined.cut_samples += len(measured.samples)
+            continue
+        joined.has_transfers |= measured.has_transfers
+        joined.samples += measured.samples
+        for name, times in measured.instructions.items():
+            joined.instructions.setdefault(name, type(times)()).add(times)
+        for name, executions in measured.collectives.items():
+            joined.collectives.setdefault(name, {}).update(executions)
+    return joined
