@@ -31,7 +31,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "profiler": ("errors", "hlo"),
     "workloads": ("errors", "hlo"),
     "xla_worker": (),
-    "xla": ("errors", "hlo", "xla_worker"),
+    "xla": ("errors", "hlo", "profiler", "xla_worker"),
     "graph": ("errors", "hlo"),
     "optimizer": ("errors", "hlo", "graph"),
     "analysis": ("errors", "request", "configs", "hlo", "graph", "optimizer"),

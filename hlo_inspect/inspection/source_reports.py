@@ -20,7 +20,14 @@ from hlo_inspect.errors import (
     UsageError,
     did_you_mean,
 )
-from hlo_inspect.hlo.input.foreign_text import MEMORY_FILE, describe_foreign_text, describe_log, is_workload, no_workload
+from hlo_inspect.hlo.input.foreign_text import (
+    MEMORY_FILE,
+    Format,
+    describe_foreign_text,
+    describe_log,
+    is_workload,
+    no_workload,
+)
 from hlo_inspect.hlo.input.inputs import SecondReading
 from hlo_inspect.hlo.input.source import Source
 from hlo_inspect.hlo.module import Module
@@ -94,9 +101,12 @@ class SourceReports:
             return
         if not self._reports.chosen:
             raise NoModuleError(no_workload(source.peek_text()), Location(source.name))
-        reads_again = self._reports.asks_graph and not self._wants.graph
+        wants = self._wants
+        if source.peek() and source.format is Format.PROFILE and self._reports.asks_graph and not source.reopens:
+            wants |= Wants(graph=True, entry=True)
+        reads_again = self._reports.asks_graph and not wants.graph
         graphs = SecondReading(source, self._read_again) if reads_again else None
-        modules = self.xla.modules(source, self._wants, strict=self._strict)
+        modules = self.xla.modules(source, wants, strict=self._strict)
         number = 0
         while True:
             with without_collection():
@@ -160,13 +170,18 @@ class SourceReports:
         """Read the modules of a source again, without `--strict`."""
         return (item[0] for item in self.xla.modules(source, wants, strict=False) if not isinstance(item, ParseError))
 
+    def _is_wanted(self, module: Module) -> bool:
+        """Return True if the name of a module matches, or that of its program with the id."""
+        names = (module.name, module.program)
+        return self._pattern is None or self._pattern.pattern in names or any(map(self._pattern.search, names))
+
     def _report_on(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Item:
         """Return the report of a module, or its name if the pattern excludes it.
 
         Return the error if the module lacks the named instruction or an analysis fails. `read_graph` reads it with its graph.
         """
-        if self._pattern is not None and self._pattern.search(module.name) is None:
-            return module.name
+        if not self._is_wanted(module):
+            return module.program or module.name
         if self.watcher is not None:
             self.watcher.analysing(module.name)
         try:

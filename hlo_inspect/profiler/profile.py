@@ -6,15 +6,11 @@ executions of one plane at a time.
 
 from __future__ import annotations
 
-import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import IO, NamedTuple
 
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.input.foreign_text import WireError
-from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.profiler.cpu import CPU_PLANE, read_cpu
 from hlo_inspect.profiler.device_events import DeviceEvents
 from hlo_inspect.profiler.gpu import GPU_PLANE, read_gpu
@@ -26,11 +22,6 @@ from hlo_inspect.profiler.space import plane_name, plane_spans, read_plane
 from hlo_inspect.profiler.tpu import TPU_PLANE, read_tpu
 from hlo_inspect.profiler.window import ByteWindow, FieldSpan, PromisedBytesError
 
-PROFILE_FILE = lazy_pattern(r".*\.xplane\.pb(?:\.(?:gz|bz2|xz|zst))?", re.DOTALL)
-"""Pattern of the names of profiles; other files of their folder are caches of viewers."""
-RIEGELI_FILE = lazy_pattern(r".*\.xplane\.riegeli", re.DOTALL)
-_RIEGELI = b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"
-RIEGELI_MESSAGE = "is a profile in Riegeli records (.xplane.riegeli), which cannot be read; write it again as .xplane.pb"
 NO_DEVICE_EVENTS = "is a profile without events of devices; trace while the program runs, and wait for its results inside"
 
 
@@ -57,6 +48,7 @@ class ProfileFile:
             if plane == METADATA_PLANE:
                 with self._errors(f"plane {plane}"):
                     self.programs += read_programs(self.window, span)
+        self.programs.sort(key=lambda program: program.program_id)
 
     def proto(self, program: ProfiledProgram) -> bytes:
         """Return the `HloProto` of a program."""
@@ -107,52 +99,6 @@ class _DamagedFile:
 
 def _is_plane_name(name: str) -> bool:
     return name.startswith(("/host:", "/device:")) or name == "Task Environment"
-
-
-def is_profile(start: bytes) -> bool:
-    """Return True if the first bytes of a file are those of a profile, by the name of its first plane."""
-    return start.startswith(_RIEGELI) or _FIRST_PLANE.match(start) is not None
-
-
-_FIRST_PLANE = lazy_pattern(
-    rb"\x0a[\x80-\xff]{0,9}[\x00-\x7f](?:\x08[\x80-\xff]{0,9}[\x00-\x7f])?\x12[\x01-\x7f]"
-    rb"(?:/host:|/device:|Task Environment)",
-    re.DOTALL,
-)
-
-
-def refuse_riegeli(name: str, start: bytes) -> None:
-    """Raise InputError for a profile in the other format that XLA writes."""
-    if start.startswith(_RIEGELI) or RIEGELI_FILE.fullmatch(name):
-        raise InputError(RIEGELI_MESSAGE, Location(name))
-
-
-def profile_files(folder: Path) -> list[Path]:
-    """Return the profiles of a folder, or of the only run below it that has some. Raise InputError for several runs."""
-    files = sorted(path for path in folder.iterdir() if PROFILE_FILE.fullmatch(path.name))
-    if files:
-        return files
-    runs: dict[Path, list[Path]] = {}
-    for path in sorted(folder.glob("**/*.xplane.pb*")):
-        if PROFILE_FILE.fullmatch(path.name):
-            runs.setdefault(path.parent, []).append(path)
-    if len(runs) > 1:
-        names = ", ".join(str(run.relative_to(folder)) for run in list(runs)[:4])
-        raise InputError(f"has profiles of {len(runs)} runs; name one of them: {names}", Location(str(folder)))
-    return next(iter(runs.values()), [])
-
-
-def spooled(pieces: Iterator[bytes]) -> IO[bytes]:
-    """Write pieces to a temporary file, for inputs that cannot be read twice."""
-    stream = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
-    try:
-        for piece in pieces:
-            stream.write(piece)
-    except BaseException:
-        stream.close()
-        raise
-    stream.seek(0)
-    return stream
 
 
 class ProfileMeasurements(NamedTuple):

@@ -69,3 +69,23 @@ def self_times(result: ProgramMeasurements) -> dict[str, int]:
 def steps(result: ProgramMeasurements) -> Sequence[int]:
     """Return the steps of all samples, in nanoseconds."""
     return [sample.step // 1000 for sample in result.samples]
+
+
+def metadata_plane(modules: Mapping[str, str]) -> str:
+    """Return the text of the plane with the modules of programs, by label."""
+    jaxlib = pytest.importorskip("jaxlib._hlo")
+    text = 'planes { name: "/host:metadata" stat_metadata { key: 1 value { id: 1 name: "Hlo Proto" } }\n'
+    for number, (label, module) in enumerate(modules.items()):
+        proto: bytes = jaxlib.hlo_module_from_text(module).as_serialized_hlo_module_proto()
+        octal = "".join(f"\\{byte:03o}" for byte in b"\x0a" + _varint(len(proto)) + proto)
+        entry = f'name: "{label}" stats {{ metadata_id: 1 bytes_value: "{octal}" }}'
+        text += f"event_metadata {{ key: {number} value {{ {entry} }} }}\n"
+    return text + "}\n"
+
+
+def _varint(value: int) -> bytes:
+    data = bytearray()
+    while value >= 0x80:
+        data.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*data, value])

@@ -7,7 +7,8 @@ import io
 import pytest
 
 from hlo_inspect.errors import InputError
-from hlo_inspect.profiler.profile import ProfileFile, is_profile, measure
+from hlo_inspect.hlo.input.foreign_text import Format, convertible_format
+from hlo_inspect.profiler.profile import ProfileFile, measure
 from hlo_inspect.profiler.programs import ProgramLabels, device_assignment, split_label
 from hlo_inspect.profiler.space import plane_spans, read_plane, read_stat
 from hlo_inspect.profiler.window import PIECE_BYTES, ByteWindow, FieldSpan
@@ -77,7 +78,7 @@ def test_damaged_files_are_refused(data: bytes, message: str) -> None:
 
 def test_every_truncation_is_refused() -> None:
     data = space(METADATA, plane("/host:CPU", {"a": [("x", 2000, 5, {"hlo_op": "x", "program_id": 3})]}))
-    assert is_profile(data)
+    assert convertible_format(data) is Format.PROFILE
     measure([opened(data)], {})
     for size in range(1, len(data)):
         if size == len(space(METADATA)):

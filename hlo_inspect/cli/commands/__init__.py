@@ -84,7 +84,7 @@ def cli() -> None:
     INPUT is a file (.gz, .bz2, .xz and .zst too), - for standard input, a directory of dumps, or a pattern in quotes. Modules
     may stand in the middle of logs and mails, with a prefix on each line. Instruction lines without their module are read as a
     partial module. Other inputs are workload files of network simulators, XLA's memory reports, and with the extra [xla]
-    serialized HLO (.pb) and StableHLO.
+    serialized HLO (.pb), StableHLO and recorded profiles (.xplane.pb).
 
     Begin with `hlo-inspect summary INPUT`, or `hlo-inspect FILE` for short.
     """
