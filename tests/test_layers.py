@@ -34,7 +34,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "xla": ("errors", "hlo", "profiler", "xla_worker"),
     "graph": ("errors", "hlo"),
     "optimizer": ("errors", "hlo", "graph"),
-    "analysis": ("errors", "request", "configs", "hlo", "graph", "optimizer"),
+    "analysis": ("errors", "request", "configs", "hlo", "profiler", "graph", "optimizer"),
     "report.rows": (),
     "report.displayable": (),
     "report.model": ("errors", "report.rows", "report.displayable"),  # lazy rows of a table, until a report makes them
@@ -57,6 +57,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "registry",
         "configs",
         "hlo",
+        "profiler",
         "workloads",
         "graph",
         "optimizer",
@@ -67,7 +68,6 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "compare": (
         "errors",
         "hlo",
-        "profiler",
         "graph",
         "optimizer",
         "analysis",
@@ -108,6 +108,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "errors",
         "request",
         "hlo",
+        "profiler",
         "workloads",
         "xla",
         "graph",
@@ -178,6 +179,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("time",),
     ("program", "alpa", "compiler_warnings", "reshards"),
     ("module_analyses",),
+    ("program_outline",),
     ("context",),
     ("pass_history",),
 )

@@ -51,10 +51,13 @@ PICTURES = "pictures"
 INSTRUCTIONS = "instructions"
 """The neighbours of instructions, for the page of `report`. It is no command of its own."""
 
+MEASURED = "measured"
+"""The measured times of a recorded profile. Its command takes a dump too."""
+
 FINDINGS = "findings"
 """The findings of all rules, without facts or tables: what `lint` reads. It is no command of its own."""
 
-OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVENTS, PICTURES, INSTRUCTIONS, FINDINGS))
+OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVENTS, PICTURES, INSTRUCTIONS, MEASURED, FINDINGS))
 
 
 @cache

@@ -173,6 +173,18 @@ class ProgramMeasurements:
         return waited
 
 
+class RecordedProgram(NamedTuple):
+    """The program of a module in a recorded profile.
+
+    `devices` maps flattened ids to devices, empty if they are equal. `others` are programs without events.
+    """
+
+    label: str
+    times: ProgramMeasurements
+    devices: tuple[int, ...] = ()
+    others: int = 0
+
+
 def _waited(members: Sequence[Executions]) -> int:
     """Return the time that devices wait for the last of them to begin, over all executions of one run."""
     import numpy as np

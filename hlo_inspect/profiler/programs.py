@@ -107,7 +107,7 @@ def _assignment(data: memoryview) -> DeviceAssignment | None:
         elif number == 2 and isinstance(value, int):
             partitions = value
         elif number == 3 and isinstance(value, memoryview):
-            columns.append(list(_integers(value)))
+            columns.append(list(integers(value, 1)))
     if not 0 < replicas * partitions <= _MAX_DEVICES:
         return None
     devices: tuple[int, ...] = ()
@@ -116,12 +116,12 @@ def _assignment(data: memoryview) -> DeviceAssignment | None:
     return DeviceAssignment(replicas, partitions, devices)
 
 
-def _integers(data: memoryview) -> Iterator[int]:
-    """Yield the integers of field 1, packed or not."""
+def integers(data: memoryview, field: int) -> Iterator[int]:
+    """Yield the integers of a repeated field, packed or not."""
     for number, value in fields(data):
-        if number == 1 and isinstance(value, int):
+        if number == field and isinstance(value, int):
             yield value
-        elif number == 1 and isinstance(value, memoryview):
+        elif number == field and isinstance(value, memoryview):
             number_so_far, shift = 0, 0
             for byte in value:
                 number_so_far |= (byte & 0x7F) << shift

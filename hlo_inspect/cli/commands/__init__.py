@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "diff": "Compare OLD with NEW: facts that differ first, then the changes that explain them.",
     "report": "Write one HTML file: time of the step, kernels, collectives, memory, parameters, findings.",
     "show": "Show one instruction: its operands, users and source line; or a source line; or the paths between two.",
+    "measured": "Show the measured time of a step beside its bound: kernels, collectives, waiting, runs and devices.",
     "normalize": "Print the module with canonical names, for git diff and golden tests.",
     "history": "Show which compiler pass changed the module, from a dump directory with a file for each pass.",
     "profiles": "List the hardware profiles, or show one with the sources of its figures.",

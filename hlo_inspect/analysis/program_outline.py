@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.module_analyses import ModuleAnalyses
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, TABLE
 from hlo_inspect.profiler.outline import ProgramOutline
@@ -12,7 +12,7 @@ CONTAINERS = frozenset({"while", "call", "conditional"})
 """Opcodes whose executions hold those of other instructions."""
 
 
-def outline_of(context: Context) -> ProgramOutline:
+def outline_of(context: ModuleAnalyses) -> ProgramOutline:
     """Return the outline of a module that was read with its graph."""
     names = list(context.module.computations)
     numbers = {name: number for number, name in enumerate(names)}

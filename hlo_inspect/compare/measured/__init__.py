@@ -1,1 +1,0 @@
-"""A recorded profile joined with the module of its program."""
