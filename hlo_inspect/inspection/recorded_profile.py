@@ -93,10 +93,10 @@ class RecordedProfile:
         return None
 
     def label_of(self, module: Module) -> str:
-        """Return the label of the program that a module is of. Raise UnfitModuleError with the differences if it is none.
+        """Return the label of the program that a module is of.
 
-        It is one if their instructions have equal names and dimensions. Without modules in the profile, it has to have all names
-        of the program's events.
+        It is one if their instructions have equal names and dimensions. Without modules, the names of the program's
+        events decide. Raise UnfitModuleError with the differences if it is none.
         """
         text = _instructions_of(module)
         differences = []

@@ -96,5 +96,7 @@ def find_pass(name: str) -> Pass:
 def all_specs() -> tuple[FactSpec, ...]:
     """Return every fact that some pass can give."""
     return tuple(
-        spec for pass_ in (OTHERS.load(MODULE_FACTS), *PASSES, OTHERS.load(ALPA), workload_pass()) for spec in pass_.specs
+        spec
+        for pass_ in (OTHERS.load(MODULE_FACTS), *PASSES, OTHERS.load(ALPA), OTHERS.load(MEASURED), workload_pass())
+        for spec in pass_.specs
     )

@@ -186,3 +186,24 @@ def test_a_profile_of_jax_is_counted_as_jaxlib_counts_it(tmp_path: Path) -> None
     loops = [row for row in rows if row["kind"] == "while"]
     assert loops
     assert all(float(str(row["self_s"])) < float(str(row["time_s"])) for row in loops)
+
+
+def test_facts_can_be_checked(dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = tmp_path / "host.xplane.pb"
+    profile.write_bytes(space(metadata_plane({"jit_step(3)": dump.read_text(encoding="utf-8")}), cpu(["double"])))
+    assert run(["check", str(profile), "--assert", "measured.step_s <= 0.001", "--assert", "params.count == 1"]) == 0
+    assert run(["check", str(profile), "--assert", "measured.mfu >= 0.4"]) == 1
+    assert run(["check", str(dump), "--assert", "measured.runs >= 1"]) == 1
+    assert "only a recorded profile has measured times" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", [b"", b"text\n", space(metadata_plane({"jit_step(3)": TEXT % ""}), plane("/host:CPU", {}))])
+def test_bad_profiles_are_one_line_and_status_3(
+    dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    profile = tmp_path / "host.xplane.pb"
+    profile.write_bytes(content)
+    for arguments in ([str(profile)], [str(profile), str(dump)]):
+        assert run(["measured", *arguments]) == 3
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)

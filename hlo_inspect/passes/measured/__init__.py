@@ -46,8 +46,9 @@ _FACTS: tuple[tuple[str, Unit, str], ...] = (
 class Measured(Pass):
     """Show the measured time of a step beside its bound: kernels, collectives, waiting, runs and devices.
 
-    PROFILE is a recorded profile of jax.profiler or XProf: a file .xplane.pb, compressed or not, or the folder of a run. Each program that ran has a report. The profile holds the modules, which
-    the extra [xla] turns into text. With DUMP the module comes from that dump, and the extra is not needed.
+    PROFILE is a recorded profile of jax.profiler or XProf: a file .xplane.pb, compressed or not, or the folder of a run. Each
+    program that ran has a report. The profile holds the modules, which the extra [xla] turns into text. With DUMP the module
+    comes from that dump, and the extra is not needed.
 
     A run is one execution of a program on all its devices, a sample a run on one device. Medians are over all samples, or over
     all executions of an instruction. Self times are means over samples, so they add up. The self time of a loop is its time
