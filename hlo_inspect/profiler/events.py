@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.hlo.input.foreign_text import WireError, fields
-from hlo_inspect.profiler.space import NO_METADATA, EventMetadata, Plane, PlaneLine, StatValue, read_stat
+from hlo_inspect.profiler.space import NO_METADATA, EventMetadata, Plane, PlaneLine, StatValue, read_stat, signed
 from hlo_inspect.profiler.window import ByteWindow
 
 PS_PER_NS = 1000
@@ -116,10 +116,17 @@ class StatReader:
 
     def values(self, stats: Iterable[bytes]) -> dict[str, StatValue]:
         """Return the wanted stats by name."""
-        cached, values = self._cached, {}
+        cached = self._cached
+        values: dict[str, StatValue] = {}
         for stat in stats:
             pair = cached.get(stat)
             if pair is None:
+                number = _plain_number(stat)
+                if number is not None:  # nearly every event has its own
+                    name = self._names.get(stat[1], "")
+                    if name in self._wanted:
+                        values[name] = number
+                    continue
                 name, value = read_stat(stat, self._names)
                 pair = (name, value if name in self._wanted else None)
                 if len(cached) >= _MOST_STATS:
@@ -128,6 +135,17 @@ class StatReader:
             if pair[1] is not None:
                 values[pair[0]] = pair[1]
         return values
+
+
+def _plain_number(stat: bytes) -> int | None:
+    """Return the number of a stat that is written in the usual way; None for others."""
+    if len(stat) < 4 or stat[0] != 0x08 or stat[1] >= 0x80 or stat[2] not in {0x18, 0x20}:
+        return None
+    value = shift = 0
+    for byte in stat[3:]:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    return signed(value) if stat[2] == 0x20 else value
 
 
 def metadata_of(plane: Plane, event: Event) -> EventMetadata:

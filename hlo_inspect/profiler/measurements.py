@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,12 +50,12 @@ class MeasuredInstruction:
     time: int = 0
     self_time: int = 0
     transfer: int | None = None
-    executions: list[Numbers] = field(default_factory=list)
+    executions: array[int] = field(default_factory=lambda: array("q"))
 
     @property
     def count(self) -> int:
         """The number of executions in all samples."""
-        return sum(map(len, self.executions))
+        return len(self.executions)
 
     def quantiles(self) -> tuple[float, float]:
         """Return median and 90th percentile of the time of one execution, in seconds."""
@@ -62,7 +63,7 @@ class MeasuredInstruction:
 
         if not self.executions:
             return 0.0, 0.0
-        median, p90 = np.percentile(np.concatenate(self.executions), (50, 90)).tolist()
+        median, p90 = np.percentile(np.frombuffer(self.executions, dtype=np.int64), (50, 90)).tolist()
         return median * SECONDS_PER_PS, p90 * SECONDS_PER_PS
 
     def add(self, other: MeasuredInstruction) -> None:

@@ -113,35 +113,44 @@ def measure(files: Sequence[ProfileFile], outlines: Mapping[str, ProgramOutline]
 
     Raise InputError if there is no event of a device.
     """
-    parts: dict[str, list[tuple[int, PlanePart]]] = {}
+    programs: dict[str, _JoinedProgram] = {}
     for host, file in enumerate(files):
         for number, events in file.device_planes():
-            for program, part in reduce_plane(events, outlines, (host, number), skip):
-                parts.setdefault(program, []).append((host, part))
-    programs = {program: _joined(hosts_and_parts) for program, hosts_and_parts in parts.items()}
-    if not any(measured.samples or measured.cut_samples or measured.skipped_samples for measured in programs.values()):
+            for label, part in reduce_plane(events, outlines, (host, number), skip):
+                programs.setdefault(label, _JoinedProgram()).add(host, part)
+    joined = {label: program.measured for label, program in programs.items()}
+    if not any(measured.samples or measured.cut_samples or measured.skipped_samples for measured in joined.values()):
         raise InputError(NO_DEVICE_EVENTS, Location(files[0].name))
-    return ProfileMeasurements(programs, len(files))
+    return ProfileMeasurements(joined, len(files))
 
 
-def _joined(hosts_and_parts: Sequence[tuple[int, PlanePart]]) -> ProgramMeasurements:
-    """Join the measurements of all planes. Samples of a plane with cut samples only are left out."""
-    fullest = max(part.fullest for _, part in hosts_and_parts)
-    first = hosts_and_parts[0][1].measured
-    joined = ProgramMeasurements(first.platform, first.runs_from, len({host for host, _ in hosts_and_parts}))
-    for _, part in hosts_and_parts:
-        measured = part.measured
-        joined.cut_samples += measured.cut_samples
-        joined.skipped_samples += measured.skipped_samples
-        joined.faults.update(measured.faults)
-        joined.unattributed = joined.unattributed.joined(measured.unattributed)
-        if part.fullest < fullest:
-            joined.cut_samples += len(measured.samples)
-            continue
-        joined.has_transfers |= measured.has_transfers
-        joined.samples += measured.samples
-        for name, times in measured.instructions.items():
+class _JoinedProgram:
+    """The measurements of a program on all planes so far. A plane whose samples are all cut is left out."""
+
+    def __init__(self) -> None:
+        self.measured = ProgramMeasurements()
+        self._fullest = 0
+        self._hosts: set[int] = set()
+
+    def add(self, host: int, part: PlanePart) -> None:
+        """Add the part of a plane."""
+        joined, added = self.measured, part.measured
+        self._hosts.add(host)
+        joined.platform, joined.runs_from, joined.hosts = added.platform, added.runs_from, len(self._hosts)
+        joined.cut_samples += added.cut_samples
+        joined.skipped_samples += added.skipped_samples
+        joined.faults.update(added.faults)
+        joined.unattributed = joined.unattributed.joined(added.unattributed)
+        if part.fullest < self._fullest:
+            joined.cut_samples += len(added.samples)
+            return
+        if part.fullest > self._fullest:
+            self._fullest = part.fullest
+            joined.cut_samples += len(joined.samples)
+            joined.samples, joined.instructions, joined.collectives = [], {}, {}
+        joined.has_transfers |= added.has_transfers
+        joined.samples += added.samples
+        for name, times in added.instructions.items():
             joined.instructions.setdefault(name, type(times)()).add(times)
-        for name, executions in measured.collectives.items():
+        for name, executions in added.collectives.items():
             joined.collectives.setdefault(name, {}).update(executions)
-    return joined

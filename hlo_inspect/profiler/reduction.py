@@ -194,7 +194,7 @@ class _ProgramReduction:
             times.events += len(own) + merged[name]
             times.time += int(durations.sum())
             times.self_time += int(self._self[own].sum())
-            times.executions.append(durations)
+            times.executions.frombytes(durations.tobytes())
 
     def _limits(self, number: int) -> tuple[int, int]:
         """Return the start of a sample and its number of executions of entry instructions."""

@@ -93,14 +93,14 @@ def read_plane(window: ByteWindow, span: FieldSpan) -> Plane:
 
 
 def _read_line(window: ByteWindow, span: FieldSpan) -> PlaneLine:
-    """Read name and start of a line. They precede the events in files of every known writer; others are read to their end."""
+    """Read name and start of a line. They precede its events: protobuf libraries write fields in the order of numbers."""
     name, timestamp = "", 0
     for number, value in window.fields(span):
         if number in {2, 11} and isinstance(value, FieldSpan):
             name = name or text_of(window, value)
         elif number == 3 and not isinstance(value, FieldSpan):
             timestamp = signed(value)
-        elif number == 4 and name and timestamp:
+        elif number == 4 and name:
             break
     return PlaneLine(name, timestamp, span)
 
