@@ -104,6 +104,7 @@ class ModuleReports:
         about = next((section.about for section in sections.values() if section.about is not None), None)
         choice = self._findings.choose(module, about)
         findings = find_findings(context, choice, self._findings.followed, about)
+        findings = tuple(most_severe_first([*findings, *(finding for section in chosen for finding in section.findings)]))
         facts = {name: value for section in sections.values() for name, value in section.facts.items()}
         report = Report(
             command=self.chosen[0].name,

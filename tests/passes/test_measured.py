@@ -142,7 +142,11 @@ def test_instructions_without_module_and_modules_without_events_are_told(dump: P
     (report,) = reports(profile)
     assert (report.facts["measured.events"], report.facts["measured.joined_events"]) == (4, 2)
     notes = "\n".join(report.notes)
-    assert "2 events name instructions that the module lacks, such as stranger" in notes
+    (stranger,) = report.findings
+    assert (stranger.rule, stranger.message) == (
+        "HI702",
+        "2 events, 0.05 µs a step, of instructions that the module lacks: stranger",
+    )
     assert "1 of the module have no events, such as all-reduce" in notes
     assert "programs: 1 of the profile have no events" in notes
 
@@ -207,3 +211,21 @@ def test_bad_profiles_are_one_line_and_status_3(
         assert run(["measured", *arguments]) == 3
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)
+
+
+def test_kernels_faster_than_their_bound_and_events_of_no_instruction_are_findings(dump: Path, tmp_path: Path) -> None:
+    text = dump.read_text(encoding="utf-8").replace("[8]", "[1000000]")
+    profile = tmp_path / "host.xplane.pb"
+    profile.write_bytes(space(metadata_plane({"jit_step(3)": text}), cpu(["double", "all-reduce"])))
+    (report,) = reports(profile, profile="h100-sxm")
+    (faster,) = report.findings
+    assert faster.rule == "HI701"
+    # two operands and a result of 4 MB at 3.35 TB/s take 3.58 µs, and the event has 0.05 µs
+    assert "double (0.01 × its bound)" in faster.message
+    kernel: Event = ("kernel", 2000, 50, {"hlo_op": "double", "program_id": 3})
+    other: Event = ("graph node", 2100, 10, {"context_id": 1})
+    profile.write_bytes(space(metadata_plane({"jit_step(3)": text}), plane("/device:GPU:0", {"Stream #1": [kernel, other]})))
+    (report,) = reports(profile)
+    (unattributed,) = report.findings
+    assert unattributed.rule == "HI703"
+    assert "1 event, 0.01 µs a step, of no instruction: graph node; record with XLA_FLAGS" in unattributed.message

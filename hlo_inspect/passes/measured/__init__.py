@@ -10,10 +10,11 @@ from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.time.utilization import executed_seconds, model_seconds
+from hlo_inspect.findings.measured_problems import FASTER_THAN_BOUND, UNATTRIBUTED, UNKNOWN_INSTRUCTIONS
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.measured.rows import KernelRow, MeasuredRows
+from hlo_inspect.passes.measured.rows import MeasuredRows
 from hlo_inspect.passes.measured.tables import measured_tables
-from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, Unit, Value, number_of, sentence
+from hlo_inspect.report.model import Amount, FactSpec, Finding, HeadlineRow, Parts, Section, Unit, Value, number_of, sentence
 
 _NO_TIMES = "only a recorded profile has measured times"
 _FACTS: tuple[tuple[str, Unit, str], ...] = (
@@ -61,7 +62,6 @@ class Measured(Pass):
     name = "measured"
     includes = ("cost",)
     asks_phases = True
-    findings_of = "none"
     uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS
     specs: ClassVar[tuple[FactSpec, ...]] = tuple(
@@ -76,7 +76,8 @@ class Measured(Pass):
         reasons: dict[str, str] = {}
         facts |= {f"measured.{name}": value for name, value in _facts(context, rows, reasons).items()}
         notes = [f"measured.{name}: {reason}" for name, reason in reasons.items() if facts[f"measured.{name}"] is None]
-        return Section(facts, measured_tables(context, rows), [*notes, *_notes(rows)], _headline(context, rows, facts))
+        notes += _notes(rows)
+        return Section(facts, measured_tables(context, rows), notes, _headline(context, rows, facts), findings=_findings(rows))
 
 
 def _facts(context: Context, rows: MeasuredRows, reasons: dict[str, str]) -> dict[str, Value]:
@@ -128,21 +129,35 @@ def _utilization(context: Context, step: float, reasons: dict[str, str]) -> Mapp
     }
 
 
+_NAMED = 3
+"""Instructions and events that a line names."""
+
+
+def _findings(rows: MeasuredRows) -> tuple[Finding, ...]:
+    """Return the contradictions between the profile and the module or the hardware profile, with their times."""
+    findings = []
+    faster = [row for row in rows.kernels if row.ratio is not None and 0 < row.ratio < 1]
+    if faster:
+        shown = ", ".join(f"{row.name} ({row.ratio:.2f} × its bound)" for row in faster[:_NAMED])
+        findings.append(FASTER_THAN_BOUND.finding(f"{number_of(len(faster), 'kernel')} faster than the bound: {shown}"))
+    if rows.strangers:
+        events = number_of(sum(times.events for _, times in rows.strangers), "event")
+        spent = rows.times.seconds_of_step(sum(times.self_time for _, times in rows.strangers))
+        names = ", ".join(name for name, _ in rows.strangers[:_NAMED])
+        message = f"{events}, {spent * 1e6:.3g} µs a step, of instructions that the module lacks: {names}"
+        findings.append(UNKNOWN_INSTRUCTIONS.finding(message))
+    unattributed = rows.times.unattributed
+    if unattributed.events:
+        spent, names = rows.times.seconds_of_step(unattributed.duration), ", ".join(unattributed.names)
+        remedy = "; record with XLA_FLAGS=--xla_gpu_enable_command_buffer=" if rows.times.platform == "gpu" else ""
+        message = f"{number_of(unattributed.events, 'event')}, {spent * 1e6:.3g} µs a step, of no instruction: {names}{remedy}"
+        findings.append(UNATTRIBUTED.finding(message))
+    return tuple(findings)
+
+
 def _notes(rows: MeasuredRows) -> Iterator[str]:
     """Yield what the profile has that is in no row, and the remedy."""
     times, recorded = rows.times, rows.recorded
-    if rows.strangers:
-        names = ", ".join(name for name, _ in rows.strangers[:3])
-        events = sum(instruction.events for _, instruction in rows.strangers)
-        yield f"events: {number_of(events, 'event')} name instructions that the module lacks, such as {names}"
-    if times.unattributed.events:
-        spent = times.seconds_of_step(times.unattributed.duration)
-        remedy = "; XLA_FLAGS=--xla_gpu_enable_command_buffer= makes kernels name theirs" if times.platform == "gpu" else ""
-        names = ", ".join(times.unattributed.names)
-        yield (
-            f"unattributed: {number_of(times.unattributed.events, 'event')}, {spent * 1e6:.3g} µs a step, name no "
-            f"instruction, such as {names}{remedy}"
-        )
     if times.cut_samples:
         yield f"samples: {times.cut_samples:,} left out, because the trace does not hold them whole"
     if times.skipped_samples:
@@ -183,14 +198,6 @@ def _headline(context: Context, rows: MeasuredRows, facts: Mapping[str, Value]) 
     bounds = context.on_machine.step_times
     if facts["measured.step_over_bound"] is not None and bounds is not None:
         yield HeadlineRow("bound", tuple(_bound_words(rows, facts["measured.step_over_bound"], bounds.step.least)))
-    faster = faster_than_bound(rows)
-    if faster:
-        names = ", ".join(row.name for row in faster[:3])
-        text = f"{number_of(len(faster), 'kernel')} faster than the bound, such as {names}: is this the hardware profile?"
-        yield HeadlineRow("", (text,), severity="warning")
-    if times.unattributed.events:
-        text = f"{number_of(times.unattributed.events, 'event')} name no instruction: {{}} a step"
-        yield HeadlineRow("", tuple(sentence(text, amount("unattributed_s"))), severity="warning")
 
 
 def _collective_words(rows: MeasuredRows, facts: Mapping[str, Value]) -> Parts:
@@ -202,10 +209,6 @@ def _collective_words(rows: MeasuredRows, facts: Mapping[str, Value]) -> Parts:
         yield from sentence("; {} of it waiting for the slowest device", Amount(wait, "seconds"))
 
 
-_NAMED = 3
-"""Kernels that the line about the bound names."""
-
-
 def _bound_words(rows: MeasuredRows, ratio: Value, bound: float) -> Parts:
     """Yield how far the step is from its bound, and the kernels that would have to be faster."""
     yield from sentence("{} × the bound of {}", Amount(round(float(ratio or 0), 2), "number"), Amount(bound, "seconds"))
@@ -213,8 +216,3 @@ def _bound_words(rows: MeasuredRows, ratio: Value, bound: float) -> Parts:
     for index, row in enumerate(over[:_NAMED]):
         lost = Amount(row.self_s - (row.bound_s or 0.0), "seconds")
         yield from sentence(", {} {}" if index else "; longest above their bound: {} {}", row.name, lost)
-
-
-def faster_than_bound(rows: MeasuredRows) -> list[KernelRow]:
-    """Return the kernels whose self time is below their bound, which no execution can beat."""
-    return [row for row in rows.kernels if row.ratio is not None and 0 < row.ratio < 1]
