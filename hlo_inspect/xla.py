@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hlo_inspect.xla_worker import Worker
 
 NO_MODULES = "is a profile without the modules of its programs; `hlo-inspect measured PROFILE DUMP` takes them from a dump"
+_WITHOUT_EXTRA = "`hlo-inspect measured PROFILE DUMP` takes modules from a dump; those of this recorded profile need"
 INSTALL = "pip install jaxlib"
 UPGRADE = "pip install --upgrade jaxlib"
 
@@ -124,6 +125,7 @@ class Xla:
             profile = ProfileFile(source.name, stream, source.on_bytes)
             if not profile.programs:
                 raise InputError(NO_MODULES, Location(source.name))
+            self.require(_WITHOUT_EXTRA, Location(source.name))
             for program in profile.programs:
                 proto = find_module(memoryview(profile.proto(program)))
                 if proto is None or proto.fault:

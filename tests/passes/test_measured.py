@@ -229,3 +229,18 @@ def test_kernels_faster_than_their_bound_and_events_of_no_instruction_are_findin
     (unattributed,) = report.findings
     assert unattributed.rule == "HI703"
     assert "1 event, 0.01 µs a step, of no instruction: graph node; record with XLA_FLAGS" in unattributed.message
+
+
+def test_without_jaxlib_the_module_comes_from_a_dump(
+    dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = tmp_path / "host.xplane.pb"
+    profile.write_bytes(space(metadata_plane({"jit_step(3)": dump.read_text(encoding="utf-8")}), cpu(["double"])))
+    monkeypatch.setattr("importlib.util.find_spec", lambda *_: None)
+    assert run(["measured", str(profile), str(dump)]) == 0
+    capsys.readouterr()
+    assert run(["measured", str(profile)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "measured PROFILE DUMP" in err
+    assert "the extra [xla]: pip install jaxlib" in err
