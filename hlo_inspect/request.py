@@ -97,6 +97,18 @@ class Request:
         help="Show operands and users up to N steps away.",
         commands=("show",),
     )
+    recorded: str | None = _option(
+        None, help="Recorded profile whose executions are joined with the module of a dump.", commands=("measured",)
+    )
+    skip: int = _option(
+        0,
+        "--skip",
+        metavar="N",
+        minimum=0,
+        shows_default=True,
+        help="Leave out the first N runs of every program.",
+        commands=("measured",),
+    )
     quick: bool = _option(
         False,
         "--quick",

@@ -18,10 +18,14 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.profiler.profile import ProfileFile
+from hlo_inspect.profiler.programs import ProfiledProgram, device_assignment
 
 if TYPE_CHECKING:
     from hlo_inspect.xla_worker import Worker
 
+NO_MODULES = "is a profile without the modules of its programs; `hlo-inspect measured PROFILE DUMP` takes them from a dump"
+_WITHOUT_EXTRA = "`hlo-inspect measured PROFILE DUMP` takes modules from a dump; those of this recorded profile need"
 INSTALL = "pip install jaxlib"
 UPGRADE = "pip install --upgrade jaxlib"
 
@@ -77,25 +81,28 @@ class Xla:
 
         Raise InputError if XLA cannot read it.
         """
-        from hlo_inspect.xla_worker import XlaAbortError, XlaError
-
         location = Location(source.name)
         source.note = f"jaxlib converted {source.format} to HLO text; line numbers refer to that text"
-        worker = self.require(f"this is {source.format}; reading it needs", location)
+        if source.format is Format.HLO_PROTO:
+            return self._text_of(_serialized_module(data, location), source.format, location)
+        return self._text_of(data, source.format, location)
+
+    def _text_of(self, data: bytes | memoryview, form: str | None, location: Location) -> bytes:
+        """Convert a serialized module or StableHLO to HLO text. Raise InputError if XLA cannot read it."""
+        from hlo_inspect.xla_worker import XlaAbortError, XlaError
+
+        worker = self.require(f"this is {form}; reading it needs", location)
         try:
-            if source.format is Format.HLO_PROTO:
-                return worker.ask("proto", _serialized_module(data, location)).encode()
-            return worker.ask("mlir", data).encode()
+            return worker.ask("proto" if form is Format.HLO_PROTO else "mlir", data).encode()
         except XlaAbortError as error:
             self.close()
-            raise InputError(f"XLA crashed on this input, {source.format} ({error.message})", location) from error
+            raise InputError(f"XLA crashed on this input, {form} ({error.message})", location) from error
         except XlaError as error:
-            if source.format is Format.HLO_PROTO:
+            if form is Format.HLO_PROTO:
                 reason = f"jaxlib {self._version} cannot read this serialized HLO: {_first_line(error.message)}"
                 raise InputError(f"{reason} (if a newer XLA wrote it: {UPGRADE})", location) from error
-            raise _mlir_error(
-                error.message, f"jaxlib {self._version} cannot convert this MLIR to HLO", data, location
-            ) from error
+            reason = f"jaxlib {self._version} cannot convert this MLIR to HLO"
+            raise _mlir_error(error.message, reason, bytes(data), location) from error
 
     def modules(self, source: Source, wants: Wants, *, strict: bool) -> Iterator[tuple[Module, str | None] | ParseError]:
         """Yield each module of `source`, with a note if XLA's print of it was read instead of its text.
@@ -103,12 +110,44 @@ class Xla:
         Under `strict`, yield a ParseError for a module that XLA's parser refuses; raise it for an instruction between modules.
         """
         source.converter = self.as_text
-        if strict:
+        if source.peek() and source.format is Format.PROFILE:
+            yield from ((module, None) for module in self._profiled_modules(source, wants))
+        elif strict:
             yield from self._checked_modules(source, wants)
         else:
             for module in read_input(source, wants):
                 module.origin = source.format
                 yield module, None
+
+    def _profiled_modules(self, source: Source, wants: Wants) -> Iterator[Module]:
+        """Yield the modules of a recorded profile. Raise InputError if it has none."""
+        with source.seekable() as stream:
+            profile = ProfileFile(source.name, stream, source.on_bytes)
+            if not profile.programs:
+                raise InputError(NO_MODULES, Location(source.name))
+            self.require(_WITHOUT_EXTRA, Location(source.name))
+            for program in profile.programs:
+                proto = find_module(memoryview(profile.proto(program)))
+                if proto is None or proto.fault:
+                    raise InputError(
+                        f"the module of {program.label} is damaged; record the profile again", Location(source.name)
+                    )
+                yield self._profiled_module(source, program, proto.data, wants)
+
+    def _profiled_module(self, source: Source, program: ProfiledProgram, proto: memoryview, wants: Wants) -> Module:
+        """Return the module of a program of a profile. Its device assignment states the counts that XLA's print leaves out."""
+        place, assignment = f"{source.name}#{program.label}", device_assignment(proto)
+        text = self._text_of(proto, Format.HLO_PROTO, Location(place))
+        if assignment is not None:
+            head, newline, rest = text.partition(b"\n")
+            counts = (("replica_count", assignment.replicas), ("num_partitions", assignment.partitions))
+            head += b"".join(f", {name}={count}".encode() for name, count in counts if count > 1)
+            text = head + newline + rest
+        source.note = f"jaxlib converted the modules of {source.format} to HLO text; line numbers refer to that text"
+        module = next(read_modules(Source(place, lambda: io.BytesIO(text)), wants))
+        module.program, module.text_line = program.label, 0
+        module.origin = None if assignment is not None else source.format
+        return module
 
     def _checked_modules(self, source: Source, wants: Wants) -> Iterator[tuple[Module, str | None] | ParseError]:
         for text in texts_of(source):

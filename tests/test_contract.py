@@ -504,8 +504,19 @@ def test_fact_of_alpa(dump: str, fact: str, number: Value) -> None:
     assert value == pytest.approx(number, rel=1e-12)
 
 
+MEASURED_FACTS = {
+    f"measured.{name}"
+    for name in (
+        *("program_id", "platform", "hosts", "devices", "runs", "samples", "cut_samples", "runs_from", "events"),
+        *("joined_events", "unattributed_events", "unattributed_s", "step_s", "step_p90_s", "busy_s", "idle_s", "period_s"),
+        *("kernels_s", "exposed_collective_s", "wait_s", "mfu", "hfu", "step_over_bound"),
+    )
+}
+"""The facts of recorded profiles; their numbers are in `tests/passes/test_measured.py`."""
+
+
 def test_each_fact_of_the_program_is_in_the_contract() -> None:
-    assert {spec.name for spec in all_specs()} == {*FACTS, *WORKLOAD_FACTS, *ALPA_FACTS}
+    assert {spec.name for spec in all_specs()} == {*FACTS, *WORKLOAD_FACTS, *ALPA_FACTS, *MEASURED_FACTS}
 
 
 def test_promised_facts_are_not_built_yet() -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.time.timelines import Timelines
     from hlo_inspect.hlo.module import Module
     from hlo_inspect.hlo.values.device_groups import NamedMesh
+    from hlo_inspect.profiler.measurements import RecordedProgram
 
 # -- options, parsed once for all modules of an inspection --------------------------------------------------------------------
 
@@ -221,7 +222,10 @@ class MachineAnalyses:
 
 
 class Context(ModuleAnalyses):
-    """The analyses of a module with the options of a request, as passes and rules see them."""
+    """The analyses of a module with the options of a request, as passes and rules see them.
+
+    `measured` are its measured times, if the input is a recorded profile and the pass `measured` runs.
+    """
 
     def __init__(
         self,
@@ -233,6 +237,7 @@ class Context(ModuleAnalyses):
         super().__init__(module, request, options.mesh, options.custom_calls, read_graph)
         self.on_machine = MachineAnalyses(self, options.machine)
         self.cost_model = options.cost_model
+        self.measured: RecordedProgram | None = None
         self.thresholds = options.thresholds
 
     def on_each_profile(self) -> list[Context]:

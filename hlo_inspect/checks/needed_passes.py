@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlo_inspect.checks.policy import Policy, resolve
 from hlo_inspect.checks.row_assertions import TABLES
-from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, WORKLOAD, all_specs, workload_pass
+from hlo_inspect.passes import ALPA, MEASURED, MODULE_FACTS, OTHERS, PASSES, WORKLOAD, all_specs, workload_pass
 from hlo_inspect.report.facts import find_spec
 
 UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
@@ -20,11 +20,11 @@ def passes_for(policy: Policy) -> list[str]:
     named = {TABLES[assertion.rows.table] for assertion in policy.assertions if assertion.rows is not None}
     if policy.fail_on is not None or policy.ignores or not (facts or named):
         return all_passes()
-    questions = (*PASSES, OTHERS.load(ALPA), workload_pass())
+    questions = (*PASSES, OTHERS.load(ALPA), OTHERS.load(MEASURED), workload_pass())
     named |= {question.name for question in questions if any(find_spec(fact, question.specs) for fact in facts)}
     if UNPARSED_LINES in facts:
         named.add(EVERY_LINE)
-    return [name for name in all_passes() if name in named] or [MODULE_FACTS]
+    return [name for name in (*all_passes(), MEASURED) if name in named] or [MODULE_FACTS]
 
 
 def all_passes() -> list[str]:

@@ -56,11 +56,11 @@ class RowFigure:
     column: str
     place: Node
 
-    def measure(self, report: Report) -> Measured:
+    def measure(self, report: Report) -> RowResult:
         """Return the figure of a report. Raise UsageError if a column does not exist or has no such values."""
         table = next((table for table in report.tables if table.name == self.table), None)
         if table is None:
-            return Measured(None, "count", (), None, None, f"this module has no table {self.table}")
+            return RowResult(None, "count", (), None, None, f"this module has no table {self.table}")
         try:
             tests = [row_test(comparison, table) for comparison in self.comparisons]
             index = None if self.function == "count" else _numeric(self.column, table)
@@ -70,7 +70,7 @@ class RowFigure:
         unit = "count" if index is None else table.columns[index].unit
         value, reason = (None, _listed(doubts)) if doubts else self._value(rows, index, table)
         of_single_rows = index if self.function in ("min", "max") and not doubts else None
-        return Measured(value, unit, rows or tuple(row for row, _ in doubts), table, of_single_rows, reason)
+        return RowResult(value, unit, rows or tuple(row for row, _ in doubts), table, of_single_rows, reason)
 
     def _select(self, table: Table, tests: Sequence[Test]) -> tuple[tuple[Row, ...], list[tuple[Row, str]]]:
         """Return the rows that meet all comparisons, and those that may meet them, each with the reason of the doubt."""
@@ -107,7 +107,7 @@ class RowFigure:
         return (min(values), "") if values else (None, "no row has such a value")
 
 
-class Measured(NamedTuple):
+class RowResult(NamedTuple):
     """Value of a figure in `unit`, the rows that it counts, and their table. If it is unknown, `reason` says why.
 
     A figure of single rows, their least or largest value, has the position of its `column`.

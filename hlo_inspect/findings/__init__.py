@@ -98,10 +98,12 @@ def module_pages() -> tuple[RulePage, ...]:
 @cache
 def rule_pages() -> tuple[RulePage, ...]:
     """Return the documentation of every finding that exists, by code."""
+    from hlo_inspect.findings.measured_problems import MEASURED_PROBLEMS
     from hlo_inspect.findings.reading_problems import CHECK_PROBLEMS, READING_PROBLEMS
     from hlo_inspect.findings.workload_problems import WORKLOAD_PROBLEMS
 
-    return (*READING_PROBLEMS, *CHECK_PROBLEMS, *(rule.page() for rule in RULES), *WORKLOAD_PROBLEMS)
+    rules = (rule.page() for rule in RULES)
+    return (*READING_PROBLEMS, *CHECK_PROBLEMS, *rules, *WORKLOAD_PROBLEMS, *MEASURED_PROBLEMS)
 
 
 def find_rule(name: str) -> RulePage:

@@ -284,6 +284,7 @@ class Module:
     is text.
     `memory_lines`: numbered lines of XLA's out-of-memory report in the text around it.
     `quoted_lines`: the number of its instruction lines if it is a partial module.
+    `program`: name and id of its program in a recorded profile, as `jit_step(0)`; empty for other inputs.
     `mends`: notes on the repairs of a pasted text. `text_line`: its first line in the mended text; 0 if the source's pieces
     do not hold it.
     `log`: the measurements in the text around it, `warnings` those of XLA. `left_out_warnings` are too many to be kept.
@@ -307,6 +308,7 @@ class Module:
         self.unparsed_lines = 0
         self.problems = Problems()
         self.origin: str | None = None
+        self.program = ""
         self.quoted_lines = 0
         self.memory_lines: list[tuple[int, str]] = []
         self.mends: tuple[str, ...] = ()

@@ -21,6 +21,7 @@ from hlo_inspect.errors import (
 from hlo_inspect.hlo.input.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.input.source import Openable, open_source
 from hlo_inspect.inspection.module_reports import NEEDS_ALL, ModuleReports, ReportNeeds, ReportSink
+from hlo_inspect.inspection.recorded_profile import UnfitModuleError
 from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher, no_such_module
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
 from hlo_inspect.report.facts import Facts
@@ -110,7 +111,7 @@ class Inspection:
             matched, failed = 0, False
             others: list[str] = []
             empty: list[InputError] = []
-            lacking: list[NoSuchInstructionError] = []
+            lacking: list[NoSuchInstructionError | UnfitModuleError] = []
             for file, items in group:
                 for item in items:
                     if isinstance(item, Report):
@@ -120,7 +121,7 @@ class Inspection:
                         others.append(item)
                     elif isinstance(item, NoModuleError) and file.may_hold:
                         empty.append(item)
-                    elif isinstance(item, NoSuchInstructionError):
+                    elif isinstance(item, NoSuchInstructionError | UnfitModuleError):
                         lacking.append(item)
                     else:
                         failed = True
@@ -157,7 +158,7 @@ class Inspection:
             yield file.source
             return
         try:
-            yield from self._sources.read(open_source(file.source), file.note)
+            yield from self._sources.read(open_source(file.source), file.note, file.hosts)
         except (InputError, MissingExtraError) as error:
             yield error
         except (HloInspectError, MemoryError):
@@ -177,6 +178,7 @@ class _File(NamedTuple):
     source: Openable | HloInspectError
     note: str | None = None
     may_hold: bool = False
+    hosts: tuple[Path, ...] = ()
 
 
 def _files(sources: Iterable[Openable], stage: str | None) -> Iterator[_File]:
@@ -188,7 +190,7 @@ def _files(sources: Iterable[Openable], stage: str | None) -> Iterator[_File]:
         source_name = str(source)
         try:
             for file in dump_files(source, stage):
-                yield _File(number, source_name, file.path, file.note, file.may_hold)
+                yield _File(number, source_name, file.path, file.note, file.may_hold, file.hosts)
         except (InputError, UsageError) as error:
             yield _File(number, source_name, error)
 
@@ -207,8 +209,11 @@ def _start_reading(request: Request, needs: ReportNeeds) -> Callable[[_File], It
     return read
 
 
-def _missing_instruction(errors: Sequence[NoSuchInstructionError]) -> UsageError:
-    """Make the error for an instruction that no module has."""
+def _missing_instruction(errors: Sequence[NoSuchInstructionError | UnfitModuleError]) -> HloInspectError:
+    """Make the error for an instruction that no module has, or return that of a module that fits no recorded program."""
+    unfit = next((error for error in errors if isinstance(error, UnfitModuleError)), None)
+    if unfit is not None:
+        return unfit
     listed = "; ".join(error.message for error in errors[:_LACKING])
     more = f"; and {len(errors) - _LACKING} more modules" if len(errors) > _LACKING else ""
     return NoSuchInstructionError(listed + more)

@@ -17,7 +17,7 @@ from hlo_inspect.findings.reading_problems import reading_findings
 from hlo_inspect.findings.thresholds import parse_thresholds
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes import ALPA, MODULE_FACTS, WORKLOAD, find_pass
+from hlo_inspect.passes import ALPA, MEASURED, MODULE_FACTS, WORKLOAD, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.partial_modules import (
     partial_facts,
@@ -27,6 +27,7 @@ from hlo_inspect.passes.partial_modules import (
     truncation_notes,
 )
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
+from hlo_inspect.profiler.measurements import RecordedProgram
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, Table, Value, most_severe_first
 from hlo_inspect.request import Request
@@ -55,6 +56,7 @@ NEEDS_ALL = ReportNeeds()
 class ModuleReports:
     """Maker of module reports for one request.
 
+    `recorded` is the recorded profile of the request and the number of runs to leave out.
     The report has the tables of the passes `chosen`; `wants` is the union of their needs. If `asks_graph`, a module read
     without graph is read again when its names leave a phase unknown. `sink` receives each report and its module's analyses.
     """
@@ -75,6 +77,7 @@ class ModuleReports:
             needs.every_rule,
         )
         self.wants = _wants(running, self.chosen, request) | self._findings.wants
+        self.measures = any(question.name == MEASURED for question in running)
         self.asks_graph = request.uses_graph_for_phases and any(question.asks_phases for question in running)
         if len(request.profiles) > 1 and not any(question.compares_profiles for question in self.chosen):
             names = ", ".join(request.pass_names)
@@ -83,16 +86,25 @@ class ModuleReports:
         self._request = request
         self._options = replace(parse_options(request), thresholds=parse_thresholds(request.thresholds))
         self._needs = needs
+        self.recorded = request.recorded, request.skip
         self.sink: ReportSink | None = None
 
-    def report(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Report:
+    def report(
+        self,
+        module: Module,
+        notes: Sequence[str],
+        read_graph: Callable[[], Module | None] | None,
+        measured: RecordedProgram | None = None,
+    ) -> Report:
         """Return the report of a module that was read with `wants`. `read_graph` reads it with its graph."""
         context = Context(module, self._request, self._options, read_graph)
+        context.measured = measured
         sections = {question.name: question.run(context) for question in self._answering}
         chosen = [sections[question.name] for question in self.chosen]
         about = next((section.about for section in sections.values() if section.about is not None), None)
         choice = self._findings.choose(module, about)
         findings = find_findings(context, choice, self._findings.followed, about)
+        findings = tuple(most_severe_first([*findings, *(finding for section in chosen for finding in section.findings)]))
         facts = {name: value for section in sections.values() for name, value in section.facts.items()}
         report = Report(
             command=self.chosen[0].name,

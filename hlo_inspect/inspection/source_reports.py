@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 from hlo_inspect.errors import (
@@ -20,12 +21,21 @@ from hlo_inspect.errors import (
     UsageError,
     did_you_mean,
 )
-from hlo_inspect.hlo.input.foreign_text import MEMORY_FILE, describe_foreign_text, describe_log, is_workload, no_workload
+from hlo_inspect.hlo.input.foreign_text import (
+    MEMORY_FILE,
+    Format,
+    describe_foreign_text,
+    describe_log,
+    is_workload,
+    no_workload,
+)
 from hlo_inspect.hlo.input.inputs import SecondReading
-from hlo_inspect.hlo.input.source import Source
+from hlo_inspect.hlo.input.source import Openable, Source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.module_reports import ModuleReports
+from hlo_inspect.inspection.recorded_profile import RecordedProfile, UnfitModuleError
+from hlo_inspect.profiler.measurements import RecordedProgram
 from hlo_inspect.report.model import Report
 from hlo_inspect.xla import Xla
 
@@ -76,10 +86,11 @@ class SourceReports:
             self.xla.require("--strict needs")
         self.watcher: Watcher | None = None
 
-    def read(self, source: Source, note: str | None) -> Iterator[Item]:
+    def read(self, source: Source, note: str | None, hosts: Sequence[Path] = ()) -> Iterator[Item]:
         """Yield for each module its report, its name if `module=` excludes it, or the error of XLA's parser.
 
-        Raise if the source is unreadable or holds no module. `note` is a note on the file for all its reports.
+        Raise if the source is unreadable or holds no module. `note` is a note on the file for all its reports. `hosts` are the
+        profiles of other hosts.
         """
         if self.watcher is not None:
             source.on_bytes = partial(self.watcher.reading, source.name)
@@ -94,9 +105,15 @@ class SourceReports:
             return
         if not self._reports.chosen:
             raise NoModuleError(no_workload(source.peek_text()), Location(source.name))
-        reads_again = self._reports.asks_graph and not self._wants.graph
+        if self._reports.measures:
+            yield from self._measured(source, note, hosts)
+            return
+        wants = self._wants
+        if source.peek() and source.format is Format.PROFILE and self._reports.asks_graph and not source.reopens:
+            wants |= Wants(graph=True, entry=True)
+        reads_again = self._reports.asks_graph and not wants.graph
         graphs = SecondReading(source, self._read_again) if reads_again else None
-        modules = self.xla.modules(source, self._wants, strict=self._strict)
+        modules = self.xla.modules(source, wants, strict=self._strict)
         number = 0
         while True:
             with without_collection():
@@ -160,17 +177,70 @@ class SourceReports:
         """Read the modules of a source again, without `--strict`."""
         return (item[0] for item in self.xla.modules(source, wants, strict=False) if not isinstance(item, ParseError))
 
+    def _measured(self, source: Source, note: str | None, hosts: Sequence[Path]) -> Iterator[Item]:
+        """Yield the report of each module that ran in the recorded profile: the source, or that of the request."""
+        watch = self.watcher.reading if self.watcher is not None else None
+        recorded, skip = self._reports.recorded
+        is_profile = bool(source.peek()) and source.format is Format.PROFILE
+        if recorded is None and not is_profile:
+            yield from self._without_profile(source, note)
+            return
+        modules: dict[str, Module] = {}
+        if recorded is None and not source.reopens:
+            raise InputError("is read twice by `measured`: write it to a file first", Location(source.name))
+        files: list[Openable | Source] = [source.reopened(), *hosts]
+        with RecordedProfile.at(recorded, watch) if recorded is not None else RecordedProfile(files, watch) as profile:
+            for item in self.xla.modules(source, self._wants | Wants(graph=True), strict=self._strict):
+                if isinstance(item, ParseError):
+                    yield item
+                elif not self._is_wanted(item[0]):
+                    yield item[0].program or item[0].name
+                else:
+                    try:
+                        modules[item[0].program or profile.label_of(item[0])] = item[0]
+                    except UnfitModuleError as error:
+                        yield error
+            measured = profile.measured(modules, skip) if modules else {}
+        notes = [text for text in (None if hosts else note, source.note) if text is not None]
+        for label, program in measured.items():
+            yield self._report(modules[label], notes, None, program)
+        if modules and not measured:
+            message = f"has no events of {listed_names(modules)}"
+            raise InputError(f"{message}; trace while it runs", Location(recorded or source.name))
+
+    def _without_profile(self, source: Source, note: str | None) -> Iterator[Item]:
+        """Yield the reports of modules whose measured times are unknown, because the input is no profile."""
+        for item in self.xla.modules(source, self._wants | Wants(graph=True), strict=self._strict):
+            if isinstance(item, ParseError):
+                yield item
+            else:
+                yield self._report_on(item[0], [note] if note is not None else [], None)
+
+    def _is_wanted(self, module: Module) -> bool:
+        """Return True if the name of a module matches, or that of its program with the id."""
+        names = (module.name, module.program)
+        return self._pattern is None or self._pattern.pattern in names or any(map(self._pattern.search, names))
+
     def _report_on(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Item:
         """Return the report of a module, or its name if the pattern excludes it.
 
         Return the error if the module lacks the named instruction or an analysis fails. `read_graph` reads it with its graph.
         """
-        if self._pattern is not None and self._pattern.search(module.name) is None:
-            return module.name
+        if not self._is_wanted(module):
+            return module.program or module.name
+        return self._report(module, notes, read_graph)
+
+    def _report(
+        self,
+        module: Module,
+        notes: Sequence[str],
+        read_graph: Callable[[], Module | None] | None,
+        measured: RecordedProgram | None = None,
+    ) -> Item:
         if self.watcher is not None:
             self.watcher.analysing(module.name)
         try:
-            return self._reports.report(module, notes, read_graph)
+            return self._reports.report(module, notes, read_graph, measured)
         except NoSuchInstructionError as error:  # another module may have it
             return error
         except (HloInspectError, MemoryError):

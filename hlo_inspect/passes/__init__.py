@@ -51,10 +51,13 @@ PICTURES = "pictures"
 INSTRUCTIONS = "instructions"
 """The neighbours of instructions, for the page of `report`. It is no command of its own."""
 
+MEASURED = "measured"
+"""The measured times of a recorded profile. Its command takes a dump too."""
+
 FINDINGS = "findings"
 """The findings of all rules, without facts or tables: what `lint` reads. It is no command of its own."""
 
-OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVENTS, PICTURES, INSTRUCTIONS, FINDINGS))
+OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVENTS, PICTURES, INSTRUCTIONS, MEASURED, FINDINGS))
 
 
 @cache
@@ -93,5 +96,7 @@ def find_pass(name: str) -> Pass:
 def all_specs() -> tuple[FactSpec, ...]:
     """Return every fact that some pass can give."""
     return tuple(
-        spec for pass_ in (OTHERS.load(MODULE_FACTS), *PASSES, OTHERS.load(ALPA), workload_pass()) for spec in pass_.specs
+        spec
+        for pass_ in (OTHERS.load(MODULE_FACTS), *PASSES, OTHERS.load(ALPA), OTHERS.load(MEASURED), workload_pass())
+        for spec in pass_.specs
     )

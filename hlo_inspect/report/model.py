@@ -355,6 +355,7 @@ class Section(NamedTuple):
     `tables`, `headline` and `passages` are read once, and only if the user named the pass; a generator makes them then.
     `notes`, read once too, say why a fact is unknown: one line each that starts with its name. An answer about a single
     instruction names it (`about`: line and name). The report then has the findings of all rules that name it.
+    `findings` are those that no rule can make, because they need more than the module.
     """
 
     facts: dict[str, Value]
@@ -363,6 +364,7 @@ class Section(NamedTuple):
     headline: Iterable[HeadlineRow] = ()
     passages: Iterable[Passage] = ()
     about: tuple[int, str] | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 class Input(NamedTuple):

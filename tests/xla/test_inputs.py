@@ -188,7 +188,8 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("data", "said"),
         [
-            (XPLANE + bytes(10), "is a binary file without HLO: it looks like a profile (xplane)"),
+            (XPLANE + bytes(10), "is damaged: its planes cannot be read as a profile"),
+            (XPLANE, "is a profile without the modules of its programs"),
             (GRAPH + bytes(10), "is a binary file without HLO: it looks like a TensorFlow graph"),
             (bytes(range(256)), "is a binary file without HLO"),
             (WHOLE[:1000], "is serialized HLO, but is truncated; write it again"),

@@ -88,6 +88,16 @@ def model_seconds(cost: ModuleCost, times: KernelTimes) -> Seconds:
     return Seconds((seconds - again) / times.devices, reason)
 
 
+def executed_seconds(cost: ModuleCost, times: KernelTimes) -> Seconds:
+    """Return the time of all executed FLOPs of matrix multiplications, at the peaks."""
+    tally = cost.tally("phase")
+    seconds = 0.0
+    for key, row in tally.rows.items():
+        peak = rate(key.unit, times.profile) if row[_MATMUL_FLOPS] else None
+        seconds += row[_MATMUL_FLOPS] / peak[0] if peak is not None else 0.0
+    return Seconds(seconds / times.devices, tally.bounds("matmul_flops").reason)
+
+
 def utilization_bound(model: Seconds, step: Seconds) -> float | None:
     """Return the largest share of the peak that the step can reach; None if unknown."""
     if model.reason or not step.least:

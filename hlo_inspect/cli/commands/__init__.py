@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "diff": "Compare OLD with NEW: facts that differ first, then the changes that explain them.",
     "report": "Write one HTML file: time of the step, kernels, collectives, memory, parameters, findings.",
     "show": "Show one instruction: its operands, users and source line; or a source line; or the paths between two.",
+    "measured": "Show the measured time of a step beside its bound: kernels, collectives, waiting, runs and devices.",
     "normalize": "Print the module with canonical names, for git diff and golden tests.",
     "ranks": "Compare the programs of all ranks of a job: which rank deviates, in which instruction, whether it hangs.",
     "history": "Show which compiler pass changed the module, from a dump directory with a file for each pass.",
@@ -86,7 +87,7 @@ def cli() -> None:
     INPUT is a file (.gz, .bz2, .xz and .zst too), - for standard input, a directory of dumps, or a pattern in quotes. Modules
     may stand in the middle of logs and mails, with a prefix on each line. Instruction lines without their module are read as a
     partial module. Other inputs are workload files of network simulators, XLA's memory reports, and with the extra [xla]
-    serialized HLO (.pb) and StableHLO.
+    serialized HLO (.pb), StableHLO and recorded profiles (.xplane.pb).
 
     Begin with `hlo-inspect summary INPUT`, or `hlo-inspect FILE` for short.
     """

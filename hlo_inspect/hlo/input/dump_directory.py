@@ -41,15 +41,20 @@ _BEFORE_STAGE = lazy_pattern(r"(?:\d{1,3}\.|cl_\d+\.)*", re.ASCII)
 AFTER, BEFORE = "after_optimizations", "before_optimizations"
 
 
+PROFILE_FILE = lazy_pattern(rf".*\.xplane\.pb{_COMPRESSED}", re.DOTALL)
+"""Pattern of the names of recorded profiles. Other files of their folder are caches of viewers."""
+
+
 class DirectoryFile(NamedTuple):
     """A file to read. `note` says why it is not the expected file.
 
-    `may_hold`: True if its name does not tell that it holds a module.
+    `may_hold`: True if its name does not tell that it holds a module. `hosts`: the profiles of the other hosts of a run.
     """
 
     path: Path
     note: str | None = None
     may_hold: bool = False
+    hosts: tuple[Path, ...] = ()
 
 
 def is_directory(source: Openable) -> bool:
@@ -105,6 +110,24 @@ def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile
         raise fault
 
 
+def _profile(root: Path, files: Iterable[Path]) -> DirectoryFile | None:
+    """Return the profile of the first host of a run, if the folder holds recorded profiles.
+
+    Raise InputError for several runs.
+    """
+    runs: dict[Path, list[Path]] = {}
+    for path in files:
+        if PROFILE_FILE.fullmatch(path.name):
+            runs.setdefault(path.parent, []).append(path)
+    if len(runs) > 1:
+        names = ", ".join(str(run.relative_to(root)) for run in list(runs)[-4:])
+        raise InputError(f"has profiles of {len(runs)} runs; name the folder of one, for example {names}", Location(str(root)))
+    for first, *others in runs.values():
+        note = f"{first.name} is read: profiles of {len(others)} other hosts have modules too" if others else None
+        return DirectoryFile(first, note, hosts=tuple(others))
+    return None
+
+
 def chosen_files(root: Path, files: Sequence[Path], stage: str | None) -> Iterator[DirectoryFile]:
     """Yield those of the files of a directory that `dump_files` yields; raise its errors."""
     modules = files_by_module(files)
@@ -112,6 +135,10 @@ def chosen_files(root: Path, files: Sequence[Path], stage: str | None) -> Iterat
         yield from map(latest_file, modules)
         return
     dumps = [[path for path, _ in stems] for stems in modules]
+    profile = _profile(root, files) if not dumps else None
+    if profile is not None:
+        yield profile
+        return
     texts = [] if dumps else [path for path in files if _TEXT.fullmatch(path.name)]
     if not dumps and not texts:
         what = "is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb) or other texts"

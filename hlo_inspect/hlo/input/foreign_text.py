@@ -106,11 +106,12 @@ def _is_computation(data: memoryview) -> bool:
 
 
 class Format(StrEnum):
-    """Formats that XLA converts into HLO text."""
+    """Formats that XLA converts into HLO text. Of a profile, these are the modules in it."""
 
     HLO_PROTO = "serialized HLO"
     MLIR = "StableHLO or another MLIR text"
     MLIR_BYTECODE = "MLIR bytecode"
+    PROFILE = "a recorded profile"
 
 
 _MLIR_START = lazy_pattern(
@@ -163,6 +164,7 @@ _BINARIES: tuple[tuple[bytes, str], ...] = (
     (b"%PDF", "a PDF file"),
     (b"\x89HDF", "an HDF5 file"),
     (b"SQLite format 3", "an SQLite database"),
+    (b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f", "a profile in Riegeli records (.xplane.riegeli); record it as .xplane.pb"),
     (b"\x80", "a Python pickle"),
 )
 _TENSORFLOW_OPERATION = lazy_pattern(rb"[A-Z_]\w*+")
@@ -176,11 +178,22 @@ def convertible_format(start: bytes) -> Format | None:
         return None
     if start.startswith(_MLIR_BYTECODE):
         return Format.MLIR_BYTECODE
+    if _is_profile(start):
+        return Format.PROFILE
     if start.startswith(_PROTO_STARTS) and find_module(memoryview(start)) is not None:
         return Format.HLO_PROTO
     if _MLIR_START.match(start) and (_MLIR_DIALECT.search(start) or _is_before_module(start)):
         return Format.MLIR
     return None
+
+
+def _is_profile(start: bytes) -> bool:
+    """Return True if the first bytes of a file are those of a profile (XSpace), by the name of its first plane."""
+    return start[:1] == b"\x0a" and any(
+        bytes(label[:8]).startswith((b"/device:", b"/host:", b"Task Env"))
+        for plane in _first(memoryview(start), 1)
+        for label in _first(plane, 2)
+    )
 
 
 def _is_before_module(start: bytes) -> bool:
@@ -255,9 +268,6 @@ def _describe_binary(start: bytes) -> str:
         if start.startswith(prefix):
             return f": it looks like {name}"
     data = memoryview(start)
-    for label in (name for plane in _first(data, 1) for name in _first(plane, 2)):  # XSpace.planes[0].name
-        if bytes(label[:8]).startswith((b"/device:", b"/host:", b"Task Env")):
-            return ": it looks like a profile (xplane)"
     graphs = [data, *(graph for meta in _first(data, 2) for graph in _first(meta, 2))]  # SavedModel.meta_graphs[0].graph_def
     for operation in (op for graph in graphs for node in _first(graph, 1) for op in _first(node, 2)):  # GraphDef.node[0].op
         if _TENSORFLOW_OPERATION.fullmatch(operation):

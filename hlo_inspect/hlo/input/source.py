@@ -11,8 +11,9 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Protocol, cast
 
@@ -199,6 +200,25 @@ class Source(TextSource):
                 yield raw
                 raw = next(rest, b"")
 
+    @contextmanager
+    def seekable(self) -> Iterator[IO[bytes]]:
+        """Open the decompressed bytes as a file that can be read in any order, a temporary one unless the input is such a file.
+
+        Raise InputError if they cannot be read.
+        """
+        if self.reopens:
+            again = self.reopened()
+            with again._open() as stream:
+                if isinstance(stream, io.BufferedReader) and stream.seekable():
+                    yield stream
+                    return
+                pieces = iter(partial(again._read, stream), b"")
+                with _spooled(pieces) as copy:
+                    yield copy
+        else:
+            with _spooled(self.raw_pieces()) as copy:
+                yield copy
+
     def reopened(self) -> Source:
         """Return the same source, unread."""
         return Source(self.name, self._opener, closes=self._closes, reopens=True)
@@ -252,6 +272,8 @@ class Source(TextSource):
         """Return the first chunk of text and the stream after it, converted into HLO text if necessary."""
         chunk = self._read(stream)
         self.format = convertible_format(chunk)
+        if self.format is Format.PROFILE:  # its bytes are no text; `seekable` gives them
+            return chunk, stream
         if self.format is None:
             other = describe_non_text(chunk)
             if other:
@@ -309,6 +331,16 @@ class Source(TextSource):
 
     def _error(self, message: str) -> InputError:
         return InputError(message, Location(self.name))
+
+
+@contextmanager
+def _spooled(pieces: Iterable[bytes]) -> Iterator[IO[bytes]]:
+    """Write pieces to a temporary file."""
+    import tempfile  # few inputs need it
+
+    with tempfile.TemporaryFile() as stream:
+        stream.writelines(pieces)
+        yield stream
 
 
 def open_source(source: Openable) -> Source:

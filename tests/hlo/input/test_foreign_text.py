@@ -107,7 +107,7 @@ def test_the_error_for_a_stream_names_the_kind_of_text() -> None:
         (b"module {\n  x = f32[] parameter(0)\n}\n", None),  # a computation
         (b"module @m {\n  tt.func @kernel() {\n", None),
         (b"\nHloModule m\n\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n", None),
-        (message((1, message((1, 1), (2, "/host:CPU")))), None),
+        (message((1, message((1, 1), (2, "/host:CPU")))), Format.PROFILE),
         (message((1, "a"), (3, message((2, message((1, "a"), (2, "Not an opcode")))))), None),
         (b"", None),
         (b"\n", None),
@@ -161,7 +161,6 @@ GRAPH = message((1, message((1, "x"), (2, "Placeholder"))), (4, message((1, 27))
 @pytest.mark.parametrize(
     ("data", "looks"),
     [
-        (XPLANE, ": it looks like a profile (xplane)"),
         (GRAPH, ": it looks like a TensorFlow graph"),
         (message((1, 1), (2, message((1, "meta"), (2, GRAPH)))), ": it looks like a TensorFlow graph"),  # a SavedModel
         (b"\x7fELF\x02\x01", ": it looks like an ELF object or executable"),

@@ -1,0 +1,156 @@
+"""Profiles: a file of one host, or the folder `plugins/profile/<run>/` with a file for each host.
+
+A file is read in two passes: its planes without their events, then the events of the planes of devices. Memory holds the
+executions of one plane at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, NamedTuple
+
+from hlo_inspect.errors import InputError, Location
+from hlo_inspect.hlo.input.foreign_text import WireError
+from hlo_inspect.profiler.cpu import CPU_PLANE, read_cpu
+from hlo_inspect.profiler.device_events import DeviceEvents
+from hlo_inspect.profiler.gpu import GPU_PLANE, read_gpu
+from hlo_inspect.profiler.measurements import ProgramMeasurements
+from hlo_inspect.profiler.outline import ProgramOutline
+from hlo_inspect.profiler.programs import METADATA_PLANE, ProfiledProgram, ProgramLabels, read_programs
+from hlo_inspect.profiler.reduction import PlanePart, reduce_plane
+from hlo_inspect.profiler.space import plane_name, plane_spans, read_plane
+from hlo_inspect.profiler.tpu import TPU_PLANE, read_tpu
+from hlo_inspect.profiler.window import ByteWindow, FieldSpan, PromisedBytesError
+
+NO_DEVICE_EVENTS = "is a profile without events of devices; trace while the program runs, and wait for its results inside"
+
+
+class ProfileFile:
+    """A profile of one host: its planes by name, and its programs. `size` is that of the file without compression."""
+
+    def __init__(self, name: str, stream: IO[bytes], on_bytes: Callable[[int], None] | None = None) -> None:
+        """Read the planes without their events. Raise InputError if the file is truncated, damaged or no profile."""
+        self.name = name
+        size = stream.seek(0, 2)
+        self.window = ByteWindow(stream, size)
+        if on_bytes is not None:
+            self.window.on_bytes = on_bytes
+        if not size:
+            raise self._error("is empty; a profile has at least one plane")
+        self.planes: list[tuple[str, FieldSpan]] = []
+        with self._errors("its planes"):
+            for span in plane_spans(self.window):
+                self.planes.append((plane_name(self.window, span), span))
+        if not any(_is_plane_name(plane) for plane, _ in self.planes):
+            raise self._error("is no profile: none of its messages is a plane of a host or a device")
+        self.programs: list[ProfiledProgram] = []
+        for plane, span in self.planes:
+            if plane == METADATA_PLANE:
+                with self._errors(f"plane {plane}"):
+                    self.programs += read_programs(self.window, span)
+        self.programs.sort(key=lambda program: program.program_id)
+
+    def proto(self, program: ProfiledProgram) -> bytes:
+        """Return the `HloProto` of a program."""
+        return self.window.read(program.proto)
+
+    def device_planes(self) -> Iterator[tuple[int, DeviceEvents]]:
+        """Yield number and executions of each plane of a device, one at a time."""
+        labels = ProgramLabels(self.programs)
+        for number, (name, span) in enumerate(self.planes):
+            device = TPU_PLANE.fullmatch(name) or GPU_PLANE.fullmatch(name)
+            if name != CPU_PLANE and device is None:
+                continue
+            with self._errors(f"plane {name}"):
+                plane = read_plane(self.window, span)
+                if device is None:
+                    yield number, read_cpu(self.window, plane, labels)
+                else:
+                    read = read_tpu if device.re.pattern == TPU_PLANE.pattern else read_gpu
+                    yield number, read(self.window, plane, int(device[1]), labels)
+
+    def _errors(self, what: str) -> _DamagedFile:
+        return _DamagedFile(self, what)
+
+    def _error(self, message: str) -> InputError:
+        return InputError(message, Location(self.name))
+
+
+class _DamagedFile:
+    """Turns the errors of a message into those of the file, in a `with` block."""
+
+    def __init__(self, file: ProfileFile, what: str) -> None:
+        self._file, self._what = file, what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        place, size = Location(self._file.name), self._file.window.size
+        if isinstance(error, PromisedBytesError):
+            if error.promised > size:
+                message = f"is truncated: {size:,} bytes are there, and its last plane ends at byte {error.promised:,}"
+            else:
+                message = f"is damaged: a field of {self._what} ends after the message that holds it"
+            raise InputError(f"{message}; copy the file again", place) from error
+        if isinstance(error, WireError):
+            raise InputError(f"is damaged: {self._what} cannot be read as a profile", place) from error
+
+
+def _is_plane_name(name: str) -> bool:
+    return name.startswith(("/host:", "/device:")) or name == "Task Environment"
+
+
+class ProfileMeasurements(NamedTuple):
+    """The measurements of each program that ran, by label, and the number of files."""
+
+    programs: Mapping[str, ProgramMeasurements]
+    hosts: int
+
+
+def measure(files: Sequence[ProfileFile], outlines: Mapping[str, ProgramOutline], skip: int = 0) -> ProfileMeasurements:
+    """Read the executions of all devices. `outlines` are those of the programs, by label; `skip` leaves out first runs.
+
+    Raise InputError if there is no event of a device.
+    """
+    programs: dict[str, _JoinedProgram] = {}
+    for host, file in enumerate(files):
+        for number, events in file.device_planes():
+            for label, part in reduce_plane(events, outlines, (host, number), skip):
+                programs.setdefault(label, _JoinedProgram()).add(host, part)
+    joined = {label: program.measured for label, program in programs.items()}
+    if not any(measured.samples or measured.cut_samples or measured.skipped_samples for measured in joined.values()):
+        raise InputError(NO_DEVICE_EVENTS, Location(files[0].name))
+    return ProfileMeasurements(joined, len(files))
+
+
+class _JoinedProgram:
+    """The measurements of a program on all planes so far. A plane whose samples are all cut is left out."""
+
+    def __init__(self) -> None:
+        self.measured = ProgramMeasurements()
+        self._fullest = 0
+        self._hosts: set[int] = set()
+
+    def add(self, host: int, part: PlanePart) -> None:
+        """Add the part of a plane."""
+        joined, added = self.measured, part.measured
+        self._hosts.add(host)
+        joined.platform, joined.runs_from, joined.hosts = added.platform, added.runs_from, len(self._hosts)
+        joined.cut_samples += added.cut_samples
+        joined.skipped_samples += added.skipped_samples
+        joined.faults.update(added.faults)
+        joined.unattributed = joined.unattributed.joined(added.unattributed)
+        if part.fullest < self._fullest:
+            joined.cut_samples += len(added.samples)
+            return
+        if part.fullest > self._fullest:
+            self._fullest = part.fullest
+            joined.cut_samples += len(joined.samples)
+            joined.samples, joined.instructions, joined.collectives = [], {}, {}
+        joined.has_transfers |= added.has_transfers
+        joined.samples += added.samples
+        for name, times in added.instructions.items():
+            joined.instructions.setdefault(name, type(times)()).add(times)
+        for name, executions in added.collectives.items():
+            joined.collectives.setdefault(name, {}).update(executions)
