@@ -18,7 +18,7 @@ from hlo_inspect.profiler.measurements import ProgramMeasurements
 from hlo_inspect.profiler.outline import ProgramOutline
 from hlo_inspect.profiler.programs import METADATA_PLANE, ProfiledProgram, ProgramLabels, read_programs
 from hlo_inspect.profiler.reduction import PlanePart, reduce_plane
-from hlo_inspect.profiler.space import plane_name, plane_spans, read_plane
+from hlo_inspect.profiler.space import MetadataEntries, plane_name, plane_spans, read_plane
 from hlo_inspect.profiler.tpu import TPU_PLANE, read_tpu
 from hlo_inspect.profiler.window import ByteWindow, FieldSpan, PromisedBytesError
 
@@ -43,6 +43,7 @@ class ProfileFile:
                 self.planes.append((plane_name(self.window, span), span))
         if not any(_is_plane_name(plane) for plane, _ in self.planes):
             raise self._error("is no profile: none of its messages is a plane of a host or a device")
+        self._metadata = MetadataEntries()
         self.programs: list[ProfiledProgram] = []
         for plane, span in self.planes:
             if plane == METADATA_PLANE:
@@ -62,7 +63,7 @@ class ProfileFile:
             if name != CPU_PLANE and device is None:
                 continue
             with self._errors(f"plane {name}"):
-                plane = read_plane(self.window, span)
+                plane = read_plane(self.window, span, self._metadata)
                 if device is None:
                     yield number, read_cpu(self.window, plane, labels)
                 else:
