@@ -7,7 +7,7 @@ executions of one plane at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, NamedTuple
+from typing import IO
 
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.input.foreign_text import WireError
@@ -102,16 +102,12 @@ def _is_plane_name(name: str) -> bool:
     return name.startswith(("/host:", "/device:")) or name == "Task Environment"
 
 
-class ProfileMeasurements(NamedTuple):
-    """The measurements of each program that ran, by label, and the number of files."""
+def measure(
+    files: Sequence[ProfileFile], outlines: Mapping[str, ProgramOutline], skip: int = 0
+) -> dict[str, ProgramMeasurements]:
+    """Read the executions of all devices and return the measurements of each program that ran, by label.
 
-    programs: Mapping[str, ProgramMeasurements]
-    hosts: int
-
-
-def measure(files: Sequence[ProfileFile], outlines: Mapping[str, ProgramOutline], skip: int = 0) -> ProfileMeasurements:
-    """Read the executions of all devices. `outlines` are those of the programs, by label; `skip` leaves out first runs.
-
+    `outlines` are those of the programs, by label. `skip` is the number of first runs to leave out.
     Raise InputError if there is no event of a device.
     """
     programs: dict[str, _JoinedProgram] = {}
@@ -122,7 +118,7 @@ def measure(files: Sequence[ProfileFile], outlines: Mapping[str, ProgramOutline]
     joined = {label: program.measured for label, program in programs.items()}
     if not any(measured.samples or measured.cut_samples or measured.skipped_samples for measured in joined.values()):
         raise InputError(NO_DEVICE_EVENTS, Location(files[0].name))
-    return ProfileMeasurements(joined, len(files))
+    return joined
 
 
 class _JoinedProgram:
@@ -149,7 +145,6 @@ class _JoinedProgram:
             self._fullest = part.fullest
             joined.cut_samples += len(joined.samples)
             joined.samples, joined.instructions, joined.collectives = [], {}, {}
-        joined.has_transfers |= added.has_transfers
         joined.samples += added.samples
         for name, times in added.instructions.items():
             joined.instructions.setdefault(name, type(times)()).add(times)

@@ -53,7 +53,6 @@ class Plane(NamedTuple):
     lines: tuple[PlaneLine, ...]
     event_metadata: Mapping[int, EventMetadata]
     stat_names: Mapping[int, str]
-    stats: Mapping[str, StatValue]
 
 
 def plane_spans(window: ByteWindow) -> Iterator[FieldSpan]:
@@ -91,7 +90,8 @@ _MOST_ENTRIES = 1 << 14
 
 def read_plane(window: ByteWindow, span: FieldSpan, entries: MetadataEntries) -> Plane:
     """Read a plane without its events."""
-    name, lines, stats = "", [], []
+    name = ""
+    lines: list[PlaneLine] = []
     events: dict[int, EventMetadata] = {}
     names: dict[int, str] = {}
     for number, value in window.fields(span):
@@ -107,10 +107,7 @@ def read_plane(window: ByteWindow, span: FieldSpan, entries: MetadataEntries) ->
         elif number == 5:
             key, stat = stat_name(window.read(value))
             names[key] = stat
-        elif number == 6:
-            stats.append(window.read(value))
-    pairs = (read_stat(stat, names) for stat in stats)
-    return Plane(name, tuple(lines), events, names, {key: value for key, value in pairs if value is not None})
+    return Plane(name, tuple(lines), events, names)
 
 
 def _read_line(window: ByteWindow, span: FieldSpan) -> PlaneLine:

@@ -47,7 +47,8 @@ def test_metadata_before_or_after_the_lines_and_values_of_all_kinds_are_read() -
     window = ByteWindow(io.BytesIO(data), len(data))
     read = read_plane(window, next(plane_spans(window)), MetadataEntries())
     assert (read.name, read.lines[0].name, read.lines[0].timestamp_ns) == ("p", "line", 5)
-    assert read.stats == {"b": "a", "c": -2, "d": "x"}
+    stats = [b"\x08\x02\x38\x01", b"\x08\x03\x20\xfe" + b"\xff" * 8 + b"\x01", b"\x08\x04\x2a\x01x"]
+    assert dict(read_stat(stat, read.stat_names) for stat in stats) == {"b": "a", "c": -2, "d": "x"}
     assert read_stat(b"\x08\x01\x42\x03abc", {1: "z"}) == ("z", None)  # no gzip
 
 
