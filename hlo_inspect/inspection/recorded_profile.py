@@ -65,7 +65,7 @@ class RecordedProfile:
     def measured(self, modules: Mapping[str, Module], skip: int) -> dict[str, RecordedProgram]:
         """Return the measurements of the modules that ran, by label of their programs."""
         outlines = {label: outline_of(ModuleAnalyses(module)) for label, module in modules.items()}
-        times = measure(self.files, outlines, skip).programs
+        times = measure(self.files, outlines, skip)
         idle = sum(label not in times for label in self.programs)
         return {
             label: RecordedProgram(label, times[label], self._devices(label), idle)
@@ -109,7 +109,7 @@ class RecordedProfile:
                 differences.append((program_name(label) != module.name, f"{label}: {difference}"))
         if not self.programs:
             names = {name for rows in text.values() for name in rows}
-            for label, times in measure(self.files, {}).programs.items():
+            for label, times in measure(self.files, {}).items():
                 lacking = sorted(name for name in times.instructions if name not in names)
                 if times.instructions and not lacking:
                     return label

@@ -103,7 +103,6 @@ class ProgramMeasurements:
     cut_samples: int = 0
     skipped_samples: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    has_transfers: bool = False
 
     @property
     def devices(self) -> list[DeviceKey]:

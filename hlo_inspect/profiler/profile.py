@@ -7,7 +7,7 @@ executions of one plane at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, NamedTuple
+from typing import IO
 
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.input.foreign_text import WireError
@@ -18,7 +18,7 @@ from hlo_inspect.profiler.measurements import ProgramMeasurements
 from hlo_inspect.profiler.outline import ProgramOutline
 from hlo_inspect.profiler.programs import METADATA_PLANE, ProfiledProgram, ProgramLabels, read_programs
 from hlo_inspect.profiler.reduction import PlanePart, reduce_plane
-from hlo_inspect.profiler.space import plane_name, plane_spans, read_plane
+from hlo_inspect.profiler.space import MetadataEntries, plane_name, plane_spans, read_plane
 from hlo_inspect.profiler.tpu import TPU_PLANE, read_tpu
 from hlo_inspect.profiler.window import ByteWindow, FieldSpan, PromisedBytesError
 
@@ -43,6 +43,7 @@ class ProfileFile:
                 self.planes.append((plane_name(self.window, span), span))
         if not any(_is_plane_name(plane) for plane, _ in self.planes):
             raise self._error("is no profile: none of its messages is a plane of a host or a device")
+        self._metadata = MetadataEntries()
         self.programs: list[ProfiledProgram] = []
         for plane, span in self.planes:
             if plane == METADATA_PLANE:
@@ -62,7 +63,7 @@ class ProfileFile:
             if name != CPU_PLANE and device is None:
                 continue
             with self._errors(f"plane {name}"):
-                plane = read_plane(self.window, span)
+                plane = read_plane(self.window, span, self._metadata)
                 if device is None:
                     yield number, read_cpu(self.window, plane, labels)
                 else:
@@ -101,16 +102,12 @@ def _is_plane_name(name: str) -> bool:
     return name.startswith(("/host:", "/device:")) or name == "Task Environment"
 
 
-class ProfileMeasurements(NamedTuple):
-    """The measurements of each program that ran, by label, and the number of files."""
+def measure(
+    files: Sequence[ProfileFile], outlines: Mapping[str, ProgramOutline], skip: int = 0
+) -> dict[str, ProgramMeasurements]:
+    """Read the executions of all devices and return the measurements of each program that ran, by label.
 
-    programs: Mapping[str, ProgramMeasurements]
-    hosts: int
-
-
-def measure(files: Sequence[ProfileFile], outlines: Mapping[str, ProgramOutline], skip: int = 0) -> ProfileMeasurements:
-    """Read the executions of all devices. `outlines` are those of the programs, by label; `skip` leaves out first runs.
-
+    `outlines` are those of the programs, by label. `skip` is the number of first runs to leave out.
     Raise InputError if there is no event of a device.
     """
     programs: dict[str, _JoinedProgram] = {}
@@ -121,7 +118,7 @@ def measure(files: Sequence[ProfileFile], outlines: Mapping[str, ProgramOutline]
     joined = {label: program.measured for label, program in programs.items()}
     if not any(measured.samples or measured.cut_samples or measured.skipped_samples for measured in joined.values()):
         raise InputError(NO_DEVICE_EVENTS, Location(files[0].name))
-    return ProfileMeasurements(joined, len(files))
+    return joined
 
 
 class _JoinedProgram:
@@ -148,7 +145,6 @@ class _JoinedProgram:
             self._fullest = part.fullest
             joined.cut_samples += len(joined.samples)
             joined.samples, joined.instructions, joined.collectives = [], {}, {}
-        joined.has_transfers |= added.has_transfers
         joined.samples += added.samples
         for name, times in added.instructions.items():
             joined.instructions.setdefault(name, type(times)()).add(times)

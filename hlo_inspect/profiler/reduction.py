@@ -158,7 +158,7 @@ class _ProgramReduction:
 
     def reduce(self, numbers: list[int], skip: int) -> PlanePart:
         events = self._events
-        measured = ProgramMeasurements(events.platform, events.runs_from, 1, has_transfers=events.has_transfers)
+        measured = ProgramMeasurements(events.platform, events.runs_from, 1)
         chosen = [(number, *self._limits(number)) for number in numbers if len(self._ranges.rows(number))]
         fullest = max((entries for _, _, entries in chosen), default=0)
         order: dict[int, int] = {}

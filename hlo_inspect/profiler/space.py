@@ -53,7 +53,6 @@ class Plane(NamedTuple):
     lines: tuple[PlaneLine, ...]
     event_metadata: Mapping[int, EventMetadata]
     stat_names: Mapping[int, str]
-    stats: Mapping[str, StatValue]
 
 
 def plane_spans(window: ByteWindow) -> Iterator[FieldSpan]:
@@ -68,9 +67,31 @@ def plane_name(window: ByteWindow, plane: FieldSpan) -> str:
     return next((text_of(window, value) for number, value in window.fields(plane) if number == 2), "")
 
 
-def read_plane(window: ByteWindow, span: FieldSpan) -> Plane:
+class MetadataEntries:
+    """The entries of event metadata, read once: the planes of equal devices have the same ones."""
+
+    def __init__(self) -> None:
+        self._entries: dict[bytes, tuple[int, EventMetadata]] = {}
+
+    def get(self, data: bytes) -> tuple[int, EventMetadata]:
+        """Return number and metadata of an entry."""
+        entry = self._entries.get(data)
+        if entry is None:
+            key, content = _entry(data)
+            entry = key, _event_metadata(content)
+            if len(self._entries) >= _MOST_ENTRIES:
+                self._entries.clear()
+            self._entries[data] = entry
+        return entry
+
+
+_MOST_ENTRIES = 1 << 14
+
+
+def read_plane(window: ByteWindow, span: FieldSpan, entries: MetadataEntries) -> Plane:
     """Read a plane without its events."""
-    name, lines, stats = "", [], []
+    name = ""
+    lines: list[PlaneLine] = []
     events: dict[int, EventMetadata] = {}
     names: dict[int, str] = {}
     for number, value in window.fields(span):
@@ -81,15 +102,12 @@ def read_plane(window: ByteWindow, span: FieldSpan) -> Plane:
         elif number == 3:
             lines.append(_read_line(window, value))
         elif number == 4 and value.size <= MAX_METADATA_BYTES:
-            key, entry = _entry(window.read(value))
-            events[key] = _event_metadata(entry)
+            key, metadata = entries.get(window.read(value))
+            events[key] = metadata
         elif number == 5:
             key, stat = stat_name(window.read(value))
             names[key] = stat
-        elif number == 6:
-            stats.append(window.read(value))
-    pairs = (read_stat(stat, names) for stat in stats)
-    return Plane(name, tuple(lines), events, names, {key: value for key, value in pairs if value is not None})
+    return Plane(name, tuple(lines), events, names)
 
 
 def _read_line(window: ByteWindow, span: FieldSpan) -> PlaneLine:

@@ -54,7 +54,7 @@ def plane(
 
 def measured(data: bytes, outline: ProgramOutline, label: str = "jit_step(7)", skip: int = 0) -> ProgramMeasurements:
     """Return the measurements of a program in a profile."""
-    return measure([ProfileFile("profile", io.BytesIO(data))], {label: outline}, skip).programs[label]
+    return measure([ProfileFile("profile", io.BytesIO(data))], {label: outline}, skip)[label]
 
 
 def seconds(nanoseconds: float) -> object:

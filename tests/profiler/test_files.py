@@ -10,7 +10,7 @@ from hlo_inspect.errors import InputError
 from hlo_inspect.hlo.input.foreign_text import Format, convertible_format
 from hlo_inspect.profiler.profile import ProfileFile, measure
 from hlo_inspect.profiler.programs import ProgramLabels, device_assignment, split_label
-from hlo_inspect.profiler.space import plane_spans, read_plane, read_stat
+from hlo_inspect.profiler.space import MetadataEntries, plane_spans, read_plane, read_stat
 from hlo_inspect.profiler.window import PIECE_BYTES, ByteWindow, FieldSpan
 from tests.profiler.spaces import plane, space
 
@@ -45,9 +45,10 @@ def test_metadata_before_or_after_the_lines_and_values_of_all_kinds_are_read() -
     stat_metadata { key: 3 value { name: "c" } } stat_metadata { key: 4 value { name: "d" } } }"""
     data = space(text)
     window = ByteWindow(io.BytesIO(data), len(data))
-    read = read_plane(window, next(plane_spans(window)))
+    read = read_plane(window, next(plane_spans(window)), MetadataEntries())
     assert (read.name, read.lines[0].name, read.lines[0].timestamp_ns) == ("p", "line", 5)
-    assert read.stats == {"b": "a", "c": -2, "d": "x"}
+    stats = [b"\x08\x02\x38\x01", b"\x08\x03\x20\xfe" + b"\xff" * 8 + b"\x01", b"\x08\x04\x2a\x01x"]
+    assert dict(read_stat(stat, read.stat_names) for stat in stats) == {"b": "a", "c": -2, "d": "x"}
     assert read_stat(b"\x08\x01\x42\x03abc", {1: "z"}) == ("z", None)  # no gzip
 
 
