@@ -210,11 +210,15 @@ class SourceReports:
 
     def _without_profile(self, source: Source, note: str | None) -> Iterator[Item]:
         """Yield the reports of modules whose measured times are unknown, because the input is no profile."""
+        is_empty = True
         for item in self.xla.modules(source, self._wants | Wants(graph=True), strict=self._strict):
+            is_empty = False
             if isinstance(item, ParseError):
                 yield item
             else:
                 yield self._report_on(item[0], [note] if note is not None else [], None)
+        if is_empty:
+            raise NoModuleError(f"holds no recorded profile{describe_foreign_text(source.start)}", Location(source.name))
 
     def _is_wanted(self, module: Module) -> bool:
         """Return True if the name of a module matches, or that of its program with the id."""

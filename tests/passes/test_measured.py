@@ -211,6 +211,7 @@ def test_bad_profiles_are_one_line_and_status_3(
         assert run(["measured", *arguments]) == 3
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)
+        assert "None" not in err
 
 
 def test_kernels_faster_than_their_bound_and_events_of_no_instruction_are_findings(dump: Path, tmp_path: Path) -> None:
