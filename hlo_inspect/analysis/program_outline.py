@@ -5,11 +5,8 @@ from __future__ import annotations
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.module_analyses import ModuleAnalyses
 from hlo_inspect.graph.view import View
-from hlo_inspect.hlo.opcodes import ASYNC_ENDS, TABLE
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, CONTROL_FLOW, TABLE
 from hlo_inspect.profiler.outline import ProgramOutline
-
-CONTAINERS = frozenset({"while", "call", "conditional"})
-"""Opcodes whose executions hold those of other instructions."""
 
 
 def outline_of(context: ModuleAnalyses) -> ProgramOutline:
@@ -36,7 +33,7 @@ def executed_name(collective: Collective) -> str:
 
 
 def _containers(view: View) -> list[int]:
-    return [row for row, opcode in enumerate(view.opcodes) if opcode in CONTAINERS]
+    return [row for row, opcode in enumerate(view.opcodes) if opcode in CONTROL_FLOW]
 
 
 def _called_by_containers(view: View, numbers: dict[str, int]) -> set[int]:

@@ -11,9 +11,10 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import FIGURES, Figure
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.mesh_axes import most_named
-from hlo_inspect.analysis.program_outline import CONTAINERS, executed_name, outline_of
+from hlo_inspect.analysis.program_outline import executed_name, outline_of
 from hlo_inspect.analysis.provenance import Labels
 from hlo_inspect.analysis.time.placement import CollectiveGroups, UnknownTimeError
+from hlo_inspect.hlo.opcodes import CONTROL_FLOW
 from hlo_inspect.profiler.measurements import MeasuredInstruction, RecordedProgram
 
 
@@ -140,7 +141,7 @@ class MeasuredRows:
     def _bound(self, kernel: Kernel | None, opcode: str) -> float | None:
         """Return the bound of one execution."""
         times = self._context.on_machine.kernel_times
-        if kernel is None or times is None or opcode in CONTAINERS:
+        if kernel is None or times is None or opcode in CONTROL_FLOW:
             return None
         if kernel.name in self._asynchronous or kernel.name in self._collective_bounds:
             return self._collective_bounds.get(kernel.name)
