@@ -289,7 +289,7 @@ def _few(checks: Iterable[str]) -> str:
 
 
 _COLUMNS = (
-    Column("check", get=lambda result: result.check),
+    Column("check", width=32, wraps=True, get=lambda result: result.check),
     Column("status", get=lambda result: "passed" if result.passed else "failed"),
     Column("actual", unit_of="unit", like="expected", get=lambda result: result.actual),
     Column("unit", detail=9, get=lambda result: result.unit),
