@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import UsageError
 from hlo_inspect.findings import find_rule
+from hlo_inspect.findings.reading_problems import STALE_IGNORE
 from hlo_inspect.report.model import Finding, IgnoredFinding
 
 GLOBS = ("subject", "op_name", "source")
@@ -38,6 +39,24 @@ def ignored_findings(findings: Iterable[Finding], ignores: Sequence[Ignore]) -> 
         entry = next((entry for entry in ignores if entry.covers(finding)), None)
         if entry is not None:
             yield IgnoredFinding(finding, entry.reason)
+
+
+def without_ignored(findings: Iterable[Finding], ignores: Sequence[Ignore]) -> list[Finding]:
+    """Return the findings that no entry covers."""
+    return [finding for finding in findings if not any(entry.covers(finding) for entry in ignores)]
+
+
+def notes_on_ignored(findings: Sequence[Finding], ignores: Iterable[Ignore]) -> Iterator[str]:
+    """Yield a note on the ignored findings of each entry, with its reason."""
+    for entry in ignores:
+        count = sum(map(entry.covers, findings))
+        if count:
+            yield f"{entry}: {count} ignored because {entry.reason}"
+
+
+def stale_entry(entry: Ignore) -> Finding:
+    """Return the finding about an entry that covers no finding."""
+    return STALE_IGNORE.finding(f"the ignore entry for {entry} matches no finding", entry.place.location, entry.rule)
 
 
 def parse_ignore(node: Node, globs: tuple[str, ...]) -> Ignore:

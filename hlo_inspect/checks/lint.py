@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hlo_inspect.checks.baseline import Baseline, Entry
-from hlo_inspect.checks.ignores import Ignore, ignored_findings
+from hlo_inspect.checks.ignores import Ignore, ignored_findings, notes_on_ignored, stale_entry, without_ignored
 from hlo_inspect.checks.rule_selection import RuleSelection
 from hlo_inspect.findings import find_rule, module_pages, rule_pages
 from hlo_inspect.findings.base import RulePage
-from hlo_inspect.findings.reading_problems import STALE_IGNORE
 from hlo_inspect.report.model import (
     SEVERITIES,
     STAKE_UNITS,
@@ -116,7 +115,7 @@ class LintRun:
                 yield previous
             previous = self._linted(report)
         if previous is not None:
-            stale = tuple(map(_stale, self._unused))
+            stale = tuple(map(stale_entry, self._unused))
             notes = (*previous.notes, *(finding.message for finding in stale), *self._notes_on_baseline())
             yield replace(previous, findings=(*previous.findings, *stale), notes=notes, verdict=self.verdict)
 
@@ -141,9 +140,9 @@ class LintRun:
         return [(entry, count) for entry, count in self._baseline.stale if self._selection.has(find_rule(entry.rule))]
 
     def _linted(self, report: Report) -> Report:
-        selected = [finding for finding in report.findings if self._selection.has(self._pages[finding.rule])]
+        selected = self._selection.of_findings(report.findings)
         self._unused = [entry for entry in self._unused if not any(map(entry.covers, selected))]
-        kept = [finding for finding in selected if not any(entry.covers(finding) for entry in self._ignores)]
+        kept = without_ignored(selected, self._ignores)
         self.counted += kept
         findings = [finding for finding in kept if self._baseline is None or not self._baseline.accepts(finding)]
         self._modules += 1
@@ -160,7 +159,7 @@ class LintRun:
             report.module_facts | facts,
             (*self._tables(groups), self._results(findings)),
             tuple(findings),
-            (*report.notes, *self._notes_on_ignored(selected)),
+            (*report.notes, *notes_on_ignored(selected, self._ignores)),
             report.profile,
             (*report.module_specs, *LINT_SPECS),
             report.title,
@@ -230,12 +229,6 @@ class LintRun:
             text = "\n\n".join((page.summary, page.what, page.why, page.fix))
             yield Passage(f"{code} {page.name}", text)
 
-    def _notes_on_ignored(self, findings: Sequence[Finding]) -> Iterator[str]:
-        for entry in self._ignores:
-            count = sum(map(entry.covers, findings))
-            if count:
-                yield f"{entry}: {count} ignored because {entry.reason}"
-
     def _notes_on_baseline(self) -> Iterator[str]:
         for entry, count in self._stale_entries():
             yield f"the baseline accepts {count} of {entry} that did not occur; --update-baseline takes them out"
@@ -253,7 +246,3 @@ def _line(group: FindingGroup) -> int | None:
 def _first_step(page: RulePage) -> str:
     """Return the first sentence of how to fix it."""
     return " ".join(page.fix.split()).partition(". ")[0].removesuffix(".") + "."
-
-
-def _stale(entry: Ignore) -> Finding:
-    return STALE_IGNORE.finding(f"the ignore entry for {entry} matches no finding", entry.place.location, entry.rule)

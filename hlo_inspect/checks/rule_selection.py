@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,6 +10,7 @@ from hlo_inspect.findings import find_rule, rule_pages
 
 if TYPE_CHECKING:
     from hlo_inspect.findings.base import RulePage
+    from hlo_inspect.report.model import Finding
 
 
 class RuleSelection(NamedTuple):
@@ -27,6 +29,11 @@ class RuleSelection(NamedTuple):
         """Return True if findings of this rule count."""
         chosen = not self.select or any(_fits(page, pattern) for pattern in self.select)
         return chosen and not any(_fits(page, pattern) for pattern in self.ignore)
+
+    def of_findings(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings of the rules that count."""
+        codes = {page.code for page in rule_pages() if self.has(page)}
+        return [finding for finding in findings if finding.rule in codes]
 
 
 def _fits(page: RulePage, pattern: str) -> bool:

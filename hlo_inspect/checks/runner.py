@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hlo_inspect.checks.before_partitioning import REASON, counts_collectives, is_before_partitioning
-from hlo_inspect.checks.ignores import Ignore, ignored_findings
+from hlo_inspect.checks.ignores import ignored_findings, notes_on_ignored, stale_entry, without_ignored
 from hlo_inspect.checks.policy import Assertion, Policy, bind_at, remark, resolve, value_of
 from hlo_inspect.checks.row_assertions import RowFigure
 from hlo_inspect.checks.rows import cut_to_few, rows_that_broke
 from hlo_inspect.errors import Location, UsageError
-from hlo_inspect.findings.reading_problems import FAILED_CHECK, STALE_IGNORE, UNKNOWN_VALUE, truncation
+from hlo_inspect.findings.reading_problems import FAILED_CHECK, UNKNOWN_VALUE, truncation
 from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.model import (
     SEVERITIES,
@@ -115,7 +115,7 @@ class CheckRun:
             self.failed += not previous.ok
             self._checks.update(result.passed for result in previous.results)
         if previous is not None:
-            findings = most_severe_first([*previous.report.findings, *map(_stale, self._unused)])
+            findings = most_severe_first([*previous.report.findings, *map(stale_entry, self._unused)])
             yield replace(previous, report=replace(previous.report, findings=tuple(findings)))
 
     def reports(self, reports: Iterable[Report]) -> Iterator[Report]:
@@ -143,14 +143,14 @@ def _outcome(report: Report, policy: Policy, more: Sequence[CheckResult]) -> Out
     results = [_result(assertion, report) for assertion in policy.assertions]
     results += more
     unknown = [_unknown(result) for result in results if result.actual is None and not result.passed]
-    findings = [finding for finding in report.findings if not any(entry.covers(finding) for entry in policy.ignores)]
+    findings = without_ignored(report.findings, policy.ignores)
     if policy.fail_on is not None:
         results.extend(_finding_results([finding for finding in findings if finding is not truncation(report)], policy.fail_on))
     results.sort(key=lambda result: result.passed)
     checked = replace(
         _report(report, results),
         findings=tuple(most_severe_first([*unknown, *findings])),
-        notes=(*_notes_on(results, report), *_ignored_notes(report.findings, policy.ignores)),
+        notes=(*_notes_on(results, report), *notes_on_ignored(report.findings, policy.ignores)),
         failed_checks=tuple(_failure(result, report) for result in results if _is_decided_failure(result)),
         ignored=tuple(ignored_findings(report.findings, policy.ignores)),
     )
@@ -224,10 +224,6 @@ def _unknown(result: CheckResult) -> Finding:
     return UNKNOWN_VALUE.finding(f"{result.check} is unknown: {result.reason}", subject=result.check)
 
 
-def _stale(ignore: Ignore) -> Finding:
-    return STALE_IGNORE.finding(f"the ignore entry for {ignore} matches no finding", ignore.place.location, ignore.rule)
-
-
 def _notes_on(results: Iterable[CheckResult], report: Report) -> Iterator[str]:
     """Yield the notes of a report without the reasons of unknown facts that no check is about."""
     asked = {exact_name(result.check) for result in results}
@@ -235,14 +231,6 @@ def _notes_on(results: Iterable[CheckResult], report: Report) -> Iterator[str]:
         fact = note.partition(":")[0]
         if fact not in report.facts or fact in asked:
             yield note
-
-
-def _ignored_notes(findings: Sequence[Finding], ignores: Iterable[Ignore]) -> Iterator[str]:
-    """Yield a note on the ignored findings of each entry, with its reason."""
-    for ignore in ignores:
-        count = sum(map(ignore.covers, findings))
-        if count:
-            yield f"{ignore}: {count} ignored because {ignore.reason}"
 
 
 def _report(report: Report, results: Sequence[CheckResult]) -> Report:

@@ -11,12 +11,12 @@ import pytest
 from hlo_inspect.api import inspect
 from hlo_inspect.checks.before_partitioning import REASON, counts_collectives, is_before_partitioning
 from hlo_inspect.checks.config import Config
+from hlo_inspect.checks.ignores import without_ignored
 from hlo_inspect.checks.needed_passes import passes_for
 from hlo_inspect.checks.policy import Assertion, Policy, assertion_in, given, resolve
 from hlo_inspect.checks.rule_selection import RuleSelection
 from hlo_inspect.checks.runner import CheckRun
 from hlo_inspect.errors import HloInspectError, InputError, UnknownFactError, did_you_mean
-from hlo_inspect.findings import rule_pages
 from hlo_inspect.findings.reading_problems import truncation
 from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.passes import FINDINGS, all_specs
@@ -121,10 +121,7 @@ class HloProgram:
             report = self._report((FINDINGS,))
         except HloInspectError as error:
             raise pytest.UsageError(str(error)) from None
-        pages = {page.code: page for page in rule_pages()}
-        ignores = self._config.lint.ignores
-        selected = (finding for finding in report.findings if selection.has(pages[finding.rule]))
-        return reaching((finding for finding in selected if not any(entry.covers(finding) for entry in ignores)), least)
+        return reaching(without_ignored(selection.of_findings(report.findings), self._config.lint.ignores), least)
 
     def golden(self, name: str) -> HloProgram:
         """Fail the test unless the normal text of the program is that of the file `name` beside the test. Return the program.
