@@ -25,7 +25,7 @@ from hlo_inspect.compare.fact_changes import differ, difference, share, value_in
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.report.facts import find_spec
-from hlo_inspect.report.model import Column, FactSpec, Report, Table, Unit, Value
+from hlo_inspect.report.model import Column, FactSpec, Report, Table, Unit, Value, Verdict
 from hlo_inspect.report.units import format_like, parse_quantity
 
 DIFFERENT, FLAGS = "different", "flags"
@@ -215,6 +215,11 @@ _COLUMNS = (
     Column("unit", detail=9, get=lambda result: result.unit),
     Column("reason", detail=2, get=lambda result: result.reason),
 )
+
+
+def conditions_verdict(met: int, count: int) -> Verdict:
+    """Return the verdict on conditions of `--fail-if`, of which `met` are met."""
+    return Verdict(f"{'FAILED' if met else 'PASSED'} {met:,} of {count:,} conditions met", passed=not met)
 
 
 def conditions_table(results: Iterable[DifferenceResult]) -> Table:

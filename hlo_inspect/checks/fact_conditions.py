@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from hlo_inspect.checks.differences import conditions_verdict
 from hlo_inspect.checks.policy import Check, parse_condition, remark, resolve, value_of
-from hlo_inspect.report.model import Column, FactSpec, Report, Table, Value, Verdict
+from hlo_inspect.report.model import Column, FactSpec, Report, Table, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def with_conditions(report: Report, conditions: Sequence[FactCondition]) -> Repo
         return report
     results = [_examined(condition, report) for condition in conditions]
     met = sum(result.is_met for result in results)
-    verdict = Verdict(f"{'FAILED' if met else 'PASSED'} {met:,} of {len(results):,} conditions met", passed=not met)
+    verdict = conditions_verdict(met, len(results))
     return replace(report, tables=(*report.tables, _table(results)), verdict=verdict)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import click
 
-from hlo_inspect.checks.differences import DifferenceCondition, conditions_table, examined, parse_difference
+from hlo_inspect.checks.differences import DifferenceCondition, conditions_table, conditions_verdict, examined, parse_difference
 from hlo_inspect.checks.policy import given
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.inputs import ReadingBar
@@ -18,7 +18,7 @@ from hlo_inspect.compare.comparison import ModuleComparison
 from hlo_inspect.configs import Node
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.passes import all_specs
-from hlo_inspect.report.model import Report, Severity, Verdict, reaching
+from hlo_inspect.report.model import Report, Severity, reaching
 from hlo_inspect.request import Request
 
 
@@ -112,8 +112,7 @@ def judged(paired: PairedModules, conditions: Sequence[DifferenceCondition]) -> 
                 have_other_flags=comparison.have_other_flags,
             )
             met = sum(result.is_met for result in results)
-            text = f"{'FAILED' if met else 'PASSED'} {met:,} of {len(results):,} conditions met"
-            verdict = Verdict(text, passed=not met)
+            verdict = conditions_verdict(met, len(results))
             report = replace(report, tables=(*report.tables, conditions_table(results)), verdict=verdict)
         else:
             met = sum(condition.assertion is None for condition in conditions)

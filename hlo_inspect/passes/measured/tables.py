@@ -66,8 +66,9 @@ def _bounds(*, has_bounds: bool) -> Iterator[Column]:
 
 
 def _rounded(ratio: float | None) -> float | None:
-    """Return a ratio with 4 digits: more would be noise."""
-    return None if ratio is None else float(f"{ratio:.4g}")
+    """Return a ratio with 4 digits: more would be noise. A large one is whole."""
+    rounded = None if ratio is None else float(f"{ratio:.4g}")
+    return int(rounded) if rounded is not None and rounded >= 1e4 else rounded
 
 
 class _KernelGroup(NamedTuple):
