@@ -196,10 +196,11 @@ class SourceReports:
                 elif not self._is_wanted(item[0]):
                     yield item[0].program or item[0].name
                 else:
-                    try:
-                        modules[item[0].program or profile.label_of(item[0])] = item[0]
-                    except UnfitModuleError as error:
-                        yield error
+                    label = self._label_of(item[0], profile)
+                    if isinstance(label, HloInspectError):
+                        yield label
+                    else:
+                        modules[label] = item[0]
             measured = profile.measured(modules, skip) if modules else {}
         notes = [text for text in (None if hosts else note, source.note) if text is not None]
         for label, program in measured.items():
@@ -207,6 +208,17 @@ class SourceReports:
         if modules and not measured:
             message = f"has no events of {listed_names(modules)}"
             raise InputError(f"{message}; trace while it runs", Location(recorded or source.name))
+
+    def _label_of(self, module: Module, profile: RecordedProfile) -> str | HloInspectError:
+        """Return the label of the program that a module is of, or the error if it fits none or an analysis fails."""
+        try:
+            return module.program or profile.label_of(module)
+        except UnfitModuleError as error:
+            return error
+        except (HloInspectError, MemoryError):
+            raise
+        except Exception as error:
+            return InternalError.from_exception(error, module.location(module.first_line), module.name)
 
     def _without_profile(self, source: Source, note: str | None) -> Iterator[Item]:
         """Yield the reports of modules whose measured times are unknown, because the input is no profile."""
