@@ -126,7 +126,8 @@ class SourceReports:
                 else:
                     module, reading_note = following
                     read_graph = partial(graphs.module, module, number) if graphs is not None else None
-                    noted = [text for text in (note, source.note, reading_note, *module.mends) if text is not None]
+                    notes = (note, source.note, reading_note, *module.mends, source.expansion)
+                    noted = [text for text in notes if text is not None]
                     item = self._report_on(module, noted, read_graph)
                     if graphs is not None:
                         graphs.forget(module)
@@ -144,7 +145,8 @@ class SourceReports:
             report = None
         if report is None:
             what = describe_foreign_text(source.start) or describe_log(source.measured)
-            raise NoModuleError(f"holds no HLO module{what}", Location(source.name))
+            expansion = f"; {source.expansion}" if source.expansion is not None else ""
+            raise NoModuleError(f"holds no HLO module{what}{expansion}", Location(source.name))
         if self._command != MEMORY:
             message = "holds no HLO module, only XLA's out-of-memory report; read it with `hlo-inspect memory`"
             raise NoModuleError(message, Location(source.name))
