@@ -126,7 +126,8 @@ class SourceReports:
                 else:
                     module, reading_note = following
                     read_graph = partial(graphs.module, module, number) if graphs is not None else None
-                    noted = [text for text in (note, source.note, reading_note, *module.mends) if text is not None]
+                    notes = (note, source.note, reading_note, *module.mends, source.expansion)
+                    noted = [text for text in notes if text is not None]
                     item = self._report_on(module, noted, read_graph)
                     if graphs is not None:
                         graphs.forget(module)
@@ -144,7 +145,8 @@ class SourceReports:
             report = None
         if report is None:
             what = describe_foreign_text(source.start) or describe_log(source.measured)
-            raise NoModuleError(f"holds no HLO module{what}", Location(source.name))
+            expansion = f"; {source.expansion}" if source.expansion is not None else ""
+            raise NoModuleError(f"holds no HLO module{what}{expansion}", Location(source.name))
         if self._command != MEMORY:
             message = "holds no HLO module, only XLA's out-of-memory report; read it with `hlo-inspect memory`"
             raise NoModuleError(message, Location(source.name))
@@ -196,10 +198,11 @@ class SourceReports:
                 elif not self._is_wanted(item[0]):
                     yield item[0].program or item[0].name
                 else:
-                    try:
-                        modules[item[0].program or profile.label_of(item[0])] = item[0]
-                    except UnfitModuleError as error:
-                        yield error
+                    label = self._label_of(item[0], profile)
+                    if isinstance(label, HloInspectError):
+                        yield label
+                    else:
+                        modules[label] = item[0]
             measured = profile.measured(modules, skip) if modules else {}
         notes = [text for text in (None if hosts else note, source.note) if text is not None]
         for label, program in measured.items():
@@ -207,6 +210,17 @@ class SourceReports:
         if modules and not measured:
             message = f"has no events of {listed_names(modules)}"
             raise InputError(f"{message}; trace while it runs", Location(recorded or source.name))
+
+    def _label_of(self, module: Module, profile: RecordedProfile) -> str | HloInspectError:
+        """Return the label of the program that a module is of, or the error if it fits none or an analysis fails."""
+        try:
+            return module.program or profile.label_of(module)
+        except UnfitModuleError as error:
+            return error
+        except (HloInspectError, MemoryError):
+            raise
+        except Exception as error:
+            return InternalError.from_exception(error, module.location(module.first_line), module.name)
 
     def _without_profile(self, source: Source, note: str | None) -> Iterator[Item]:
         """Yield the reports of modules whose measured times are unknown, because the input is no profile."""

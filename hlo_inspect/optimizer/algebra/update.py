@@ -247,6 +247,18 @@ class Update:
         """
         return bool(self._dependence.inputs(form) & self._context.gradient_inputs)
 
+    def dependent_leaves(self, form: Sum) -> set[int]:
+        """Return the leaf atoms, at any depth, that depend on an input of the gradient."""
+        own, inputs_in, atoms = self._context.gradient_inputs, self._dependence.inputs_in, self.forms.atoms
+        seen: set[int] = set()
+        stack = [atom for monomial in form for atom, _ in monomial]
+        while stack:
+            number = stack.pop()
+            if number not in seen and inputs_in(number) & own:
+                seen.add(number)
+                stack += [inner for part in atoms[number].parts for monomial in part for inner, _ in monomial]
+        return {number for number in seen if atoms[number].node is not None}
+
     def turns(self, form: Sum) -> bool:
         """Return True if the direction of a form, not only its length, depends on an input of the gradient."""
         own, inputs_in = self._context.gradient_inputs, self._dependence.inputs_in

@@ -25,6 +25,9 @@ class StateChains:
         self._expressions = expressions
         self._of_scalars = of_scalars
         self.weights = weights
+        self._weight_bits = expressions.dependence.bits(
+            atom for atom, array in expressions.by_atom.items() if array.new in weights
+        )
         self._chains: dict[int, list[State]] = {}
 
     def states(self, array: StateArray) -> list[State]:
@@ -51,9 +54,9 @@ class StateChains:
         while stack:
             unseen = expressions.values_in(stack.pop()) & ~seen
             seen |= unseen
-            for atom in dependence.atoms(unseen):
+            for atom in dependence.atoms(unseen & ~self._weight_bits):
                 other = expressions.by_atom.get(atom)
-                if other is None or other is array or other.new in states or other.new in self.weights:
+                if other is None or other is array or other.new in states:
                     continue
                 is_scalar = other.shape.elements == 1 and not self._of_scalars
                 if is_scalar and not expressions.inputs_behind(other) & expressions.own(array):

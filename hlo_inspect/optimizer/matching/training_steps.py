@@ -165,10 +165,10 @@ def _without_replaced_arrays(flow: Dataflow, step: TrainingStep) -> TrainingStep
     graph = flow.graph
     kept = []
     for array in step.arrays:
-        below = graph.reachable([array.new])
-        is_computed = any(node in graph.places and graph.sizes[node] != 1 for node in below)
-        if array.old in below or not is_computed:
-            kept.append(array)
+        is_kept = graph.reaches(array.new, array.old) or not any(
+            node in graph.places and graph.sizes[node] != 1 for node in graph.reachable([array.new])
+        )
+        kept += [array] if is_kept else []
     return replace(step, arrays=kept)
 
 
