@@ -48,7 +48,7 @@ def test_phases_of_the_generated_step_are_those_that_it_was_written_in(step: Pat
         "loss": 1,
         "backward": BACKWARD_COLLECTIVES * LAYERS - 1,
     }
-    assert (facts["optimizer.rule"], facts["optimizer.weights"]) == ("adam", LAYERS)
+    assert (facts["optimizer.name"], facts["optimizer.update_count"]) == ("adam", LAYERS)
 
 
 def test_the_generated_step_has_a_collective_for_each_2_kb_and_no_metadata(step: Path) -> None:
