@@ -80,11 +80,15 @@ REAL = {
     "memory": Figure("memory of real programs", "x XLA", 0.6, 1),
 }
 """The figures of `benchmarks.real` by command: geometric means, with whole pages and default options."""
+REAL_START = _smaller("start of collectives without names", "x imports", 2, 1.6)
+REAL_PEAK = _smaller("peak of summary of a real program", "x text", 15, 10)
+REAL_MODULE = _smaller("summary of one of many modules", "ms", 15, 8)
 
 FIGURES = (
     *(COLLECTIVES, QUICK, ALL, GRAPH_PHASES, MEMORY, TIME, DIFF, PAGE, LAYERS, GRAPH_BYTES),
     *(TINY_MODULE, START, HELP, TWO_PROCESSES, LARGE_PEAK),
     *REAL.values(),
+    *(REAL_START, REAL_PEAK, REAL_MODULE),
 )
 
 

@@ -5,6 +5,9 @@
 prints the speed of each command on each dump, then the geometric mean and the worst case, and the time of each stage. Without
 an argument the dumps are written by `benchmarks.training_step`. A speed is the time of XLA's parser on the same text divided by
 the command's time. All run in turn in one process on one core; a time is the least processor time of all rounds.
+
+Whole processes give the start of `collectives` on the smallest program with collectives and the peak memory of `summary` on the
+largest one. One process gives the time of `summary` for each of many generated modules of 37 KB.
 """
 
 from __future__ import annotations
@@ -14,16 +17,17 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from importlib import import_module
 from math import exp, log
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.figures import PROFILE, REAL, Figure
+from benchmarks.figures import PROFILE, REAL, REAL_MODULE, REAL_PEAK, REAL_START, Figure
 from benchmarks.history import append
-from benchmarks.measure import processor_seconds, round_robin, stay_on_one_core
-from benchmarks.run import print_table, unpacked, xla_parser
+from benchmarks.measure import least_of_commands, processor_seconds, round_robin, run_command, stay_on_one_core
+from benchmarks.run import print_table, rows_of, unpacked, xla_parser
 from benchmarks.training_step import training_step
 from hlo_inspect.analysis.context import Context, parse_options
 from hlo_inspect.cli.main import run
@@ -42,6 +46,8 @@ MANY_COLLECTIVES = 40
 """Collectives above which a program counts for the row `collectives`."""
 
 GENERATED_LAYERS = (20, 100)
+MANY_MODULES, MODULE_LAYERS = 50, 13
+"""Modules of the text of many, and layers of each: 37 KB."""
 STAGED = Request("time", profile=PROFILE)
 """The command whose stages are measured."""
 
@@ -127,6 +133,31 @@ def stage_seconds(path: Path, rounds: int) -> dict[str, float]:
     return least
 
 
+def whole_commands(programs: Iterable[Program], rounds: int) -> dict[Figure, float]:
+    """Return the figures of whole processes: start with collectives, and peak memory."""
+    by_size = sorted(programs, key=lambda program: program.path.stat().st_size)
+    figures: dict[Figure, float] = {}
+    started = next((program.path for program in by_size if program.has_collectives), None)
+    if started is not None:
+        commands = {
+            "imports": ("-c", "import click, rich.table, rich.console"),
+            "collectives": ("-m", "hlo_inspect", "collectives", str(started)),
+        }
+        least = least_of_commands(commands, max(rounds, 12))
+        figures[REAL_START] = least["collectives"] / least["imports"]
+    largest = by_size[-1].path
+    figures[REAL_PEAK] = run_command(("summary", str(largest))).peak_bytes / largest.stat().st_size
+    return figures
+
+
+def many_modules(folder: Path) -> dict[Figure, float]:
+    """Return the milliseconds of `summary` for one of many modules."""
+    path = folder / "many_steps.txt"
+    path.write_text("\n".join([training_step(MODULE_LAYERS)] * MANY_MODULES), encoding="utf-8", newline="\n")
+    seconds = round_robin({REAL_MODULE: partial(run_page, "summary", path)}, 1)
+    return {REAL_MODULE: 1e3 * seconds[REAL_MODULE] / MANY_MODULES}
+
+
 def geometric_mean(values: Iterable[float]) -> float:
     logarithms = [log(value) for value in values]
     return exp(sum(logarithms) / len(logarithms))
@@ -195,18 +226,20 @@ def main() -> int:
     stay_on_one_core()
     analyse = cost_analysis()
     seconds, stages = {}, {}
-    with tempfile.TemporaryDirectory() as folder:
-        for dump in list(dumps_in(arguments.dumps) if arguments.dumps else write_steps(Path(folder))):
-            with unpacked(dump.resolve()) as path:
-                program = read_program(path)
-                seconds[program] = seconds_of(program, parse, analyse, arguments.rounds)
-                stages[program] = stage_seconds(path, arguments.rounds)
+    with tempfile.TemporaryDirectory() as name, ExitStack() as unpacking:
+        folder = Path(name)
+        for dump in list(dumps_in(arguments.dumps) if arguments.dumps else write_steps(folder)):
+            program = read_program(unpacking.enter_context(unpacked(dump.resolve())))
+            seconds[program] = seconds_of(program, parse, analyse, arguments.rounds)
+            stages[program] = stage_seconds(program.path, arguments.rounds)
+        whole = whole_commands(seconds, arguments.rounds) | many_modules(folder)
     print_table(speed_rows(seconds))
     print_table(stage_rows(stages))
     print_table(summary_rows(seconds))
+    print_table(rows_of(whole))
     if not arguments.no_history:
         name = "real programs" if arguments.dumps else "generated steps"
-        append({name: figures_of(seconds, geometric_mean), f"{name}, worst": figures_of(seconds, min)})
+        append({name: figures_of(seconds, geometric_mean) | whole, f"{name}, worst": figures_of(seconds, min)})
     return 0
 
 
