@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.collectives import WANTS as COLLECTIVE_WANTS
@@ -27,10 +27,12 @@ from hlo_inspect.passes.partial_modules import (
     truncation_notes,
 )
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
-from hlo_inspect.profiler.measurements import RecordedProgram
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, Table, Value, most_severe_first
 from hlo_inspect.request import Request
+
+if TYPE_CHECKING:
+    from hlo_inspect.profiler.measurements import RecordedProgram
 
 NeededTables = Callable[[Sequence[Table]], Sequence[Table]]
 """Cuts tables to the rows that the reader of a report needs; no others are made."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hlo_inspect.errors import (
     HloInspectError,
@@ -18,6 +18,7 @@ from hlo_inspect.errors import (
     Location,
     NoSuchInstructionError,
     ParseError,
+    UnfitModuleError,
     UsageError,
     did_you_mean,
 )
@@ -34,10 +35,11 @@ from hlo_inspect.hlo.input.source import Openable, Source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.module_reports import ModuleReports
-from hlo_inspect.inspection.recorded_profile import RecordedProfile, UnfitModuleError
-from hlo_inspect.profiler.measurements import RecordedProgram
 from hlo_inspect.report.model import Report
 from hlo_inspect.xla import Xla
+
+if TYPE_CHECKING:
+    from hlo_inspect.profiler.measurements import RecordedProgram
 
 MEMORY = "memory"
 """The command that also reads XLA's files about memory, and its reports on memory that did not suffice."""
@@ -181,6 +183,8 @@ class SourceReports:
 
     def _measured(self, source: Source, note: str | None, hosts: Sequence[Path]) -> Iterator[Item]:
         """Yield the report of each module that ran in the recorded profile: the source, or that of the request."""
+        from hlo_inspect.inspection.recorded_profile import RecordedProfile
+
         watch = self.watcher.reading if self.watcher is not None else None
         recorded, skip = self._reports.recorded
         is_profile = bool(source.peek()) and source.format is Format.PROFILE

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hlo_inspect.analysis.phases import component_facts as fact
 from hlo_inspect.analysis.phases.component_facts import ComponentFacts, Components, trained_weights
@@ -25,8 +25,7 @@ from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 from hlo_inspect.optimizer.overview import Overview
 
 
-@dataclass(frozen=True, slots=True)
-class StepValues:
+class StepValues(NamedTuple):
     """A step with the inputs of the rules.
 
     `forward_loops` is 1 for each node in a loop of the forward pass. `first_cotangent` is the first node that depends on a

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from typing import NamedTuple
 
 from hlo_inspect.optimizer.algebra.normal_form import Sum
 from hlo_inspect.optimizer.algebra.update import State
@@ -70,28 +70,33 @@ class StateChains:
 
 
 class StateInputs:
-    """The inputs of `arrays`, which can be states, by the weight of these states. The field `_by_sizes` is a cache."""
+    """The inputs of `arrays`, which can be states, by the weight of these states.
+
+    `_by_own_sizes` has the inputs of arrays by the sizes of their dimensions, without 1. `_by_sizes` is a cache by those of
+    weights.
+    """
 
     def __init__(self, expressions: StepExpressions, arrays: Sequence[StateArray]) -> None:
         self.arrays = arrays
         self._expressions = expressions
+        self._by_own_sizes: dict[frozenset[int | None], int] = {}
         self._by_sizes: dict[frozenset[int | None], int] = {}
+        for array in arrays:
+            sizes = frozenset(array.shape.dimensions) - {1}
+            bit = expressions.input_dependence.bit(array.source)
+            self._by_own_sizes[sizes] = self._by_own_sizes.get(sizes, 0) | bit
 
     def bits(self, weight: StateArray) -> int:
         """Return the inputs, as bits, on which the gradient of a weight never depends: its states and its history."""
         sizes = frozenset(weight.shape.dimensions)
         bits = self._by_sizes.get(sizes)
         if bits is None:
-            bits = 0
-            for array in self.arrays:
-                if sizes.issuperset(set(array.shape.dimensions) - {1}):
-                    bits |= self._expressions.input_dependence.bit(array.source)
-            self._by_sizes[sizes] = bits
+            fitting = (bits for own, bits in self._by_own_sizes.items() if own <= sizes)
+            bits = self._by_sizes[sizes] = reduce(or_, fitting, 0)
         return bits | self._expressions.histories.get(weight.new, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(NamedTuple):
     """The arrays of a step by what they can be.
 
     `changed_by_gradients` can be weights, `states` can be states. Gradients depend on the inputs `read`, as bits. So they
