@@ -136,19 +136,19 @@ class NamedPhases:
             return around
         return max(phase, around, key=_rank) if is_relative and around in _DIFFERENTIATED else phase
 
-    def phase_of(self, instruction: Instruction, around: str = UNKNOWN) -> str:
-        """Return the phase by names of an instruction whose computation is called in the phase `around`."""
-        collective_phase = self._of_collectives.get(place(instruction), UNKNOWN)
+    def phase_of(self, key: InstructionPlace, own: OpNamePhase, around: str = UNKNOWN) -> str:
+        """Return the phase by names of the instruction at a place whose computation is called in the phase `around`."""
+        collective_phase = self._of_collectives.get(key, UNKNOWN)
         if collective_phase != UNKNOWN:
             return collective_phase
-        phase, is_relative, _ = self.own(instruction)
+        phase, is_relative, _ = own
         if is_relative and around != UNKNOWN and phase in _DIFFERENTIATED:
             return max(phase, around, key=_rank) if around in _DIFFERENTIATED else around
         return phase
 
-    def is_sure(self, instruction: Instruction) -> bool:
-        """Return True if the instruction would have another name if it were recomputed."""
-        return place(instruction) in self._of_collectives or not self.own(instruction).is_open
+    def is_sure(self, key: InstructionPlace, own: OpNamePhase) -> bool:
+        """Return True if the instruction at a place would have another name if it were recomputed."""
+        return not own.is_open or key in self._of_collectives
 
     def own(self, instruction: Instruction) -> OpNamePhase:
         """Return the phase by an instruction's own metadata."""

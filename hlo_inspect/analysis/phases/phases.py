@@ -17,7 +17,7 @@ from hlo_inspect.graph.calls import ONCE, Bounds, CallGraph, InstructionPlace, p
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.values.attributes import Metadata
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.values.op_names import NOT_SOUGHT, RECOMPUTE, UNKNOWN
 from hlo_inspect.hlo.wants import Wants
 
@@ -54,37 +54,54 @@ class Phases:
         self._views = views
         self._seeks_all = seeks_all
         self._collectives = collectives
-        self._known: dict[InstructionPlace, InstructionPhase] = {}
+        self._of_collectives: dict[InstructionPlace, InstructionPhase] = {}
         self._named: dict[tuple[str, OpNamePhase], tuple[InstructionPhase, bool]] = {}  # by computation and name
         self._open_collectives: set[InstructionPlace] = set()  # their phase by names is unknown
-        self._of_metadata: dict[tuple[str, Metadata | None], InstructionPhase] = {}  # if names decide alone
         self._contexts: dict[int, NamedContext] = {}
 
     def for_instruction(self, instruction: Instruction) -> InstructionPhase:
         """Return the phase of an instruction."""
-        key = place(instruction)
-        cached = self._known.get(key)
-        if cached is not None:
-            return cached
-        is_collective = self.names.is_collective(key)  # its phase depends on the others too
-        if is_collective:
-            phase, is_named = self._phase_by_names(instruction)
-            self._open_collectives.update([] if is_named else [key])
-        else:
-            name_key = key[0], self.names.own(instruction)
-            named = self._named.get(name_key)
-            if named is None:
-                named = self._named[name_key] = self._phase_by_names(instruction)
-            phase, is_named = named
+        phase = self._find(place(instruction), self.names.own(instruction))
+        if phase.phase != UNKNOWN or instruction.opcode != "fusion" or instruction.attr("metadata") is not None:
+            return phase
+        of_contents = self._phase_of_contents(instruction)
+        return phase if of_contents == UNKNOWN else phase._replace(phase=of_contents, phase_from="name")
+
+    def of_row(self, view: View, row: int) -> InstructionPhase | None:
+        """Return the phase of a row; None if its operands are not closed.
+
+        Only an unusual row, or a fusion without a phase, needs its instruction.
+        """
+        if view.whole_operands(row) is not None and view.opcodes[row] not in LITERAL_OPCODES:
+            key = (view.computation.name, view.lines[row], view.names[row])
+            phase = self._find(key, self.names.own_name(view.metadata(row)))
+            if phase.phase != UNKNOWN or view.opcodes[row] != "fusion":
+                return phase
+        try:
+            return self.for_instruction(view.instruction(row))
+        except tokens.ScanError:
+            return None
+
+    def _find(self, key: InstructionPlace, own: OpNamePhase) -> InstructionPhase:
+        """Return the phase of the instruction at a place, with the phase by its metadata."""
+        if self.names.is_collective(key):  # its phase depends on the others too
+            phase = self._of_collectives.get(key)
+            if phase is None:
+                by_name, is_named = self._phase_by_names(key, own)
+                self._open_collectives.update([] if is_named else [key])
+                phase = self._of_collectives[key] = self._by_graph(key, own, by_name, is_named=is_named)
+            return phase
+        named = self._named.get((key[0], own))
+        if named is None:
+            named = self._named[key[0], own] = self._phase_by_names(key, own)
+        return self._by_graph(key, own, named[0], is_named=named[1])
+
+    def _by_graph(
+        self, key: InstructionPlace, own: OpNamePhase, by_name: InstructionPhase, *, is_named: bool
+    ) -> InstructionPhase:
+        """Return the phase by names if they decide it, else the phase by the graph, if there is a graph."""
         graph = None if is_named else self._graph()
-        if graph is not None and graph.phases:
-            phase = self._phase_by_graph(graph, instruction) or phase
-        is_unnamed = instruction.opcode == "fusion" and instruction.attr("metadata") is None
-        if is_unnamed and phase.phase == UNKNOWN and (of_contents := self._phase_of_contents(instruction)) != UNKNOWN:
-            phase = phase._replace(phase=of_contents, phase_from="name")
-        if is_collective or is_unnamed or graph is not None:
-            self._known[key] = phase
-        return phase
+        return by_name if graph is None or not graph.phases else self._phase_by_graph(graph, key, own) or by_name
 
     def _phase_of_contents(self, fusion: Instruction) -> str:
         """Return the phase of the names in a fused computation: if they differ, the later one of forward and backward."""
@@ -93,27 +110,6 @@ class Phases:
             return UNKNOWN
         view = self._views.for_computation(name)
         return latest_phase({self.names.own_name(view.metadata(row)).phase for row in range(len(view.names))} - {UNKNOWN})
-
-    def of_row(self, view: View, row: int) -> InstructionPhase | None:
-        """Return the phase of a row; None if its operands are not closed."""
-        metadata_key = view.computation.name, view.metadata(row)
-        is_unnamed = metadata_key[1] is None and view.opcodes[row] == "fusion"
-        phase = self._of_metadata.get(metadata_key) if not is_unnamed else None
-        if phase is None and not is_unnamed:
-            named, is_named = self._named.get((metadata_key[0], self.names.own_name(metadata_key[1])), (None, False))
-            if named is not None and (is_named or self._graph() is None):
-                phase = self._of_metadata[metadata_key] = named
-        if phase is not None and not self.names.may_be_collective(view.opcodes[row]):
-            return phase
-        key = (metadata_key[0], view.lines[row], view.names[row])
-        if phase is None or self.names.is_collective(key):
-            phase = self._known.get(key)
-        if phase is not None:
-            return phase
-        try:
-            return self.for_instruction(view.instruction(row))
-        except tokens.ScanError:
-            return None
 
     @cached_property
     def of_collectives(self) -> list[InstructionPhase]:
@@ -133,49 +129,48 @@ class Phases:
 
     def graph_phase(self, instruction: Instruction) -> str:
         """Return the phase by the graph in the first call of an instruction's computation. Its name does not count."""
-        graph = self._graph()
-        calls = graph.calls_of(instruction) if graph is not None else []
+        graph, key = self._graph(), place(instruction)
+        calls = graph.calls_of(key) if graph is not None else []
         if graph is None or not calls:
             return UNKNOWN
-        return graph.of_collective(*calls[0]) if self.names.is_collective(place(instruction)) else graph.of_row(*calls[0])
+        return graph.of_collective(*calls[0]) if self.names.is_collective(key) else graph.of_row(*calls[0])
 
     @staticmethod
     def _with_other_phase(graph: GraphPhases, instruction: Instruction, named: InstructionPhase) -> InstructionPhase:
         """Return the phase of a collective by names, with the other phase that it serves according to the graph."""
         both = {
             phase
-            for call in graph.calls_of(instruction)[:1]
+            for call in graph.calls_of(place(instruction))[:1]
             for phase in (graph.of_collective(*call), graph.other_phase(*call))
         }
         other = both - {named.phase, "", UNKNOWN}
         return named._replace(also_phase=other.pop()) if named.phase in both and other else named
 
-    def _phase_by_names(self, instruction: Instruction) -> tuple[InstructionPhase, bool]:
+    def _phase_by_names(self, key: InstructionPlace, own: OpNamePhase) -> tuple[InstructionPhase, bool]:
         """Return the phase by names, and True if names decide it in all calls of the instruction's computation.
 
         If they do not and `seeks_all` is false, the phase is `NOT_SOUGHT`.
         """
-        contexts = self.names.contexts.get(instruction.computation.name, NOT_CALLED)
-        phases = [(self.names.phase_of(instruction, context.phase), context.runs) for context in contexts]
-        is_named = self.names.is_sure(instruction) and all(phase != UNKNOWN for phase, _ in phases)
+        contexts = self.names.contexts.get(key[0], NOT_CALLED)
+        phases = [(self.names.phase_of(key, own, context.phase), context.runs) for context in contexts]
+        is_named = self.names.is_sure(key, own) and all(phase != UNKNOWN for phase, _ in phases)
         return (_most_run(phases, "name") if is_named or self._seeks_all else _NOT_SOUGHT), is_named
 
-    def _phase_by_graph(self, graph: GraphPhases, instruction: Instruction) -> InstructionPhase | None:
+    def _phase_by_graph(self, graph: GraphPhases, key: InstructionPlace, own: OpNamePhase) -> InstructionPhase | None:
         """Return the phase by names and graph over all calls of the instruction's computation.
 
         Return None if the step does not call it.
         """
-        calls = graph.calls_of(instruction)
+        calls = graph.calls_of(key)
         if not calls:
             return None
-        is_collective = self.names.is_collective(place(instruction))
-        is_sure = self.names.is_sure(instruction)
+        is_collective, is_sure = self.names.is_collective(key), self.names.is_sure(key, own)
         phases: list[tuple[str, Bounds]] = []
         sources: set[PhaseSource] = set()
         also_phase = ""
         for frame, row in calls:
             around, runs = self._context(graph, frame)
-            phase = self.names.phase_of(instruction, around)
+            phase = self.names.phase_of(key, own, around)
             source: PhaseSource = "name"
             if phase == UNKNOWN or not is_sure:
                 by_graph = graph.of_collective(frame, row) if is_collective else graph.of_row(frame, row)
@@ -184,7 +179,8 @@ class Phases:
                     also_phase = graph.other_phase(frame, row) if is_collective else ""
             phases.append((phase, runs))
             sources.add(source)
-        return _most_run(phases, "graph" if "graph" in sources else "name")._replace(also_phase=also_phase)
+        phase_of_most = _most_run(phases, "graph" if "graph" in sources else "name")
+        return phase_of_most._replace(also_phase=also_phase) if also_phase else phase_of_most
 
     def _context(self, graph: GraphPhases, frame: CallFrame) -> NamedContext:
         """Return the phase by names of the calls around one call of a computation, and its number of runs."""
