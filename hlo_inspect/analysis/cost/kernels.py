@@ -151,7 +151,7 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
     for name, running in cost.running.items():
         view, starts, opcodes = running.view, StartRows(running.view), running.view.opcodes
         counted: dict[InstructionCost, tuple[CountedCost]] = {}  # most instructions equal some others
-        for row, row_cost in running.rows:
+        for row, row_cost in zip(running.rows, running.costs, strict=True):
             part = counted.get(row_cost)
             if part is None:
                 part = counted[row_cost] = (CountedCost(row_cost, graph.runs(name), cost.runs[name]),)
