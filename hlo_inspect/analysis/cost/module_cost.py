@@ -199,9 +199,9 @@ class ModuleCost:
 
     @property
     def named_phases(self) -> Iterator[str]:
-        """The phases by names of instructions with a cost, with repetitions."""
-        named = self.labeller.named
-        return (named(running.view, row).phase for running in self.running.values() for row in running.rows)
+        """The phases by names of instructions with a cost, those of equal metadata in one computation once."""
+        for running in self.running.values():
+            yield from self.labeller.named_phases(running.view, running.rows)
 
 
 def _add_cost(tally: Tally, label: str | None, cost: InstructionCost, count: int, runs: FigureRuns) -> None:

@@ -7,7 +7,7 @@ do not look like a forward and a backward pass, no phase is known. `reason` says
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.phases import component_facts as fact
@@ -245,9 +245,13 @@ class GraphPhases:
         self.phases = [] if reason else phases
         return reason
 
+    def frames_of(self, computation: str) -> Sequence[CallFrame]:
+        """Return the calls of a computation in the step; none if the phases are unknown."""
+        return self.graph.frames_by_name.get(computation, ()) if self.phases else ()
+
     def calls_of(self, key: InstructionPlace) -> list[tuple[CallFrame, int]]:
         """Return the calls in the step of the computation at a place, each with the instruction's row; none without a row."""
-        frames = self.graph.frames_by_name.get(key[0], []) if self.phases else []
+        frames = self.frames_of(key[0])
         row = frames[0].view.index(key[2]) if frames else None
         return [] if row is None else [(frame, row) for frame in frames]
 

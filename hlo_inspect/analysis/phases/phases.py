@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.phases.names import NOT_CALLED, NamedContext, NamedPhases, OpNamePhase, latest_phase
@@ -33,6 +33,21 @@ GraphSource = Callable[[], "GraphPhases | None"]
 """Callback that returns the phases by the graph; None if the graph is not to be used."""
 
 
+_NAME: PhaseSource = "name"
+_GRAPH: PhaseSource = "graph"
+
+
+class _NamedPhase(NamedTuple):
+    """The phase of an instruction by names, and whether they decide it in all calls of its computation.
+
+    Else `calls` holds the calls in the step that the graph has, each with its phase by names and its runs.
+    """
+
+    phase: InstructionPhase
+    is_decided: bool
+    calls: Sequence[tuple[CallFrame, str, Bounds]]
+
+
 class Phases:
     """The phases of a module's instructions, shared by all analyses."""
 
@@ -55,7 +70,7 @@ class Phases:
         self._seeks_all = seeks_all
         self._collectives = collectives
         self._of_collectives: dict[InstructionPlace, InstructionPhase] = {}
-        self._named: dict[tuple[str, OpNamePhase], tuple[InstructionPhase, bool]] = {}  # by computation and name
+        self._named: dict[tuple[str, OpNamePhase], _NamedPhase] = {}  # by computation and name
         self._open_collectives: set[InstructionPlace] = set()  # their phase by names is unknown
         self._contexts: dict[int, NamedContext] = {}
 
@@ -72,10 +87,11 @@ class Phases:
 
         Only an unusual row, or a fusion without a phase, needs its instruction.
         """
-        if view.whole_operands(row) is not None and view.opcodes[row] not in LITERAL_OPCODES:
+        opcode = view.opcodes[row]
+        if view.whole_operands(row) is not None and opcode not in LITERAL_OPCODES:
             key = (view.computation.name, view.lines[row], view.names[row])
             phase = self._find(key, self.names.own_name(view.metadata(row)))
-            if phase.phase != UNKNOWN or view.opcodes[row] != "fusion":
+            if phase.phase != UNKNOWN or opcode != "fusion":
                 return phase
         try:
             return self.for_instruction(view.instruction(row))
@@ -87,21 +103,14 @@ class Phases:
         if self.names.is_collective(key):  # its phase depends on the others too
             phase = self._of_collectives.get(key)
             if phase is None:
-                by_name, is_named = self._phase_by_names(key, own)
-                self._open_collectives.update([] if is_named else [key])
-                phase = self._of_collectives[key] = self._by_graph(key, own, by_name, is_named=is_named)
+                named = self._in_calls(key, own)
+                self._open_collectives.update([] if named.is_decided else [key])
+                phase = self._of_collectives[key] = self._with_graph(named, key, own)
             return phase
-        named = self._named.get((key[0], own))
-        if named is None:
-            named = self._named[key[0], own] = self._phase_by_names(key, own)
-        return self._by_graph(key, own, named[0], is_named=named[1])
-
-    def _by_graph(
-        self, key: InstructionPlace, own: OpNamePhase, by_name: InstructionPhase, *, is_named: bool
-    ) -> InstructionPhase:
-        """Return the phase by names if they decide it, else the phase by the graph, if there is a graph."""
-        graph = None if is_named else self._graph()
-        return by_name if graph is None or not graph.phases else self._phase_by_graph(graph, key, own) or by_name
+        in_calls = self._named.get((key[0], own))
+        if in_calls is None:
+            in_calls = self._named[key[0], own] = self._in_calls(key, own)
+        return in_calls.phase if in_calls.is_decided else self._with_graph(in_calls, key, own)
 
     def _phase_of_contents(self, fusion: Instruction) -> str:
         """Return the phase of the names in a fused computation: if they differ, the later one of forward and backward."""
@@ -146,40 +155,46 @@ class Phases:
         other = both - {named.phase, "", UNKNOWN}
         return named._replace(also_phase=other.pop()) if named.phase in both and other else named
 
-    def _phase_by_names(self, key: InstructionPlace, own: OpNamePhase) -> tuple[InstructionPhase, bool]:
-        """Return the phase by names, and True if names decide it in all calls of the instruction's computation.
+    def _in_calls(self, key: InstructionPlace, own: OpNamePhase) -> _NamedPhase:
+        """Return the phase by names in all calls of the instruction's computation.
 
-        If they do not and `seeks_all` is false, the phase is `NOT_SOUGHT`.
+        If names do not decide it and `seeks_all` is false, the phase is `NOT_SOUGHT`.
         """
         contexts = self.names.contexts.get(key[0], NOT_CALLED)
         phases = [(self.names.phase_of(key, own, context.phase), context.runs) for context in contexts]
-        is_named = self.names.is_sure(key, own) and all(phase != UNKNOWN for phase, _ in phases)
-        return (_most_run(phases, "name") if is_named or self._seeks_all else _NOT_SOUGHT), is_named
+        is_decided = self.names.is_sure(key, own) and all(phase != UNKNOWN for phase, _ in phases)
+        by_name = _most_run(phases, "name") if is_decided or self._seeks_all else _NOT_SOUGHT
+        graph = None if is_decided else self._graph()
+        calls = []
+        if graph is not None:
+            for frame in graph.frames_of(key[0]):
+                around, runs = self._context(graph, frame)
+                calls.append((frame, self.names.phase_of(key, own, around), runs))
+        return _NamedPhase(by_name, is_decided, calls)
 
-    def _phase_by_graph(self, graph: GraphPhases, key: InstructionPlace, own: OpNamePhase) -> InstructionPhase | None:
-        """Return the phase by names and graph over all calls of the instruction's computation.
+    def _with_graph(self, named: _NamedPhase, key: InstructionPlace, own: OpNamePhase) -> InstructionPhase:
+        """Return the phase by names and graph over all calls of the instruction's computation in the step.
 
-        Return None if the step does not call it.
+        Without such a call, or without the instruction in it, only names count.
         """
-        calls = graph.calls_of(key)
-        if not calls:
-            return None
+        graph = self._graph() if named.calls else None
+        row = named.calls[0][0].view.index(key[2]) if graph is not None else None
+        if graph is None or row is None:
+            return named.phase
         is_collective, is_sure = self.names.is_collective(key), self.names.is_sure(key, own)
         phases: list[tuple[str, Bounds]] = []
         sources: set[PhaseSource] = set()
         also_phase = ""
-        for frame, row in calls:
-            around, runs = self._context(graph, frame)
-            phase = self.names.phase_of(key, own, around)
-            source: PhaseSource = "name"
+        for frame, by_name, runs in named.calls:
+            phase, source = by_name, _NAME
             if phase == UNKNOWN or not is_sure:
                 by_graph = graph.of_collective(frame, row) if is_collective else graph.of_row(frame, row)
                 if phase == UNKNOWN or by_graph == RECOMPUTE:
-                    phase, source = by_graph, "graph"
+                    phase, source = by_graph, _GRAPH
                     also_phase = graph.other_phase(frame, row) if is_collective else ""
             phases.append((phase, runs))
             sources.add(source)
-        phase_of_most = _most_run(phases, "graph" if "graph" in sources else "name")
+        phase_of_most = _most_run(phases, _GRAPH if _GRAPH in sources else _NAME)
         return phase_of_most._replace(also_phase=also_phase) if also_phase else phase_of_most
 
     def _context(self, graph: GraphPhases, frame: CallFrame) -> NamedContext:
