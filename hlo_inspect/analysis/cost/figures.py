@@ -190,6 +190,8 @@ class Tally:
     @property
     def known(self) -> tuple[int, ...]:
         """The known sums over all keys, one for each of `FIGURES`."""
+        if len(self.rows) == 1:  # as most
+            return tuple(*self.rows.values())
         return tuple(map(sum, zip(*self.rows.values(), strict=True))) or (0,) * len(FIGURES)
 
     @property
@@ -202,7 +204,7 @@ class Tally:
         return Work(*self.known[: len(WORK)])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # frozen ones take three times as long to make
 class InstructionCost:
     """The cost of one run of an instruction; a figure with a gap is unknown. Equal instructions share one.
 
@@ -226,7 +228,8 @@ class InstructionCost:
         """Make the cost from the work of an instruction and the bytes that it accesses."""
         amounts, gaps = _figures(work, size)
         limited = _limit_spaces(spaces or {}, amounts[-1])
-        if opcode != CUSTOM_CALL and all(key.label != CUSTOM_CALL for key in (*work.rows, *(key for key, _ in work.gaps))):
+        calls = [key for key in (*work.rows, *(key for key, _ in work.gaps)) if key.label == CUSTOM_CALL]
+        if opcode != CUSTOM_CALL and not calls:
             return cls(opcode, work, amounts, gaps, amounts, gaps, limited)
         counted = Tally()
         counted.rows = {key: row for key, row in work.rows.items() if key.label != CUSTOM_CALL}
