@@ -228,8 +228,7 @@ class InstructionCost:
         """Make the cost from the work of an instruction and the bytes that it accesses."""
         amounts, gaps = _figures(work, size)
         limited = _limit_spaces(spaces or {}, amounts[-1])
-        calls = [key for key in (*work.rows, *(key for key, _ in work.gaps)) if key.label == CUSTOM_CALL]
-        if opcode != CUSTOM_CALL and not calls:
+        if opcode != CUSTOM_CALL and CUSTOM_CALL not in {key.label for key in (*work.rows, *(key for key, _ in work.gaps))}:
             return cls(opcode, work, amounts, gaps, amounts, gaps, limited)
         counted = Tally()
         counted.rows = {key: row for key, row in work.rows.items() if key.label != CUSTOM_CALL}

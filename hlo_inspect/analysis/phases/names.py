@@ -88,11 +88,9 @@ class NamedPhases:
         self._function = _plain(match[1]) if match else ""
         self._functions: dict[str, bool] = {}  # True for the names of the step's function
         self._of_collectives: dict[InstructionPlace, str] = {}
-        self._collective_opcodes: set[str] = set()
         for collective, phase in zip(collectives, find_phases(collectives), strict=True):
             for instruction in (collective.inner, collective.start):
                 self._of_collectives[place(instruction)] = phase
-                self._collective_opcodes.add(instruction.opcode)
         self._graph = graph
 
     @cached_property
@@ -122,10 +120,6 @@ class NamedPhases:
     def is_collective(self, key: InstructionPlace) -> bool:
         """Return True if the instruction at a place is a collective, or wraps one."""
         return key in self._of_collectives
-
-    def may_be_collective(self, opcode: str) -> bool:
-        """Return True if some collective, or its wrapper, has this opcode."""
-        return opcode in self._collective_opcodes
 
     def handed_on(self, caller: Instruction, around: str) -> str:
         """Return the phase that a call gives to relative names: its own phase, else the phase of the call around it."""
