@@ -106,8 +106,8 @@ class Request:
         metavar="N",
         minimum=0,
         shows_default=True,
-        help="Leave out the first N runs of every program.",
-        commands=("measured",),
+        help="Leave out the first N runs of every program of a recorded profile.",
+        commands=("measured", "time", "diff", "report", "check"),
     )
     quick: bool = _option(
         False,

@@ -42,12 +42,14 @@ ReportSink = Callable[[Report, Context], None]
 class ReportNeeds(NamedTuple):
     """Needs of the reader of reports: some `tables`, else all; `notes` on unknown facts; findings of every rule.
 
-    `every_rule` includes the costly rules of a large module.
+    `every_rule` includes the costly rules of a large module. If `measured`, the reports on a recorded profile have its times;
+    modules that did not run have a report too.
     """
 
     tables: NeededTables | None = None
     notes: bool = True
     every_rule: bool = False
+    measured: bool = False
 
 
 NEEDS_ALL = ReportNeeds()
@@ -77,7 +79,7 @@ class ModuleReports:
             needs.every_rule,
         )
         self.wants = _wants(running, self.chosen, request) | self._findings.wants
-        self.measures = any(question.name == MEASURED for question in running)
+        self.measures = request.recorded is not None or any(question.name == MEASURED for question in running)
         self.asks_graph = request.uses_graph_for_phases and any(question.asks_phases for question in running)
         if len(request.profiles) > 1 and not any(question.compares_profiles for question in self.chosen):
             names = ", ".join(request.pass_names)
@@ -88,6 +90,19 @@ class ModuleReports:
         self._needs = needs
         self.recorded = request.recorded, request.skip
         self.sink: ReportSink | None = None
+
+    def with_measured(self) -> ModuleReports:
+        """Return the maker of the reports on a recorded profile: these with its times, if they are needed."""
+        if self.measures or not self._needs.measured:
+            return self
+        reports = ModuleReports(replace(self._request, passes=(*self._request.pass_names, MEASURED)), self._needs)
+        reports.sink = self.sink
+        return reports
+
+    @property
+    def has_unmeasured(self) -> bool:
+        """True if modules without measured times have a report too."""
+        return self._needs.measured
 
     def report(
         self,

@@ -100,7 +100,7 @@ class RecordedProfile:
         """
         text = _instructions_of(module)
         differences = []
-        for label in self.programs:
+        for label in sorted(self.programs, key=lambda label: label != module.program):  # its own, if it has one
             proto = self._proto(label)
             if proto is not None:
                 difference = _difference(text, proto)
