@@ -17,7 +17,7 @@ from hlo_inspect.findings.reading_problems import reading_findings
 from hlo_inspect.findings.thresholds import parse_thresholds
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes import ALPA, MEASURED, MODULE_FACTS, WORKLOAD, find_pass
+from hlo_inspect.passes import ALPA, MEASURED, MODULE_FACTS, TIME_EVENTS, WORKLOAD, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.partial_modules import (
     partial_facts,
@@ -28,6 +28,7 @@ from hlo_inspect.passes.partial_modules import (
 )
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
 from hlo_inspect.profiler.measurements import RecordedProgram
+from hlo_inspect.profiler.reduction import WantedSamples
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, Table, Value, most_severe_first
 from hlo_inspect.request import Request
@@ -58,7 +59,7 @@ NEEDS_ALL = ReportNeeds()
 class ModuleReports:
     """Maker of module reports for one request.
 
-    `recorded` is the recorded profile of the request and the number of runs to leave out.
+    `recorded` is the recorded profile of the request; `wanted_samples` are its samples that reports show.
     The report has the tables of the passes `chosen`; `wants` is the union of their needs. If `asks_graph`, a module read
     without graph is read again when its names leave a phase unknown. `sink` receives each report and its module's analyses.
     """
@@ -88,7 +89,8 @@ class ModuleReports:
         self._request = request
         self._options = replace(parse_options(request), thresholds=parse_thresholds(request.thresholds))
         self._needs = needs
-        self.recorded = request.recorded, request.skip
+        self.recorded = request.recorded
+        self.wanted_samples = WantedSamples(request.skip, any(question.name == TIME_EVENTS for question in running))
         self.sink: ReportSink | None = None
 
     def with_measured(self) -> ModuleReports:

@@ -107,7 +107,7 @@ class SourceReports:
             raise NoModuleError(no_workload(source.peek_text()), Location(source.name))
         is_profile = bool(source.peek()) and source.format is Format.PROFILE
         reports = self._reports.with_measured() if is_profile else self._reports
-        if reports.measures and (is_profile or self._reports.recorded[0] is not None):
+        if reports.measures and (is_profile or self._reports.recorded is not None):
             yield from self._measured(source, note, hosts, reports)
             return
         wants = self._wants
@@ -185,7 +185,7 @@ class SourceReports:
         The other modules of a profile have a report too if `reports` has unmeasured ones.
         """
         watch = self.watcher.reading if self.watcher is not None else None
-        recorded, skip = reports.recorded
+        recorded = reports.recorded
         modules: dict[str, Module] = {}
         with ExitStack() as opened:
             if recorded is not None:
@@ -203,7 +203,7 @@ class SourceReports:
                         modules[profile.label_of(item[0])] = item[0]
                     except UnfitModuleError as error:
                         yield error
-            measured = profile.measured(modules, skip) if modules else {}
+            measured = profile.measured(modules, reports.wanted_samples) if modules else {}
         notes = [text for text in (None if hosts else note, source.note) if text is not None]
         if modules and not measured:
             message = f"has no events of {listed_names(modules)}"

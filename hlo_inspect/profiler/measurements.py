@@ -39,6 +39,22 @@ class SampleTimes(NamedTuple):
     busy: int
 
 
+class ExecutedInstruction(NamedTuple):
+    """An execution in one sample: start and duration in picoseconds; True for a span from start to done."""
+
+    name: str
+    start: int
+    duration: int
+    is_transfer: bool = False
+
+
+class SampleTimeline(NamedTuple):
+    """All executions of a sample in the order of their starts, the longer of two first."""
+
+    sample: SampleTimes
+    executions: tuple[ExecutedInstruction, ...]
+
+
 @dataclass(slots=True)
 class MeasuredInstruction:
     """The executions of one instruction, in picoseconds: events, sums over all samples, and the time of each execution.
@@ -91,7 +107,11 @@ Executions = tuple["Numbers", "Numbers"]
 
 @dataclass(slots=True)
 class ProgramMeasurements:
-    """All that a profile says of one program. `collectives` has executions by instruction, then by order of run and device."""
+    """All that a profile says of one program.
+
+    `collectives` has executions by instruction, then by order of run and device. `timelines` are those of one sample of each
+    plane, if they are asked for.
+    """
 
     platform: str = ""
     runs_from: str = ""
@@ -103,6 +123,13 @@ class ProgramMeasurements:
     cut_samples: int = 0
     skipped_samples: int = 0
     faults: Counter[str] = field(default_factory=Counter)
+    timelines: list[SampleTimeline] = field(default_factory=list)
+
+    @property
+    def typical_timeline(self) -> SampleTimeline | None:
+        """The timeline whose step is nearest to the median of all samples; None if none is kept."""
+        middle = percentile(sorted(sample.step for sample in self.samples), 0.5)
+        return min(self.timelines, key=lambda timeline: abs(timeline.sample.step - middle), default=None)
 
     @property
     def devices(self) -> list[DeviceKey]:

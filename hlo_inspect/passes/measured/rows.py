@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -102,6 +102,13 @@ class MeasuredRows:
     @property
     def kernels_s(self) -> float:
         return self.times.seconds_of_step(sum(times.self_time for times in self.times.instructions.values()))
+
+    def seconds_of(self, kernels: Iterable[Kernel]) -> float | None:
+        """Return the self time of kernels in a step, with their dones; None if they have no events."""
+        starts = [kernel.name for kernel in kernels]
+        names = [*starts, *(self._done_of[name] for name in starts if name in self._done_of)]
+        times = [self.times.instructions[name] for name in names if name in self.times.instructions]
+        return self.times.seconds_of_step(sum(time.self_time for time in times)) if times else None
 
     def _row(self, name: str, times: MeasuredInstruction) -> KernelRow:
         view, row = self._places[name]
