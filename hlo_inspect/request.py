@@ -104,7 +104,7 @@ class Request:
         "--measured",
         metavar="PROFILE",
         help="Show the measured times of this recorded profile beside bound and estimate. Without INPUT, of its own modules.",
-        commands=("time", "time-events"),
+        commands=("time",),
         argument_of=("measured",),
         completes="files",
     )

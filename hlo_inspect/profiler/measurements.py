@@ -110,7 +110,7 @@ class ProgramMeasurements:
     """All that a profile says of one program.
 
     `collectives` has executions by instruction, then by order of run and device. `timelines` are those of one sample of each
-    plane, if they are asked for.
+    plane if a trace needs them.
     """
 
     platform: str = ""

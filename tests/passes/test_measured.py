@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import hlo_inspect
+from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.cli.main import run
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes.measured.events import in_lanes
@@ -312,3 +313,31 @@ def test_a_profile_can_come_from_standard_input(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert run(["measured", "-", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["facts"]["measured.samples"] == 2
+
+
+def test_the_rates_of_the_best_kernels_are_a_hardware_profile(
+    dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = dump.read_text(encoding="utf-8").replace("[8]", "[1000000]")
+    profile, fitted = tmp_path / "host.xplane.pb", tmp_path / "fitted.yaml"
+    profile.write_bytes(space(metadata_plane({"jit_step(3)": text}), cpu(["double", "all-reduce"])))
+    command = ["measured", str(profile), "--fit", str(fitted)]
+    assert run(command) == 2
+    assert "--fit needs --profile NAME" in capsys.readouterr().err
+    assert run([*command, "--profile", "h100-sxm"]) == 0
+    assert "fitted.yaml: 2 rates of the best kernels" in capsys.readouterr().err
+    loaded, base = load_profile(fitted), load_profile("h100-sxm")
+    # two operands and a result of 4 MB in 50 ns; the collective sends 4 MB, and waits 5 of its 50 ns
+    assert loaded.memory_bandwidth == pytest.approx(12e6 / 50e-9)
+    assert loaded.links["nvlink"].send_bandwidth == pytest.approx(4e6 / 45e-9)
+    assert loaded.links["nvlink"].efficiency == 1
+    assert (loaded.value("matmul.bf16"), loaded.memory_capacity) == (base.value("matmul.bf16"), base.memory_capacity)
+    (report,) = reports(profile, profile=str(fitted))
+    assert "HI701" not in [finding.rule for finding in report.findings]
+    ratios = {row["name"]: row["ratio"] for row in report.table("measured_kernels").records()}
+    assert ratios["double"] == 1
+    before = fitted.read_bytes()
+    profile.write_bytes(space(metadata_plane({"jit_step(3)": text}), cpu(["stranger"])))
+    assert run([*command, "--profile", "h100-sxm"]) == 3
+    assert "so there is nothing to fit" in capsys.readouterr().err
+    assert fitted.read_bytes() == before

@@ -103,6 +103,10 @@ class MeasuredRows:
     def kernels_s(self) -> float:
         return self.times.seconds_of_step(sum(times.self_time for times in self.times.instructions.values()))
 
+    def kernel(self, name: str) -> Kernel | None:
+        """Return the kernel of an instruction; None for loops and other instructions that are none."""
+        return self._kernels.get(name)
+
     def seconds_of(self, kernels: Iterable[Kernel]) -> float | None:
         """Return the self time of kernels in a step, with their dones; None if they have no events."""
         starts = [kernel.name for kernel in kernels]

@@ -10,6 +10,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
+from hlo_inspect.passes.measured.rates import achieved_rates, rates_table
 from hlo_inspect.passes.measured.rows import CollectiveRow, KernelRow, MeasuredRows
 from hlo_inspect.profiler.measurements import SECONDS_PER_PS, labels_of_devices, percentile
 from hlo_inspect.report.model import Column, Table
@@ -23,6 +24,9 @@ def measured_tables(context: Context, rows: MeasuredRows) -> Iterator[Table]:
     if rows.collectives:
         yield _collectives(rows.collectives)
         yield _by("axis", "Self time of collectives by axis", rows.collectives, lambda row: row.axis or "no axis")
+    profile = context.on_machine.profile
+    if profile is not None:
+        yield rates_table(achieved_rates(context, rows), profile.name)
     yield _by("phase", "Self time by phase", rows.kernels, lambda row: row.labels.phase or UNKNOWN)
     yield _by("scope", "Self time by scope of the program", rows.kernels, lambda row: row.labels.scope)
     yield _by("source", "Self time by source line", rows.kernels, lambda row: row.labels.source)
