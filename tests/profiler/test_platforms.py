@@ -60,9 +60,18 @@ def test_devices_wait_for_the_last_of_their_group() -> None:
     starts = {0: 2000, 1: 2030, 2: 2010, 3: 2015}
     events = [cpu_event("all-reduce", start, 2050 - start, -3, device) for device, start in starts.items()]
     result = measured(space(plane("/host:CPU", {"a": events})), OUTLINE)
-    assert result.wait("all-reduce", [[0, 1, 2, 3]]) == (30 + 0 + 20 + 15) * 1000
-    assert result.wait("all-reduce", [[0, 1], [2, 3]]) == (30 + 5) * 1000
-    assert result.wait("all-reduce", [[0, 4], [2, 3]]) is None
+    waits = result.waits("all-reduce", [[0, 1, 2, 3]])
+    assert waits is not None
+    assert {device.ordinal: tuple(of_device) for device, of_device in waits.items()} == {
+        0: (30_000, 0, 0, 1),
+        1: (0, 65_000, 1, 1),  # all others wait for it
+        2: (20_000, 0, 0, 1),
+        3: (15_000, 0, 0, 1),
+    }
+    pairs = result.waits("all-reduce", [[0, 1], [2, 3]])
+    assert pairs is not None
+    assert sum(of_device.waited for of_device in pairs.values()) == (30 + 5) * 1000
+    assert result.waits("all-reduce", [[0, 4], [2, 3]]) is None
 
 
 def tpu(ops: list[Event], asynchronous: list[Event] | None = None) -> bytes:
