@@ -241,9 +241,9 @@ def _waits_of(members: Sequence[Executions]) -> list[DeviceWaits]:
     ends = np.stack([ends[:count] for _, ends in members])
     waits = np.maximum(np.minimum(ends, starts.max(axis=0)) - starts, 0)
     last = starts.argmax(axis=0)
-    held = [int(waits[:, last == member].sum()) for member in range(len(members))]
+    delays = [int(waits[:, last == member].sum()) for member in range(len(members))]
     lasts = np.bincount(last, minlength=len(members)).tolist()
-    return [DeviceWaits(*row) for row in zip(waits.sum(axis=1).tolist(), held, lasts, [count] * len(members), strict=True)]
+    return [DeviceWaits(*row) for row in zip(waits.sum(axis=1).tolist(), delays, lasts, [count] * len(members), strict=True)]
 
 
 def labels_of_devices(devices: Sequence[DeviceKey]) -> Mapping[DeviceKey, str]:

@@ -72,7 +72,7 @@ def reduce_plane(
         reduction = _ProgramReduction(events, outline, ranges, transfers, place)
         part = reduction.reduce(numbers, wanted)
         part.measured.unattributed = events.unattributed.get(program, ALL_ATTRIBUTED)
-        part.measured.faults = events.faults
+        part.measured.faults = +events.faults  # without those that do not occur
         yield program, part
 
 

@@ -217,12 +217,13 @@ _EVEN = 1.5
 
 def _straggler_words(rows: MeasuredRows) -> Parts:
     """Yield the device that the others wait for longest, unless they wait for all alike."""
-    held = {device: waits.held for device, waits in rows.waits.items()}
-    slowest = max(held, key=lambda device: held[device], default=None)
-    if slowest is None or not held[slowest] or held[slowest] * len(held) < _EVEN * sum(held.values()):
+    delays = {device: waits.held for device, waits in rows.waits.items()}
+    whole = sum(delays.values())
+    slowest = max(delays, key=lambda device: delays[device], default=None)
+    if slowest is None or not whole or delays[slowest] * len(delays) < _EVEN * whole:
         return
     waits, label = rows.waits[slowest], labels_of_devices(rows.times.devices)[slowest]
-    share = Amount(held[slowest] / sum(held.values()), "share")
+    share = Amount(delays[slowest] / whole, "share")
     last = Amount(waits.last / waits.executions, "share")
     yield from sentence("; {} of the waiting is for device {}, the last in {} of the executions", share, label, last)
 
