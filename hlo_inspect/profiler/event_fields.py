@@ -26,7 +26,7 @@ ROOM = 16
 
 
 class StatSpans(NamedTuple):
-    """Stats of events: the event of each, the number of its name, the tag of its value, and where that begins and ends."""
+    """Stats of events: the event of each, the number of its name, the tag, begin and end of its value."""
 
     events: Numbers
     keys: Numbers
