@@ -60,6 +60,8 @@ def command_of(pass_: Question) -> click.Command:
                 raise click.UsageError("--to writes a workload file: --format, --table and --top have no effect.")
             return _rewritten(inputs, to, output)
         if request.recorded is not None:
+            if request.recorded == "-" and not inputs:
+                raise click.UsageError("--measured - needs INPUT: standard input is read once. Write the profile to a file.")
             inputs, request = inputs or (request.recorded,), replace(request, also=(MEASURED,))
         elif not inputs:
             raise click.UsageError("Missing argument 'INPUT...'.")
