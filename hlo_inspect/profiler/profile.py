@@ -115,6 +115,7 @@ def measure(
         for number, events in file.device_planes():
             for label, part in reduce_plane(events, outlines, (host, number), wanted):
                 programs.setdefault(label, _JoinedProgram()).add(host, part)
+            del events  # before the next plane is read
     joined = {label: program.measured for label, program in programs.items()}
     if not any(measured.samples or measured.cut_samples or measured.skipped_samples for measured in joined.values()):
         raise InputError(NO_DEVICE_EVENTS, Location(files[0].name))
@@ -148,6 +149,9 @@ class _JoinedProgram:
         joined.samples += added.samples
         joined.timelines += added.timelines
         for name, times in added.instructions.items():
-            joined.instructions.setdefault(name, type(times)()).add(times)
+            if name in joined.instructions:
+                joined.instructions[name].add(times)
+            else:
+                joined.instructions[name] = times
         for name, executions in added.collectives.items():
             joined.collectives.setdefault(name, {}).update(executions)

@@ -217,13 +217,15 @@ class _ProgramReduction:
 
     def _sum(self, rows: Any, measured: ProgramMeasurements) -> None:  # noqa: ANN401 - as above
         """Sum the executions of all samples by instruction."""
-        np, names = self._np, self._ranges.names[rows]
-        rows = rows[np.argsort(names, kind="stable")]
-        distinct, bounds = np.unique(self._ranges.names[rows], return_index=True)
+        np = self._np
+        rows = rows[np.argsort(self._ranges.names[rows], kind="stable")]
+        names = self._ranges.names[rows]
+        bounds = np.flatnonzero(names[1:] != names[:-1]) + 1
+        distinct = names[np.concatenate(([0], bounds))]
         merged: Counter[int] = Counter()
         for row, more in self._events.merged.items():
             merged[self._events.executions.names[row]] += more
-        for name, own in zip(distinct.tolist(), np.split(rows, bounds[1:]), strict=True):
+        for name, own in zip(distinct.tolist(), np.split(rows, bounds), strict=True):
             times = measured.instructions.setdefault(self._events.names[name], MeasuredInstruction())
             durations = self._ranges.durations[own]
             times.events += len(own) + merged[name]

@@ -256,9 +256,9 @@ def _parts(rows: MeasuredRows) -> Table:
     times = {"kernels": rows.kernels_s - math.fsum(row.self_s for row in rows.collectives)}
     for row in rows.collectives:
         whole = row.self_s if row.wait_s is None else row.self_s - row.wait_s
-        what = "not split" if row.wait_s is None else "transfer"
-        for label, seconds in ((what, whole), ("waiting", row.wait_s or 0.0)):
-            key = f"{label} of collectives, {row.axis or 'no axis'}"
+        what = "collectives" if row.wait_s is None else "transfer of collectives"
+        for label, seconds in ((what, whole), ("waiting of collectives", row.wait_s or 0.0)):
+            key = f"{label}, {row.axis or 'no axis'}"
             times[key] = times.get(key, 0.0) + seconds
     idle = sum(sample.step - sample.busy for sample in rows.times.samples)
     times["idle"] = rows.times.seconds_of_step(idle)

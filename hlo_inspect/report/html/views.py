@@ -407,9 +407,11 @@ def _sentences(report: Report) -> Iterator[str]:
 def difference_sections(report: Report) -> tuple[PageSection, ...]:
     """Return the sections of a report of `diff`."""
     named = _by_name(report.tables)
-    others = tuple(name for name in named if name not in ("facts", "changes", "flags", "peak", "axes"))
+    others = tuple(name for name in named if name not in ("facts", "changes", "flags", "peak", "axes", "measured_changes"))
     alone = "" if "facts" in named else "The other input has no module to compare with this one."
+    measured = PageSection("measured", "Measured times", tables=("measured_changes",), opens_table=True)
     return (
+        *([measured] if "measured_changes" in named else ()),
         PageSection(
             "changes",
             "What changed",

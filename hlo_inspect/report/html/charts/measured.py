@@ -13,7 +13,7 @@ from hlo_inspect.report.html.model import Chart
 
 _KERNELS = "measured_kernel_groups"
 _COLOURS = {"kernels": "$compute", "idle": "$grid"}
-_OF_COLLECTIVES = {"transfer": "$collective", "waiting": "$memory", "not split": "$other"}
+_OF_COLLECTIVES = {"transfer of collectives": "$collective", "waiting of collectives": "$memory"}
 
 
 def bounds_chart(tables: Tables) -> Chart | None:
@@ -82,7 +82,7 @@ def measured_parts_chart(tables: Tables) -> Chart | None:
     parts = []
     for row in rows:
         name = str(row["part"])
-        drawn = _COLOURS.get(name) or _OF_COLLECTIVES.get(name.partition(" of ")[0], "$other")
+        drawn = _COLOURS.get(name) or _OF_COLLECTIVES.get(name.partition(",")[0], "$other")
         bar = Bar(0, row.least("time_s"), hover(name, row.text("time_s"), f"{row.text('share')} of the parts"), row.key)
         parts.append(BarSeries(name, drawn, (bar,)))
     return Chart(
