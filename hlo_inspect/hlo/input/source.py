@@ -237,6 +237,20 @@ class Source(TextSource):
         """Return the same source, unread."""
         return Source(self.name, self._opener, closes=self._closes, reopens=True)
 
+    @contextmanager
+    def reopening(self) -> Iterator[Source]:
+        """Return an unread source with these bytes that reopens: the same input, or a temporary copy of one that does not."""
+        if self.reopens:
+            yield self.reopened()
+            return
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "input"
+            with copy.open("wb") as stream:
+                stream.writelines(self.raw_pieces())
+            yield Source(self.name, lambda: copy.open("rb"), closes=True, reopens=True)
+
     def _mended(self, next_line: Callable[[], int]) -> Iterator[str]:
         """Return the mended text. Raise InputError if the input is binary or cannot be opened or decompressed."""
         return self.mender.pieces(self._texts(next_line), next_line)
