@@ -25,7 +25,7 @@ def summary(python: str, folder: Path, **environment: str) -> subprocess.Complet
 def test_a_bare_environment(tmp_path: Path) -> None:
     """No HOME, a directory that cannot be written, and docstrings and assertions left out."""
     tmp_path.chmod(0o555)
-    done = summary(sys.executable, tmp_path, PYTHONOPTIMIZE="1")
+    done = summary(sys.executable, tmp_path, PYTHONOPTIMIZE="2")
     tmp_path.chmod(0o755)
     assert "\noptimizer.name,adamw\n" in done.stdout
     assert (done.stderr, done.returncode) == ("", 0)
