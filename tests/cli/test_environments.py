@@ -33,7 +33,7 @@ def test_a_bare_environment(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_another_python(tmp_path: Path, version: str) -> None:
-    """One that is installed with the project's dependencies."""
+    """Such a Python has to be installed with the project's dependencies."""
     python = shutil.which(f"python{version}")
     needed = "import click, numpy, rich, yaml"
     if python is None or subprocess.run([python, "-c", needed], capture_output=True, check=False).returncode:
