@@ -17,6 +17,7 @@ from hlo_inspect.profiler.measurements import RecordedProgram
 from hlo_inspect.profiler.profile import ProfileFile, measure
 from hlo_inspect.profiler.programs import ProfiledProgram, device_assignment
 from hlo_inspect.profiler.proto_instructions import proto_instructions
+from hlo_inspect.profiler.wanted_samples import WantedSamples
 
 _SHOWN = 3
 """Differing instructions that an error names."""
@@ -58,10 +59,10 @@ class RecordedProfile:
         """The programs whose modules the profile has, by label."""
         return {program.label: program for file in reversed(self.files) for program in file.programs}
 
-    def measured(self, modules: Mapping[str, Module], skip: int) -> dict[str, RecordedProgram]:
+    def measured(self, modules: Mapping[str, Module], wanted: WantedSamples) -> dict[str, RecordedProgram]:
         """Return the measurements of the modules that ran, by label of their programs."""
         outlines = {label: outline_of(ModuleAnalyses(module)) for label, module in modules.items()}
-        times = measure(self.files, outlines, skip)
+        times = measure(self.files, outlines, wanted)
         idle = sum(label not in times for label in self.programs)
         return {
             label: RecordedProgram(label, times[label], self._devices(label), idle)
@@ -96,7 +97,7 @@ class RecordedProfile:
         """
         text = _instructions_of(module)
         differences = []
-        for label in self.programs:
+        for label in sorted(self.programs, key=lambda label: label != module.program):  # its own, if it has one
             proto = self._proto(label)
             if proto is not None:
                 difference = _difference(text, proto)

@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Protocol, cast
 
@@ -181,6 +181,20 @@ class Source(TextSource):
         self.mender = Mender()
         self.measured: tuple[str, ...] = ()
 
+    @cached_property
+    def damage(self) -> str | None:
+        """The fault of a damaged compressed file, whose end is checked before a module of it is answered."""
+        if not self._is_compressed or not self.reopens:
+            return None
+        again = self.reopened()
+        try:
+            with again._open() as stream:
+                while again._read(stream):
+                    pass
+        except InputError as error:
+            return error.message
+        return None
+
     @property
     def expansion(self) -> str | None:
         """The note that the input so far is `MOST_EXPANDED` times its compressed size or larger; None otherwise."""
@@ -236,6 +250,20 @@ class Source(TextSource):
     def reopened(self) -> Source:
         """Return the same source, unread."""
         return Source(self.name, self._opener, closes=self._closes, reopens=True)
+
+    @contextmanager
+    def reopening(self) -> Iterator[Source]:
+        """Return an unread source with these bytes that reopens: the same input, or a temporary copy of one that does not."""
+        if self.reopens:
+            yield self.reopened()
+            return
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "input"
+            with copy.open("wb") as stream:
+                stream.writelines(self.raw_pieces())
+            yield Source(self.name, lambda: copy.open("rb"), closes=True, reopens=True)
 
     def _mended(self, next_line: Callable[[], int]) -> Iterator[str]:
         """Return the mended text. Raise InputError if the input is binary or cannot be opened or decompressed."""
