@@ -41,6 +41,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "report.model": ("errors", "report.rows", "report.displayable"),  # lazy rows of a table, until a report makes them
     "report.units": ("errors", "report.model"),
     "report.facts": ("errors", "report.model"),
+    "report.faults": ("errors", "report.model"),
     "findings": (
         "errors",
         "registry",
@@ -92,6 +93,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.model",
         "report.units",
         "report.facts",
+        "report.faults",
         "report.cells",
         "report.filters",
     ),
@@ -102,6 +104,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.model",
         "report.units",
         "report.facts",
+        "report.faults",
         "report.cells",
         "report.filters",
     ),
@@ -150,6 +153,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report",
         "report.model",
         "report.facts",
+        "report.faults",
         "inspection",
         "api",
     ),

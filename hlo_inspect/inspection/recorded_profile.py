@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from hlo_inspect.analysis.module_analyses import ModuleAnalyses
 from hlo_inspect.analysis.program_outline import outline_of
-from hlo_inspect.errors import InputError, Location
+from hlo_inspect.errors import InputError, Location, UnfitModuleError
 from hlo_inspect.hlo.input.dump_directory import dump_files, is_directory
 from hlo_inspect.hlo.input.foreign_text import Format, find_module
 from hlo_inspect.hlo.input.source import Openable, Source, open_source
@@ -21,10 +21,6 @@ from hlo_inspect.profiler.reduction import WantedSamples
 
 _SHOWN = 3
 """Differing instructions that an error names."""
-
-
-class UnfitModuleError(InputError):
-    """A module of a dump that is no program of the profile."""
 
 
 class RecordedProfile:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hlo_inspect.errors import (
     HloInspectError,
@@ -18,6 +18,7 @@ from hlo_inspect.errors import (
     Location,
     NoSuchInstructionError,
     ParseError,
+    UnfitModuleError,
     UsageError,
     did_you_mean,
 )
@@ -34,10 +35,12 @@ from hlo_inspect.hlo.input.source import Source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.module_reports import ModuleReports
-from hlo_inspect.inspection.recorded_profile import RecordedProfile, UnfitModuleError
-from hlo_inspect.profiler.measurements import RecordedProgram
 from hlo_inspect.report.model import Report
 from hlo_inspect.xla import Xla
+
+if TYPE_CHECKING:
+    from hlo_inspect.inspection.recorded_profile import RecordedProfile
+    from hlo_inspect.profiler.measurements import RecordedProgram
 
 MEMORY = "memory"
 """The command that also reads XLA's files about memory, and its reports on memory that did not suffice."""
@@ -128,7 +131,8 @@ class SourceReports:
                 else:
                     module, reading_note = following
                     read_graph = partial(graphs.module, module, number) if graphs is not None else None
-                    noted = [text for text in (note, source.note, reading_note, *module.mends) if text is not None]
+                    notes = (note, source.note, reading_note, *module.mends, source.expansion)
+                    noted = [text for text in notes if text is not None]
                     item = self._report_on(module, noted, read_graph)
                     if graphs is not None:
                         graphs.forget(module)
@@ -146,7 +150,8 @@ class SourceReports:
             report = None
         if report is None:
             what = describe_foreign_text(source.start) or describe_log(source.measured)
-            raise NoModuleError(f"holds no HLO module{what}", Location(source.name))
+            expansion = f"; {source.expansion}" if source.expansion is not None else ""
+            raise NoModuleError(f"holds no HLO module{what}{expansion}", Location(source.name))
         if self._command != MEMORY:
             message = "holds no HLO module, only XLA's out-of-memory report; read it with `hlo-inspect memory`"
             raise NoModuleError(message, Location(source.name))
@@ -184,6 +189,8 @@ class SourceReports:
 
         The other modules of a profile have a report too if `reports` has unmeasured ones.
         """
+        from hlo_inspect.inspection.recorded_profile import RecordedProfile
+
         watch = self.watcher.reading if self.watcher is not None else None
         recorded = reports.recorded
         modules: dict[str, Module] = {}
@@ -199,10 +206,11 @@ class SourceReports:
                 elif not self._is_wanted(item[0]):
                     yield item[0].program or item[0].name
                 else:
-                    try:
-                        modules[profile.label_of(item[0])] = item[0]
-                    except UnfitModuleError as error:
-                        yield error
+                    label = self._label_of(item[0], profile)
+                    if isinstance(label, HloInspectError):
+                        yield label
+                    else:
+                        modules[label] = item[0]
             measured = profile.measured(modules, reports.wanted_samples) if modules else {}
         notes = [text for text in (None if hosts else note, source.note) if text is not None]
         if modules and not measured:
@@ -210,6 +218,17 @@ class SourceReports:
             raise InputError(f"{message}; trace while it runs", Location(recorded or source.name))
         for label in modules if reports.has_unmeasured else measured:
             yield self._report(modules[label], notes, None, measured.get(label), reports)
+
+    def _label_of(self, module: Module, profile: RecordedProfile) -> str | HloInspectError:
+        """Return the label of the program that a module is of, or the error if it fits none or an analysis fails."""
+        try:
+            return profile.label_of(module)
+        except UnfitModuleError as error:
+            return error
+        except (HloInspectError, MemoryError):
+            raise
+        except Exception as error:
+            return InternalError.from_exception(error, module.location(module.first_line), module.name)
 
     def _is_wanted(self, module: Module) -> bool:
         """Return True if the name of a module matches, or that of its program with the id."""

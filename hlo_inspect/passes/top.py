@@ -65,7 +65,7 @@ class Top(Pass):
         times = context.on_machine.kernel_times
         if times is not None:
             notes += [f"kernels: {reason}" for reason in _about_times(context, times)]
-        of_phases = phase_notes(context, (kernel.instruction for kernel in kernels))
+        of_phases = phase_notes(context, (kernel.labels for kernel in kernels))
         return Section(facts, _tables(context), chain(notes, of_phases), _headline(context))
 
 

@@ -115,14 +115,14 @@ class Cursor:
         self._is_ascii = self.text.isascii()
         return True
 
-    def twice_as_much(self) -> bool:
+    def twice_as_much(self, most: int = MAX_ITEM_CHARS) -> bool:
         """Append pieces until twice as much text follows the position, so that repeated attempts take linear time.
 
         Return False as `more` does.
         """
         wanted = 2 * (len(self.text) - self.position)
-        is_more = self.more()
-        while is_more and len(self.text) - self.position < wanted and self.more():
+        is_more = self.more(most)
+        while is_more and len(self.text) - self.position < wanted and self.more(most):
             pass
         return is_more
 
