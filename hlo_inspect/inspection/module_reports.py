@@ -27,13 +27,13 @@ from hlo_inspect.passes.partial_modules import (
     truncation_notes,
 )
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
+from hlo_inspect.profiler.wanted_samples import WantedSamples
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, Table, Value, most_severe_first
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
     from hlo_inspect.profiler.measurements import RecordedProgram
-    from hlo_inspect.profiler.reduction import WantedSamples
 
 NeededTables = Callable[[Sequence[Table]], Sequence[Table]]
 """Cuts tables to the rows that the reader of a report needs; no others are made."""
@@ -61,7 +61,7 @@ NEEDS_ALL = ReportNeeds()
 class ModuleReports:
     """Maker of module reports for one request.
 
-    `recorded` is the recorded profile of the request.
+    `recorded` is the recorded profile of the request; `wanted_samples` are its samples that reports show.
     The report has the tables of the passes `chosen`; `wants` is the union of their needs. If `asks_graph`, a module read
     without graph is read again when its names leave a phase unknown. `sink` receives each report and its module's analyses.
     """
@@ -92,7 +92,7 @@ class ModuleReports:
         self._options = replace(parse_options(request), thresholds=parse_thresholds(request.thresholds))
         self._needs = needs
         self.recorded = request.recorded
-        self._needs_timeline = any(question.name == TIME_EVENTS for question in running)
+        self.wanted_samples = WantedSamples(request.skip, any(question.name == TIME_EVENTS for question in running))
         self.sink: ReportSink | None = None
 
     def with_measured(self) -> ModuleReports:
@@ -102,13 +102,6 @@ class ModuleReports:
         reports = ModuleReports(replace(self._request, passes=(*self._request.pass_names, MEASURED)), self._needs)
         reports.sink = self.sink
         return reports
-
-    @property
-    def wanted_samples(self) -> WantedSamples:
-        """The samples of a recorded profile that reports show."""
-        from hlo_inspect.profiler.reduction import WantedSamples
-
-        return WantedSamples(self._request.skip, self._needs_timeline)
 
     @property
     def has_unmeasured(self) -> bool:

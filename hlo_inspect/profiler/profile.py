@@ -17,9 +17,10 @@ from hlo_inspect.profiler.gpu import GPU_PLANE, read_gpu
 from hlo_inspect.profiler.measurements import ProgramMeasurements
 from hlo_inspect.profiler.outline import ProgramOutline
 from hlo_inspect.profiler.programs import METADATA_PLANE, ProfiledProgram, ProgramLabels, read_programs
-from hlo_inspect.profiler.reduction import ALL_SAMPLES, PlanePart, WantedSamples, reduce_plane
+from hlo_inspect.profiler.reduction import PlanePart, reduce_plane
 from hlo_inspect.profiler.space import MetadataEntries, plane_name, plane_spans, read_plane
 from hlo_inspect.profiler.tpu import TPU_PLANE, read_tpu
+from hlo_inspect.profiler.wanted_samples import ALL_SAMPLES, WantedSamples
 from hlo_inspect.profiler.window import ByteWindow, FieldSpan, PromisedBytesError
 
 NO_DEVICE_EVENTS = "is a profile without events of devices; trace while the program runs, and wait for its results inside"

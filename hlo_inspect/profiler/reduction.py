@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from hlo_inspect.profiler.device_events import ALL_ATTRIBUTED, DeviceEvents, ExecutionColumns, Sample
 from hlo_inspect.profiler.measurements import (
@@ -22,6 +22,7 @@ from hlo_inspect.profiler.measurements import (
     percentile,
 )
 from hlo_inspect.profiler.outline import NO_OUTLINE, ProgramOutline
+from hlo_inspect.profiler.wanted_samples import WantedSamples
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,16 +31,6 @@ if TYPE_CHECKING:
 
 _UNKNOWN = -1
 """Number of the computation of an instruction that the module lacks."""
-
-
-class WantedSamples(NamedTuple):
-    """The samples to measure: all but the first `skip` runs of every program. `timeline` keeps the executions of one."""
-
-    skip: int = 0
-    timeline: bool = False
-
-
-ALL_SAMPLES = WantedSamples()
 
 
 @dataclass(slots=True)

@@ -2,10 +2,10 @@
 
     python -m tests.fuzz --minutes 60
 
-Each seed is one command line: a command, a format, sometimes --strict, over inputs that it damages. These are a text, a text of
-several modules, a compressed text, a directory, a workload file, a saved report and serialized HLO. Texts are those of
-tests/data. A failure is an exception, an unexpected exit status, a status 3 without a message, unreadable JSON, a control
-character in the output, or more than a minute of the processor. `--first SEED --count 1` repeats a seed.
+Each seed is one command line over inputs that it damages, with a format and sometimes --strict. The inputs are a text, a text
+of several modules, a compressed text, a directory, a workload file, a saved report and serialized HLO. Texts are those of
+tests/data. A failure is an exception, an unexpected exit status, or a status 3 without a message. Unreadable JSON, a control
+character in the output and more than a minute of the processor are failures too. `--first SEED --count 1` repeats a seed.
 """
 
 from __future__ import annotations

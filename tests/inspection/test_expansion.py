@@ -56,3 +56,17 @@ def test_blank_text_inside_of_a_module_takes_linear_time(start: str) -> None:
         list(read_modules(open_source(text), Wants(graph=True)))
 
     assert_linear(read, 1 << 20)
+
+
+def test_all_modules_of_a_damaged_compressed_file_are_parts(tmp_path: Path) -> None:
+    """The check sum at the end shows the damage, after the first modules are read."""
+    others = "".join(f"// {number:x}\n" for number in range(200_000))  # of several pieces
+    packed = bytearray(gzip.compress((MODULE + others).encode() * 3, 1))
+    packed[-8] ^= 1
+    file = tmp_path / "damaged.gz"
+    file.write_bytes(packed)
+    done = call_text("params", file)
+    assert done.stdout.startswith("TRUNCATED")
+    assert done.stdout.count("TRUNCATED") == done.stdout.count("? devices") > 1
+    assert "CRC check failed" in done.stderr
+    assert done.returncode == 3

@@ -10,7 +10,7 @@ import pytest
 from hlo_inspect.profiler.measurements import ProgramMeasurements
 from hlo_inspect.profiler.outline import ProgramOutline
 from hlo_inspect.profiler.profile import ProfileFile, measure
-from hlo_inspect.profiler.reduction import WantedSamples
+from hlo_inspect.profiler.wanted_samples import WantedSamples
 
 Event = tuple[str, int, int, Mapping[str, int | str]]
 """Name, start and duration in nanoseconds, and stats."""

@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Protocol, cast
 
@@ -180,6 +180,20 @@ class Source(TextSource):
         self._first = b""
         self.mender = Mender()
         self.measured: tuple[str, ...] = ()
+
+    @cached_property
+    def damage(self) -> str | None:
+        """The fault of a damaged compressed file, whose end is checked before a module of it is answered."""
+        if not self._is_compressed or not self.reopens:
+            return None
+        again = self.reopened()
+        try:
+            with again._open() as stream:
+                while again._read(stream):
+                    pass
+        except InputError as error:
+            return error.message
+        return None
 
     @property
     def expansion(self) -> str | None:

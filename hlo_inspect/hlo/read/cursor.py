@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 MAX_ITEM_CHARS = 1 << 26
@@ -27,6 +28,11 @@ class TextSource:
         self.memory_lines: list[tuple[int, str]] = []
         self._pieces = pieces
         self._kept: deque[str] | None = None
+
+    @cached_property
+    def damage(self) -> str | None:
+        """The fault of the input that is known before its text is read; None if there is none."""
+        return None
 
     @property
     def invalid_message(self) -> str:

@@ -45,6 +45,8 @@ def read_modules(source: TextSource, wants: Wants, other_text: OtherText | None 
         module.bytes = body.end_bytes - begin
         if source.invalid_lines:
             module.note("HI005", source.invalid_message, source.first_invalid_line)
+        if source.damage is not None:
+            module.note("HI002", f"the input {source.damage}", module.first_line)
         error = None
         try:
             has_more = _find_module(cursor, other_text)
