@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.changes import ModuleChange, changes_table, format_change, headline_changes
@@ -16,12 +16,9 @@ from hlo_inspect.compare.compared_settings import compare_settings
 from hlo_inspect.compare.device_permutation import Permutation, find_permutation
 from hlo_inspect.compare.explanation import Explanation, sites
 from hlo_inspect.compare.fact_changes import FactChange, axes_table, fact_changes, peak_table
-from hlo_inspect.compare.measured_changes import measured_changes, measured_changes_table, measured_headline
 from hlo_inspect.findings.reading_problems import is_partial_module, truncation
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
 from hlo_inspect.hlo.settings.stablehlo import ElidedConstant
-from hlo_inspect.passes.measured import Measured
-from hlo_inspect.passes.measured.rows import MeasuredRows
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import (
     Amount,
@@ -37,6 +34,9 @@ from hlo_inspect.report.model import (
     number_of,
     sentence,
 )
+
+if TYPE_CHECKING:
+    from hlo_inspect.passes.measured.rows import MeasuredRows
 
 COMMAND = "diff"
 SAME, ANOTHER_SCHEDULE, DIFFERENT = "same program", "same program, another schedule", "different programs"
@@ -105,8 +105,11 @@ class ComparedModule:
     @property
     def measured(self) -> MeasuredRows | None:
         """The measured rows; None unless the module ran in a recorded profile."""
-        recorded = self.context.measured if self.context is not None else None
-        return MeasuredRows(self.context, recorded) if self.context is not None and recorded is not None else None
+        if self.context is None or self.context.measured is None:
+            return None
+        from hlo_inspect.passes.measured.rows import MeasuredRows
+
+        return MeasuredRows(self.context, self.context.measured)
 
     @cached_property
     def signature(self) -> tuple[str, ...] | None:
@@ -249,6 +252,9 @@ def _measured(old: ComparedModule, new: ComparedModule, explanation: Explanation
     before, after = old.measured, new.measured
     if before is None or after is None:
         return _MeasuredParts()
+    from hlo_inspect.compare.measured_changes import measured_changes, measured_changes_table, measured_headline
+    from hlo_inspect.passes.measured import Measured
+
     changes = measured_changes(before, after, explanation.lines)
     return _MeasuredParts(
         {spec.name: new.report.facts[spec.name] for spec in Measured.specs},

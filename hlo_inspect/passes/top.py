@@ -29,7 +29,6 @@ from hlo_inspect.passes.instruction_rows import (
     phase_source,
     stacks_of,
 )
-from hlo_inspect.passes.measured.rows import MeasuredRows
 from hlo_inspect.report.model import Amount, Column, FactSpec, HeadlineRow, Section, Table, Value, sentence
 
 
@@ -174,6 +173,8 @@ def _costs(context: Context, *, has_times: bool) -> Iterator[Column]:
         yield bounded("estimate_exposed_s", "seconds", _exposed, optional=True, summed=False, page_name="exposed")
         yield bounded("compiler_s", "seconds", lambda row: row.cost.time and row.cost.time.compiler, 5, optional=True)
     if context.measured is not None:
+        from hlo_inspect.passes.measured.rows import MeasuredRows
+
         measured = MeasuredRows(context, context.measured)
         yield Column("measured_s", "seconds", summed=True, optional=True, get=lambda row: measured.seconds_of(row.kernels))
     if step is not None:

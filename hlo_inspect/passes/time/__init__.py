@@ -16,9 +16,7 @@ from hlo_inspect.analysis.time.utilization import bottleneck
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.collectives.times import link_table
 from hlo_inspect.passes.cost.times import amount_of, step_words
-from hlo_inspect.passes.measured.rows import MeasuredRows
 from hlo_inspect.passes.time.comparison import comparison
-from hlo_inspect.passes.time.measured import measured_step_table, measured_words
 from hlo_inspect.passes.time.tables import (
     TimePart,
     breakdowns,
@@ -93,6 +91,9 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
     if compared is not None:
         yield compared
     if context.measured is not None:
+        from hlo_inspect.passes.measured.rows import MeasuredRows
+        from hlo_inspect.passes.time.measured import measured_step_table
+
         yield measured_step_table(context, MeasuredRows(context, context.measured), times)
     if timelines.is_scheduled:
         yield step_table(parts_of(), timelines.estimate.timeline.reason)
@@ -138,6 +139,8 @@ def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> I
     step = context.on_machine.known_step
     yield HeadlineRow("step", tuple(step_words(context, times)))
     if context.measured is not None:
+        from hlo_inspect.passes.time.measured import measured_words
+
         yield HeadlineRow("measured", tuple(measured_words(context.measured.times, times)))
     if step is not None:
         yield HeadlineRow("kernels", tuple(_kernels(times, step, parts_of())))

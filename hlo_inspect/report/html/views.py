@@ -220,22 +220,11 @@ def _by_name(tables: Iterable[Table]) -> dict[str, Table]:
 
 # -- a module --------------------------------------------------------------------------------------------------------------
 
+_TABLES_OF_MEASURED = "parts kernel_groups kernels collectives rates by_axis by_phase by_scope by_source by_device runs"
 _MEASURED = PageSection(
     "measured",
     "Measured time of the step",
-    tables=(
-        "measured_parts",
-        "measured_kernel_groups",
-        "measured_kernels",
-        "measured_collectives",
-        "measured_rates",
-        "measured_by_axis",
-        "measured_by_phase",
-        "measured_by_scope",
-        "measured_by_source",
-        "measured_by_device",
-        "measured_runs",
-    ),
+    tables=tuple(f"measured_{name}" for name in _TABLES_OF_MEASURED.split()),
     command="measured",
 )
 """The first section of a module that ran in a recorded profile."""
