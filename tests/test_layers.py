@@ -53,6 +53,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.model",
         "report.units",
     ),
+    "export": ("errors", "request", "hlo", "workloads", "graph", "analysis"),
     "passes": (
         "errors",
         "registry",
@@ -63,6 +64,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "graph",
         "optimizer",
         "analysis",
+        "export",
         "findings",
         "report.model",
     ),
@@ -107,6 +109,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "inspection": (
         "errors",
+        "export",
         "request",
         "hlo",
         "profiler",
