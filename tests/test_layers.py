@@ -53,7 +53,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.model",
         "report.units",
     ),
-    "export": ("errors", "request", "hlo", "workloads", "graph", "analysis"),
+    "export": ("errors", "atomic_files", "request", "hlo", "workloads", "graph", "analysis"),
     "passes": (
         "errors",
         "registry",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,9 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.export.collective_order import require_order
 from hlo_inspect.export.folder import require_own, write_folder
+from hlo_inspect.export.kernel_work import named_times
 from hlo_inspect.export.not_expressed import NotExpressed, find_not_expressed
+from hlo_inspect.export.plan_nodes import NodeList, PlanNode
 from hlo_inspect.export.rank_traces import RankTraces
 from hlo_inspect.export.step_plan import StepPlan, find_program, make_plan
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -34,8 +36,10 @@ class ChakraExport:
     """A step for ASTRA-sim 2."""
 
     plan: StepPlan
+    nodes: Sequence[PlanNode]
     not_expressed: list[NotExpressed]
     prefix: str
+    rank_files: RankFiles
 
     @property
     def ranks(self) -> int:
@@ -43,7 +47,7 @@ class ChakraExport:
 
     @cached_property
     def traces(self) -> RankTraces:
-        return RankTraces(self.plan.nodes, self.ranks)
+        return RankTraces(self.nodes, self.ranks)
 
     @cached_property
     def groups(self) -> dict[int, tuple[int, ...]]:
@@ -56,9 +60,9 @@ class ChakraExport:
     def file_of(self, rank: int) -> str:
         return f"{self.prefix}.{rank}.et"
 
-    def write(self, folder: str, ranks: RankFiles) -> None:
+    def write(self, folder: str) -> None:
         """Write the files of a folder. Raise UsageError if it holds other files or cannot be written."""
-        path = Path(folder)
+        path, ranks = Path(folder), self.rank_files
         if self.groups and _NO_GROUPS_FILE in str(path):
             message = f"has '{_NO_GROUPS_FILE}' in its name: the client then reads no groups; name another folder"
             raise UsageError(message, Location(folder))
@@ -66,18 +70,18 @@ class ChakraExport:
             message = f"{self.ranks:,} ranks are more than {MAX_FILES:,} files; use --ranks classes"
             raise UsageError(message, Location(folder))
         require_own(path, self._is_own)
-        write_folder(path, self._files(ranks))
+        write_folder(path, self._files())
 
     def _is_own(self, name: str) -> bool:
         rank = name.removeprefix(f"{self.prefix}.").removesuffix(".et")
         return name in (GROUPS_FILE, CLASSES_FILE) or (name == f"{self.prefix}.{rank}.et" and rank.isdigit())
 
-    def _files(self, ranks: RankFiles) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
+    def _files(self) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
         for rank_class in self.traces.classes:
             first, *others = map(self.file_of, rank_class.ranks)
-            yield first, self.traces.trace(rank_class), tuple(others) if ranks == "all" else ()
+            yield first, self.traces.trace(rank_class), tuple(others) if self.rank_files == "all" else ()
         yield GROUPS_FILE, _json({str(number): list(members) for number, members in self.groups.items()}), ()
-        if ranks == "classes":
+        if self.rank_files == "classes":
             classes = {str(rank_class.ranks[0]): list(rank_class.ranks) for rank_class in self.traces.classes}
             yield CLASSES_FILE, _json(classes), ()
 
@@ -96,8 +100,10 @@ def chakra_export(context: Context) -> ChakraExport:
     program = find_program(context)
     if not context.module.header.is_scheduled:
         require_order(context, program)
-    plan = make_plan(context, program)
-    export = ChakraExport(plan, find_not_expressed(context, plan), prefix_of(context.module.name))
+    nodes = NodeList(times=named_times(context) is not None)
+    plan = make_plan(context, program, nodes)
+    prefix, missing = prefix_of(context.module.name), find_not_expressed(context, plan)
+    export = ChakraExport(plan, nodes.nodes, missing, prefix, context.request.rank_files)
     if export.groups and max(export.groups) > MAX_GROUPS:
         message = f"the step has more than {MAX_GROUPS:,} groups, and the client's numbers of groups overflow"
         raise UsageError(message, Location(context.module.path))

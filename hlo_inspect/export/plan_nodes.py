@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from hlo_inspect.analysis.time.program_steps import LoopStep
 from hlo_inspect.export.communications import PERMUTE, Communication
 from hlo_inspect.export.kernel_work import PICOSECONDS, KernelWork
 from hlo_inspect.export.values import READY, StepValue, nodes_behind
@@ -67,12 +68,23 @@ class NodeList:
         self._chain: tuple[int, ...] = ()
         self._behind_chain: set[int] = set()
         self._names: list[str] = []
-        self._time = self._flops = self._size = 0
+        self._time = self._flops = self._bytes = 0
         self._open: frozenset[int] = frozenset([-1])
         self._waiting: set[int] = set()
         self._resolved: dict[int, frozenset[int]] = {}
         self._last_of_group: dict[int, int] = {}
         self._last_communication: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return len(self.nodes)
+
+    def refusal(self, _communication: Communication) -> str:
+        """Return no reason: all communications with groups or peers have nodes."""
+        return ""
+
+    def iterate(self, _loop: LoopStep, _iteration: int | None) -> None:
+        """Take an iteration of a loop, which makes no node by itself."""
 
     def kernel(self, work: KernelWork, operands: Iterable[StepValue]) -> frozenset[int]:
         """Add a run of a kernel and return the value of its result."""
@@ -81,8 +93,8 @@ class NodeList:
         self._names.append(work.name)
         self._time += work.time
         self._flops += work.flops
-        self._size += work.size
-        is_long = self._time >= TICK if self._times else self._size >= LEAST_SIZE
+        self._bytes += work.size
+        is_long = self._time >= TICK if self._times else self._bytes >= LEAST_SIZE
         if not is_long:
             return self._open
         number = self._add_compute(self._time // TICK)
@@ -117,7 +129,7 @@ class NodeList:
     def finish(self) -> None:
         """Add the rest of the kernels as the last node, if it rounds to a tick or if the step would have no kernel."""
         duration = (self._time + TICK // 2) // TICK
-        has_rest = duration if self._times else self._flops or self._size or self._waiting
+        has_rest = duration if self._times else self._flops or self._bytes or self._waiting
         if has_rest or not self._chain:
             self._names = self._names or ["rest"]
             self._add_compute(max(duration, 1) if self._times else 0)
@@ -128,13 +140,13 @@ class NodeList:
         number = self._next
         self._next += 1
         more = f" (+{len(self._names) - 1})" if len(self._names) > 1 else ""
-        name, size = f"{self._names[0]}{more}", max(self._size, LEAST_SIZE)
+        name, size = f"{self._names[0]}{more}", max(self._bytes, LEAST_SIZE)
         node = ComputeNode(number, name, duration, max(self._flops, 1), size, *_sorted(self._chain, self._waiting))
         self.nodes.append(node)
         self._behind_chain |= self._waiting
         self._behind_chain.add(number)
         self._chain = (number,)
-        self._flops = self._size = 0
+        self._flops = self._bytes = 0
         self._waiting.clear()
         self._names.clear()
         return number

@@ -1,4 +1,4 @@
-"""The plan of a step: its nodes with all loops unrolled, the edges between them, and the groups of ranks.
+"""A step with all loops unrolled: runs of kernels and communications, and the flow of values between them.
 
 The schedule of the module is followed run by run. Values flow through tuples, loops, calls and conditionals. A node waits for
 the communications that make its operands, also those of an earlier iteration. A start and its done are one node. Kernels
@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.time.program_steps import IssuedWork, issued_work
+from hlo_inspect.analysis.time.program_steps import IssuedWork, LoopStep, issued_work
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.export.branches import Branches, Likeness
 from hlo_inspect.export.communications import Communication, Communications
-from hlo_inspect.export.kernel_work import KernelWork, find_kernel_work, named_times
-from hlo_inspect.export.plan_nodes import NodeList, PlanNode
+from hlo_inspect.export.kernel_work import KernelWork, find_kernel_work
 from hlo_inspect.export.row_actions import (
     ActionTable,
     Await,
@@ -74,7 +74,7 @@ def find_program(context: Context) -> StepProgram:
 
 @dataclass(slots=True)
 class StepPlan:
-    """The nodes of a step, and what has none.
+    """The runs of a step: those that the sink of the plan took, and the others.
 
     `runs` and `named` count the runs of communications by index among those of the module: with a node, and without for one
     of the `reasons`. The runs of those in `uncertain` are unknown. `alternatives` are computations of branches that communicate
@@ -82,7 +82,6 @@ class StepPlan:
     """
 
     program: StepProgram
-    nodes: Sequence[PlanNode] = ()
     runs: Counter[int] = field(default_factory=Counter)
     named: Counter[int] = field(default_factory=Counter)
     reasons: dict[int, str] = field(default_factory=dict)
@@ -94,19 +93,51 @@ class StepPlan:
     unknown_work: set[InstructionPlace] = field(default_factory=set)
 
 
-def make_plan(context: Context, program: StepProgram) -> StepPlan:
-    """Unroll the step. Raise InputError for an unknown trip count or a recursion, UsageError for too many nodes."""
+class StepSink(Protocol):
+    """Receiver of the runs of a step in the order of the schedule: nodes of a trace, or rows of a text.
+
+    `size` is the number of its nodes or rows, `kernel_runs` that of kernels. Values are by its own numbers of nodes.
+    """
+
+    kernel_runs: int
+
+    @property
+    def size(self) -> int: ...
+    def refusal(self, communication: Communication, /) -> str:
+        """Return the reason why it cannot express a communication; empty if it can."""
+
+    def kernel(self, work: KernelWork, operands: Sequence[StepValue], /) -> StepValue:
+        """Take a run of a kernel and return the value of its result."""
+
+    def communicate(self, communication: Communication, operands: Sequence[StepValue], /) -> StepValue:
+        """Take a run of a communication and return the value at its end."""
+
+    def divide(self) -> None:
+        """Separate the kernels before a start or a done from those after it."""
+
+    def iterate(self, loop: LoopStep, iteration: int | None, /) -> None:
+        """Begin an iteration of a loop, or leave it with None."""
+
+    def finish(self) -> None:
+        """End the step."""
+
+
+def make_plan(context: Context, program: StepProgram, sink: StepSink) -> StepPlan:
+    """Unroll the step into a sink.
+
+    Raise InputError for an unknown trip count or a recursion, UsageError for too many nodes.
+    """
     program.unrolling.require_counts()
-    return _Planner(context, program).plan()
+    return _Planner(context, program, sink).plan()
 
 
 class _Planner:
     """Follows a step, computation by computation. Calls nest deeper than Python's stack, so there is no recursion."""
 
-    def __init__(self, context: Context, program: StepProgram) -> None:
+    def __init__(self, context: Context, program: StepProgram, sink: StepSink) -> None:
         self._program = program
         self._actions = ActionTable(context.module, context.views, program.issued)
-        self._nodes = NodeList(times=named_times(context) is not None)
+        self._nodes = sink
         self._plan = StepPlan(program)
         self._numbers = {id(own): number for number, own in enumerate(program.communications.listed)}
         self._differing: list[Likeness] = []
@@ -130,7 +161,7 @@ class _Planner:
             waiting.append(self._enter(callee, values))
             answer = None
         self._nodes.finish()
-        self._plan.nodes, self._plan.kernel_runs = self._nodes.nodes, self._nodes.kernel_runs
+        self._plan.kernel_runs = self._nodes.kernel_runs
         return self._plan
 
     def _enter(self, name: str, values: Sequence[StepValue]) -> tuple[str, _Walk]:
@@ -141,7 +172,7 @@ class _Planner:
         computation = self._actions.get(name)
         values: list[StepValue] = []
         issued: dict[InstructionPlace, StepValue] = {}
-        self._program.unrolling.require_room(len(self._nodes.nodes), self._nodes.kernel_runs)
+        self._program.unrolling.require_room(self._nodes.size, self._nodes.kernel_runs)
         for action in computation.actions:
             if isinstance(action, RunLoop):
                 value = yield from self._loop(action, values)
@@ -189,7 +220,7 @@ class _Planner:
         ends: list[StepValue] = []
         for communication in communications:
             number = self._numbers[id(communication)]
-            reason = communication.reason or (BRANCHES_DIFFER if self._differing else "")
+            reason = communication.reason or self._nodes.refusal(communication) or (BRANCHES_DIFFER if self._differing else "")
             if reason:
                 self._plan.named[number] += 1
                 self._plan.reasons[number] = reason
@@ -205,9 +236,11 @@ class _Planner:
         """Run the body of a loop as often as it runs, each time after its condition."""
         step = action.step
         state = values[action.operands[0]] if action.operands else READY
-        for _ in range(step.trips or 0):
+        for iteration in range(step.trips or 0):
+            self._nodes.iterate(step, iteration)
             yield step.condition, [state]
             state = yield step.body, [state]
+            self._nodes.iterate(step, None)
         yield step.condition, [state]
         return state
 

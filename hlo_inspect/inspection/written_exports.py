@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.errors import InputError, Location, UsageError
-from hlo_inspect.export.chakra_export import chakra_export
+from hlo_inspect.export.step_export import step_export
 from hlo_inspect.report.model import Report
 
 
@@ -26,4 +26,4 @@ class WrittenExport:
         """Write the folder or file. Raise UsageError if it holds something else or cannot be written."""
         if self._context is None:
             raise InputError("holds no HLO module to export", Location(self._source))
-        self._context.once(chakra_export).write(place, self._context.request.rank_files)
+        self._context.once(step_export).write(place)

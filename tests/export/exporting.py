@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.export.chakra_export import chakra_export
+from hlo_inspect.export.step_export import step_export
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request
@@ -35,7 +35,7 @@ def reported(source: str | Path, *, also: tuple[str, ...] = (), **options: Any) 
 def traces(source: str | Path, folder: Path, **options: Any) -> Traces:
     """Return the traces of all ranks that an export writes to a folder."""
     _, context = reported(source, **options)
-    context.once(chakra_export).write(str(folder), context.request.rank_files)
+    context.once(step_export).write(str(folder))
     return load(folder)
 
 

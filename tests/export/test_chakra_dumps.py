@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.export.chakra_export import chakra_export
+from hlo_inspect.export.chakra_export import ChakraExport
+from hlo_inspect.export.step_export import step_export
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
 from tests.export.exporting import left_out, reported
 from tests.export.traces import check, load, play
@@ -39,8 +40,8 @@ REAL = [
 )
 def test_files_and_what_they_lack_add_up_to_the_facts(path: Path, tmp_path: Path) -> None:
     report, context = reported(path, also=("collectives",), quick=False)
-    export = context.once(chakra_export)
-    export.write(str(tmp_path / "out"), "all")
+    export = context.once(step_export)
+    export.write(str(tmp_path / "out"))
     traces = load(tmp_path / "out")
     check(traces)
     play(traces)
@@ -64,7 +65,9 @@ def test_files_and_what_they_lack_add_up_to_the_facts(path: Path, tmp_path: Path
 def test_kernels_of_a_dump_keep_their_work() -> None:
     """FLOPs are XLA's own count of the step; bytes are those of the cost model."""
     _, context = reported(DATA / "gpu/gathered_matmul.after.txt")
-    plan = context.once(chakra_export).plan
-    flops = sum(getattr(node, "flops", 0) for node in plan.nodes)
+    export = context.once(step_export)
+    assert isinstance(export, ChakraExport)
+    nodes = export.nodes
+    flops = sum(getattr(node, "flops", 0) for node in nodes)
     own = sum(kernel.of_step("flops").least for kernel in context.own_kernels)
-    assert own <= flops <= own + len(plan.nodes)
+    assert own <= flops <= own + len(nodes)

@@ -12,10 +12,13 @@ from hlo_inspect.export.chakra_export import ChakraExport
 from hlo_inspect.export.kernel_work import named_times
 from hlo_inspect.export.not_expressed import NotExpressed
 from hlo_inspect.export.plan_nodes import ComputeNode
+from hlo_inspect.export.step_export import StepExport
+from hlo_inspect.export.workload_export import WorkloadExport
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Parts, Table, Unit, number_of, sentence
+from hlo_inspect.workloads.row import PASSES
 
-_SECONDS_OF_TICK = 1e-6
+_SECONDS_OF_TICK, _NANOSECOND = 1e-6, 1e-9
 
 
 class Contained(NamedTuple):
@@ -28,7 +31,7 @@ class Contained(NamedTuple):
     executed_operand_bytes: int
 
 
-def contained(export: ChakraExport) -> list[Contained]:
+def contained(export: StepExport) -> list[Contained]:
     """Return the communications in the files by kind, axis and size of groups, those with most bytes first."""
     runs: Counter[tuple[str, str | None, int | None]] = Counter()
     sizes: Counter[tuple[str, str | None, int | None]] = Counter()
@@ -41,7 +44,7 @@ def contained(export: ChakraExport) -> list[Contained]:
     return [Contained(*key, runs[key], size) for key, size in sizes.most_common()]
 
 
-def communication_table(export: ChakraExport) -> Table:
+def communication_table(export: StepExport) -> Table:
     """Return the communications in the files."""
     columns = (
         Column("kind", get=lambda row: row.kind),
@@ -67,7 +70,7 @@ def not_expressed_table(rows: Sequence[NotExpressed]) -> Table:
     return Table.of("not_expressed", "Not in the files", columns, rows)
 
 
-def notes(context: Context, export: ChakraExport) -> Iterator[str]:
+def notes(context: Context, export: StepExport) -> Iterator[str]:
     """Yield what the files take from elsewhere, and what they lack."""
     plan, times = export.plan, named_times(context)
     if not context.module.header.is_scheduled:
@@ -83,15 +86,19 @@ def notes(context: Context, export: ChakraExport) -> Iterator[str]:
         yield f"export: the work of {number_of(len(plan.unknown_work), 'kernel')} is unknown and counts as 0"
 
 
-def headline(context: Context, export: ChakraExport) -> Iterator[HeadlineRow]:
+def headline(context: Context, export: StepExport) -> Iterator[HeadlineRow]:
     """Yield ranks and nodes, compute, bytes by kind, and what is not expressed."""
-    yield HeadlineRow("", tuple(_size(export)))
-    yield HeadlineRow("compute", tuple(_compute(context, export)))
+    if isinstance(export, ChakraExport):
+        yield HeadlineRow("", tuple(_traces(export)))
+        yield HeadlineRow("compute", tuple(_compute_of_nodes(context, export)))
+    else:
+        yield HeadlineRow("", tuple(_workload(export)))
+        yield HeadlineRow("compute", tuple(_compute_of_rows(export)))
     yield HeadlineRow("collectives", tuple(_bytes_by_kind(export)))
     yield HeadlineRow("not expressed", tuple(_not_expressed(export.not_expressed)))
 
 
-def _size(export: ChakraExport) -> Parts:
+def _traces(export: ChakraExport) -> Parts:
     traces = export.traces
     counts = [traces.node_count(rank_class) for rank_class in traces.classes]
     yield from sentence("execution traces for ASTRA-sim 2: {}", Amount(export.ranks, "count", "rank"))
@@ -102,8 +109,8 @@ def _size(export: ChakraExport) -> Parts:
     yield from sentence(", {}", Amount(len(export.groups), "count", "group"))
 
 
-def _compute(context: Context, export: ChakraExport) -> Parts:
-    nodes = [node for node in export.plan.nodes if isinstance(node, ComputeNode)]
+def _compute_of_nodes(context: Context, export: ChakraExport) -> Parts:
+    nodes = [node for node in export.nodes if isinstance(node, ComputeNode)]
     kernels = Amount(export.plan.kernel_runs, "count", "kernel run")
     yield from sentence("{} of {}: ", Amount(len(nodes), "count", "node"), kernels)
     times = named_times(context)
@@ -115,7 +122,23 @@ def _compute(context: Context, export: ChakraExport) -> Parts:
     yield from sentence("{}, {}", Amount(flops, "flops"), Amount(size, "bytes"))
 
 
-def _bytes_by_kind(export: ChakraExport) -> Parts:
+def _workload(export: WorkloadExport) -> Parts:
+    client = {"simai": "SimAI", "astra-sim": "ASTRA-sim 1.0"}[export.dialect]
+    yield from sentence("workload for {}: {}", client, Amount(len(export.rows), "count", "row"))
+    yield from sentence(" of {}", Amount(len(export.layers), "count", "layer"))
+    yield from (f", {word} {export.words.devices(word)}" for word in export.words.axes)
+    yield from sentence(" on {}", Amount(export.ranks, "count", "rank"))
+
+
+def _compute_of_rows(export: WorkloadExport) -> Parts:
+    names = [name.replace("_", " ") for name in PASSES]
+    times = [sum(row.cells[number][1] or 0 for row in export.rows) for number in range(len(names))]
+    yield from sentence("{}", Amount(sum(times) * _NANOSECOND, "seconds"))
+    for index, (name, time) in enumerate(zip(names, times, strict=True)):
+        yield from sentence(", {} {}" if index else ": {} {}", name, Amount(time * _NANOSECOND, "seconds"))
+
+
+def _bytes_by_kind(export: StepExport) -> Parts:
     rows = contained(export)
     total = sum(row.executed_operand_bytes for row in rows)
     yield from sentence("{}, {}", Amount(sum(row.runs for row in rows), "count", "run"), Amount(total, "bytes"))
