@@ -71,6 +71,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "compare": (
         "errors",
         "hlo",
+        "workloads",
+        "export",
         "graph",
         "optimizer",
         "analysis",
