@@ -16,7 +16,13 @@ from hlo_inspect.analysis.mesh import device_groups, ids_named
 from hlo_inspect.analysis.mesh_axes import most_named
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.values.attributes import MalformedValue
-from hlo_inspect.hlo.values.device_groups import DeviceGroups, DeviceListError, DevicePairs, Groups
+from hlo_inspect.hlo.values.device_groups import (
+    MAX_DEVICES,
+    DeviceGroups,
+    DeviceListError,
+    DevicePairs,
+    Groups,
+)
 
 PERMUTE = "collective-permute"
 EVERYBODY = 0
@@ -60,13 +66,16 @@ class Communication(NamedTuple):
 class Communications:
     """The communications of a module, in the order of its collectives, and the numbers of their groups.
 
-    Raise InputError if the number of devices is unknown.
+    Raise InputError if the number of devices is unknown or larger than any system has.
     """
 
     def __init__(self, context: Context) -> None:
         counts = context.device_counts
         if counts.devices is None:
             reason = "the number of devices is unknown: the header has neither num_partitions nor replica_count"
+            raise InputError(reason, Location(context.module.path, context.module.first_line))
+        if counts.devices > MAX_DEVICES:
+            reason = f"the program is for {counts.devices:,} devices, more than {MAX_DEVICES:,}"
             raise InputError(reason, Location(context.module.path, context.module.first_line))
         self.ranks = counts.devices
         self._counts = counts

@@ -133,7 +133,11 @@ NO_DEVICES = (
 )
 UNKNOWN_COUNT = LOOPED.replace(', backend_config={"known_trip_count":{"n":"3"}}', "")
 MANY_TIMES = LOOPED.replace('"n":"3"', '"n":"1000000000000"')
-RECURSIVE = module("ROOT %call = f32[] call(), to_apply=%main")
+RECURSIVE = module(
+    P,
+    "ROOT %call = f32[] call(%p), to_apply=%a",
+    before="%a (q: f32[]) -> f32[] {\n  %q = f32[] parameter(0)\n  ROOT %r = f32[] call(%q), to_apply=%a\n}\n",
+)
 
 
 @pytest.mark.parametrize(
@@ -142,6 +146,8 @@ RECURSIVE = module("ROOT %call = f32[] call(), to_apply=%main")
         (OPEN, 3, "dump.txt:13:"),
         (OPEN, 3, "the text is no schedule, and the order of one and two is open"),
         (NO_DEVICES, 3, "the number of devices is unknown"),
+        (STEP.replace("num_partitions=4", "num_partitions=104857600000"), 3, "more than 1,048,576"),
+        (RECURSIVE, 3, "a is part of a recursion"),
         (UNKNOWN_COUNT, 3, "the trip count of while"),
         (
             MANY_TIMES,
@@ -154,7 +160,7 @@ RECURSIVE = module("ROOT %call = f32[] call(), to_apply=%main")
         ("DATA\n1\nlayer -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n", 3, "is a workload file of a network simulator"),
         ("nothing", 3, "dump.txt"),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_bad_input_is_one_line_and_writes_nothing(
     text: str, status: int, message: str, dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
