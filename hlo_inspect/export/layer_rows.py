@@ -80,6 +80,7 @@ class LayerList:
         self._backward: dict[object, LayerRow] = {}
         self._loops: list[tuple[LoopStep, int]] = []
         self._layers: dict[str, str] = {}
+        self._held: set[int] = set()
         self._waiting: dict[int, tuple[Communication, str, LayerRow]] = {}
         self._started = 0
 
@@ -107,21 +108,23 @@ class LayerList:
         else:
             self._loops.append((loop, iteration))
 
-    def divide(self) -> None:
-        """Take a start or done: only the first use of a result blocks."""
+    def wait(self, value: StepValue) -> None:
+        """Let the next kernel wait for a value."""
+        self._held |= nodes_behind([value])
 
     def kernel(self, work: KernelWork, operands: Sequence[StepValue]) -> StepValue:
         """Add a run of a kernel to the row of its layer, behind the communications that it waits for."""
         self.kernel_runs += 1
         labels = work.kernel.labels
         row = self._row(labels.phase, labels.op_name)
-        self._block(nodes_behind(operands), row)
+        self._block(nodes_behind(operands) | self._held, row)
+        self._held.clear()
         is_weight = work.kernel.place in self._weight_kernels or labels.phase == OPTIMIZER
         row.time[WEIGHT_PASS if is_weight else _pass_of(labels.phase)] += work.time
         return READY
 
     def communicate(self, communication: Communication, operands: Sequence[StepValue]) -> StepValue:
-        """Add a run of a communication: of data parallel devices at once, of others at the first use of its result."""
+        """Add a run of a communication: of data parallel devices at once, of others before the kernel that waits for it."""
         phase = self._phases[id(communication)]
         row = self._row(phase, communication.collective.origin.op_name)
         self._block(nodes_behind(operands), row)

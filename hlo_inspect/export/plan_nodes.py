@@ -25,7 +25,7 @@ LEAST_SIZE = 1 << 16
 class ComputeNode(NamedTuple):
     """Consecutive kernels: `duration` is in ticks, `flops` and `size` in FLOPs and bytes.
 
-    `behind` is the compute node before it, `awaited` are the communications that its kernels wait for.
+    `behind` are the compute node and the dones before it, `awaited` are the communications whose results its kernels use.
     """
 
     number: int
@@ -71,6 +71,7 @@ class NodeList:
         self._time = self._flops = self._bytes = 0
         self._open: frozenset[int] = frozenset([-1])
         self._waiting: set[int] = set()
+        self._held: set[int] = set()
         self._resolved: dict[int, frozenset[int]] = {}
         self._last_of_group: dict[int, int] = {}
         self._last_communication: tuple[int, ...] = ()
@@ -105,9 +106,9 @@ class NodeList:
 
     def communicate(self, communication: Communication, operands: Iterable[StepValue]) -> frozenset[int]:
         """Add a run of a communication that waits for its operands and for the kernels before it; return its value."""
-        self.divide()
+        self._divide()
         awaited = self._plain(nodes_behind(operands)) | self._waiting
-        behind = {*self._chain, *self._last_communication}
+        behind = {*self._chain, *self._held, *self._last_communication}
         groups = frozenset(communication.groups.values())
         behind.update(last for group in groups if (last := self._last_of_group.get(group)) is not None)
         number, is_permute = self._next, communication.kind == PERMUTE
@@ -120,19 +121,24 @@ class NodeList:
             self._last_communication = (number,)
         return frozenset([number])
 
-    def divide(self) -> None:
-        """Separate the kernels before a start or a done from those after it."""
-        if self._names:
-            self._resolve(frozenset([*self._chain, *self._waiting]))
-            self._names.clear()
+    def wait(self, value: StepValue) -> None:
+        """Separate the kernels before a done from those after it, which wait for its value."""
+        self._divide()
+        self._held |= self._plain(nodes_behind([value])) - self._behind_chain
 
     def finish(self) -> None:
         """Add the rest of the kernels as the last node, if it rounds to a tick or if the step would have no kernel."""
         duration = (self._time + TICK // 2) // TICK
-        has_rest = duration if self._times else self._flops or self._bytes or self._waiting
+        has_rest = duration if self._times else self._flops or self._bytes
         if has_rest or not self._chain:
             self._names = self._names or ["rest"]
             self._add_compute(max(duration, 1) if self._times else 0)
+
+    def _divide(self) -> None:
+        """Separate the kernels before a start or a done from those after it."""
+        if self._names:
+            self._resolve(frozenset([*self._chain, *self._held, *self._waiting]))
+            self._names.clear()
 
     # -- what is open -----------------------------------------------------------------------------------------------------
 
@@ -141,9 +147,10 @@ class NodeList:
         self._next += 1
         more = f" (+{len(self._names) - 1})" if len(self._names) > 1 else ""
         name, size = f"{self._names[0]}{more}", max(self._bytes, LEAST_SIZE)
-        node = ComputeNode(number, name, duration, max(self._flops, 1), size, *_sorted(self._chain, self._waiting))
-        self.nodes.append(node)
+        edges = _sorted([*self._chain, *self._held], self._waiting)
+        self.nodes.append(ComputeNode(number, name, duration, max(self._flops, 1), size, *edges))
         self._behind_chain |= self._waiting
+        self._held.clear()
         self._behind_chain.add(number)
         self._chain = (number,)
         self._flops = self._bytes = 0

@@ -2,7 +2,7 @@
 
 The schedule of the module is followed run by run. Values flow through tuples, loops, calls and conditionals. A node waits for
 the communications that make its operands, also those of an earlier iteration. A start and its done are one node. Kernels
-between them do not wait for it, users of the done do.
+between them do not wait for it. Users of the done and later kernels do, since the compute stream waits there.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class StepSink(Protocol):
     def communicate(self, communication: Communication, operands: Sequence[StepValue], /) -> StepValue:
         """Take a run of a communication and return the value at its end."""
 
-    def divide(self) -> None:
-        """Separate the kernels before a start or a done from those after it."""
+    def wait(self, value: StepValue, /) -> None:
+        """Let the kernels that follow wait for a value: the compute stream waits at a done, whatever uses its result."""
 
     def iterate(self, loop: LoopStep, iteration: int | None, /) -> None:
         """Begin an iteration of a loop, or leave it with None."""
@@ -198,10 +198,13 @@ class _Planner:
         communicates = action.place in self._program.at
         if isinstance(action, Issue):
             value = issued[action.place] = self._issue(action, operands)
-            return value if action.waits or not communicates else READY
+            if communicates and not action.waits:
+                return READY
+        else:
+            value = nodes_behind([*operands, issued.get(action.place, READY)])
         if communicates:
-            self._nodes.divide()
-        return nodes_behind([*operands, issued.get(action.place, READY)])
+            self._nodes.wait(value)
+        return value
 
     def _kernel(self, action: RunKernel, operands: Sequence[StepValue]) -> StepValue:
         work = self._program.work[action.place]

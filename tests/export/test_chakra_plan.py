@@ -37,7 +37,9 @@ def test_start_and_done_are_one_node_and_what_stands_between_is_beside_it(tmp_pa
     nodes = named(own.ranks[0])
     assert [node.name for node in own.ranks[0]] == ["before", "gather-start", "between", "unrelated", "user"]
     assert waits_for(own.ranks[0], nodes["gather-start"]) == {"before"}
-    assert waits_for(own.ranks[0], nodes["unrelated"]) == {"before", "between"}
+    assert waits_for(own.ranks[0], nodes["between"]) == {"before"}
+    assert nodes["gather-start"].id in nodes["unrelated"].ctrl, "the compute stream waits at the done"
+    assert nodes["gather-start"].id not in nodes["unrelated"].data
     assert "gather-start" in waits_for(own.ranks[0], nodes["user"])
     assert nodes["gather-start"].attributes == {"is_cpu_op": False, "comm_type": 2, "comm_size": 262_144}, (
         "the shard, all ranks"
@@ -45,7 +47,7 @@ def test_start_and_done_are_one_node_and_what_stands_between_is_beside_it(tmp_pa
     assert nodes["before"].attributes == {"is_cpu_op": False, "num_ops": 65_536, "tensor_size": BYTES}
 
 
-def test_a_synchronous_collective_holds_up_only_what_uses_it(tmp_path: Path) -> None:
+def test_a_synchronous_collective_holds_up_what_follows(tmp_path: Path) -> None:
     text = module(
         P,
         KERNEL.format("before", "p", "p"),
@@ -55,8 +57,8 @@ def test_a_synchronous_collective_holds_up_only_what_uses_it(tmp_path: Path) -> 
     )
     nodes = named(traces(text, tmp_path / "out").ranks[1])
     assert nodes["reduce"].deps == {nodes["before"].id}
-    assert nodes["after"].deps == {nodes["before"].id}
-    assert nodes["user"].deps == {nodes["reduce"].id, nodes["after"].id}
+    assert set(nodes["after"].ctrl) == {nodes["before"].id, nodes["reduce"].id}
+    assert (nodes["user"].ctrl, nodes["user"].data) == ((nodes["after"].id,), (nodes["reduce"].id,))
 
 
 def test_control_predecessors_are_edges(tmp_path: Path) -> None:
@@ -156,7 +158,7 @@ def test_a_permute_is_a_pair_of_messages_for_each_pair(tmp_path: Path) -> None:
     assert middle["first receive"].attributes == {"is_cpu_op": False, "comm_size": 262_144, "comm_tag": 0, "comm_src": 0}
     assert middle["first receive"].deps == middle["first send"].deps == set(), "neither waits for the other"
     assert middle["second send"].attributes["comm_tag"] == 1, "a tag for each run"
-    assert middle["user"].deps == {middle["second send"].id, middle["second receive"].id}
+    assert set(middle["user"].data) == {middle["second send"].id, middle["second receive"].id}
     assert named(own.ranks[3])["user"].deps == set()
 
 
