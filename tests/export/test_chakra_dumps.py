@@ -27,9 +27,7 @@ REAL = [
         "gpu_h100x8/moe_ep_alltoall.opt.hlo.txt.xz",
         "tpu_v5e_2x4/tf_fsdp_scan.opt.hlo.txt.xz",
         "tpu_v5e_2x4/pipeline_ppermute.opt.hlo.txt.xz",
-        "timeline/tpu_v5e_2x4_ring_attention_ppermute.opt.hlo.txt.xz",
         "cpu/ring_attention_ppermute.opt.hlo.txt.xz",
-        "cpu/tf_fsdp_scan.opt.hlo.txt.xz",
     )
     if (path := SHARED / name).exists()
 ]

@@ -245,6 +245,13 @@ def test_too_many_groups_are_refused(
     assert "the step has more than 3 groups" in capsys.readouterr().err
 
 
+def test_too_many_files_are_refused(dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    step = module("ROOT %q = f32[16] parameter(0)", ranks=chakra_export.MAX_FILES + 1)
+    assert exported(dump, tmp_path / "out", text=step) == 2
+    assert "65,537 ranks are more than 65,536 files; use --ranks classes" in capsys.readouterr().err
+    assert exported(dump, tmp_path / "out", "--ranks", "classes") == 0
+
+
 def test_messages_have_both_ends(dump: Path, tmp_path: Path) -> None:
     step = module(P, PERMUTE.format("all", "p", "{{0,1},{1,0}}"), KERNEL)
     assert exported(dump, tmp_path / "out", "--ranks", "classes", text=step) == 0

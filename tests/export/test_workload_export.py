@@ -157,24 +157,23 @@ def test_what_has_no_word_is_named() -> None:
 
 
 DUMPS = [
-    (DATA / "cpu/collectives.after.txt", ("d0=DP", "d1=TP")),
-    (DATA / "gpu/scan_forward.after.txt", ("d0=DP",)),
-    (DATA / "cpu/scan_fsdp.after.txt", ("d0=DP",)),
+    *[(DATA / "cpu/collectives.after.txt", ("d0=DP", "d1=TP"), to) for to in ("simai", "astra-sim")],
+    *[(DATA / "gpu/scan_forward.after.txt", ("d0=DP",), to) for to in ("simai", "astra-sim")],
+    (DATA / "cpu/scan_fsdp.after.txt", ("d0=DP",), "simai"),
     *[
-        (SHARED / name, axes)
-        for name, axes in (
-            ("seeds/001_f260b7b1b8c886c1.txt", ("d0=DP", "d1=TP")),
-            ("gpu_h100x8/tf_dptp_scan.opt.hlo.txt.xz", ("d0=DP", "d1=TP")),
-            ("tpu_v5e_2x4/pipeline_ppermute.opt.hlo.txt.xz", ("d0=DP",)),
-            ("cpu/moe_ep_alltoall.opt.hlo.txt.xz", ("d0=EP",)),
+        (SHARED / name, axes, to)
+        for name, axes, to in (
+            ("seeds/001_f260b7b1b8c886c1.txt", ("d0=DP", "d1=TP"), "simai"),
+            ("gpu_h100x8/tf_dptp_scan.opt.hlo.txt.xz", ("d0=DP", "d1=TP"), "astra-sim"),
+            ("tpu_v5e_2x4/pipeline_ppermute.opt.hlo.txt.xz", ("d0=DP",), "simai"),
+            ("cpu/moe_ep_alltoall.opt.hlo.txt.xz", ("d0=EP",), "simai"),
         )
         if (SHARED / name).exists()
     ],
 ]
 
 
-@pytest.mark.parametrize("to", ["simai", "astra-sim"])
-@pytest.mark.parametrize(("path", "axes"), DUMPS, ids=lambda value: value.stem if isinstance(value, Path) else "")
+@pytest.mark.parametrize(("path", "axes", "to"), DUMPS, ids=lambda value: value.stem if isinstance(value, Path) else "")
 def test_a_round_trip_adds_up_and_has_no_finding(path: Path, axes: tuple[str, ...], to: str, tmp_path: Path) -> None:
     report, export = exported(path, *axes, to=to, also=("collectives", "time"))
     export.write(str(tmp_path / "step.txt"))

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+import pytest
 
 COMP, SEND, RECV, COLL = 4, 5, 6, 7
 KINDS = {0: "all-reduce", 2: "all-gather", 6: "all-to-all", 7: "reduce-scatter"}
@@ -57,6 +57,8 @@ TYPE_OF_ATTRIBUTE = {
 
 @cache
 def _messages() -> Mapping[str, Any]:
+    names = ("descriptor_pb2", "descriptor_pool", "message_factory")
+    descriptor_pb2, descriptor_pool, message_factory = (pytest.importorskip(f"google.protobuf.{name}") for name in names)
     file = descriptor_pb2.FileDescriptorProto(name="et_def.proto", package="ChakraProtoMsg", syntax="proto3")
     for message, fields in _FIELDS.items():
         own = file.message_type.add(name=message)
@@ -72,8 +74,8 @@ def _messages() -> Mapping[str, Any]:
                 field.oneof_index = 0
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    names = {name: pool.FindMessageTypeByName(f"ChakraProtoMsg.{name}") for name in _FIELDS}
-    return {name: message_factory.GetMessageClass(descriptor) for name, descriptor in names.items()}
+    descriptors = {name: pool.FindMessageTypeByName(f"ChakraProtoMsg.{name}") for name in _FIELDS}
+    return {name: message_factory.GetMessageClass(descriptor) for name, descriptor in descriptors.items()}
 
 
 class Node(NamedTuple):
