@@ -41,6 +41,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "report.model": ("errors", "report.rows", "report.displayable"),  # lazy rows of a table, until a report makes them
     "report.units": ("errors", "report.model"),
     "report.facts": ("errors", "report.model"),
+    "report.faults": ("errors", "report.model"),
     "findings": (
         "errors",
         "registry",
@@ -96,6 +97,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.model",
         "report.units",
         "report.facts",
+        "report.faults",
         "report.cells",
         "report.filters",
     ),
@@ -106,6 +108,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.model",
         "report.units",
         "report.facts",
+        "report.faults",
         "report.cells",
         "report.filters",
     ),
@@ -155,6 +158,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report",
         "report.model",
         "report.facts",
+        "report.faults",
         "inspection",
         "api",
     ),

@@ -44,7 +44,8 @@ class ReportStream:
 
     `status` is the exit status so far. The error of an unreadable input is printed at once, and the others are read.
     A finding that reaches `fail_on` is a failure. `needed` cuts tables to what the reader needs. `every_rule` runs costly rules
-    on large modules too. `sink` receives each report with the analyses of its module.
+    on large modules too. `sink` receives each report with the analyses of its module. If `measured`, reports on recorded
+    profiles have their times.
     """
 
     inputs: Sequence[str]
@@ -54,6 +55,7 @@ class ReportStream:
     needed: NeededTables | None = None
     every_rule: bool = False
     sink: ReportSink | None = None
+    measured: bool = False
     status: int = 0
 
     def __iter__(self) -> Iterator[Report]:
@@ -63,7 +65,7 @@ class ReportStream:
 
         output = self.output.output
         refuse_to_overwrite(output, [*self.inputs, *self.request.profiles, self.request.custom_calls])
-        needs = ReportNeeds(self.needed, every_rule=self.every_rule)
+        needs = ReportNeeds(self.needed, every_rule=self.every_rule, measured=self.measured)
         with (
             ReadingBar(wanted=not self.output.quiet and self.request.jobs == 1) as bar,
             Inspection(self.request, needs) as inspection,
