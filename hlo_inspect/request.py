@@ -16,6 +16,8 @@ from hlo_inspect.errors import UsageError, did_you_mean
 PhasesFrom = Literal["graph", "names"]
 PlatformName = Literal["cpu", "gpu", "tpu"]
 CostModelName = Literal["alpa-search", "alpa-mesh"]
+SimulatorName = Literal["chakra", "simai", "astra-sim"]
+RankFiles = Literal["all", "classes"]
 Section = Literal["Options", "Input", "Program and hardware"]
 
 INPUT: Section = "Input"
@@ -144,6 +146,36 @@ class Request:
         help="Set Alpa's beta by mesh axis, for example d0=1,d1=0.1.",
         commands=("collectives",),
         needs="cost_model",
+    )
+
+    simulator: SimulatorName | None = _option(
+        None,
+        "--to",
+        help="Format: chakra (ASTRA-sim 2), simai or astra-sim (text of SimAI and of ASTRA-sim 1.0).",
+        commands=("export",),
+    )
+    rank_files: RankFiles = _option(
+        "all",
+        "--ranks",
+        shows_default=True,
+        help="Write a file for each rank (all), or one for ranks with the same content (classes). Only chakra.",
+        commands=("export",),
+    )
+    max_nodes: int = _option(
+        500_000,
+        "--max-nodes",
+        metavar="N",
+        minimum=1,
+        shows_default=True,
+        help="Refuse a step with more nodes on one rank; loops are unrolled.",
+        commands=("export",),
+    )
+    axis_words: Sequence[str] = _option(
+        (),
+        "--axis",
+        metavar="AXIS=WORD",
+        help="Name the parallelism of a mesh axis: DP, TP or EP, for example d0=DP. Several axes of a word are its product.",
+        commands=("export", "diff"),
     )
 
     # -- the input ------------------------------------------------------------------------------------------------------

@@ -515,8 +515,18 @@ MEASURED_FACTS = {
 """The facts of recorded profiles; their numbers are in `tests/passes/test_measured.py`."""
 
 
+EXPORT_FACTS = {
+    f"export.{name}"
+    for name in (
+        *("ranks", "files", "nodes", "not_expressed_count"),
+        *("<kind>.executed_count", "<kind>.executed_operand_bytes"),
+    )
+}
+"""The facts of exports; their numbers are in `tests/passes/test_export.py`."""
+
+
 def test_each_fact_of_the_program_is_in_the_contract() -> None:
-    assert {spec.name for spec in all_specs()} == {*FACTS, *WORKLOAD_FACTS, *ALPA_FACTS, *MEASURED_FACTS}
+    assert {spec.name for spec in all_specs()} == {*FACTS, *WORKLOAD_FACTS, *ALPA_FACTS, *MEASURED_FACTS, *EXPORT_FACTS}
 
 
 def test_promised_facts_are_not_built_yet() -> None:

@@ -54,6 +54,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.model",
         "report.units",
     ),
+    "export": ("errors", "atomic_files", "request", "hlo", "workloads", "graph", "analysis"),
     "passes": (
         "errors",
         "registry",
@@ -64,12 +65,15 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "graph",
         "optimizer",
         "analysis",
+        "export",
         "findings",
         "report.model",
     ),
     "compare": (
         "errors",
         "hlo",
+        "workloads",
+        "export",
         "graph",
         "optimizer",
         "analysis",
@@ -110,6 +114,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "inspection": (
         "errors",
+        "export",
         "request",
         "hlo",
         "profiler",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from weakref import proxy
 
 from hlo_inspect.analysis.module_analyses import NO_REQUEST, ModuleAnalyses
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from hlo_inspect.hlo.module import Module
     from hlo_inspect.hlo.values.device_groups import NamedMesh
     from hlo_inspect.profiler.measurements import RecordedProgram
+
+_Result = TypeVar("_Result")
+
 
 # -- options, parsed once for all modules of an inspection --------------------------------------------------------------------
 
@@ -239,6 +242,14 @@ class Context(ModuleAnalyses):
         self.cost_model = options.cost_model
         self.measured: RecordedProgram | None = None
         self.thresholds = options.thresholds
+        self._once: dict[Callable[[Context], object], object] = {}
+
+    def once(self, analysis: Callable[[Context], _Result]) -> _Result:
+        """Return the result of an analysis of another package, computed on first use."""
+        if analysis not in self._once:
+            self._once[analysis] = analysis(self)
+        result: _Result = self._once[analysis]  # type: ignore[assignment]  # stored under the function that made it
+        return result
 
     def on_each_profile(self) -> list[Context]:
         """Return a context for each requested profile; only this one unless there are several."""
@@ -253,5 +264,6 @@ class Context(ModuleAnalyses):
     def _with_machine(self, machine: MachineOptions) -> Context:
         """Return the context on another machine. Analyses of the module itself are shared."""
         other = copy(self)
+        other._once = {}
         other.on_machine = MachineAnalyses(other, machine)
         return other

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from hlo_inspect.inspection.inspection import Inspection
-    from hlo_inspect.inspection.module_reports import NeededTables
+    from hlo_inspect.inspection.module_reports import NeededTables, ReportSink
     from hlo_inspect.report.model import Report, Severity
 
 _PATIENCE_S = 1.0  # seconds before the bar is shown
@@ -44,7 +44,8 @@ class ReportStream:
 
     `status` is the exit status so far. The error of an unreadable input is printed at once, and the others are read.
     A finding that reaches `fail_on` is a failure. `needed` cuts tables to what the reader needs. `every_rule` runs costly rules
-    on large modules too. If `measured`, reports on recorded profiles have their times.
+    on large modules too. `sink` receives each report with the analyses of its module. If `measured`, reports on recorded
+    profiles have their times.
     """
 
     inputs: Sequence[str]
@@ -53,6 +54,7 @@ class ReportStream:
     fail_on: Severity | None = None
     needed: NeededTables | None = None
     every_rule: bool = False
+    sink: ReportSink | None = None
     measured: bool = False
     status: int = 0
 
@@ -69,6 +71,8 @@ class ReportStream:
             Inspection(self.request, needs) as inspection,
         ):
             inspection.watch(bar)
+            if self.sink is not None:
+                inspection.set_report_sink(self.sink)
             for item in inspection.read(self._sources(inspection)):
                 if isinstance(item, HloInspectError):
                     if item.location is not None:

@@ -54,10 +54,15 @@ INSTRUCTIONS = "instructions"
 MEASURED = "measured"
 """The measured times of a recorded profile. Its command takes a dump too."""
 
+EXPORT = "export"
+"""The step of a module as input of a network simulator. Its command writes files."""
+
 FINDINGS = "findings"
 """The findings of all rules, without facts or tables: what `lint` reads. It is no command of its own."""
 
-OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVENTS, PICTURES, INSTRUCTIONS, MEASURED, FINDINGS))
+OTHERS: Registry[Pass] = Registry(
+    __name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVENTS, PICTURES, INSTRUCTIONS, MEASURED, EXPORT, FINDINGS)
+)
 
 
 @cache
@@ -97,6 +102,13 @@ def all_specs() -> tuple[FactSpec, ...]:
     """Return every fact that some pass can give."""
     return tuple(
         spec
-        for pass_ in (OTHERS.load(MODULE_FACTS), *PASSES, OTHERS.load(ALPA), OTHERS.load(MEASURED), workload_pass())
+        for pass_ in (
+            OTHERS.load(MODULE_FACTS),
+            *PASSES,
+            OTHERS.load(ALPA),
+            OTHERS.load(MEASURED),
+            OTHERS.load(EXPORT),
+            workload_pass(),
+        )
         for spec in pass_.specs
     )

@@ -52,6 +52,11 @@ def written(totals: WorkloadTotals, original: bytes, to: str) -> bytes:
         raise WorkloadLossError(f"cannot be written as {to}: {shown}", Location(workload.path))
     header = _simai_header(workload) if target == "simai" else _astra_sim_header(workload)
     rows = workload.rows if source == target else [_converted(totals, row, target) for row in workload.rows]
+    return workload_text(header, rows)
+
+
+def workload_text(header: str, rows: Sequence[WorkloadRow]) -> bytes:
+    """Return a file: the header, the number of rows, and the rows with tabs between fields."""
     lines = [header, str(len(rows)), *("\t".join(map(str, _fields(row))) for row in rows)]
     return ("\n".join(lines) + "\n").encode()
 

@@ -19,6 +19,7 @@ COMMANDS: dict[str, str] = {
     "report": "Write one HTML file: time of the step, kernels, collectives, memory, parameters, findings.",
     "show": "Show one instruction: its operands, users and source line; or a source line; or the paths between two.",
     "measured": "Show the measured time of a step beside its bound: kernels, collectives, waiting, runs and devices.",
+    "export": "Write a step as input of a network simulator: ASTRA-sim 2 (Chakra), SimAI or ASTRA-sim 1.0.",
     "normalize": "Print the module with canonical names, for git diff and golden tests.",
     "ranks": "Compare the programs of all ranks of a job: which rank deviates, in which instruction, whether it hangs.",
     "history": "Show which compiler pass changed the module, from a dump directory with a file for each pass.",

@@ -15,8 +15,11 @@ from hlo_inspect.cli.options import OutputOptions, fail_if_option, reading_comma
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite, refuse_to_overwrite_dump
 from hlo_inspect.cli.streams import FAILED, reported
 from hlo_inspect.compare.comparison import ModuleComparison
+from hlo_inspect.compare.planned_traffic import refuse_conditions
 from hlo_inspect.configs import Node
+from hlo_inspect.errors import UsageError
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
+from hlo_inspect.inspection.plan_reports import is_plan, plan_report
 from hlo_inspect.passes import all_specs
 from hlo_inspect.report.faults import answers, internal_error
 from hlo_inspect.report.model import Report, Severity, reaching
@@ -48,7 +51,16 @@ def diff(
     OLD and NEW are files, directories, patterns or reports that --format json wrote. Modules are paired by name, then by
     content. Programs that differ in names, numbers and metadata only are the same program. A difference is exit status 0; with
     --fail-if or --fail-on it can be 1. Only findings that OLD lacks are shown.
+
+    If OLD is a network simulator's workload file and NEW a dump, their collectives are compared: bytes by kind and group, and
+    their ratio. --axis names the groups.
     """
+    if is_plan(old, new):
+        refuse_conditions(conditions, old)
+        refuse_to_overwrite(output.output, [old, new])
+        return deliver([plan_report(old, new, request)], output)
+    if request.axis_words:
+        raise UsageError("--axis has an effect if OLD is a workload file")
     paired = PairedModules(ComparedInput(old), ComparedInput(new, new_module), request, output, fail_on, with_notes=False)
     reports = judged(paired, parsed(given("--fail-if", text) for text in conditions))
     return max(deliver(reports, output), paired.status)

@@ -1,0 +1,191 @@
+"""A workload file beside a compiled module: collectives that were planned, and those of a step, by kind and group.
+
+Bytes are those of the file's client. SimAI counts the gathered array of an all-gather, ASTRA-sim the part of one device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.executed_collectives import ExecutedFigure
+from hlo_inspect.compare.comparison import COMMAND
+from hlo_inspect.errors import Location, UsageError
+from hlo_inspect.export.axis_words import AxisWords, parse_axis_words
+from hlo_inspect.passes.base import bounded, with_lower_bound
+from hlo_inspect.report.facts import Facts
+from hlo_inspect.report.model import Amount, Column, FactSpec, HeadlineRow, Input, Parts, Report, Table, Value, sentence
+from hlo_inspect.workloads.row import HLO_KINDS
+from hlo_inspect.workloads.totals import PartialSum, WorkloadTotals
+
+ONLY_PLANNED, ONLY_COMPILED = "only in PLAN", "only in DUMP"
+SPECS = (
+    FactSpec("diff.planned_count", "count", "collectives of the workload file, each row once"),
+    FactSpec("diff.planned_bytes", "bytes", "their bytes, as the file's client counts them"),
+    FactSpec("diff.compiled_count", "count", "runs of collectives of the module in one step, without send and recv"),
+    FactSpec("diff.compiled_bytes", "bytes", "their bytes, counted in the same way"),
+    FactSpec("diff.plan_ratio", "number", "compiled bytes by planned bytes", absent="the plan moves nothing"),
+)
+
+
+class _Key(NamedTuple):
+    """Opcode of a collective, and its group: a word, a number of devices, or mesh axes."""
+
+    kind: str
+    group: str
+
+
+class _TrafficRow(NamedTuple):
+    """Planned and compiled traffic of a kind and group, None if one of the two lacks it."""
+
+    key: _Key
+    planned: tuple[PartialSum, PartialSum] | None
+    compiled: tuple[PartialSum, PartialSum] | None
+
+    @property
+    def ratio(self) -> float | None:
+        """Compiled bytes by planned bytes."""
+        if self.planned is None or self.compiled is None:
+            return None
+        planned, compiled = self.planned[1].exact, self.compiled[1].exact
+        return compiled / planned if planned and compiled is not None else None
+
+    @property
+    def only_in(self) -> str | None:
+        return ONLY_COMPILED if self.planned is None else ONLY_PLANNED if self.compiled is None else None
+
+
+def compare_with_plan(totals: WorkloadTotals, context: Context, given: Sequence[str]) -> Report:
+    """Return the report on a workload file and a module. `given` are the words of mesh axes.
+
+    Raise UsageError for an axis or word that does not exist.
+    """
+    planned = _planned(totals)
+    compiled = _compiled(totals, context, given)
+    keys = dict.fromkeys((*planned, *compiled))
+    rows = [_TrafficRow(key, planned.get(key), compiled.get(key)) for key in keys]
+    rows.sort(key=lambda row: -max(sizes[1].least for sizes in (row.planned, row.compiled) if sizes is not None))
+    facts, path = _facts(rows), context.module.path
+    return Report(
+        command=COMMAND,
+        input=Input(path, context.module.first_line, context.module.lines, context.module.bytes, counted="DUMP: "),
+        facts=Facts(facts, SPECS),
+        tables=(_table(rows),),
+        notes=tuple(f"{name}: runs or bytes of a collective are unknown" for name, value in facts.items() if value is None),
+        specs=SPECS,
+        headline=tuple(_headline(rows, facts)),
+        title=f"{totals.workload.path} -> {context.module.name}",
+    )
+
+
+def _planned(totals: WorkloadTotals) -> dict[_Key, tuple[PartialSum, PartialSum]]:
+    """Return count and bytes of the collectives of the file that a client knows."""
+    traffic: dict[_Key, tuple[PartialSum, PartialSum]] = {}
+    for collective in totals.collectives:
+        label = collective.label
+        if label.kind is not None:
+            key = _Key(HLO_KINDS.get(label.kind, label.kind), (label.group or "").upper())
+            count, size = traffic.setdefault(key, (PartialSum(), PartialSum()))
+            count.add(collective.count)
+            size.add(collective.size.exact)
+    return traffic
+
+
+def _compiled(totals: WorkloadTotals, context: Context, given: Sequence[str]) -> dict[_Key, tuple[PartialSum, PartialSum]]:
+    """Return runs and bytes of the collectives of a step."""
+    groups = _Groups(totals, context, given)
+    own = context.collectives
+    labels = [(_Key(collective.kind, groups.name(number)), collective.group_size) for number, collective in enumerate(own)]
+    executed = context.executed.by_label(labels, [not collective.is_point_to_point for collective in own])
+    traffic: dict[_Key, tuple[PartialSum, PartialSum]] = {}
+    for (key, devices), figures in executed.items():
+        count, size = traffic.setdefault(key, (PartialSum(), PartialSum()))
+        gathers = key.kind == "all-gather" and totals.workload.header.dialect == "simai"
+        _add(count, figures.count, 1)
+        _add(size, figures.operand_bytes, (devices or 1) if gathers else 1)
+    return traffic
+
+
+def _add(total: PartialSum, figure: ExecutedFigure, times: int) -> None:
+    total.least += figure.least * times
+    total.is_complete = total.is_complete and figure.exact is not None
+
+
+class _Groups:
+    """The groups of a module's collectives in the words of a workload file: by `--axis`, else by the number of devices."""
+
+    def __init__(self, totals: WorkloadTotals, context: Context, given: Sequence[str]) -> None:
+        self._context = context
+        self._dialect = totals.workload.header.dialect
+        names = ("tp", "dp", "ep", "dp_ep") if (totals.parallelism.experts or 1) > 1 else ("tp", "dp")
+        self._sizes = {name: totals.parallelism.sizes[name] for name in names}
+        self._words: AxisWords | None = parse_axis_words(context, given) if given else None
+
+    def name(self, number: int) -> str:
+        """Return the group of a collective."""
+        collective, axis = self._context.collectives[number], self._context.axes[number]
+        if self._words is not None:
+            return self._words.word_of(axis, self._dialect)[0] or axis or ""
+        size = collective.group_size
+        words = [name for name, devices in self._sizes.items() if devices == size]
+        if len(words) == 1:
+            return words[0].upper()
+        return axis or ("" if size is None else f"{size} devices")
+
+
+def _table(rows: Iterable[_TrafficRow]) -> Table:
+    nothing = PartialSum(), PartialSum()
+    columns = (
+        Column("kind", get=lambda row: row.key.kind),
+        Column("group", get=lambda row: row.key.group),
+        bounded("planned_count", "count", lambda row: (row.planned or nothing)[0], 1),
+        bounded("planned_bytes", "bytes", lambda row: (row.planned or nothing)[1]),
+        bounded("compiled_count", "count", lambda row: (row.compiled or nothing)[0], 1),
+        bounded("compiled_bytes", "bytes", lambda row: (row.compiled or nothing)[1]),
+        Column("ratio", "number", optional=True, get=lambda row: row.ratio),
+        Column("only_in", optional=True, width=14, get=lambda row: row.only_in),
+    )
+    return Table.of("plan", "Collectives of the plan and of a step, by kind and group", columns, rows)
+
+
+def _facts(rows: Iterable[_TrafficRow]) -> dict[str, Value]:
+    facts: dict[str, Value] = {}
+    sums = {name: PartialSum() for name in ("planned_count", "planned_bytes", "compiled_count", "compiled_bytes")}
+    for row in rows:
+        for side, traffic in (("planned", row.planned), ("compiled", row.compiled)):
+            for figure, amount in zip(("count", "bytes"), traffic or (), strict=False):
+                own = sums[f"{side}_{figure}"]
+                own.least += amount.least
+                own.is_complete = own.is_complete and amount.is_complete
+    for name, total in sums.items():
+        with_lower_bound(facts, f"diff.{name}", total.exact, total.least)
+    planned, compiled = sums["planned_bytes"].exact, sums["compiled_bytes"].exact
+    facts["diff.plan_ratio"] = compiled / planned if planned and compiled is not None else None
+    return facts
+
+
+def _headline(rows: list[_TrafficRow], facts: dict[str, Value]) -> Iterator[HeadlineRow]:
+    """Yield planned and compiled bytes with their ratio, and what is in one of the two only."""
+    yield HeadlineRow("", tuple(_ratio(facts)))
+    for words in (ONLY_PLANNED, ONLY_COMPILED):
+        names = [f"{row.key.kind} {row.key.group}".strip() for row in rows if row.only_in == words]
+        if names:
+            yield HeadlineRow(words, (", ".join(names),))
+
+
+def _ratio(facts: dict[str, Value]) -> Parts:
+    amounts = [
+        Amount(facts[f"diff.{side}_bytes"], "bytes", at_least=facts.get(f"diff.{side}_bytes.lower_bound"))
+        for side in ("planned", "compiled")
+    ]
+    yield from sentence("planned {}, compiled {} per device and step", *amounts)
+    ratio = facts["diff.plan_ratio"]
+    if isinstance(ratio, float):
+        yield from sentence(": {} ×", Amount(round(ratio, 3), "number"))
+
+
+def refuse_conditions(conditions: Iterable[str], path: str) -> None:
+    """Raise UsageError for conditions on the facts of two modules."""
+    if list(conditions):
+        raise UsageError("is a workload file: --fail-if compares two dumps", Location(path))
