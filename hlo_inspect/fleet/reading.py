@@ -77,6 +77,16 @@ def start_reading(options: ReadingOptions) -> Callable[[FleetInput], Iterator[Re
     return lambda file: iter([reader.read(file)])
 
 
+def prepare_reading(options: ReadingOptions) -> None:
+    """Import what the processes need before they fork. Raise UsageError if the request makes no sense."""
+    reader = InputReader(options)
+    for _ in reader.figures(open_source(_SMALLEST)):
+        pass
+
+
+_SMALLEST = "HloModule m\n\nENTRY main {\n  p = f32[] parameter(0)\n  ROOT a = f32[] add(p, p)\n}\n"
+
+
 class InputReader:
     """Reader of inputs with the same options."""
 
@@ -117,19 +127,22 @@ class InputReader:
         else:
             kept = content
             source = Source(file.path, lambda: BytesIO(kept), reopens=True)
-        modules: list[ModuleFigures] = []
-        begin = time.perf_counter()
-        for item in self._inspection.read_source(source, file.note, file.hosts):
-            seconds = time.perf_counter() - begin
-            if isinstance(item, Report):
-                modules.append(self._figures(item, seconds))
-            elif isinstance(item, HloInspectError):
-                is_empty = file.may_hold and isinstance(item, NoModuleError) and not modules
-                modules.append(failed_figures(item, "empty" if is_empty else "unreadable"))
-            begin = time.perf_counter()
+        modules = list(self.figures(source, file))
         if not modules:
             modules.append(failed_figures(InputError("no module has a name that --module matches"), "empty"))
         return Reading(version, text, digest, modules)
+
+    def figures(self, source: Source, file: FleetInput | None = None) -> Iterator[ModuleFigures]:
+        """Yield the figures of the modules of a source, which is the content of a file."""
+        note, hosts, may_hold = (file.note, file.hosts, file.may_hold) if file is not None else (None, (), False)
+        begin = time.perf_counter()
+        for item in self._inspection.read_source(source, note, hosts):
+            seconds = time.perf_counter() - begin
+            if isinstance(item, Report):
+                yield self._figures(item, seconds)
+            elif isinstance(item, HloInspectError):
+                yield failed_figures(item, "empty" if may_hold and isinstance(item, NoModuleError) else "unreadable")
+            begin = time.perf_counter()
 
     def _hash(self, path: str) -> tuple[str, str, bytes | None]:
         """Return the hash of the text, that of all that facts depend on, and the content unless it is large."""

@@ -13,7 +13,7 @@ from hlo_inspect.errors import HloInspectError
 from hlo_inspect.fleet.collection import Collection, Counts, Failure, Plan
 from hlo_inspect.fleet.inputs import FleetInput, Shard, find_inputs, label_pattern, parse_assignments
 from hlo_inspect.fleet.parts import best_encoding
-from hlo_inspect.fleet.reading import ReadingOptions, start_reading
+from hlo_inspect.fleet.reading import ReadingOptions, prepare_reading
 from hlo_inspect.fleet.resumption import KnownInputs
 from hlo_inspect.fleet.schema import check_tables, passes_of_tables
 from hlo_inspect.fleet.store import Store
@@ -57,7 +57,7 @@ class CollectRun:
         self._plan = Plan(
             request, tables, parse_assignments("--label", options.labels), options.label_patterns, best_encoding(), run
         )
-        start_reading(ReadingOptions(request, tables, ""))  # it checks the request, and imports before processes fork
+        prepare_reading(ReadingOptions(request, tables, ""))
         self._store = Store(options.store)
         self._counts = Counts()
         self._skipped = 0

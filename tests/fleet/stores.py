@@ -18,12 +18,13 @@ TIMES = frozenset({"seconds", "read_at"})
 
 
 def text_of(name: str, size: int = 4) -> str:
-    """Return a module that adds a parameter of `size` floats to itself, without donating it."""
+    """Return a module that adds a parameter of `size` floats to itself. Another one of 2 floats is unused."""
     array = f"f32[{size}]{{0}}"
     return (
-        f"HloModule {name}, is_scheduled=true, entry_computation_layout={{({array})->{array}}}\n\n"
-        f"ENTRY %main (p: f32[{size}]) -> f32[{size}] {{\n"
+        f"HloModule {name}, is_scheduled=true, entry_computation_layout={{({array}, f32[2]{{0}})->{array}}}\n\n"
+        f"ENTRY %main (p: f32[{size}], q: f32[2]) -> f32[{size}] {{\n"
         f"  %p = {array} parameter(0)\n"
+        f"  %q = f32[2]{{0}} parameter(1)\n"
         f"  ROOT %sum = {array} add({array} %p, {array} %p)\n}}\n"
     )
 

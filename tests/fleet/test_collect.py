@@ -45,7 +45,7 @@ def test_rows_of_a_job_with_a_truncated_and_an_unreadable_file(tmp_path: Path) -
     assert row["input_bytes"] == row["bytes"] == path.stat().st_size
     assert row["changed"].timestamp() == pytest.approx(path.stat().st_mtime, abs=1e-5)
     assert (row["stage"], row["status"], row["line"], row["schema_version"]) == ("cpu_after_optimizations", "ok", 1, 1)
-    assert (row["module.name"], row["params.bytes"], row["opcode.add"], row["opcode.dot"]) == ("jit_f1", 8, 1, 0)
+    assert (row["module.name"], row["params.bytes"], row["opcode.add"], row["opcode.dot"]) == ("jit_f1", 8 + 8, 1, 0)
     assert row["memory.peak_bytes"] is None
     assert rows[str(truncated)]["status"] == "partial"
     assert rows[str(job / "notes.txt")]["status"] == "empty"
