@@ -102,7 +102,7 @@ class InputReader:
         version = file.version
         for _ in range(READINGS):
             reading = self._read_once(file, version)
-            if reading.is_equal or is_address(file.path):
+            if is_address(file.path):
                 return reading
             try:
                 now = file_version(file.path)
@@ -110,7 +110,7 @@ class InputReader:
                 return failed_reading(version, error)
             if now == version:
                 return reading
-            if reading.digest is not None:
+            if reading.digest is not None and not reading.is_equal:
                 self._release(reading.digest)
             version = now
         return failed_reading(version, InputError("changes while it is read", Location(file.path)))
