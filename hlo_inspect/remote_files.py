@@ -33,6 +33,7 @@ _EXTRAS = {
     "http": ("remote", "fsspec aiohttp"),
     "https": ("remote", "fsspec aiohttp"),
 }
+_WEB = frozenset({"http", "https"})
 _REPLACES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
 """Protocols whose objects are replaced in one step: readers see the old object or the new one."""
 
@@ -73,12 +74,19 @@ def is_address(text: str) -> bool:
     return _ADDRESS.match(text) is not None
 
 
+def inner_path(address: str) -> str:
+    """Return a path without the archive that it is in: `zip://dumps/0.txt` of `zip://dumps/0.txt::s3://bucket/dumps.zip`."""
+    inner, separator, _ = address.partition("::")
+    return inner if separator and "://" in inner else address
+
+
 def open_remote(address: str) -> IO[bytes]:
     """Open an object for reading as a stream."""
     with _translated(address):
         system = _file_system(address)
-        opened = system.files.open(system.path, "rb", block_size=BLOCK_BYTES)
-    return cast("IO[bytes]", io.BufferedReader(_RemoteStream(opened, address)))
+        # a web server need not answer requests of a part: a page is one stream
+        opened = system.files.open(system.path, "rb", block_size=0 if system.protocol in _WEB else BLOCK_BYTES)
+    return cast("IO[bytes]", io.BufferedReader(_RemoteStream(system, opened, address)))
 
 
 def remote_version(address: str) -> FileVersion:
@@ -92,7 +100,7 @@ def is_remote_directory(address: str) -> bool:
     """Return True if objects are below the address, and none has it. Addresses of web pages are files."""
     with _translated(address):
         system = _file_system(address)
-        if system.protocol in {"http", "https"}:
+        if system.protocol in _WEB:
             return False
         return not system.path or bool(system.files.isdir(system.path))
 
@@ -100,7 +108,7 @@ def is_remote_directory(address: str) -> bool:
 def matching_addresses(pattern: str) -> list[str]:
     """Return the addresses that match a pattern, by name; the address itself if it is no pattern."""
     protocol, _, path = pattern.partition("://")
-    if protocol in {"http", "https"} or not _MAGIC.search(path.partition("::")[0]):
+    if protocol in _WEB or not _MAGIC.search(path.partition("::")[0]):
         return [pattern]
     with _translated(pattern):
         system = _file_system(pattern)
@@ -149,16 +157,17 @@ def _file_system(address: str) -> _FileSystem:
     except ImportError as error:
         raise _missing(protocol) from error
     # no listing may outlive the call: a directory grows, and a run has to see what is there
-    protocols = [part.partition("://")[0] for part in address.split("::")]
+    protocols = [name for part in address.split("::") for name, separator, _ in [part.partition("://")] if separator]
     fresh: dict[str, Any] = {name: {"use_listings_cache": False} for name in protocols[1:]}
-    try:
-        files, path = fsspec.url_to_fs(address, use_listings_cache=False, **fresh)
-    except ImportError as error:
-        raise _missing(next((name for name in protocols if name in _EXTRAS), protocol)) from error
-    except ValueError as error:
-        raise OSError(errno.EPROTONOSUPPORT, f"no file system is known for {protocol}://") from error
-    separator, rest = address.partition("::")[1:] if "://" in address.partition("::")[0] else ("", "")
-    return _FileSystem(files, path, protocol, separator + rest)
+    for name in protocols:
+        try:
+            fsspec.get_filesystem_class(name)
+        except ImportError as error:
+            raise _missing(name) from error
+        except ValueError as error:
+            raise OSError(errno.EPROTONOSUPPORT, f"no file system is known for {name}://") from error
+    files, path = fsspec.url_to_fs(address, use_listings_cache=False, **fresh)
+    return _FileSystem(files, path, protocol, address.removeprefix(inner_path(address)))
 
 
 def _missing(protocol: str) -> MissingExtraError:
@@ -211,7 +220,8 @@ def _microseconds(entry: Mapping[str, Any]) -> int | None:
 class _RemoteStream(io.RawIOBase):
     """A raw stream over a file of fsspec, whose errors are OSError."""
 
-    def __init__(self, opened: Any, address: str) -> None:  # noqa: ANN401 - a file of fsspec, which has no types
+    def __init__(self, system: _FileSystem, opened: Any, address: str) -> None:  # noqa: ANN401 - fsspec has no types
+        self._system = system  # an archive closes its files with itself
         self._opened = opened
         self._address = address
         read: Callable[[int], bytes] = opened.read

@@ -119,7 +119,11 @@ class Database:
         import pyarrow
         from pyarrow import dataset, fs
 
-        files, inner = remote_file_system(path) if is_address(path) else (fs.LocalFileSystem(), path)
+        if is_address(path):
+            remote, inner = remote_file_system(path)
+            files = fs.PyFileSystem(fs.FSSpecHandler(remote))
+        else:
+            files, inner = fs.LocalFileSystem(), path
         fragment = dataset.ParquetFileFormat().make_fragment(inner, files)
         try:
             fragment.ensure_complete_metadata()

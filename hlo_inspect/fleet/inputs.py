@@ -16,7 +16,7 @@ from typing import NamedTuple
 from hlo_inspect.errors import HloInspectError, InputError, Location, UsageError
 from hlo_inspect.hlo.input.dump_directory import DirectoryFile, chosen_files, expanded, files_by_module, is_directory
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.remote_files import FileVersion, is_address, remote_folders, remote_version
+from hlo_inspect.remote_files import FileVersion, inner_path, is_address, remote_folders, remote_version
 
 _SHARD = lazy_pattern(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 _FIELD = lazy_pattern(r"\{([A-Za-z_]\w*)\}|(\*\*)|(\*)|(\?)", re.ASCII)
@@ -137,9 +137,9 @@ def _remote_folders(root: str) -> Iterator[_Folder | HloInspectError]:
         for listed in remote_folders(root):
             files: dict[str, FileVersion | None] = {file.address: file.version for file in listed}
             if files:
-                folder = next(iter(files)).rpartition("/")[0]
+                folder = inner_path(next(iter(files))).rpartition("/")[0]
                 has_dumps_above = any(folder.startswith(f"{other}/") for other in dumps)
-                if files_by_module(Path(address) for address in files):
+                if files_by_module(Path(inner_path(address)) for address in files):
                     dumps.append(folder)
                 yield files, has_dumps_above
     except OSError as error:
@@ -148,7 +148,7 @@ def _remote_folders(root: str) -> Iterator[_Folder | HloInspectError]:
 
 def _chosen(root: str, paths: Sequence[str], stage: str | None, has_dumps_above: bool) -> Iterator[DirectoryFile]:
     """Yield the files of one folder that are read."""
-    names = {Path(path): path for path in paths}
+    names = {Path(inner_path(path)): path for path in paths}
     if has_dumps_above and not files_by_module(names):
         return
     try:

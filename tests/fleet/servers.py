@@ -20,6 +20,24 @@ def web_server(folder: Path) -> Iterator[str]:
         def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the base class calls it so
             """Print nothing."""
 
+        def do_GET(self) -> None:
+            """Answer a request of a part, as archives need it."""
+            first, _, last = self.headers.get("Range", "").removeprefix("bytes=").partition("-")
+            if not first:
+                super().do_GET()
+                return
+            content = Path(self.translate_path(self.path)).read_bytes()
+            part = content[int(first) : int(last or len(content)) + 1]
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {first}-{int(first) + len(part) - 1}/{len(content)}")
+            self.send_header("Content-Length", str(len(part)))
+            self.end_headers()
+            self.wfile.write(part)
+
+        def end_headers(self) -> None:
+            self.send_header("Accept-Ranges", "bytes")
+            super().end_headers()
+
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

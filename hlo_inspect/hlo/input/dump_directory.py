@@ -18,7 +18,7 @@ from typing import NamedTuple, cast
 from hlo_inspect.errors import InputError, Location, MissingExtraError, UsageError, did_you_mean
 from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.remote_files import is_address, is_remote_directory, matching_addresses, remote_folders
+from hlo_inspect.remote_files import inner_path, is_address, is_remote_directory, matching_addresses, remote_folders
 
 _COMPRESSED = r"(?:\.(?:gz|bz2|xz|zst))?"
 _FILE = lazy_pattern(
@@ -103,7 +103,7 @@ def stage_of(path: str) -> str:
 
     If the module's name has a dot, a part of it may count as stage.
     """
-    match = _FILE.fullmatch(Path(path).name)
+    match = _FILE.fullmatch(Path(inner_path(path)).name)
     return _BEFORE_STAGE.sub("", match["stem"].partition(".")[2], count=1) if match is not None else ""
 
 
@@ -128,7 +128,7 @@ def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile
 def _remote_dump_files(address: str, stage: str | None) -> Iterator[DirectoryFile]:
     """Yield the files to read of a remote directory. Files of XLA beside a remote text are not read."""
     with _remote(address):
-        addresses = {Path(file.address): file.address for files in remote_folders(address) for file in files}
+        addresses = {Path(inner_path(file.address)): file.address for files in remote_folders(address) for file in files}
     try:
         for file in chosen_files(Path(address), sorted(addresses), stage):
             yield file._replace(path=addresses[Path(file.path)])
