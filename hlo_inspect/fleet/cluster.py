@@ -22,7 +22,7 @@ from hlo_inspect.fleet.inputs import FleetInput
 from hlo_inspect.fleet.store import Store
 
 CHUNK_INPUTS, CHUNK_BYTES = 256, 1 << 26
-"""A chunk has so many inputs or bytes at most."""
+"""The most inputs and bytes of a chunk."""
 PATIENCE_S = 10
 """Seconds until a cluster counts as one that does not answer."""
 LOCAL = "local"
@@ -42,20 +42,20 @@ def collect_on_cluster(address: str, threads: int, store: Store, plan: Plan, inp
         from distributed.scheduler import KilledWorker
 
         chunks = enumerate(chunked(inputs))
-        sizes: dict[Any, Sequence[FleetInput]] = {}
+        sent: dict[Any, list[FleetInput]] = {}
         done = as_completed()
         counts = Counts()
         try:
             while True:
-                room = _AHEAD * max(2, sum(client.nthreads().values())) - len(sizes)
+                room = _AHEAD * max(2, sum(client.nthreads().values())) - len(sent)
                 for number, chunk in islice(chunks, max(room, 0)):
                     future = client.submit(collect_chunk, store.root, plan, number, chunk, pure=False)
-                    sizes[future] = chunk
+                    sent[future] = chunk
                     done.add(future)
-                if not sizes:
+                if not sent:
                     break
                 future = next(done)
-                chunk = sizes.pop(future)
+                chunk = sent.pop(future)
                 try:
                     of_chunk, failures = future.result()
                 except KilledWorker:
@@ -64,7 +64,7 @@ def collect_on_cluster(address: str, threads: int, store: Store, plan: Plan, inp
                 counts = counts.plus(of_chunk)
                 yield counts, failures
         finally:
-            client.cancel(list(sizes))
+            client.cancel(list(sent))
             with suppress(Exception):  # the collection is over: a worker that left has nothing to close
                 client.run(close_collections, plan.run)
 

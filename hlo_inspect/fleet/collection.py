@@ -30,7 +30,7 @@ from hlo_inspect.request import Request
 from hlo_inspect.version import __version__
 
 PART_MODULES, PART_ROWS, PART_SECONDS = 2000, 100_000, 60.0
-"""A part is written when it has so many modules, or rows of findings and tables, or when so much time has passed."""
+"""The most modules, rows of findings and tables, and seconds of work of a part."""
 CACHE_ROWS = 200_000
 """Rows of analyses that are kept for equal texts."""
 
@@ -38,7 +38,7 @@ FAILED = frozenset({"unreadable", "lost"})
 
 
 class Counts(NamedTuple):
-    """What was done so far: inputs `read`, `equal` to another, `skipped` and `failed`, `modules`, and bytes of inputs."""
+    """Counts of inputs: `read`, `equal` to another, `skipped`, `failed`, `lost`; of modules, and of the bytes of the inputs."""
 
     read: int = 0
     equal: int = 0
@@ -61,7 +61,7 @@ class Failure(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is collected: request, tables, labels of all inputs and patterns of paths for others, and the form of parts."""
+    """Plan of a run: request, tables, labels of all inputs and patterns of paths for others, form of parts, and name."""
 
     request: Request
     tables: tuple[str, ...]

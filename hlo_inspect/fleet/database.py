@@ -61,8 +61,8 @@ class Database:
         try:
             statements = self._connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                found = ", ".join(statement.type.name for statement in statements) or "nothing"
-                raise UsageError(f"a query is one SELECT statement; this is {found}")
+                kinds = ", ".join(statement.type.name for statement in statements) or "nothing"
+                raise UsageError(f"a query is one SELECT statement; this is {kinds}")
             self._check_values(statements[0].named_parameters, values)
             cursor = self._connection.execute(statements[0], dict(values) or None)
             description = cursor.description or []
@@ -136,9 +136,9 @@ class Database:
         execute = self._connection.execute
         last = f"(SELECT input, max(read_at) AS read_at FROM {_PRIVATE}.modules GROUP BY input)"  # noqa: S608 - our own names
         readings = f"{_PRIVATE}.modules SEMI JOIN {last} USING (input, read_at)"
-        columns = "module, read_at, status = 'empty' AS is_empty"
-        execute(f"CREATE TABLE {_PRIVATE}.latest AS SELECT DISTINCT {columns} FROM {readings}")  # noqa: S608 - as above
-        latest = f"(SELECT module, read_at FROM {_PRIVATE}.latest WHERE NOT is_empty)"
+        shown = f"{readings} ANTI JOIN (VALUES ('empty')) AS hidden(status) USING (status)"
+        execute(f"CREATE TABLE {_PRIVATE}.latest AS SELECT DISTINCT module, read_at FROM {shown}")  # noqa: S608 - as above
+        latest = f"(SELECT module, read_at FROM {_PRIVATE}.latest)"  # noqa: S608 - as above
         for relation in (MODULES, FINDINGS, *TABLE_COLUMNS):
             rows = f"{_PRIVATE}.{relation} SEMI JOIN {latest} USING (module, read_at)"
             execute(f"CREATE VIEW {relation} AS SELECT * FROM {rows}")  # noqa: S608 - as above

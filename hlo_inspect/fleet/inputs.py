@@ -89,7 +89,7 @@ def _of_source(source: str, stage: str | None, shard: Shard) -> Iterator[FleetIn
     path = absolute(source)
     if not is_directory(source):
         if shard.holds(path):
-            yield _with_version(DirectoryFile(path))
+            yield _with_version(path, DirectoryFile(Path(path)))
         return
     is_empty, refusal = True, None
     for item in _folders(path):
@@ -100,8 +100,9 @@ def _of_source(source: str, stage: str | None, shard: Shard) -> Iterator[FleetIn
         try:
             for file in _chosen(path, sorted(files), stage, has_dumps_above):
                 is_empty = False
-                if shard.holds(str(file.path)):
-                    yield _with_version(file, files[str(file.path)])
+                name = str(file.source)
+                if shard.holds(name):
+                    yield _with_version(name, file, files[name])
         except UsageError as error:
             refusal = error
     if is_empty:
@@ -153,13 +154,12 @@ def _chosen(root: str, paths: Sequence[str], stage: str | None, has_dumps_above:
         return
     try:
         for file in chosen_files(Path(root), list(names), stage):
-            yield file._replace(path=names[Path(file.path)])
+            yield file._replace(address=names[file.path])
     except InputError:
         return  # a folder without dumps or texts
 
 
-def _with_version(file: DirectoryFile, version: FileVersion | None = None) -> FleetInput | HloInspectError:
-    path = str(file.path)
+def _with_version(path: str, file: DirectoryFile, version: FileVersion | None = None) -> FleetInput | HloInspectError:
     try:
         return FleetInput(path, version or file_version(path), file.note, file.may_hold, file.hosts)
     except InputError as error:

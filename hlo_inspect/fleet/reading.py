@@ -1,4 +1,4 @@
-"""What one process reads of one input: the rows of its modules, unless an equal text is analyzed already."""
+"""Reading of one input by one process: the figures of its modules, unless an equal text is analyzed already."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Reading(NamedTuple):
 
 
 class ReadingOptions(NamedTuple):
-    """What the processes need: the request, the tables, and a folder in which each digest is claimed by one process."""
+    """Options of the processes: request, tables, and the folder in which a process claims the digest that it analyzes."""
 
     request: Request
     tables: tuple[str, ...]
@@ -156,8 +156,8 @@ class InputReader:
                 pieces = [*pieces, piece] if size <= KEPT_BYTES else None
         digest = text.copy()
         digest.update(stage_of(path).encode())
-        for beside in [] if is_address(path) else _files_beside(path):
-            digest.update(beside.read_bytes())
+        for sidecar in [] if is_address(path) else _files_beside(path):
+            digest.update(sidecar.read_bytes())
         return text.hexdigest(), digest.hexdigest(), b"".join(pieces) if pieces is not None else None
 
     def _claim(self, digest: str, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""One run of `collect`: the inputs that are left, on this machine or on a cluster."""
+"""A run of `collect`: the inputs that the store lacks, on this machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class CollectRun:
 
     @property
     def counts(self) -> Counts:
-        """What was done so far."""
+        """The counts so far."""
         return self._counts._replace(skipped=self._skipped)
 
     def collect(self) -> Iterator[list[Failure]]:
@@ -110,15 +110,15 @@ class CollectRun:
 
     def _unread(self) -> Iterator[FleetInput]:
         """Yield the inputs that the store lacks, each path once."""
-        known = None if self._options.again else KnownInputs(self._store, retries_failed=self._options.retries_failed)
-        for error in known.damaged if known is not None else ():
+        present = None if self._options.again else KnownInputs(self._store, retries_failed=self._options.retries_failed)
+        for error in present.damaged if present is not None else ():
             self._on_error(error)
         paths: set[str] = set()
         for file in self._inputs(self._on_error):
             if file.path in paths:
                 continue
             paths.add(file.path)
-            if known is not None and known.holds(file):
+            if present is not None and present.holds(file):
                 self._skipped += 1
             else:
                 yield file

@@ -1,7 +1,7 @@
 """The columns of a store: `modules`, `findings` and the tables.
 
 They are those of all passes, whichever inputs or passes came first. A family of facts with a closed list of members has a
-column for each member, an open family has one map from member to value. `docs/fleet.md` documents them.
+column for each member. An open family has one map from member to value. `docs/fleet.md` documents them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The layout of a store: a directory, local or remote, of parts that never change.
 
-    store.json                      the version of the schema
-    modules/RUN-NUMBER.parquet      a row for each module
-    findings/RUN-NUMBER.parquet     a row for each finding
-    tables/NAME/RUN-NUMBER.parquet  a row for each row of a report's table
+* `store.json`: the version of the schema
+* `modules/RUN-NUMBER.parquet`: a row for each module
+* `findings/RUN-NUMBER.parquet`: a row for each finding
+* `tables/NAME/RUN-NUMBER.parquet`: a row for each row of a report's table
 
 A part is written whole and renamed. RUN is the name of one run, NUMBER counts its parts, so no two runs write one file. The
 part of `modules` is written last: rows of other parts without a row of `modules` belong to a killed run, and count nowhere.

@@ -197,7 +197,7 @@ def _files(sources: Iterable[Openable], stage: str | None) -> Iterator[_File]:
                 yield _File(number, open_source(source).name, source)
                 continue
             for file in dump_files(source, stage):
-                yield _File(number, source_name, file.path, file.note, file.may_hold, file.hosts)
+                yield _File(number, source_name, file.source, file.note, file.may_hold, file.hosts)
         except (InputError, UsageError) as error:
             yield _File(number, source_name, error)
 

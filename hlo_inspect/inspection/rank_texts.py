@@ -83,12 +83,12 @@ class RankLister:
             if digest not in self._elides:
                 self._elides[digest] = _ELIDED in b"".join(_blocks(path))
         except (InputError, OSError):  # reading its program gives the error again
-            return RankText(rank, _module_name(Path(file.path)), path, path.encode(errors="surrogateescape"), file.note is None)
+            return RankText(rank, _module_name(file.path), path, path.encode(errors="surrogateescape"), file.note is None)
         if not name and file.may_hold:
             return None
         settings, assignment = option_files.hashes(path)
-        constants = _constants_hash(Path(file.path)) if self._elides[digest] else None
-        module = name.decode() or _module_name(Path(file.path))
+        constants = _constants_hash(file.path) if self._elides[digest] else None
+        module = name.decode() or _module_name(file.path)
         return RankText(rank, module, path, digest, file.note is None, settings, assignment, constants)
 
 

@@ -1,9 +1,8 @@
-"""`collect`: rows, labels, resumption, equal texts, shards, and what is refused."""
+"""`collect`: rows, labels, resumption, equal texts, shards, and refusals."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
 import pytest
@@ -93,9 +92,9 @@ def test_each_path_is_in_one_shard() -> None:
 
 def test_texts_below_a_folder_of_dumps_do_not_count(tmp_path: Path) -> None:
     job = write_job(tmp_path / "dumps", ranks=1)
-    beside = job / "build7" / "0" / "module_0000.jit_f0"
-    beside.mkdir()
-    (beside / "module.mlir").write_text("module @jit_f0 {}\n")
+    sidecars = job / "build7" / "0" / "module_0000.jit_f0"
+    sidecars.mkdir()
+    (sidecars / "module.mlir").write_text("module @jit_f0 {}\n")
     assert collect(tmp_path / "store", job)[0]["read"] == 2
 
 
@@ -127,8 +126,7 @@ def test_other_directories_and_newer_stores_are_refused(tmp_path: Path) -> None:
     store = tmp_path / "store"
     store.mkdir()
     (store / "store.json").write_text('{"schema_version": 2}')
-    for command in (["collect", job, "--store", store], ["query", store]):
-        done = call_text(*command)
+    for done in (call_text("collect", job, "--store", store), call_text("query", store)):
         assert (done.returncode, "store of schema 2" in done.stderr) == (2, True)
 
 
@@ -144,4 +142,4 @@ def test_no_process_and_no_folder_stays(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     collect(tmp_path / "store", write_job(tmp_path / "dumps", 1, 1))
-    assert sorted(os.listdir(tmp_path)) == ["dumps", "store"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dumps", "store"]

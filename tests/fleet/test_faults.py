@@ -158,7 +158,7 @@ def test_an_input_that_changes_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_grows_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What appears during the run is read by it or by the next."""
+    """A file that appears during the run is read by it or by the next."""
     job, store = write_job(tmp_path / "dumps", 1, 3), tmp_path / "store"
 
     def read(self: InputReader, file: FleetInput, version: FileVersion) -> Reading:

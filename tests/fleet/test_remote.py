@@ -51,9 +51,9 @@ def bucket(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def test_every_command_reads_objects_folders_and_patterns(bucket: str) -> None:
-    one = f"{bucket}/dumps/1/module_0002.jit_g.cpu_after_optimizations.txt.gz"
-    report = json.loads(call_text("params", one, "--format", "json").stdout)
-    assert (report["input"]["path"], report["facts"]["params.bytes"]) == (one, 16 + 8)
+    page = f"{bucket}/dumps/1/module_0002.jit_g.cpu_after_optimizations.txt.gz"
+    report = json.loads(call_text("params", page, "--format", "json").stdout)
+    assert (report["input"]["path"], report["facts"]["params.bytes"]) == (page, 16 + 8)
     for argument in (f"{bucket}/dumps", f"{bucket}/dumps/*/module_*"):
         done = call_text("list", argument, "--format", "csv")
         assert (done.returncode, done.stdout.count("cpu_after_optimizations,")) == (0, 3)
@@ -143,8 +143,8 @@ def test_unknown_protocols_and_those_that_cannot_replace_a_file(tmp_path: Path) 
         3,
         "hlo-inspect: abc://x/dump.txt: cannot be read: no file system is known for abc://\n",
     )
-    for arguments in (["summary", path, "-o", "ftp://host/page.txt"], ["collect", path, "--store", "ftp://host/store"]):
-        done = call_text(*arguments)
+    for command, option in (("summary", "-o"), ("collect", "--store")):
+        done = call_text(command, path, option, "ftp://host/page")
         assert (done.returncode, done.stderr.count("\n"), "cannot replace a file in one step" in done.stderr) == (2, 1, True)
 
 

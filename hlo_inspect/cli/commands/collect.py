@@ -62,8 +62,8 @@ def collect(*, output: OutputOptions, request: Request, **options: Any) -> int: 
     STORE gets parts of Parquet with the extra [fleet], else of JSON lines. An input of the same path, size and time of change
     is not read again, and equal texts are analyzed once. A process that dies costs the input that it had.
 
-    -j is the number of processes, by default that of the cores that this process may use. On a cluster it is that of the threads
-    of `--cluster local`.
+    -j is the number of processes, by default that of the cores that this process may use. With `--cluster local` it is the
+    number of threads.
     """
     from hlo_inspect.fleet.collection_report import collection_report
     from hlo_inspect.fleet.run import CollectOptions, CollectRun, available_cores

@@ -51,12 +51,19 @@ class DirectoryFile(NamedTuple):
     """A file to read. `note` says why it is not the expected file.
 
     `may_hold`: True if its name does not tell that it holds a module. `hosts`: the profiles of the other hosts of a run.
+    `address`: that of a remote file, whose path only has its names.
     """
 
-    path: Path | str
+    path: Path
     note: str | None = None
     may_hold: bool = False
     hosts: tuple[Path, ...] = ()
+    address: str = ""
+
+    @property
+    def source(self) -> Path | str:
+        """The path or address to open."""
+        return self.address or self.path
 
 
 def is_directory(source: Openable) -> bool:
@@ -131,7 +138,7 @@ def _remote_dump_files(address: str, stage: str | None) -> Iterator[DirectoryFil
         addresses = {Path(inner_path(file.address)): file.address for files in remote_folders(address) for file in files}
     try:
         for file in chosen_files(Path(address), sorted(addresses), stage):
-            yield file._replace(path=addresses[Path(file.path)])
+            yield file._replace(address=addresses[file.path])
     except InputError as error:
         raise InputError(error.message, Location(address)) from error
 
