@@ -18,7 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from hlo_inspect.errors import InputError, Location, UsageError
+from hlo_inspect.errors import InputError, Location, UsageError, internal_error_text
 from hlo_inspect.fleet.inputs import FleetInput, absolute, label_pattern
 from hlo_inspect.fleet.parts import Encoding, StoreRow
 from hlo_inspect.fleet.reading import ModuleFigures, Reading, ReadingOptions, failed_reading, start_reading
@@ -112,13 +112,15 @@ class Collection:
         """Read the inputs and yield the counts after each."""
         for file, readings, failure in self._jobs.as_completed(self._feed(iter(inputs))):
             self._in_flight -= 1
-            if failure is not None and not isinstance(failure, LostProcessError):
+            if isinstance(failure, UsageError):
                 raise failure
             if failure is None:
                 self._take(file, readings[0])
             else:
                 self._release_claims_of(file)
-                error = InputError(str(failure), Location(file.path))
+                message = str(failure) if isinstance(failure, LostProcessError) else internal_error_text(failure)
+                out_of_memory = "the process that worked on it was out of memory"
+                error = InputError(out_of_memory if isinstance(failure, MemoryError) else message, Location(file.path))
                 lost = failed_reading(file.version, error, "lost")
                 self._add(file, lost, lost.modules)
             self._flush_if_full()

@@ -102,13 +102,11 @@ class InputReader:
         version = file.version
         for _ in range(READINGS):
             reading = self._read_once(file, version)
-            if is_address(file.path):
-                return reading
             try:
                 now = file_version(file.path)
             except InputError as error:
                 return failed_reading(version, error)
-            if now == version:
+            if _is_same(version, now):
                 return reading
             if reading.digest is not None and not reading.is_equal:
                 self._release(reading.digest)
@@ -153,7 +151,9 @@ class InputReader:
             text.update(piece)
             size += len(piece)
             if pieces is not None:
-                pieces = [*pieces, piece] if size <= KEPT_BYTES else None
+                pieces.append(piece)
+                if size > KEPT_BYTES:
+                    pieces = None
         digest = text.copy()
         digest.update(stage_of(path).encode())
         for sidecar in [] if is_address(path) else _files_beside(path):
@@ -200,6 +200,13 @@ class InputReader:
             findings=[_finding_row(finding) for finding in report.findings],
             tables={name: _table_rows(report, name) for name in self._options.tables},
         )
+
+
+def _is_same(version: FileVersion, now: FileVersion) -> bool:
+    """Return True if a file has not changed: by its ETag, because a listing may state times less exactly."""
+    if version.etag is not None and now.etag is not None:
+        return version.etag == now.etag
+    return version == now
 
 
 def failed_reading(version: FileVersion, error: HloInspectError, status: str = "unreadable") -> Reading:

@@ -109,15 +109,17 @@ class CollectRun:
                 yield item
 
     def _unread(self) -> Iterator[FleetInput]:
-        """Yield the inputs that the store lacks, each path once."""
+        """Yield the inputs that the store lacks, each path once if several arguments may have it."""
         present = None if self._options.again else KnownInputs(self._store, retries_failed=self._options.retries_failed)
         for error in present.damaged if present is not None else ():
             self._on_error(error)
+        overlap = len(self._options.inputs) > 1
         paths: set[str] = set()
         for file in self._inputs(self._on_error):
-            if file.path in paths:
-                continue
-            paths.add(file.path)
+            if overlap:
+                if file.path in paths:
+                    continue
+                paths.add(file.path)
             if present is not None and present.holds(file):
                 self._skipped += 1
             else:

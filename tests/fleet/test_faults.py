@@ -174,3 +174,14 @@ def test_a_directory_that_grows_meanwhile(tmp_path: Path, monkeypatch: pytest.Mo
     assert first["read"] + second["read"] == 4
     assert set(latest_inputs(store).values()) == {1}
     assert len(raw_rows(store)) == 4
+
+
+def test_a_process_out_of_memory_costs_its_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(self: InputReader, file: FleetInput, version: FileVersion) -> Reading:
+        if "f0" in file.path:
+            raise MemoryError
+        return read_once(self, file, version)
+
+    monkeypatch.setattr(InputReader, "_read_once", read)
+    table, errors = collect(tmp_path / "store", write_job(tmp_path / "dumps", 1, 2), "-j", "1", status=3)
+    assert (table["lost"], table["modules"], "was out of memory" in errors) == (1, 1, True)
