@@ -1,7 +1,7 @@
 """`collect` and `query` on many modules: modules a second, memory, size of the store, times of queries, cost of a module.
 
-`python -m benchmarks.fleet [DUMP ...] [--modules N] [--jobs N] [--sample N]`. Modules are copies of the dumps with other names and
-constants: half of them plain, a quarter compressed by gzip, a quarter in logs of four modules.
+`python -m benchmarks.fleet [DUMP ...] [--modules N] [--jobs N] [--sample N]`. Modules are copies of the dumps with other names
+and constants. Of 16 files, 8 are plain, 4 compressed by gzip, and 4 are logs of four modules.
 """
 
 from __future__ import annotations
@@ -124,12 +124,10 @@ def main() -> None:
         seconds, cpu, parent, child = collect(folder, store, options.jobs)
         size = sum(path.stat().st_size for path in store.rglob("*") if path.is_file())
         text = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        print(
-            f"{options.modules:,} modules, {text / 1e6:.0f} MB, -j {options.jobs}: {seconds:.0f} s, {cpu:.0f} s of processor time"
-        )
-        print(
-            f"{options.modules / seconds:.1f} modules a second; {1000 * cpu / options.modules:.1f} ms of processor time a module"
-        )
+        modules = f"{options.modules:,} modules, {text / 1e6:.0f} MB, -j {options.jobs}"
+        print(f"{modules}: {seconds:.0f} s, {cpu:.0f} s of processor time", flush=True)
+        each = f"{1000 * cpu / options.modules:.1f} ms of processor time each"
+        print(f"{options.modules / seconds:.1f} modules a second; {each}", flush=True)
         print(f"memory: parent {parent / 2**20:.0f} MiB, child {child / 2**20:.0f} MiB; store {size / 2**20:.1f} MiB")
         again, cpu_again, *_ = collect(folder, store, options.jobs)
         print(f"again, nothing to read: {again:.1f} s, {cpu_again:.1f} s of processor time")
