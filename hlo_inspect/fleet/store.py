@@ -48,7 +48,7 @@ class Store:
             check_replaces(self.root)
         if self._is_marked():
             return
-        if self._is_occupied():
+        if self._is_occupied() and not self._is_marked():  # another run may have made it meanwhile
             raise UsageError("is a directory with other files and no store; name an empty or new one", Location(self.root))
         self._write(_MARK, json.dumps({"schema_version": STORE_SCHEMA}).encode() + b"\n")
 

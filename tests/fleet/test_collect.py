@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hlo_inspect.cli.commands.collect import CollectionBar
 from hlo_inspect.fleet import parts, run
+from hlo_inspect.fleet.collection import Counts
 from hlo_inspect.fleet.inputs import Shard
 from hlo_inspect.fleet.schema import FINDINGS
 from tests.calling import call_text
@@ -143,3 +145,12 @@ def test_no_process_and_no_folder_stays(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("tempfile.tempdir", None)
     collect(tmp_path / "store", write_job(tmp_path / "dumps", 1, 1))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dumps", "store"]
+
+
+def test_the_bar_shows_inputs_bytes_and_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hlo_inspect.cli.commands.collect.on_terminal", lambda: True)
+    with CollectionBar(Counts(read=4, bytes=100), wanted=True) as bar:
+        bar.update(Counts(read=1, equal=1, skipped=1, failed=1, bytes=50))
+        assert bar._bar is not None
+        (task,) = bar._bar.tasks
+    assert (task.description, task.completed, task.total) == ("3 of 4 inputs, 1 failed", 50, 100)

@@ -17,7 +17,7 @@ from hlo_inspect.cli.options import (
     output_options,
     request_options,
 )
-from hlo_inspect.cli.output import deliver
+from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import UNREADABLE, reported, tell
 from hlo_inspect.errors import printable
 from hlo_inspect.request import Request
@@ -71,6 +71,7 @@ def collect(*, output: OutputOptions, request: Request, **options: Any) -> int: 
     is_default = click.get_current_context().get_parameter_source("jobs") is ParameterSource.DEFAULT
     jobs = available_cores() if is_default else request.jobs
     run_options = CollectOptions(request=request, jobs=jobs, **options)
+    refuse_to_overwrite(output.output, run_options.inputs)
     statuses = [0]
     run = CollectRun(run_options, lambda error: statuses.append(reported(error)))
     begin = time.monotonic()
