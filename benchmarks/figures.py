@@ -71,9 +71,24 @@ HELP = _smaller("start of --help", "x import click", 1.3, 1.15)
 TWO_PROCESSES = Figure("-j 2 on one module", "x -j 1", 1.5, 1.7)
 LARGE_PEAK = _smaller("peak of summary of 1 GB", "GB", 1.5, 1)
 
+REAL = {
+    "summary": Figure("summary of real programs", "x XLA", 0.2, 0.35),
+    "cost": Figure("cost of real programs", "x XLA", 0.3, 0.5),
+    f"time --profile {PROFILE}": Figure("time of real programs", "x XLA", 0.18, 0.3),
+    "collectives": Figure("collectives of real programs", "x XLA", 0.6, 1.5),
+    "summary --quick": Figure("summary --quick of real programs", "x XLA", 1.2, 2),
+    "memory": Figure("memory of real programs", "x XLA", 0.6, 1),
+}
+"""The figures of `benchmarks.real` by command: geometric means, with whole pages and default options."""
+REAL_START = _smaller("start of collectives without names", "x imports", 2, 1.6)
+REAL_PEAK = _smaller("peak of summary of a real program", "x text", 15, 10)
+REAL_MODULE = _smaller("summary of one of many modules", "ms", 15, 8)
+
 FIGURES = (
     *(COLLECTIVES, QUICK, ALL, GRAPH_PHASES, MEMORY, TIME, DIFF, PAGE, LAYERS, GRAPH_BYTES),
     *(TINY_MODULE, START, HELP, TWO_PROCESSES, LARGE_PEAK),
+    *REAL.values(),
+    *(REAL_START, REAL_PEAK, REAL_MODULE),
 )
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.phases.graph_phases import GraphPhases
+from hlo_inspect.graph.calls import place
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.read.reader import read_modules
@@ -86,10 +87,10 @@ def compare(module: Module, hidden: Module) -> dict[str, Comparison]:
     names = context.phases
     for collective, hidden_collective, named in zip(context.collectives, other.collectives, names.of_collectives, strict=True):
         if not collective.is_point_to_point:
-            by_graph = next((graph.of_collective(*call) for call in graph.calls_of(hidden_collective.inner)), UNKNOWN)
+            by_graph = next((graph.of_collective(*call) for call in graph.calls_of(place(hidden_collective.inner))), UNKNOWN)
             comparisons["collectives"].add(named.phase, by_graph, collective.operand_bytes or 0, collective.start.name)
     for kernel in context.kernels.launched:
-        by_graph = next((graph.of_row(*call) for call in graph.calls_of(kernel.instruction)), UNKNOWN)
+        by_graph = next((graph.of_row(*call) for call in graph.calls_of(kernel.place)), UNKNOWN)
         phase = names.for_instruction(kernel.instruction).phase
         comparisons["kernels"].add(phase, by_graph, kernel.of_step("bytes").least, kernel.instruction.name)
     for name in module.computations:
@@ -97,7 +98,7 @@ def compare(module: Module, hidden: Module) -> dict[str, Comparison]:
         for row, opcode in enumerate(view.opcodes):
             if opcode in {"dot", "convolution"}:
                 origin = origin_of(view.instruction(row).attr("metadata"), module.frames)
-                by_graph = next((graph.of_row(*call) for call in graph.calls_of(view.instruction(row))), UNKNOWN)
+                by_graph = next((graph.of_row(*call) for call in graph.calls_of(place(view.instruction(row)))), UNKNOWN)
                 comparisons["matmuls"].add(phase_of(origin.innermost, scope_of(origin.op_name)), by_graph, 1, view.rows[row][1])
     if graph.reason:
         comparisons["reason"].wrong.append((0, graph.reason))

@@ -31,6 +31,7 @@ from typing import NamedTuple
 import hlo_inspect
 from benchmarks.measure import PEAK_UNIT
 from benchmarks.shapes import SHAPES, TextShape
+from benchmarks.training_step import training_step
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report import FORMATS, RenderOptions
 
@@ -57,7 +58,11 @@ def sample_repeated(n: int) -> str:
     return (SAMPLE.read_text() + "\n") * n
 
 
-ALL_SHAPES = (*SHAPES, TextShape("a real step repeated", sample_repeated, 2))
+ALL_SHAPES = (
+    *SHAPES,
+    TextShape("a real step repeated", sample_repeated, 2),
+    TextShape("layers of many shapes", training_step, 20),
+)
 
 
 def work(text: str, passes: Sequence[str]) -> None:

@@ -64,6 +64,23 @@ def weights_in_a_chain(n: int) -> str:
     return entry([*lines, f"ROOT r = ({shapes}) tuple({_names('s', n)})"], header)
 
 
+def momenta_in_a_chain(n: int) -> str:
+    """Write a step with momentum: each weight multiplies the value before it, and each gradient depends on all weights."""
+    shape, outputs = "f32[64]", f"{_names('u', n)}, {_names('v', n)}"
+    aliases = ", ".join(f"{{{i}}}: ({i}, {{}}, may-alias)" for i in range(2 * n))
+    lines = [f"{'m' if i >= n else 'w'}{i % n} = {shape} parameter({i})" for i in range(2 * n)]
+    lines += [f"h0 = {shape} parameter({2 * n})"]
+    for name, value in (("keep", 0.9), ("take", 0.1), ("rate", 0.01)):
+        lines += [f"{name}.0 = f32[] constant({value})", f"{name} = {shape} broadcast({name}.0), dimensions={{}}"]
+    lines += [f"h{i + 1} = {shape} multiply(h{i}, w{i})" for i in range(n)]
+    for i in range(n):
+        lines += [f"g{i} = {shape} multiply(h{n}, h{i + 1})", f"a{i} = {shape} multiply(keep, m{i})"]
+        lines += [f"b{i} = {shape} multiply(take, g{i})", f"v{i} = {shape} add(a{i}, b{i})"]
+        lines += [f"s{i} = {shape} multiply(rate, v{i})", f"u{i} = {shape} subtract(w{i}, s{i})"]
+    root = f"ROOT r = ({', '.join([shape] * (2 * n))}) tuple({outputs})"
+    return entry([*lines, root], f"HloModule m, input_output_alias={{ {aliases} }}")
+
+
 def call_of_itself(n: int) -> str:
     lines = [P, "a0 = f32[4] call(p), to_apply=e", *(f"a{i + 1} = f32[4] multiply(a{i}, p)" for i in range(n))]
     return entry([*lines, f"ROOT r = f32[4] subtract(p, a{n})"])
@@ -440,6 +457,7 @@ SHAPES = (
     TextShape("sums and products", sums_and_products, 200),
     TextShape("x = x + x", doubled_sum, 500),
     TextShape("weights in a chain", weights_in_a_chain, 100),
+    TextShape("momenta in a chain", momenta_in_a_chain, 100),
     TextShape("a call of itself", call_of_itself, 200),
     TextShape("shardings of 2^20 devices", iota_shardings, 40),
     TextShape("groups of 200,000 devices", iota_groups, 40),

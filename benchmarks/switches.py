@@ -24,7 +24,9 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from benchmarks.measure import least_of_commands, round_robin
-from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.analysis.phases.phases import Phases
+from hlo_inspect.graph.view import View
+from hlo_inspect.hlo.tokens import Row, ScanError
 from hlo_inspect.hlo.values.attribute_forms import AttributeForm
 
 Function = Callable[..., Any]
@@ -95,6 +97,18 @@ def _keep_unpacked(_: Function) -> Function:
         return SimpleNamespace(rows=lambda first: [(row, first + line) for row, line in lines])
 
     return kept
+
+
+def _by_instruction(_: Function) -> Function:
+    """Make a method that returns the phase of a row's instruction."""
+
+    def phase(self: Phases, view: View, row: int) -> object:
+        try:
+            return self.for_instruction(view.instruction(row))
+        except ScanError:
+            return None
+
+    return phase
 
 
 _COST, _ALL = ("cost",), ("summary", "cost", "collectives", "optimizer", "time --profile h100-sxm")
@@ -195,6 +209,11 @@ SWITCHES: dict[str, Switch] = {
         "what metadata says is found once for all that have the same but for the number of a layer",
         ("summary", "cost"),
         {"analysis.provenance:Provenances.get": _clear_first("_by_metadata", "_parts_by_name")},
+    ),
+    "phases of rows": Switch(
+        "the phase of a row is found without its instruction",
+        ("cost", "time --profile h100-sxm"),
+        {"analysis.phases.phases:Phases.of_row": _by_instruction},
     ),
     "bounds of a packing": Switch(
         "a second packing stops when it cannot be lower",

@@ -73,6 +73,10 @@ class ParseError(InputError):
     """HLO text that XLA's parser refuses (exit status 3); raised under `strict` only."""
 
 
+class UnfitModuleError(InputError):
+    """A module of a dump that is no program of the recorded profile."""
+
+
 class UsageError(HloInspectError):
     """Request that cannot be met: an unknown pass, fact, rule or table, a bad policy or profile (exit status 2)."""
 

@@ -29,7 +29,8 @@ _METADATA = "option"
 class OptionInfo(NamedTuple):
     """Form of an option. Without `flags` it is a keyword of `inspect` alone, or an argument of a command.
 
-    `commands` take it; if there are none all commands do that read modules. `needs` is the option without which it has no
+    `commands` take it; if there are none all commands do that read modules. `argument_of` are commands that have an argument
+    in its place. `needs` is the option without which it has no
     effect. `completes` names the function of `cli.completion` that offers its values.
     """
 
@@ -39,6 +40,7 @@ class OptionInfo(NamedTuple):
     metavar: str | None = None
     minimum: int | None = None
     commands: tuple[str, ...] = ()
+    argument_of: tuple[str, ...] = ()
     needs: str = ""
     completes: str = ""
     shows_default: bool = False
@@ -98,7 +100,13 @@ class Request:
         commands=("show",),
     )
     recorded: str | None = _option(
-        None, help="Recorded profile whose executions are joined with the module of a dump.", commands=("measured",)
+        None,
+        "--measured",
+        metavar="PROFILE",
+        help="Show the measured times of this recorded profile beside bound and estimate. Without INPUT, of its own modules.",
+        commands=("time",),
+        argument_of=("measured",),
+        completes="files",
     )
     skip: int = _option(
         0,
@@ -106,8 +114,8 @@ class Request:
         metavar="N",
         minimum=0,
         shows_default=True,
-        help="Leave out the first N runs of every program.",
-        commands=("measured",),
+        help="Leave out the first N runs of every program of a recorded profile.",
+        commands=("measured", "time", "diff", "report", "check"),
     )
     quick: bool = _option(
         False,
@@ -264,7 +272,7 @@ class Request:
                 raise UsageError(f"{option.flag} is {option.info.minimum} or more, not {value}")
             if option.info.needs and getattr(self, option.info.needs) is None:
                 raise UsageError(f"{option.flag} needs {option_named(option.info.needs).flag}")
-            if option.info.commands and set(passes).isdisjoint(option.info.commands):
+            if option.info.commands and set(passes).isdisjoint((*option.info.commands, *option.info.argument_of)):
                 taken = [other for other in OPTIONS if not other.info.commands or set(passes) & set(other.info.commands)]
                 hint = did_you_mean(option.name, (other.name for other in taken))
                 takers = ", ".join(option.info.commands)

@@ -18,10 +18,9 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.profiler.profile import ProfileFile
-from hlo_inspect.profiler.programs import ProfiledProgram, device_assignment
 
 if TYPE_CHECKING:
+    from hlo_inspect.profiler.programs import ProfiledProgram
     from hlo_inspect.xla_worker import Worker
 
 NO_MODULES = "is a profile without the modules of its programs; `hlo-inspect measured PROFILE DUMP` takes them from a dump"
@@ -121,6 +120,8 @@ class Xla:
 
     def _profiled_modules(self, source: Source, wants: Wants) -> Iterator[Module]:
         """Yield the modules of a recorded profile. Raise InputError if it has none."""
+        from hlo_inspect.profiler.profile import ProfileFile
+
         with source.seekable() as stream:
             profile = ProfileFile(source.name, stream, source.on_bytes)
             if not profile.programs:
@@ -136,6 +137,8 @@ class Xla:
 
     def _profiled_module(self, source: Source, program: ProfiledProgram, proto: memoryview, wants: Wants) -> Module:
         """Return the module of a program of a profile. Its device assignment states the counts that XLA's print leaves out."""
+        from hlo_inspect.profiler.programs import device_assignment
+
         place, assignment = f"{source.name}#{program.label}", device_assignment(proto)
         text = self._text_of(proto, Format.HLO_PROTO, Location(place))
         if assignment is not None:

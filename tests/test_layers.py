@@ -42,6 +42,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "report.model": ("errors", "report.rows", "report.displayable"),  # lazy rows of a table, until a report makes them
     "report.units": ("errors", "report.model"),
     "report.facts": ("errors", "report.model"),
+    "report.faults": ("errors", "report.model"),
     "findings": (
         "errors",
         "registry",
@@ -93,6 +94,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.model",
         "report.units",
         "report.facts",
+        "report.faults",
         "report.cells",
         "report.filters",
     ),
@@ -103,6 +105,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.model",
         "report.units",
         "report.facts",
+        "report.faults",
         "report.cells",
         "report.filters",
     ),
@@ -165,6 +168,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report",
         "report.model",
         "report.facts",
+        "report.faults",
         "inspection",
         "fleet",
         "api",

@@ -319,7 +319,9 @@ class ModuleAnalyses:
         """Yield the phases by names of collectives, fusions and instructions with a cost, with repetitions."""
         from hlo_inspect.analysis.fusions import metadata_of_fusions
 
-        yield from (self.phases.names.phase_of(collective.inner) for collective in self.collectives)
+        names = self.phases.names
+        collectives = [collective.inner for collective in self.collectives]
+        yield from (names.phase_of(place(collective), names.own(collective)) for collective in collectives)
         yield from (self.provenances.get(metadata).scope.phase for metadata in dict.fromkeys(metadata_of_fusions(self.module)))
         if cost is not None:
             yield from cost.named_phases

@@ -66,9 +66,11 @@ def find_program(
     precise.
     """
     has_matmuls = _has_matmuls(module, cost)
-    has_backward = any(phase in (BACKWARD, RECOMPUTE) for phase in phases)
     names_tell = module.name.startswith(_OF_JAX)
-    if overview is not None and overview.is_training_step and (overview.name != "unknown" or has_backward or not names_tell):
+    name = overview.name if overview is not None and overview.is_training_step else None
+    trains = name is not None and (name != "unknown" or not names_tell)
+    has_backward = not (trains and has_matmuls is not False) and any(phase in (BACKWARD, RECOMPUTE) for phase in phases)
+    if trains or (name is not None and has_backward):
         only_updates = has_matmuls is False and not has_backward
         return Program("optimizer update" if only_updates else "training step", has_matmuls=has_matmuls)
     is_open = overview is not None and overview.name is None

@@ -6,7 +6,8 @@ number are found once for all layers. This module declares the phase of an instr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from hlo_inspect.graph.calls import Bounds
@@ -135,20 +136,25 @@ class Labeller:
         self._provenances = provenances
         self._phase_of = phase_of
         self._by_metadata: dict[tuple[str, Metadata | None, InstructionPhase | None], Labels] = {}
-        self._by_row: dict[tuple[str, int], Labels] = {}
+        self._by_row: defaultdict[str, dict[int, Labels]] = defaultdict(dict)
 
     def get(self, view: View, index: int) -> Labels:
         """Return the labels of a row, computed on first use, since a phase may need the graph of values."""
-        key = (view.computation.name, index)
-        labels = self._by_row.get(key)
+        of_rows = self._by_row[view.computation.name]
+        labels = of_rows.get(index)
         if labels is None:
             phase = self._phase_of(view, index) if self._phase_of is not None else None
-            labels = self._by_row[key] = self._with_phase(view, index, phase)
+            labels = of_rows[index] = self._with_phase(view, index, phase)
         return labels
 
     def named(self, view: View, index: int) -> Labels:
         """Return the labels of a row with the phase of its own name."""
         return self._with_phase(view, index, None)
+
+    def named_phases(self, view: View, rows: Iterable[int]) -> Iterator[str]:
+        """Yield the phases of the own names of rows, once for rows of equal metadata."""
+        for metadata in dict.fromkeys(map(view.metadata, rows)):
+            yield UNKNOWN if metadata is None else self._provenances.get(metadata).phase
 
     def _with_phase(self, view: View, index: int, phase: InstructionPhase | None) -> Labels:
         """Return the labels of a row in a phase, one object for all rows of the same kind, metadata and phase."""

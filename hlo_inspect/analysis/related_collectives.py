@@ -76,11 +76,11 @@ def _independent(view: View, members: Sequence[Collective]) -> Iterable[list[Col
     rows = _rows(view, members)
     depths = [0] * len(view.rows)
     levels: dict[int, list[Collective]] = defaultdict(list)
-    for row in range(len(view.rows)):
-        below = max((depths[operand] for operand in _operands(view, row)), default=0)
+    for row in range(min(rows, default=0), max(rows, default=-1) + 1):
+        depths[row] = max([depths[operand] for operand in view.operand_rows(row) if operand is not None], default=0)
         if row in rows:
-            levels[below].append(rows[row])
-        depths[row] = below + (row in rows)
+            levels[depths[row]].append(rows[row])
+            depths[row] += 1
     return levels.values()
 
 
@@ -90,15 +90,17 @@ def _read_together(view: View, members: Sequence[Collective]) -> Iterable[list[C
     passed_on = {row: row for row in rows}
     level_of: dict[int, int] = {}
     depths = [0] * len(view.rows)
-    for row in range(len(view.rows)):
-        operands = _operands(view, row)
+    for row in range(min(rows, default=0), len(view.rows)):
+        operands = {operand for operand in view.operand_rows(row) if operand is not None}
         read = {passed_on[operand] for operand in operands if operand in passed_on}
         if row not in rows and len(operands) == 1 and read:  # a conversion, or the end of an asynchronous pair
             passed_on[row] = read.pop()
         elif row not in rows:
-            depths[row] = max((depths[operand] for operand in operands), default=0) + bool(read)
+            depths[row] = max([depths[operand] for operand in operands], default=0) + bool(read)
             for member in read:
                 level_of.setdefault(member, depths[row])
+            if len(level_of) == len(rows):
+                break
     levels: dict[int, list[Collective]] = defaultdict(list)
     for row, collective in rows.items():
         levels[level_of.get(row, 0)].append(collective)
@@ -107,10 +109,6 @@ def _read_together(view: View, members: Sequence[Collective]) -> Iterable[list[C
 
 def _rows(view: View, members: Sequence[Collective]) -> dict[int, Collective]:
     return {row: member for member in members if (row := view.index(member.start.name)) is not None}
-
-
-def _operands(view: View, row: int) -> set[int]:
-    return {operand for operand in view.operand_rows(row) if operand is not None}
 
 
 class _SentArray(NamedTuple):

@@ -14,6 +14,7 @@ from hlo_inspect.checks.ignores import Ignore, ignored_findings, notes_on_ignore
 from hlo_inspect.checks.rule_selection import RuleSelection
 from hlo_inspect.findings import find_rule, module_pages, rule_pages
 from hlo_inspect.findings.base import RulePage
+from hlo_inspect.report.faults import Failed, answers
 from hlo_inspect.report.model import (
     SEVERITIES,
     STAKE_UNITS,
@@ -107,13 +108,16 @@ class LintRun:
         self.failed = 0
         self.refused = 0
 
-    def reports(self, reports: Iterable[Report]) -> Iterator[Report]:
-        """Yield a report of `lint` for each; the last one has the verdict, and names entries that match nothing."""
+    def reports(self, reports: Iterable[Report], failed: Failed[Report] | None = None) -> Iterator[Report]:
+        """Yield a report of `lint` for each; the last one has the verdict, and names entries that match nothing.
+
+        `failed` receives a report that an internal error loses; without it the exception is raised.
+        """
         previous: Report | None = None
-        for report in reports:
+        for report in answers(reports, self._linted, failed):
             if previous is not None:
                 yield previous
-            previous = self._linted(report)
+            previous = report
         if previous is not None:
             stale = tuple(map(stale_entry, self._unused))
             notes = (*previous.notes, *(finding.message for finding in stale), *self._notes_on_baseline())
@@ -145,15 +149,12 @@ class LintRun:
         kept = without_ignored(selected, self._ignores)
         self.counted += kept
         findings = [finding for finding in kept if self._baseline is None or not self._baseline.accepts(finding)]
-        self._modules += 1
-        self._counts.update(finding.severity for finding in findings)
-        self.failed += self._fail_on is not None and bool(reaching(findings, self._fail_on))
         severities = Counter(finding.severity for finding in findings)
         facts: dict[str, Value] = {"lint.count": len(findings)}
         facts |= {f"lint.{severity}_count": severities[severity] for severity in SEVERITIES}
         facts |= {"lint.ignored_count": len(selected) - len(kept), "lint.baseline_count": len(kept) - len(findings)}
         groups = group_findings(findings)
-        return Report(
+        linted = Report(
             LINT,
             report.input,
             report.module_facts | facts,
@@ -168,6 +169,10 @@ class LintRun:
             findings_scope=report.findings_scope,
             ignored=tuple(ignored_findings(selected, self._ignores)),
         )
+        self._modules += 1
+        self._counts.update(severities)
+        self.failed += self._fail_on is not None and bool(reaching(findings, self._fail_on))
+        return linted
 
     def _headline(self, severities: Counter[Severity], facts: dict[str, Value]) -> HeadlineRow:
         parts: list[str | Amount] = []

@@ -18,6 +18,7 @@ from hlo_inspect.checks.rows import cut_to_few, rows_that_broke
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.findings.reading_problems import FAILED_CHECK, UNKNOWN_VALUE, truncation
 from hlo_inspect.report.facts import exact_name
+from hlo_inspect.report.faults import Failed, answers
 from hlo_inspect.report.model import (
     SEVERITIES,
     Column,
@@ -99,29 +100,35 @@ class CheckRun:
         self._checks: Counter[bool] = Counter()
         self._unused = list(policy.ignores)
 
-    def outcomes(self, reports: Iterable[Report]) -> Iterator[Outcome]:
+    def outcomes(self, reports: Iterable[Report], failed: Failed[Report] | None = None) -> Iterator[Outcome]:
         """Yield one outcome per report, in order. Raise UsageError if a check cannot be made.
+
+        `failed` receives a report that an internal error loses; without it the exception is raised.
 
         Its findings are those of the report that are not ignored, and the reasons of checks that failed on an unknown value. An
         `ignore` entry that matches no finding of any report is a finding of the last outcome.
         """
         previous: Outcome | None = None
-        for report in reports:
+        for outcome in answers(reports, self._outcome, failed):
             if previous is not None:
                 yield previous
-            self._unused = [ignore for ignore in self._unused if not any(map(ignore.covers, report.findings))]
-            previous = _outcome(report, self._policy, self._more(report) if self._more is not None else ())
-            self._modules += 1
-            self.failed += not previous.ok
-            self._checks.update(result.passed for result in previous.results)
+            previous = outcome
         if previous is not None:
             findings = most_severe_first([*previous.report.findings, *map(stale_entry, self._unused)])
             yield replace(previous, report=replace(previous.report, findings=tuple(findings)))
 
-    def reports(self, reports: Iterable[Report]) -> Iterator[Report]:
+    def _outcome(self, report: Report) -> Outcome:
+        self._unused = [ignore for ignore in self._unused if not any(map(ignore.covers, report.findings))]
+        outcome = _outcome(report, self._policy, self._more(report) if self._more is not None else ())
+        self._modules += 1
+        self.failed += not outcome.ok
+        self._checks.update(result.passed for result in outcome.results)
+        return outcome
+
+    def reports(self, reports: Iterable[Report], failed: Failed[Report] | None = None) -> Iterator[Report]:
         """Yield the report of each outcome; the last one has the verdict."""
         previous: Report | None = None
-        for outcome in self.outcomes(reports):
+        for outcome in self.outcomes(reports, failed):
             if previous is not None:
                 yield previous
             previous = outcome.report

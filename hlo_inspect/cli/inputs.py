@@ -44,7 +44,7 @@ class ReportStream:
 
     `status` is the exit status so far. The error of an unreadable input is printed at once, and the others are read.
     A finding that reaches `fail_on` is a failure. `needed` cuts tables to what the reader needs. `every_rule` runs costly rules
-    on large modules too.
+    on large modules too. If `measured`, reports on recorded profiles have their times.
     """
 
     inputs: Sequence[str]
@@ -53,6 +53,7 @@ class ReportStream:
     fail_on: Severity | None = None
     needed: NeededTables | None = None
     every_rule: bool = False
+    measured: bool = False
     status: int = 0
 
     def __iter__(self) -> Iterator[Report]:
@@ -62,7 +63,7 @@ class ReportStream:
 
         output = self.output.output
         refuse_to_overwrite(output, [*self.inputs, *self.request.profiles, self.request.custom_calls])
-        needs = ReportNeeds(self.needed, every_rule=self.every_rule)
+        needs = ReportNeeds(self.needed, every_rule=self.every_rule, measured=self.measured)
         with (
             ReadingBar(wanted=not self.output.quiet and self.request.jobs == 1) as bar,
             Inspection(self.request, needs) as inspection,

@@ -17,8 +17,8 @@ from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.streams import reported, silence, tell
 from hlo_inspect.errors import InternalError, Location, UsageError
 from hlo_inspect.report import ALL_FORMATS, CI_FORMATS, FORMATS_FOR_PEOPLE, FORMATS_OF_ROWS
+from hlo_inspect.report.faults import Failed, answers, internal_error
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.options import internal_error
 from hlo_inspect.report.repository import find_root
 from hlo_inspect.report.selection import selected
 
@@ -28,10 +28,11 @@ def deliver(reports: Iterable[Report], options: OutputOptions) -> int:
 
     Without a rendered report a file stays as it was. An internal error loses its report only, or the page if that is HTML.
     """
-    chosen = _chosen(reports, options)
+    unselected: list[InternalError] = []
+    chosen = _chosen(reports, options, lambda report, error: unselected.append(internal_error(report, error)))
     first = next(chosen, None)
     if first is None:
-        return 0
+        return max(map(reported, unselected), default=0)
     errors: list[InternalError] = []
     numbers = count(1)
 
@@ -49,7 +50,7 @@ def deliver(reports: Iterable[Report], options: OutputOptions) -> int:
                 raise errors.pop()
     except InternalError as error:
         errors.append(error)
-    return max(map(reported, errors), default=0)
+    return max(map(reported, (*unselected, *errors)), default=0)
 
 
 def deliver_bytes(data: bytes, output: str | None) -> None:
@@ -88,14 +89,17 @@ def _destination(name: str | None) -> Iterator[TextIO]:
         silence(sys.stdout)
 
 
-def _chosen(reports: Iterable[Report], options: OutputOptions) -> Iterator[Report]:
+def _chosen(reports: Iterable[Report], options: OutputOptions, failed: Failed[Report]) -> Iterator[Report]:
     """Yield the reports with the selected rows and columns."""
     for_people = options.format in FORMATS_FOR_PEOPLE
-    for report in reports:
+
+    def choose(report: Report) -> Report:
         shown = selected(report, options.selection, options.table, for_people=for_people)
         if options.format in FORMATS_OF_ROWS:
             _report_left_out(shown)
-        yield shown
+        return shown
+
+    return answers(reports, choose, failed)
 
 
 def _report_left_out(report: Report) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-from hlo_inspect.cli.streams import tell
+from hlo_inspect.cli.streams import reported, tell
 from hlo_inspect.errors import InputError
+from hlo_inspect.report.faults import internal_error
 from hlo_inspect.report.model import Report
 
 
@@ -23,6 +24,16 @@ def whole_modules(reports: Iterable[Report], run: Refusing, verb: str) -> Iterat
             yield report
         else:
             run.refused += 1
+
+
+def refusing(run: Refusing) -> Callable[[Report, Exception], None]:
+    """Return the callback that refuses a report lost to an internal error."""
+
+    def refuse(report: Report, error: Exception) -> None:
+        reported(internal_error(report, error))
+        run.refused += 1
+
+    return refuse
 
 
 def _is_whole(report: Report, verb: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -16,9 +16,12 @@ from hlo_inspect.compare.compared_settings import compare_settings
 from hlo_inspect.compare.device_permutation import Permutation, find_permutation
 from hlo_inspect.compare.explanation import Explanation, sites
 from hlo_inspect.compare.fact_changes import FactChange, axes_table, fact_changes, peak_table
+from hlo_inspect.compare.measured_changes import measured_changes, measured_changes_table, measured_headline
 from hlo_inspect.findings.reading_problems import is_partial_module, truncation
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
 from hlo_inspect.hlo.settings.stablehlo import ElidedConstant
+from hlo_inspect.passes.measured import Measured
+from hlo_inspect.passes.measured.rows import MeasuredRows
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import (
     Amount,
@@ -99,6 +102,12 @@ class ComparedModule:
         """True if the text was read, and is more than quoted lines."""
         return self.context is not None and not self.context.module.quoted_lines
 
+    @property
+    def measured(self) -> MeasuredRows | None:
+        """The measured rows; None unless the module ran in a recorded profile."""
+        recorded = self.context.measured if self.context is not None else None
+        return MeasuredRows(self.context, recorded) if self.context is not None and recorded is not None else None
+
     @cached_property
     def signature(self) -> tuple[str, ...] | None:
         """The shapes of parameters and results; None if unknown."""
@@ -141,7 +150,9 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
     facts = fact_changes(old.report, new.report)
     verdict = _verdict(old, new, facts)
     settings = compare_settings(old.settings, new.settings, list(_other_key_parts(old, new)))
-    changes = [] if verdict in (SAME, ANOTHER_SCHEDULE) else _explained(old, new)
+    explanation = _explanation(old, new)
+    changes = [] if verdict in (SAME, ANOTHER_SCHEDULE) else explanation.changes()
+    measured = _measured(old, new, explanation)
     permutation = _permutation(old, new, changes) if verdict == DIFFERENT else None
     if permutation is not None:
         verdict = PERMUTED
@@ -154,19 +165,27 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
         "diff.change_count": sites(changes),
     }
     source, target = old.report.input, new.report.input
+    specs = (*new.report.module_specs, *measured.specs, *SPECS)
     report = Report(
         command=COMMAND,
         input=Input(f"{source.path} -> {target.path}", target.first_line, target.lines, target.bytes, "NEW: "),
-        facts=Facts(new.report.module_facts | own, (*new.report.module_specs, *SPECS)),
-        tables=(_facts_table(facts), changes_table(changes), settings.table(), *_more_tables(old, new, facts)),
+        facts=Facts({**new.report.module_facts, **measured.facts, **own}, specs),
+        tables=(
+            *measured.tables,
+            _facts_table(facts),
+            changes_table(changes),
+            settings.table(),
+            *_more_tables(old, new, facts),
+        ),
         findings=tuple(_new_findings(old.report.findings, new.report.findings)),
         notes=(*_notes(old, new, verdict, changes), *settings.notes()),
         profile=new.report.profile,
-        specs=(*new.report.module_specs, *SPECS),
+        specs=specs,
         title=new.report.title,
         headline=(
             *_warnings(old.report, new.report),
             HeadlineRow("", (verdict,)),
+            *measured.headline,
             *settings.headline(is_same=verdict in (SAME, ANOTHER_SCHEDULE)),
             *_headline(permutation, facts, changes),
         ),
@@ -208,12 +227,35 @@ def _have_other_constants(old: ComparedModule, new: ComparedModule) -> bool:
     return None not in constants and constants[0] != constants[1]
 
 
-def _explained(old: ComparedModule, new: ComparedModule) -> list[ModuleChange]:
-    """Return the changes that explain the difference, with those of instructions if both texts were read."""
+def _explanation(old: ComparedModule, new: ComparedModule) -> Explanation:
+    """Return the explanation of the difference, with instructions if both texts were read."""
     contexts = None
     if old.context is not None and new.context is not None and old.is_whole and new.is_whole:
         contexts = (old.context, new.context)
-    return Explanation(old.report, new.report, contexts).changes()
+    return Explanation(old.report, new.report, contexts)
+
+
+class _MeasuredParts(NamedTuple):
+    """The parts of a report on two recorded profiles; empty for other inputs. The facts are those of NEW."""
+
+    facts: Mapping[str, Value] = {}
+    specs: tuple[FactSpec, ...] = ()
+    tables: tuple[Table, ...] = ()
+    headline: tuple[HeadlineRow, ...] = ()
+
+
+def _measured(old: ComparedModule, new: ComparedModule, explanation: Explanation) -> _MeasuredParts:
+    """Return the changes of measured times, if both modules ran in a recorded profile."""
+    before, after = old.measured, new.measured
+    if before is None or after is None:
+        return _MeasuredParts()
+    changes = measured_changes(before, after, explanation.lines)
+    return _MeasuredParts(
+        {spec.name: new.report.facts[spec.name] for spec in Measured.specs},
+        Measured.specs,
+        (measured_changes_table(changes),),
+        (measured_headline(before, after, changes),),
+    )
 
 
 def _permutation(old: ComparedModule, new: ComparedModule, changes: Sequence[ModuleChange]) -> Permutation | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from hlo_inspect.analysis.context import Context
@@ -37,8 +38,15 @@ class Explanation:
         self._reports = (old, new)
         self._contexts = contexts
         self._parameters = pair_parameters(*self._records("params"))
-        self._edits = None if contexts is None else self._program_edits(*contexts)
-        self._lines = {} if self._edits is None else self._edits.lines
+
+    @cached_property
+    def _edits(self) -> ProgramEdits | None:
+        return None if self._contexts is None else self._program_edits(*self._contexts)
+
+    @property
+    def lines(self) -> Mapping[int, int]:
+        """The line of each matched instruction in OLD, with that in NEW."""
+        return {} if self._edits is None else self._edits.lines
 
     def changes(self) -> list[ModuleChange]:
         """Return all changes, merged if they agree, in the order of the report."""
@@ -47,8 +55,8 @@ class Explanation:
             *parameter_changes(self._parameters),
             *output_changes(pair_in_order(*self._records("outputs")), self._parameters),
             *optimizer_changes(*self._records("optimizer"), self._parameters),
-            *collective_changes(old, new, self._lines, self._aspects()),
-            *loop_changes(*self._records("loops"), self._lines),
+            *collective_changes(old, new, self.lines, self._aspects()),
+            *loop_changes(*self._records("loops"), self.lines),
             *self._header_changes(),
         ]
         if self._contexts is not None and self._edits is not None:

@@ -15,6 +15,7 @@ from hlo_inspect.report.model import Column, FactSpec, Report, Table, Unit, Valu
 IMPORTANCE = tuple(
     lazy_pattern(pattern)
     for pattern in (
+        r"measured\.step_s",
         r"memory\.(?:needed|peak)_bytes",
         r"time\.(?:estimate_)?step_s",
         r"time\.(?:estimate_)?exposed_collective_s",
@@ -28,6 +29,7 @@ IMPORTANCE = tuple(
         r"memory\.(?:temp|argument|output|alias|constant)_bytes",
         r"params\..*|outputs\..*",
         r"mesh\..*|module\.(?:devices|num_partitions|replica_count|is_scheduled|shapes)",
+        r"measured\.(?:\w+_s|mfu|hfu|step_over_bound)",
         r"time\..*",
         r"collectives\.(?:axis|phase)\..*executed_wire_bytes",
         r"collectives\.[a-z-]+\.(?:executed_count|count)",

@@ -105,13 +105,13 @@ class Rule(ABC):
     def page(cls) -> RulePage:
         """Return the documentation, from the docstring."""
         summary, *rest = inspect.cleandoc(cls.__doc__ or "").split("\n")
-        texts: dict[str, list[str]] = {}
+        texts: dict[str, list[str]] = {}  # without any if Python leaves docstrings out
         for line in rest:
             if line in HEADINGS:
                 texts[line] = []
             elif texts:
                 texts[next(reversed(texts))].append(line)
-        what, why, fix, example = (inspect.cleandoc("\n".join(texts[heading])) for heading in HEADINGS)
+        what, why, fix, example = (inspect.cleandoc("\n".join(texts.get(heading, ()))) for heading in HEADINGS)
         return RulePage(cls.code, cls.name, cls.severity, summary, what, why, fix, example)
 
 

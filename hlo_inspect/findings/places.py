@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from hashlib import sha256
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.instruction import Instruction
@@ -21,6 +20,8 @@ MAX_STEPS = 16
 
 def with_places(context: Context, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the findings with their fields `source`, `op_name`, `label` and `fingerprint`."""
+    from hashlib import sha256  # few modules have findings
+
     finder = _InstructionFinder(context)
     for finding in findings:
         line = finding.location.line if finding.location is not None else None

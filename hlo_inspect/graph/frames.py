@@ -56,8 +56,7 @@ class Frame:
     caller: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DefinedAt:
+class DefinedAt(NamedTuple):
     """The origin of a value: computation and line of its instruction, and the outermost fusion around the instruction."""
 
     fusion: str

@@ -57,7 +57,7 @@ class Comparisons:
         passes = tuple(dict.fromkeys((*WITH_TABLES, *shown)))
         others = [name for name in PASSES.names if name not in WITHOUT_FACTS and name not in passes]
         self._request = replace(request, passes=passes, also=tuple(others), jobs=1)
-        self._needs = ReportNeeds(notes=with_notes)
+        self._needs = ReportNeeds(notes=with_notes, measured=True)
         self._watch = watch
         self.errors: list[HloInspectError] = []
         """Files and modules that cannot be read or compared."""

@@ -16,12 +16,12 @@ from hlo_inspect.errors import (
     Location,
     MissingExtraError,
     NoSuchInstructionError,
+    UnfitModuleError,
     UsageError,
 )
 from hlo_inspect.hlo.input.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.input.source import Openable, Source, open_source
 from hlo_inspect.inspection.module_reports import NEEDS_ALL, ModuleReports, ReportNeeds, ReportSink
-from hlo_inspect.inspection.recorded_profile import UnfitModuleError
 from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher, no_such_module
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
 from hlo_inspect.report.facts import Facts

@@ -9,14 +9,20 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
+from threading import Thread
 from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+PARENT_CHECK_S = 0.2
+"""Seconds between two checks that the parent process lives."""
 
 AHEAD = 4
 """Things per process that are begun before the first of them is done."""
@@ -48,7 +54,7 @@ class Jobs(Generic[T, R]):
 
     def __exit__(self, *_: object) -> None:
         for connection, process in self._processes.items():
-            process.terminate()
+            process.kill()  # a stopped process takes no other signal
             process.join()
             connection.close()
         self._processes = {}
@@ -137,6 +143,7 @@ def _serve(connection: Connection, others: Iterable[Connection], start: Callable
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
+    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     for other in others:  # an open copy would hide the end of that process
         other.close()
     work = start()
@@ -151,4 +158,14 @@ def _serve(connection: Connection, others: Iterable[Connection], start: Callable
             results.extend(work(thing))
         except Exception as error:
             failure = error
-        connection.send((results, failure))
+        try:
+            connection.send((results, failure))
+        except OSError:  # the parent process ended
+            return
+
+
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent, also in the middle of its work."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_CHECK_S)
+    os._exit(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.collectives import WANTS as COLLECTIVE_WANTS
@@ -17,7 +17,7 @@ from hlo_inspect.findings.reading_problems import reading_findings
 from hlo_inspect.findings.thresholds import parse_thresholds
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes import ALPA, MEASURED, MODULE_FACTS, WORKLOAD, find_pass
+from hlo_inspect.passes import ALPA, MEASURED, MODULE_FACTS, TIME_EVENTS, WORKLOAD, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.partial_modules import (
     partial_facts,
@@ -27,10 +27,13 @@ from hlo_inspect.passes.partial_modules import (
     truncation_notes,
 )
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
-from hlo_inspect.profiler.measurements import RecordedProgram
+from hlo_inspect.profiler.wanted_samples import WantedSamples
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, Table, Value, most_severe_first
 from hlo_inspect.request import Request
+
+if TYPE_CHECKING:
+    from hlo_inspect.profiler.measurements import RecordedProgram
 
 NeededTables = Callable[[Sequence[Table]], Sequence[Table]]
 """Cuts tables to the rows that the reader of a report needs; no others are made."""
@@ -42,12 +45,14 @@ ReportSink = Callable[[Report, Context], None]
 class ReportNeeds(NamedTuple):
     """Needs of the reader of reports: some `tables`, else all; `notes` on unknown facts; findings of every rule.
 
-    `every_rule` includes the costly rules of a large module.
+    `every_rule` includes the costly rules of a large module. If `measured`, the reports on a recorded profile have its times;
+    modules that did not run have a report too.
     """
 
     tables: NeededTables | None = None
     notes: bool = True
     every_rule: bool = False
+    measured: bool = False
 
 
 NEEDS_ALL = ReportNeeds()
@@ -56,7 +61,7 @@ NEEDS_ALL = ReportNeeds()
 class ModuleReports:
     """Maker of module reports for one request.
 
-    `recorded` is the recorded profile of the request and the number of runs to leave out.
+    `recorded` is the recorded profile of the request; `wanted_samples` are its samples that reports show.
     The report has the tables of the passes `chosen`; `wants` is the union of their needs. If `asks_graph`, a module read
     without graph is read again when its names leave a phase unknown. `sink` receives each report and its module's analyses.
     """
@@ -77,7 +82,7 @@ class ModuleReports:
             needs.every_rule,
         )
         self.wants = _wants(running, self.chosen, request) | self._findings.wants
-        self.measures = any(question.name == MEASURED for question in running)
+        self.measures = request.recorded is not None or any(question.name == MEASURED for question in running)
         self.asks_graph = request.uses_graph_for_phases and any(question.asks_phases for question in running)
         if len(request.profiles) > 1 and not any(question.compares_profiles for question in self.chosen):
             names = ", ".join(request.pass_names)
@@ -86,8 +91,22 @@ class ModuleReports:
         self._request = request
         self._options = replace(parse_options(request), thresholds=parse_thresholds(request.thresholds))
         self._needs = needs
-        self.recorded = request.recorded, request.skip
+        self.recorded = request.recorded
+        self.wanted_samples = WantedSamples(request.skip, any(question.name == TIME_EVENTS for question in running))
         self.sink: ReportSink | None = None
+
+    def with_measured(self) -> ModuleReports:
+        """Return the maker of the reports on a recorded profile: these with its times, if they are needed."""
+        if self.measures or not self._needs.measured:
+            return self
+        reports = ModuleReports(replace(self._request, passes=(*self._request.pass_names, MEASURED)), self._needs)
+        reports.sink = self.sink
+        return reports
+
+    @property
+    def has_unmeasured(self) -> bool:
+        """True if modules without measured times have a report too."""
+        return self._needs.measured
 
     def report(
         self,

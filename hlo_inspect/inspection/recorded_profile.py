@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from hlo_inspect.analysis.module_analyses import ModuleAnalyses
 from hlo_inspect.analysis.program_outline import outline_of
-from hlo_inspect.errors import InputError, Location
+from hlo_inspect.errors import InputError, Location, UnfitModuleError
 from hlo_inspect.hlo.input.dump_directory import dump_files, is_directory
 from hlo_inspect.hlo.input.foreign_text import Format, find_module
 from hlo_inspect.hlo.input.source import Openable, Source, open_source
@@ -17,13 +17,10 @@ from hlo_inspect.profiler.measurements import RecordedProgram
 from hlo_inspect.profiler.profile import ProfileFile, measure
 from hlo_inspect.profiler.programs import ProfiledProgram, device_assignment
 from hlo_inspect.profiler.proto_instructions import proto_instructions
+from hlo_inspect.profiler.wanted_samples import WantedSamples
 
 _SHOWN = 3
 """Differing instructions that an error names."""
-
-
-class UnfitModuleError(InputError):
-    """A module of a dump that is no program of the profile."""
 
 
 class RecordedProfile:
@@ -62,10 +59,10 @@ class RecordedProfile:
         """The programs whose modules the profile has, by label."""
         return {program.label: program for file in reversed(self.files) for program in file.programs}
 
-    def measured(self, modules: Mapping[str, Module], skip: int) -> dict[str, RecordedProgram]:
+    def measured(self, modules: Mapping[str, Module], wanted: WantedSamples) -> dict[str, RecordedProgram]:
         """Return the measurements of the modules that ran, by label of their programs."""
         outlines = {label: outline_of(ModuleAnalyses(module)) for label, module in modules.items()}
-        times = measure(self.files, outlines, skip)
+        times = measure(self.files, outlines, wanted)
         idle = sum(label not in times for label in self.programs)
         return {
             label: RecordedProgram(label, times[label], self._devices(label), idle)
@@ -100,7 +97,7 @@ class RecordedProfile:
         """
         text = _instructions_of(module)
         differences = []
-        for label in self.programs:
+        for label in sorted(self.programs, key=lambda label: label != module.program):  # its own, if it has one
             proto = self._proto(label)
             if proto is not None:
                 difference = _difference(text, proto)

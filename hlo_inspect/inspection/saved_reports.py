@@ -76,7 +76,7 @@ def _reports(document: Any, name: str) -> Iterator[Report]:  # noqa: ANN401 - wh
     if not isinstance(document, dict) or "schema_version" not in document:
         raise InputError("is JSON, but not a report of `--format json`", Location(name))
     version = document["schema_version"]
-    if version != SCHEMA_VERSION:
+    if version != SCHEMA_VERSION or isinstance(version, bool):
         message = f"is a report of schema {version!r:.20}; this version reads schema {SCHEMA_VERSION}"
         raise InputError(message, Location(name))
     several = document.get("reports")
@@ -91,18 +91,19 @@ def _reports(document: Any, name: str) -> Iterator[Report]:  # noqa: ANN401 - wh
 
 
 def _report(saved: Mapping[str, Any], name: str) -> Report:
-    values = {str(fact): _value(value) for fact, value in saved["facts"].items()}
+    values = {fact: _value(value) for fact, value in saved["facts"].items()}
     specs = _answered(values)
-    source = saved["input"]
-    title = "" if "module.name" in values else str(source["path"])
+    source, tool = saved["input"], saved["tool"]
+    title = "" if "module.name" in values else _text(source, "path")
+    _text(tool, "name"), _text(tool, "version")
     return Report(
-        command=str(saved["command"]),
-        input=Input(name, int(source["first_line"]), int(source["lines"]), int(source["bytes"])),
+        command=_text(saved, "command"),
+        input=Input(name, _number(source, "first_line"), _number(source, "lines"), _number(source, "bytes")),
         facts=Facts(values, specs),
         tables=tuple(map(_table, saved["tables"])),
         findings=tuple(map(_finding, saved["findings"])),
-        notes=tuple(map(str, saved["notes"])),
-        profile=None if saved["profile"] is None else str(saved["profile"]),
+        notes=_texts(saved, "notes"),
+        profile=None if saved["profile"] is None else _text(saved, "profile"),
         specs=specs,
         title=title,
     )
@@ -120,29 +121,53 @@ def _answered(values: Mapping[str, Value]) -> tuple[FactSpec, ...]:
 def _table(saved: Mapping[str, Any]) -> Table:
     units: tuple[Unit, ...] = get_args(Unit)
     columns = tuple(
-        Column(str(column["name"]), next((unit for unit in units if unit == column["unit"]), "text"))
+        Column(_text(column, "name"), next((unit for unit in units if unit == column["unit"]), "text"))
         for column in saved["columns"]
     )
     names = [column.name for column in columns]
     listed = [[row.get(name) for name in names] if isinstance(row, dict) else row for row in saved["rows"]]
     rows: tuple[Row, ...] = tuple(tuple(map(_value, row)) for row in listed if len(row) == len(columns))
-    return Table(str(saved["name"]), str(saved["title"]), columns, rows)
+    return Table(_text(saved, "name"), _text(saved, "title"), columns, rows)
 
 
 def _value(value: Any) -> Value:  # noqa: ANN401 - what JSON holds
     if isinstance(value, str):
         return _NUMBERS.get(value, value)
-    return value if value is None or isinstance(value, bool | int | float) else str(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    raise ValueError(f"value {value!r:.20}")
+
+
+def _text(saved: Mapping[str, Any], key: str) -> str:
+    """Return a text of an object. Raise TypeError for a value of another type."""
+    value = saved[key]
+    if not isinstance(value, str):
+        raise TypeError(f"{key} {value!r:.20}")
+    return value
+
+
+def _texts(saved: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    values = saved[key]
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{key} {values!r:.20}")
+    return tuple(values)
+
+
+def _number(saved: Mapping[str, Any], key: str) -> int:
+    value = saved[key]
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{key} {value!r:.20}")
+    return value
 
 
 def _finding(saved: Mapping[str, Any]) -> Finding:
     place = saved["location"]
     return Finding(
-        rule=str(saved["rule"]),
+        rule=_text(saved, "rule"),
         severity=SEVERITIES[SEVERITIES.index(saved["severity"])],
-        message=str(saved["message"]),
-        location=None if place is None else Location(str(place["path"]), place["line"], place["column"]),
-        subject=None if saved["subject"] is None else str(saved["subject"]),
+        message=_text(saved, "message"),
+        location=None if place is None else Location(_text(place, "path"), place["line"], place["column"]),
+        subject=None if saved["subject"] is None else _text(saved, "subject"),
         stake=saved.get("stake"),
         stake_unit=STAKE_UNITS[STAKE_UNITS.index(saved.get("stake_unit") or "bytes")],
         name=str(saved.get("name", "")),

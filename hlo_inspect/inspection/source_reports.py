@@ -5,11 +5,11 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hlo_inspect.errors import (
     HloInspectError,
@@ -18,6 +18,7 @@ from hlo_inspect.errors import (
     Location,
     NoSuchInstructionError,
     ParseError,
+    UnfitModuleError,
     UsageError,
     did_you_mean,
 )
@@ -30,14 +31,16 @@ from hlo_inspect.hlo.input.foreign_text import (
     no_workload,
 )
 from hlo_inspect.hlo.input.inputs import SecondReading
-from hlo_inspect.hlo.input.source import Openable, Source
+from hlo_inspect.hlo.input.source import Source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.module_reports import ModuleReports
-from hlo_inspect.inspection.recorded_profile import RecordedProfile, UnfitModuleError
-from hlo_inspect.profiler.measurements import RecordedProgram
 from hlo_inspect.report.model import Report
 from hlo_inspect.xla import Xla
+
+if TYPE_CHECKING:
+    from hlo_inspect.inspection.recorded_profile import RecordedProfile
+    from hlo_inspect.profiler.measurements import RecordedProgram
 
 MEMORY = "memory"
 """The command that also reads XLA's files about memory, and its reports on memory that did not suffice."""
@@ -105,11 +108,13 @@ class SourceReports:
             return
         if not self._reports.chosen:
             raise NoModuleError(no_workload(source.peek_text()), Location(source.name))
-        if self._reports.measures:
-            yield from self._measured(source, note, hosts)
+        is_profile = bool(source.peek()) and source.format is Format.PROFILE
+        reports = self._reports.with_measured() if is_profile else self._reports
+        if reports.measures and (is_profile or self._reports.recorded is not None):
+            yield from self._measured(source, note, hosts, reports)
             return
         wants = self._wants
-        if source.peek() and source.format is Format.PROFILE and self._reports.asks_graph and not source.reopens:
+        if is_profile and self._reports.asks_graph and not source.reopens:
             wants |= Wants(graph=True, entry=True)
         reads_again = self._reports.asks_graph and not wants.graph
         graphs = SecondReading(source, self._read_again) if reads_again else None
@@ -126,7 +131,8 @@ class SourceReports:
                 else:
                     module, reading_note = following
                     read_graph = partial(graphs.module, module, number) if graphs is not None else None
-                    noted = [text for text in (note, source.note, reading_note, *module.mends) if text is not None]
+                    notes = (note, source.note, reading_note, *module.mends, source.expansion)
+                    noted = [text for text in notes if text is not None]
                     item = self._report_on(module, noted, read_graph)
                     if graphs is not None:
                         graphs.forget(module)
@@ -144,7 +150,8 @@ class SourceReports:
             report = None
         if report is None:
             what = describe_foreign_text(source.start) or describe_log(source.measured)
-            raise NoModuleError(f"holds no HLO module{what}", Location(source.name))
+            expansion = f"; {source.expansion}" if source.expansion is not None else ""
+            raise NoModuleError(f"holds no HLO module{what}{expansion}", Location(source.name))
         if self._command != MEMORY:
             message = "holds no HLO module, only XLA's out-of-memory report; read it with `hlo-inspect memory`"
             raise NoModuleError(message, Location(source.name))
@@ -177,48 +184,51 @@ class SourceReports:
         """Read the modules of a source again, without `--strict`."""
         return (item[0] for item in self.xla.modules(source, wants, strict=False) if not isinstance(item, ParseError))
 
-    def _measured(self, source: Source, note: str | None, hosts: Sequence[Path]) -> Iterator[Item]:
-        """Yield the report of each module that ran in the recorded profile: the source, or that of the request."""
+    def _measured(self, source: Source, note: str | None, hosts: Sequence[Path], reports: ModuleReports) -> Iterator[Item]:
+        """Yield the report of each module that ran in the recorded profile: the source, or that of the request.
+
+        The other modules of a profile have a report too if `reports` has unmeasured ones.
+        """
+        from hlo_inspect.inspection.recorded_profile import RecordedProfile
+
         watch = self.watcher.reading if self.watcher is not None else None
-        recorded, skip = self._reports.recorded
-        is_profile = bool(source.peek()) and source.format is Format.PROFILE
-        if recorded is None and not is_profile:
-            yield from self._without_profile(source, note)
-            return
+        recorded = reports.recorded
         modules: dict[str, Module] = {}
-        if recorded is None and not source.reopens:
-            raise InputError("is read twice by `measured`: write it to a file first", Location(source.name))
-        files: list[Openable | Source] = [source.reopened(), *hosts]
-        with RecordedProfile.at(recorded, watch) if recorded is not None else RecordedProfile(files, watch) as profile:
-            for item in self.xla.modules(source, self._wants | Wants(graph=True), strict=self._strict):
+        with ExitStack() as opened:
+            if recorded is not None:
+                profile = opened.enter_context(RecordedProfile.at(recorded, watch))
+            else:
+                source = opened.enter_context(source.reopening())
+                profile = opened.enter_context(RecordedProfile([source.reopened(), *hosts], watch))
+            for item in self.xla.modules(source, reports.wants | Wants(graph=True), strict=self._strict):
                 if isinstance(item, ParseError):
                     yield item
                 elif not self._is_wanted(item[0]):
                     yield item[0].program or item[0].name
                 else:
-                    try:
-                        modules[item[0].program or profile.label_of(item[0])] = item[0]
-                    except UnfitModuleError as error:
-                        yield error
-            measured = profile.measured(modules, skip) if modules else {}
+                    label = self._label_of(item[0], profile)
+                    if isinstance(label, HloInspectError):
+                        yield label
+                    else:
+                        modules[label] = item[0]
+            measured = profile.measured(modules, reports.wanted_samples) if modules else {}
         notes = [text for text in (None if hosts else note, source.note) if text is not None]
-        for label, program in measured.items():
-            yield self._report(modules[label], notes, None, program)
         if modules and not measured:
             message = f"has no events of {listed_names(modules)}"
             raise InputError(f"{message}; trace while it runs", Location(recorded or source.name))
+        for label in modules if reports.has_unmeasured else measured:
+            yield self._report(modules[label], notes, None, measured.get(label), reports)
 
-    def _without_profile(self, source: Source, note: str | None) -> Iterator[Item]:
-        """Yield the reports of modules whose measured times are unknown, because the input is no profile."""
-        is_empty = True
-        for item in self.xla.modules(source, self._wants | Wants(graph=True), strict=self._strict):
-            is_empty = False
-            if isinstance(item, ParseError):
-                yield item
-            else:
-                yield self._report_on(item[0], [note] if note is not None else [], None)
-        if is_empty:
-            raise NoModuleError(f"holds no recorded profile{describe_foreign_text(source.start)}", Location(source.name))
+    def _label_of(self, module: Module, profile: RecordedProfile) -> str | HloInspectError:
+        """Return the label of the program that a module is of, or the error if it fits none or an analysis fails."""
+        try:
+            return profile.label_of(module)
+        except UnfitModuleError as error:
+            return error
+        except (HloInspectError, MemoryError):
+            raise
+        except Exception as error:
+            return InternalError.from_exception(error, module.location(module.first_line), module.name)
 
     def _is_wanted(self, module: Module) -> bool:
         """Return True if the name of a module matches, or that of its program with the id."""
@@ -240,11 +250,12 @@ class SourceReports:
         notes: Sequence[str],
         read_graph: Callable[[], Module | None] | None,
         measured: RecordedProgram | None = None,
+        reports: ModuleReports | None = None,
     ) -> Item:
         if self.watcher is not None:
             self.watcher.analysing(module.name)
         try:
-            return self._reports.report(module, notes, read_graph, measured)
+            return (reports or self._reports).report(module, notes, read_graph, measured)
         except NoSuchInstructionError as error:  # another module may have it
             return error
         except (HloInspectError, MemoryError):

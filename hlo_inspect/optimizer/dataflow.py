@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.graph.frames import Frames, Place
@@ -32,8 +33,7 @@ MadeNode = tuple[int, str, tuple[int, ...], Hashable, int]
 """A node to make anew: its number, operation, operands, attribute and size."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(NamedTuple):
     """An expression over arguments: the root, the nodes to make anew, operands first, and the nodes of the arguments."""
 
     root: int

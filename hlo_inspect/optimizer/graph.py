@@ -151,6 +151,15 @@ class Graph:
             self._last_below[key] = order
         return order
 
+    def reaches(self, root: int, node: int) -> bool:
+        """Return True if `root` is a node or holds it. The nearest nodes are looked at first."""
+        args = self.args
+        seen, new = {root}, {root}
+        while new and node not in new:
+            new = {arg for user in new for arg in args[user]} - seen
+            seen |= new
+        return node in new
+
     def bits_below(self, roots: Iterable[int], bits: Mapping[int, int]) -> dict[int, int]:
         """Return the bits of the nodes that each node below `roots` holds, its own included."""
         bits_below: dict[int, int] = {}

@@ -21,10 +21,10 @@ class Question(ABC):
     `specs` names every fact that it gives. The facts and notes of the passes in `includes` always belong to its answer, their
     tables do not; `unless_quick` are passes that belong to it in the same way unless `--quick` is set.
     `aliases` are other names of the command. `writes` are the forms in which it can write its input (`--to`).
-    A command that `takes_name` can describe one instruction: its name follows the inputs. One that `compares_profiles`
-    takes several hardware profiles. `formats` are extra formats of its reports;
-    `passes_of_formats` names those that render the report of another pass. `findings_of` selects the findings of its report:
-    those of all rules, those of the rules of this question, or, for a question about one instruction, those that name it. If
+    A command that `takes_name` can describe one instruction: its name follows the inputs. One that `takes_recorded` shows the
+    measured times of a recorded profile too. One that `compares_profiles` takes several hardware profiles. `formats` are extra
+    formats of its reports; `passes_of_formats` names those that render the report of another pass. `findings_of` selects the
+    findings of its report: those of all rules, those of the rules of this question, or those that name one instruction. If
     `uses_profile`, its times are those of the accelerator that the dump names, unless the user names one.
     """
 
@@ -35,6 +35,7 @@ class Question(ABC):
     aliases: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ()
     takes_name: ClassVar[bool] = False
+    takes_recorded: ClassVar[bool] = False
     compares_profiles: ClassVar[bool] = False
     formats: ClassVar[tuple[str, ...]] = ()
     passes_of_formats: ClassVar[Mapping[str, str]] = {}

@@ -9,6 +9,7 @@ from os.path import commonprefix
 from typing import Any, TypeVar
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.provenance import InstructionPhase, Labels
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.values.attributes import Metadata
@@ -61,15 +62,14 @@ def joined_sources(sources: Iterable[str]) -> str:
     return ", ".join(sorted(set(filter(None, sources)), reverse=True))
 
 
-def phase_notes(context: Context, instructions: Iterable[Instruction]) -> Iterator[str]:
-    """Yield why phases are unknown that neither names nor graph give."""
+def phase_notes(context: Context, phases: Iterable[InstructionPhase | Labels]) -> Iterator[str]:
+    """Yield why some of these phases are unknown that neither names nor graph give."""
     if context.request.skips_graph_phases:
         yield "phases: op_names leave some open; run without --quick to follow the graph of values"
     if not context.request.uses_graph_for_phases:
         return
     are_all_known = True
-    for instruction in instructions:
-        phase = context.phases.for_instruction(instruction)
+    for phase in phases:
         if phase.phase_from == "graph":  # the graph was read and decides the phase
             return
         are_all_known = are_all_known and phase.phase != UNKNOWN

@@ -16,6 +16,7 @@ from hlo_inspect.graph.calls import InstructionPlace, place
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.values.op_names import origin_of
 from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.measured.events import measured_events
 from hlo_inspect.report.model import Column, Section, Table
 
 
@@ -57,6 +58,8 @@ def _tables(context: Context) -> Iterator[Table]:
         Column("line", "number", get=lambda row: row.event.place[1]),
     )
     yield Table.of("time_events", "Estimated timeline of a step", columns, described_events(context, timelines))
+    if context.measured is not None:
+        yield from measured_events(context, context.measured)
 
 
 class EventRow(NamedTuple):

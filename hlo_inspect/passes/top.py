@@ -29,6 +29,7 @@ from hlo_inspect.passes.instruction_rows import (
     phase_source,
     stacks_of,
 )
+from hlo_inspect.passes.measured.rows import MeasuredRows
 from hlo_inspect.report.model import Amount, Column, FactSpec, HeadlineRow, Section, Table, Value, sentence
 
 
@@ -64,7 +65,7 @@ class Top(Pass):
         times = context.on_machine.kernel_times
         if times is not None:
             notes += [f"kernels: {reason}" for reason in _about_times(context, times)]
-        of_phases = phase_notes(context, (kernel.instruction for kernel in kernels))
+        of_phases = phase_notes(context, (kernel.labels for kernel in kernels))
         return Section(facts, _tables(context), chain(notes, of_phases), _headline(context))
 
 
@@ -172,6 +173,9 @@ def _costs(context: Context, *, has_times: bool) -> Iterator[Column]:
         yield bounded("estimate_s", "seconds", lambda row: row.cost.time and row.cost.time.estimate, optional=True)
         yield bounded("estimate_exposed_s", "seconds", _exposed, optional=True, summed=False, page_name="exposed")
         yield bounded("compiler_s", "seconds", lambda row: row.cost.time and row.cost.time.compiler, 5, optional=True)
+    if context.measured is not None:
+        measured = MeasuredRows(context, context.measured)
+        yield Column("measured_s", "seconds", summed=True, optional=True, get=lambda row: measured.seconds_of(row.kernels))
     if step is not None:
         yield Column("step_share", "share", page_name="share_of_step", optional=True, get=lambda row: _step_share(row, step))
     of_what = "share_of_bound" if has_times else "share_of_flops" if is_before_fusion else "share_of_bytes"

@@ -8,7 +8,12 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Sample(NamedTuple):
@@ -40,6 +45,16 @@ class ExecutionColumns:
         self.samples.append(sample)
         self.starts.append(start)
         self.durations.append(duration)
+
+    def extend(self, names: Numbers, samples: Numbers, starts: Numbers, durations: Numbers) -> None:
+        """Add executions by column."""
+        for column, values in (
+            (self.names, names),
+            (self.samples, samples),
+            (self.starts, starts),
+            (self.durations, durations),
+        ):
+            column.frombytes(values.astype(column.typecode).tobytes())
 
 
 _NAMED = 3

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.profiler.device_events import ABSURD, DeviceEvents, ExecutionColumns, Sample
-from hlo_inspect.profiler.events import StatReader, events_of, integer, metadata_of, text
+from hlo_inspect.profiler.events import EventBlock, EventReader
 from hlo_inspect.profiler.programs import ProgramLabels
 from hlo_inspect.profiler.space import Plane
 from hlo_inspect.profiler.window import ByteWindow
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
 GPU_PLANE = lazy_pattern(r"/device:GPU:(\d{1,9})", re.ASCII)
 _STREAM = "Stream #"
-_WANTED = frozenset({"hlo_op", "hlo_module", "program_id"})
 
 
 def read_gpu(window: ByteWindow, plane: Plane, device: int, programs: ProgramLabels) -> DeviceEvents:
@@ -23,22 +27,30 @@ def read_gpu(window: ByteWindow, plane: Plane, device: int, programs: ProgramLab
     Its runs are those of the order of its instructions, so all events of a program have the run 0 here.
     """
     events = DeviceEvents("gpu", runs_from="order")
-    stats = StatReader(plane, _WANTED)
+    reader = EventReader(plane, ("program_id",), ("hlo_op", "hlo_module"))
     kernels = _Kernels(events, device)
     for stream, line in enumerate(plane.lines):
-        if not line.name.startswith(_STREAM):
-            continue
-        for event in events_of(window, line):
-            if event is None:
-                events.faults[ABSURD] += 1
-                continue
-            values = stats.values(event.stats)
-            op = text(values, "hlo_op").rpartition("::")[2]
-            program = programs.label(integer(values, "program_id"), text(values, "hlo_module"))
-            name = "" if op else metadata_of(plane, event).name
-            kernels.add(stream, event.start, event.duration, program, op, name)
+        for block in reader.blocks(window, line) if line.name.startswith(_STREAM) else ():
+            events.faults[ABSURD] += block.faults
+            kernels.extend(_keys(reader, block, programs, kernels), stream, block)
     kernels.finish()
     return events
+
+
+def _keys(reader: EventReader, block: EventBlock, programs: ProgramLabels, kernels: _Kernels) -> Numbers:
+    """Return the number of the key of each kernel. Kernels in a row often have one program and instruction."""
+    import numpy as np
+
+    program, ops = block.integers["program_id"], block.texts["hlo_op"]
+    unnamed = np.where(ops == 0, block.metadata, 0)
+    columns = np.stack([ops, program.is_present, program.values, block.texts["hlo_module"], unnamed])
+    distinct, inverse = np.unique(columns, axis=1, return_inverse=True)
+    numbers = []
+    for op, has_program, program_id, module, metadata in distinct.T.tolist():
+        label = programs.label(program_id if has_program else None, reader.texts[module])
+        instruction = reader.texts[op].rpartition("::")[2]
+        numbers.append(kernels.key_number(label, instruction, "" if instruction else reader.metadata_of(metadata).name))
+    return np.array(numbers, np.int64)[inverse.reshape(-1)]
 
 
 class _LastKernel(NamedTuple):
@@ -61,9 +73,15 @@ class _Kernels:
         self._keys: dict[tuple[str, str, str], int] = {}
         self._columns = ExecutionColumns()  # number of the key and of the stream, start, duration
 
-    def add(self, stream: int, start: int, duration: int, program: str, op: str, name: str) -> None:
-        key = self._keys.setdefault((program, op, name), len(self._keys))
-        self._columns.add(key, stream, start, duration)
+    def key_number(self, program: str, op: str, name: str) -> int:
+        """Return the number of a program with an instruction, or with the name of an event without one."""
+        return self._keys.setdefault((program, op, name), len(self._keys))
+
+    def extend(self, keys: Numbers, stream: int, block: EventBlock) -> None:
+        """Add the kernels of a block of a stream."""
+        import numpy as np
+
+        self._columns.extend(keys, np.full(len(keys), stream), block.starts, block.durations)
 
     def finish(self) -> None:
         """Add the executions to the events."""

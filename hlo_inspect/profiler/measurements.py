@@ -39,6 +39,22 @@ class SampleTimes(NamedTuple):
     busy: int
 
 
+class ExecutedInstruction(NamedTuple):
+    """An execution in one sample: start and duration in picoseconds; True for a span from start to done."""
+
+    name: str
+    start: int
+    duration: int
+    is_transfer: bool = False
+
+
+class SampleTimeline(NamedTuple):
+    """All executions of a sample in the order of their starts, the longer of two first."""
+
+    sample: SampleTimes
+    executions: tuple[ExecutedInstruction, ...]
+
+
 @dataclass(slots=True)
 class MeasuredInstruction:
     """The executions of one instruction, in picoseconds: events, sums over all samples, and the time of each execution.
@@ -89,9 +105,32 @@ Executions = tuple["Numbers", "Numbers"]
 """Starts and ends of the executions of a collective in one run on one device, in order."""
 
 
+class DeviceWaits(NamedTuple):
+    """The waiting of a device in collectives, in picoseconds.
+
+    `waited` is its time until the last device begins, `held` the time of others until it begins if it is the last. `last`
+    counts the executions in which it is, of `executions`.
+    """
+
+    waited: int = 0
+    held: int = 0
+    last: int = 0
+    executions: int = 0
+
+    def plus(self, other: DeviceWaits) -> DeviceWaits:
+        return DeviceWaits(*map(sum, zip(self, other, strict=True)))
+
+
+NO_WAITS = DeviceWaits()
+
+
 @dataclass(slots=True)
 class ProgramMeasurements:
-    """All that a profile says of one program. `collectives` has executions by instruction, then by order of run and device."""
+    """All that a profile says of one program.
+
+    `collectives` has executions by instruction, then by order of run and device. `timelines` are those of one sample of each
+    plane if a trace needs them.
+    """
 
     platform: str = ""
     runs_from: str = ""
@@ -103,6 +142,13 @@ class ProgramMeasurements:
     cut_samples: int = 0
     skipped_samples: int = 0
     faults: Counter[str] = field(default_factory=Counter)
+    timelines: list[SampleTimeline] = field(default_factory=list)
+
+    @property
+    def typical_timeline(self) -> SampleTimeline | None:
+        """The timeline whose step is nearest to the median of all samples; None if none is kept."""
+        middle = percentile(sorted(sample.step for sample in self.samples), 0.5)
+        return min(self.timelines, key=lambda timeline: abs(timeline.sample.step - middle), default=None)
 
     @property
     def devices(self) -> list[DeviceKey]:
@@ -152,8 +198,8 @@ class ProgramMeasurements:
         """Return a sum over all samples as the mean of one step, in seconds."""
         return picoseconds * SECONDS_PER_PS / len(self.samples) if self.samples else 0.0
 
-    def wait(self, name: str, groups: Sequence[Sequence[int]]) -> int | None:
-        """Return the time that a collective waits for the slowest device of its group, summed over all samples.
+    def waits(self, name: str, groups: Sequence[Sequence[int]]) -> dict[DeviceKey, DeviceWaits] | None:
+        """Return the waiting of a collective for the slowest device of its group, summed over all samples, by device.
 
         `groups` are the ordinals of the devices. None over several hosts, or if a group is not whole in the file.
         """
@@ -163,14 +209,15 @@ class ProgramMeasurements:
             return None
         if not groups or any(ordinal not in devices for group in groups for ordinal in group):
             return None
-        waited = 0
+        waits: dict[DeviceKey, DeviceWaits] = {}
         for order in sorted({order for order, _ in executions}):
             for group in groups:
-                members = [executions.get((order, devices[ordinal])) for ordinal in group]
-                present = [member for member in members if member is not None]
-                if len(present) == len(group):
-                    waited += _waited(present)
-        return waited
+                keys = [devices[ordinal] for ordinal in group]
+                present = [executions[order, key] for key in keys if (order, key) in executions]
+                if len(present) == len(keys):
+                    for key, of_run in zip(keys, _waits_of(present), strict=True):
+                        waits[key] = waits.get(key, NO_WAITS).plus(of_run)
+        return waits
 
 
 class RecordedProgram(NamedTuple):
@@ -185,14 +232,18 @@ class RecordedProgram(NamedTuple):
     others: int = 0
 
 
-def _waited(members: Sequence[Executions]) -> int:
-    """Return the time that devices wait for the last of them to begin, over all executions of one run."""
+def _waits_of(members: Sequence[Executions]) -> list[DeviceWaits]:
+    """Return the waiting of each device of a group for the last of them to begin, over all executions of one run."""
     import numpy as np
 
     count = min(len(starts) for starts, _ in members)
     starts = np.stack([starts[:count] for starts, _ in members])
     ends = np.stack([ends[:count] for _, ends in members])
-    return int(np.maximum(np.minimum(ends, starts.max(axis=0)) - starts, 0).sum())
+    waits = np.maximum(np.minimum(ends, starts.max(axis=0)) - starts, 0)
+    last = starts.argmax(axis=0)
+    delays = [int(waits[:, last == member].sum()) for member in range(len(members))]
+    lasts = np.bincount(last, minlength=len(members)).tolist()
+    return [DeviceWaits(*row) for row in zip(waits.sum(axis=1).tolist(), delays, lasts, [count] * len(members), strict=True)]
 
 
 def labels_of_devices(devices: Sequence[DeviceKey]) -> Mapping[DeviceKey, str]:

@@ -20,6 +20,7 @@ from hlo_inspect.profiler.programs import METADATA_PLANE, ProfiledProgram, Progr
 from hlo_inspect.profiler.reduction import PlanePart, reduce_plane
 from hlo_inspect.profiler.space import MetadataEntries, plane_name, plane_spans, read_plane
 from hlo_inspect.profiler.tpu import TPU_PLANE, read_tpu
+from hlo_inspect.profiler.wanted_samples import ALL_SAMPLES, WantedSamples
 from hlo_inspect.profiler.window import ByteWindow, FieldSpan, PromisedBytesError
 
 NO_DEVICE_EVENTS = "is a profile without events of devices; trace while the program runs, and wait for its results inside"
@@ -103,18 +104,19 @@ def _is_plane_name(name: str) -> bool:
 
 
 def measure(
-    files: Sequence[ProfileFile], outlines: Mapping[str, ProgramOutline], skip: int = 0
+    files: Sequence[ProfileFile], outlines: Mapping[str, ProgramOutline], wanted: WantedSamples = ALL_SAMPLES
 ) -> dict[str, ProgramMeasurements]:
     """Read the executions of all devices and return the measurements of each program that ran, by label.
 
-    `outlines` are those of the programs, by label. `skip` is the number of first runs to leave out.
+    `outlines` are those of the programs, by label.
     Raise InputError if there is no event of a device.
     """
     programs: dict[str, _JoinedProgram] = {}
     for host, file in enumerate(files):
         for number, events in file.device_planes():
-            for label, part in reduce_plane(events, outlines, (host, number), skip):
+            for label, part in reduce_plane(events, outlines, (host, number), wanted):
                 programs.setdefault(label, _JoinedProgram()).add(host, part)
+            del events  # before the next plane is read
     joined = {label: program.measured for label, program in programs.items()}
     if not any(measured.samples or measured.cut_samples or measured.skipped_samples for measured in joined.values()):
         raise InputError(NO_DEVICE_EVENTS, Location(files[0].name))
@@ -144,9 +146,13 @@ class _JoinedProgram:
         if part.fullest > self._fullest:
             self._fullest = part.fullest
             joined.cut_samples += len(joined.samples)
-            joined.samples, joined.instructions, joined.collectives = [], {}, {}
+            joined.samples, joined.instructions, joined.collectives, joined.timelines = [], {}, {}, []
         joined.samples += added.samples
+        joined.timelines += added.timelines
         for name, times in added.instructions.items():
-            joined.instructions.setdefault(name, type(times)()).add(times)
+            if name in joined.instructions:
+                joined.instructions[name].add(times)
+            else:
+                joined.instructions[name] = times
         for name, executions in added.collectives.items():
             joined.collectives.setdefault(name, {}).update(executions)

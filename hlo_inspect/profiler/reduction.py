@@ -7,13 +7,22 @@ conditional belong to the same run on the same device. Their instructions are in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hlo_inspect.profiler.device_events import ALL_ATTRIBUTED, DeviceEvents, ExecutionColumns, Sample
-from hlo_inspect.profiler.measurements import DeviceKey, MeasuredInstruction, ProgramMeasurements, SampleTimes
+from hlo_inspect.profiler.measurements import (
+    DeviceKey,
+    ExecutedInstruction,
+    MeasuredInstruction,
+    ProgramMeasurements,
+    SampleTimeline,
+    SampleTimes,
+    percentile,
+)
 from hlo_inspect.profiler.outline import NO_OUTLINE, ProgramOutline
+from hlo_inspect.profiler.wanted_samples import WantedSamples
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,12 +45,9 @@ class PlanePart:
 
 
 def reduce_plane(
-    events: DeviceEvents, outlines: Mapping[str, ProgramOutline], place: tuple[int, int], skip: int
+    events: DeviceEvents, outlines: Mapping[str, ProgramOutline], place: tuple[int, int], wanted: WantedSamples
 ) -> Iterator[tuple[str, PlanePart]]:
-    """Yield the program and its part for each program of a plane. `place` is the numbers of host and plane.
-
-    `skip` is the number of runs to leave out at the beginning.
-    """
+    """Yield the program and its part for each program of a plane. `place` is the numbers of host and plane."""
     if events.runs_from == "order":
         _cut_by_order(events, outlines)
     leave_command_buffers(events, outlines)
@@ -55,9 +61,9 @@ def reduce_plane(
     for program, numbers in by_program.items():
         outline = outlines.get(program, NO_OUTLINE)
         reduction = _ProgramReduction(events, outline, ranges, transfers, place)
-        part = reduction.reduce(numbers, skip)
+        part = reduction.reduce(numbers, wanted)
         part.measured.unattributed = events.unattributed.get(program, ALL_ATTRIBUTED)
-        part.measured.faults = events.faults
+        part.measured.faults = +events.faults  # without those that do not occur
         yield program, part
 
 
@@ -102,6 +108,12 @@ def _cut_by_order(events: DeviceEvents, outlines: Mapping[str, ProgramOutline]) 
         if is_entry:
             seen[old].add(name)
         column.samples[row] = current[old]
+
+
+def _typical(numbers: Sequence[int], samples: Sequence[SampleTimes]) -> tuple[int, SampleTimes]:
+    """Return the sample whose step is nearest to the median, with its number."""
+    middle = percentile(sorted(sample.step for sample in samples), 0.5)
+    return min(zip(numbers, samples, strict=True), key=lambda pair: abs(pair[1].step - middle))
 
 
 class _Ranges:
@@ -156,7 +168,7 @@ class _ProgramReduction:
             if name in outline.starts
         }
 
-    def reduce(self, numbers: list[int], skip: int) -> PlanePart:
+    def reduce(self, numbers: list[int], wanted: WantedSamples) -> PlanePart:
         events = self._events
         measured = ProgramMeasurements(events.platform, events.runs_from, 1)
         chosen = [(number, *self._limits(number)) for number in numbers if len(self._ranges.rows(number))]
@@ -168,7 +180,7 @@ class _ProgramReduction:
             orders[number] = order[device] = order.get(device, -1) + 1
         kept = []
         for number, _, entries in chosen:
-            if orders[number] < skip:
+            if orders[number] < wanted.skip:
                 measured.skipped_samples += 1
             elif entries < fullest:
                 measured.cut_samples += 1
@@ -176,19 +188,35 @@ class _ProgramReduction:
                 kept.append(number)
         for number in kept:
             self._take(number, orders[number], measured)
+        if kept and wanted.timeline:
+            measured.timelines = [self._timeline(*_typical(kept, measured.samples))]
         if kept:
             self._sum(self._np.concatenate([self._ranges.rows(number) for number in kept]), measured)
         return PlanePart(fullest, measured)
 
+    def _timeline(self, number: int, sample: SampleTimes) -> SampleTimeline:
+        """Return the executions of a sample."""
+        executions = []
+        for ranges, is_transfer in ((self._ranges, False), (self._transfers, True)):
+            rows = ranges.rows(number)
+            columns = (ranges.names[rows].tolist(), ranges.starts[rows].tolist(), ranges.durations[rows].tolist())
+            executions += [
+                ExecutedInstruction(self._events.names[name], start, duration, is_transfer)
+                for name, start, duration in zip(*columns, strict=True)
+            ]
+        return SampleTimeline(sample, tuple(executions))
+
     def _sum(self, rows: Any, measured: ProgramMeasurements) -> None:  # noqa: ANN401 - as above
         """Sum the executions of all samples by instruction."""
-        np, names = self._np, self._ranges.names[rows]
-        rows = rows[np.argsort(names, kind="stable")]
-        distinct, bounds = np.unique(self._ranges.names[rows], return_index=True)
+        np = self._np
+        rows = rows[np.argsort(self._ranges.names[rows], kind="stable")]
+        names = self._ranges.names[rows]
+        bounds = np.flatnonzero(names[1:] != names[:-1]) + 1
+        distinct = names[np.concatenate(([0], bounds))]
         merged: Counter[int] = Counter()
         for row, more in self._events.merged.items():
             merged[self._events.executions.names[row]] += more
-        for name, own in zip(distinct.tolist(), np.split(rows, bounds[1:]), strict=True):
+        for name, own in zip(distinct.tolist(), np.split(rows, bounds), strict=True):
             times = measured.instructions.setdefault(self._events.names[name], MeasuredInstruction())
             durations = self._ranges.durations[own]
             times.events += len(own) + merged[name]

@@ -76,8 +76,11 @@ class ByteWindow:
         if position > end:
             raise PromisedBytesError(position)
 
-    def messages(self, span: FieldSpan, number: int) -> Iterator[bytes]:
-        """Yield the content of each field `number` of a message. Its other fields are few: an event has bytes only."""
+    def messages(self, span: FieldSpan, number: int) -> Iterator[tuple[bytes, list[int], list[int]]]:
+        """Yield bytes with the begins and ends of the content of fields `number` of a message in them.
+
+        The other fields of the message are few: an event has bytes only.
+        """
         tag = number << 3 | _BYTES
         position, end = span
         while position < end:
@@ -85,6 +88,8 @@ class ByteWindow:
             piece, base = self._piece, self._start
             index, last = position - base, min(len(piece), end - base)
             safe = last if base + last == end else last - 2 * _LONGEST_VARINT
+            firsts: list[int] = []
+            stops: list[int] = []
             while index < safe:
                 if piece[index] == tag and index + 1 < last and piece[index + 1] < 0x80:  # nearly always
                     first = index + 2
@@ -97,12 +102,15 @@ class ByteWindow:
                         continue
                 if stop > last:
                     break
-                yield piece[first:stop]
+                firsts.append(first)
+                stops.append(stop)
                 index = stop
+            if firsts:
+                yield piece, firsts, stops
             if base + index == position:  # a field that is larger than a piece
                 first, stop, is_wanted = self._field_at(position, end, tag)
                 if is_wanted:
-                    yield self.read(FieldSpan(first, stop))
+                    yield self.read(FieldSpan(first, stop)), [0], [stop - first]
                 index = stop - base
             position = base + index
 

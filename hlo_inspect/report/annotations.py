@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
+from itertools import chain
 from typing import NamedTuple
 from urllib.parse import quote
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.model import Finding, Report, urgency
-from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.options import RenderOptions, rendered
 from hlo_inspect.report.repository import Repository
 
 MAX_NAME = 120
@@ -56,30 +57,24 @@ class Annotation(NamedTuple):
 def annotate(reports: Iterable[Report], options: RenderOptions) -> list[Annotation]:
     """Return the findings and failed checks of all reports, worst first; ignored findings last."""
     repository = Repository(options.root)
-    entries = [entry for report in reports for entry in _entries(report)]
-    entries.sort(key=lambda entry: (entry.ignored_because is not None, urgency(entry.finding)))
+    made = rendered(reports, lambda report: list(_annotations(report, repository)), options)
+    annotations = list(chain.from_iterable(made))
+    annotations.sort(key=lambda annotation: (annotation.ignored_because is not None, urgency(annotation.finding)))
     times: Counter[str] = Counter()
-    annotations = []
-    for finding, module, reason in entries:
-        fingerprint = finding.fingerprint or _hash(finding.rule, finding.label or module, finding.subject or finding.message)
-        times[fingerprint] += 1
-        path, line, column, in_repository = _place(finding, module, repository)
-        unique = f"{fingerprint}:{times[fingerprint]}"
-        annotations.append(Annotation(finding, module, path, line, column, in_repository, unique, reason))
+    for number, annotation in enumerate(annotations):
+        times[annotation.fingerprint] += 1
+        unique = f"{annotation.fingerprint}:{times[annotation.fingerprint]}"
+        annotations[number] = annotation._replace(fingerprint=unique)
     return annotations
 
 
-class _Entry(NamedTuple):
-    finding: Finding
-    module: str
-    ignored_because: str | None = None
-
-
-def _entries(report: Report) -> Iterator[_Entry]:
-    for finding in (*report.failed_checks, *report.findings):
-        yield _Entry(finding, report.module_name)
-    for ignored in report.ignored:
-        yield _Entry(ignored.finding, report.module_name, ignored.reason)
+def _annotations(report: Report, repository: Repository) -> Iterator[Annotation]:
+    """Yield the findings of a report, with fingerprints that findings of other modules may have too."""
+    module = report.module_name
+    findings = [(finding, None) for finding in (*report.failed_checks, *report.findings)]
+    for finding, reason in (*findings, *((ignored.finding, ignored.reason) for ignored in report.ignored)):
+        fingerprint = finding.fingerprint or _hash(finding.rule, finding.label or module, finding.subject or finding.message)
+        yield Annotation(finding, module, *_place(finding, module, repository), fingerprint, reason)
 
 
 def _place(finding: Finding, module: str, repository: Repository) -> tuple[str, int, int | None, bool]:

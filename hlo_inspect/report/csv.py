@@ -54,7 +54,7 @@ def _render(
         if names != header:
             raise UsageError(f"the reports have different tables, which one {form} cannot hold: choose one with --table")
         key = [f"{report.input.path}#{report.facts.get('module.name', report.title) or ''}"] if several else []
-        stream.write(lines(chain(first, (tuple(_field(value) for value in (*key, *row)) for row in rows))))
+        stream.write(lines(chain(first, (tuple(csv_field(value) for value in (*key, *row)) for row in rows))))
 
 
 def _content(report: Report, options: RenderOptions) -> tuple[list[str], Iterable[Row]]:
@@ -64,7 +64,8 @@ def _content(report: Report, options: RenderOptions) -> tuple[list[str], Iterabl
     return [column.name for column in tables[0].columns], tables[0].rows
 
 
-def _field(value: Value) -> Value:
+def csv_field(value: Value) -> Value:
+    """Return the value as a field, for copies of a page too: no text of a dump is a formula or has control characters."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from hlo_inspect.errors import UnknownFactError, did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -56,14 +57,23 @@ def exact_name(name: str) -> str:
     return name.removesuffix(LOWER_BOUND)
 
 
+@lru_cache(maxsize=1024)
+def _family_parts(name: str) -> tuple[str, str, str] | None:
+    """Return the text before a family's placeholder, the placeholder and the text after it; None for a single fact."""
+    family = _FAMILY.fullmatch(name)
+    return (family[1], family[2], family[3]) if family is not None else None
+
+
 def members_of(name: str, spec: FactSpec) -> Iterator[str | None]:
     """Yield None if `spec` is this very fact, or the member if it is a family with that member; else nothing."""
-    family = _FAMILY.fullmatch(spec.name)
+    family = _family_parts(spec.name)
     if family is None:
         if name == spec.name:
             yield None
         return
-    prefix, placeholder, suffix = family.groups()
+    prefix, placeholder, suffix = family
+    if not name.startswith(prefix):
+        return
     member = name.removeprefix(prefix).removesuffix(suffix)
     if not member or name != prefix + member + suffix:
         return

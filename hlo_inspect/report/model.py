@@ -179,7 +179,7 @@ class Table(Displayable):
         """A row of sums: None if a row's value is unknown, and for columns that are not summed; None without summed columns."""
         if not any(column.summed for column in self.columns):
             return None
-        return self._sums(self.rows)
+        return self._sums(self.rows, self._lower_bounds(self.rows) if any(column.bound_of for column in self.columns) else ())
 
     @property
     def total_on_page(self) -> Row | None:
@@ -219,9 +219,8 @@ class Table(Displayable):
         names = [column.name for column in self.columns]
         return pandas.DataFrame.from_records(list(self.rows), columns=names).convert_dtypes()
 
-    def _sums(self, rows: Sequence[Row]) -> Row:
-        """Return the sums of the rows; in a column of lower bounds known values count if a row has no bound."""
-        lower = self._lower_bounds(rows) if any(column.bound_of for column in self.columns) else ()
+    def _sums(self, rows: Sequence[Row], lower: Row) -> Row:
+        """Return the sums of the rows; a column of lower bounds has that of `lower`, as known values count in it too."""
         return tuple(
             lower[index] if column.bound_of else _sum([row[index] for row in rows]) if column.summed else None
             for index, column in enumerate(self.columns)
@@ -244,15 +243,17 @@ class Table(Displayable):
             return self
         cut = shown - limit + self.others
         rest = self.rows[limit:]
-        others = self.labelled(self._sums(rest), f"[{number_of(cut, 'other')}]")
-        at_least = self._lower_bounds(self._rows_at_least[limit:] if self.others else rest)
+        lower = self._lower_bounds(rest)
+        others = self.labelled(self._sums(rest, lower), f"[{number_of(cut, 'other')}]")
+        at_least = self._lower_bounds(self._rows_at_least[limit:]) if self.others else lower
         return replace(self, rows=(*self.rows[:limit], others), others=cut, others_at_least=at_least)
 
     def filtered(self, test: Callable[[Row], bool]) -> Table:
         """Return the table with the rows that pass the test; the others are summed in `left_out`."""
         rows = [row for row in self.rows if test(row)]
         out = [row for row in self.rows if not test(row)]
-        left_out = FilteredRows(len(out), self._sums(out), self._lower_bounds(out)) if out else None
+        lower = self._lower_bounds(out)
+        left_out = FilteredRows(len(out), self._sums(out, lower), lower) if out else None
         return replace(self, rows=tuple(rows), left_out=left_out)
 
     def labelled(self, sums: Row, label: str) -> Row:
@@ -266,15 +267,20 @@ def number_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+_NUMBERS = (int, float)
+
+
 def _sum(values: Sequence[Value]) -> int | float | None:
-    numbers = [value for value in values if isinstance(value, int | float)]
+    numbers = [value for value in values if isinstance(value, _NUMBERS)]
     return sum(numbers) if len(numbers) == len(values) else None
 
 
 def _sum_at_least(columns: Sequence[Sequence[Value]]) -> int | float | None:
     """Sum the first known value of each row. Return None if no row has one, or if one is negative: the sum is no bound then."""
-    firsts = [next((value for value in row if value is not None), None) for row in zip(*columns, strict=True)]
-    numbers = [value for value in firsts if isinstance(value, int | float)]
+    firsts, *others = columns
+    for column in others:
+        firsts = [other if value is None else value for value, other in zip(firsts, column, strict=True)]
+    numbers = [value for value in firsts if isinstance(value, _NUMBERS)]
     return sum(numbers) if all(value >= 0 for value in numbers) and (numbers or not firsts) else None
 
 

@@ -9,8 +9,9 @@ from os.path import commonprefix
 from pathlib import Path
 from typing import NamedTuple, TextIO, TypeVar
 
-from hlo_inspect.errors import HloInspectError, InternalError, Location
+from hlo_inspect.errors import HloInspectError
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.report.faults import Failed, answers, internal_error
 from hlo_inspect.report.model import Report, Row, Table, Value
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ class RenderOptions(NamedTuple):
     quiet: bool = False
     sites: bool = False
     root: Path | None = None
-    failed: Callable[[Report, Exception], None] | None = None
+    failed: Failed[Report] | None = None
 
 
 Renderer = Callable[[Iterable[Report], TextIO, RenderOptions], None]
@@ -48,22 +49,7 @@ A report that cannot be rendered whole leaves no half of it behind.
 
 def rendered(reports: Iterable[Report], render: Callable[[Report], T], options: RenderOptions) -> Iterator[T]:
     """Yield the output of `render` for each report."""
-    for report in reports:
-        try:
-            made = render(report)
-        except (HloInspectError, MemoryError):
-            raise
-        except Exception as error:
-            if options.failed is None:
-                raise
-            options.failed(report, error)
-        else:
-            yield made
-
-
-def internal_error(report: Report, error: Exception) -> InternalError:
-    """Describe an unexpected exception that was met while a report was rendered."""
-    return InternalError.from_exception(error, Location(report.input.path, report.input.first_line), report.module_name)
+    return answers(reports, render, options.failed)
 
 
 @contextmanager

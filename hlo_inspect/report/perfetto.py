@@ -1,8 +1,9 @@
 """Timelines as a trace in Chrome's JSON, which ui.perfetto.dev and chrome://tracing open.
 
-A module is a process, a stream a thread. Slices of one thread follow each other or lie within each other, as Perfetto's
-reader requires (src/trace_processor/importers/json in https://github.com/google/perfetto). Times are microseconds with three
-decimals. Begins and ends are rounded, never durations, so that slices which touch keep touching.
+A module is a process, a stream a thread. The executions of a recorded profile are a process of their own. Slices of one
+thread follow each other or lie within each other, as Perfetto's reader requires (src/trace_processor/importers/json in
+https://github.com/google/perfetto). Times are microseconds with three decimals. Begins and ends are rounded, never durations,
+so that slices which touch keep touching.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import count
 from typing import Any, TextIO
 
 from hlo_inspect.errors import printable
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report, Table, Value
 from hlo_inspect.report.options import RenderOptions, rendered
 
 _NANOSECONDS = 10**9
@@ -29,7 +30,7 @@ def render_perfetto(reports: Iterable[Report], stream: TextIO, options: RenderOp
     processes = count(1)
 
     def render(report: Report) -> str:
-        return ",\n".join(json.dumps(event, ensure_ascii=False) for event in trace_events(report, next(processes)))
+        return ",\n".join(json.dumps(event, ensure_ascii=False) for event in trace_events(report, processes))
 
     begun = False
     for text in rendered(reports, render, options):
@@ -38,17 +39,26 @@ def render_perfetto(reports: Iterable[Report], stream: TextIO, options: RenderOp
     stream.write("\n]}\n" if begun else '{"displayTimeUnit": "ns", "traceEvents": []}\n')
 
 
-def trace_events(report: Report, process: int) -> Iterator[_Event]:
-    """Yield the names of the process and its threads, then a complete event for each row of `time_events`.
-
-    Events are in the order of their begins, the longer of two first.
-    """
-    rows = report.table("time_events").records()
-    streams = dict.fromkeys((_FIRST, *(str(row["stream"]) for row in rows)))
-    threads = {stream: number for number, stream in enumerate(streams, 1)}
+def trace_events(report: Report, processes: Iterator[int]) -> Iterator[_Event]:
+    """Yield the events of the estimated step, and those of a measured one if the report has it."""
     name = printable(str(report.facts.get("module.name") or report.title))
     profile = f" on {report.profile}" if report.profile is not None else ""
-    yield _named("process_name", process, 0, f"{name}{profile}, estimate")
+    yield from _process(report.table("time_events"), next(processes), f"{name}{profile}, estimate", (_FIRST,))
+    for table in report.tables:
+        if table.name == "measured_events":
+            yield from _process(table, next(processes), f"{name}, {printable(table.title)}", ())
+
+
+def _process(table: Table, process: int, name: str, streams: Iterable[str]) -> Iterator[_Event]:
+    """Yield the names of a process and its threads, then a complete event for each row, begin by begin.
+
+    The longer of two events with one begin comes first.
+    """
+    rows = table.records()
+    threads = {
+        stream: number for number, stream in enumerate(dict.fromkeys((*streams, *(str(row["stream"]) for row in rows))), 1)
+    }
+    yield _named("process_name", process, 0, name)
     for stream, number in threads.items():
         yield _named("thread_name", process, number, printable(stream))
     events = [_slice(row, process, threads[str(row["stream"])]) for row in rows]
@@ -61,8 +71,8 @@ def _named(what: str, process: int, thread: int, name: str) -> _Event:
 
 def _slice(row: dict[str, Value], process: int, thread: int) -> _Event:
     begin, end = (round(_number(row[key]) * _NANOSECONDS) for key in ("begin_s", "end_s"))
-    arguments: dict[str, Value] = {"estimated": True}
-    arguments |= {key: _text(row[key]) for key in _ARGUMENTS if row[key] not in (None, "")}
+    arguments: dict[str, Value] = {"estimated": row["event"] != "execution"}
+    arguments |= {key: _text(row[key]) for key in _ARGUMENTS if row.get(key) not in (None, "")}
     return {
         "ph": "X",
         "name": _title(row),

@@ -205,6 +205,9 @@ class Forgetful(dict[Any, Any]):
     def __contains__(self, key: object) -> bool:
         return False
 
+    def __missing__(self, key: object) -> dict[Any, Any]:
+        return {}
+
     def get(self, key: object, default: object = None) -> object:
         return default
 
@@ -220,7 +223,7 @@ TABLES = (
     (Provenances, "_parts_by_name"),
     (Speller, "_forms"),
     (Phases, "_named"),
-    (Phases, "_of_metadata"),
+    (Phases, "_of_collectives"),
     (BodyTemplates, "_known"),
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from importlib import import_module
 from pathlib import Path
 
@@ -20,16 +22,32 @@ COMMANDS = (
 )
 
 
-def answers(capsys: pytest.CaptureFixture[str]) -> list[tuple[int, str]]:
-    return [(run(list(command)), capsys.readouterr().out) for command in COMMANDS]
+Answers = list[tuple[int, str]]
+
+
+def answers() -> Answers:
+    """Return the status and the output of each command."""
+    results = []
+    for command in COMMANDS:
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            status = run(list(command))
+        results.append((status, output.getvalue()))
+    return results
+
+
+@pytest.fixture(scope="module")
+def given() -> Answers:
+    """Return the answers with all optimizations."""
+    return answers()
 
 
 @pytest.mark.parametrize("name", SWITCHES)
-def test_answers_are_the_same_without_an_optimization(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    given = answers(capsys)
+def test_answers_are_the_same_without_an_optimization(name: str, given: Answers) -> None:
     assert {status for status, _ in given} <= {0, 1}
+    assert all(output for _, output in given)
     with switched_off(name):
-        assert answers(capsys) == given
+        assert answers() == given
 
 
 @pytest.mark.parametrize("name", SWITCHES)

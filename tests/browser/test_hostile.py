@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+from collections.abc import Iterator, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hlo_inspect.cli.main import run
-from tests.browser.conftest import WatchedPage
+from hlo_inspect.report.csv import render_csv
+from hlo_inspect.report.model import Column, Input, Report, Table
+from hlo_inspect.report.options import RenderOptions
+from tests.browser.conftest import WatchedPage, wait_until
 from tests.browser.hostile_dump import hostile_module, in_one_line
 from tests.browser.hostile_names import hostile_names
 from tests.browser.page_data import PageData
@@ -21,6 +26,9 @@ NAMES = hostile_names()
 
 SHOWN = {"with its policy": ("", "m7"), "without a policy": ("", "m1", "m2")}
 """The views that are looked at. What runs nowhere without a policy breaks none."""
+
+COPIED = ("params", "collectives", "custom_calls")
+"""Tables whose texts are hostile names, those of cells of spreadsheets among them."""
 
 ELEMENTS = """() => {
   const all = [...document.querySelectorAll("*")];
@@ -48,6 +56,10 @@ DRAW = """async (view) => {
     let turns = one.matches("figure") ? 600 : 1;
     do await new Promise((done) => setTimeout(done, 15));
     while (--turns && !one.querySelector(".main-svg"));
+  }
+  const figures = [...main.querySelectorAll("figure")];
+  for (let turns = 2000; turns && figures.some((one) => !one.querySelector(".main-svg")); turns -= 1) {
+    await new Promise((done) => setTimeout(done, 15));
   }
   const drawings = [...main.querySelectorAll(".js-plotly-plot")];
   for (const one of drawings) {
@@ -85,6 +97,35 @@ def test_all_names_are_on_the_page(page_data: PageData) -> None:
     every = "\n".join(cells)
     missing = [name for name in NAMES if name not in every and in_one_line(name) not in every]
     assert all("\ud800" in name or "\udfff" in name for name in missing)
+
+
+def test_copies_as_csv_have_the_fields_of_the_command(browser: Browser, page_file: Path, page_data: PageData) -> None:
+    """Copies of the page and `--format csv` escape a name in one way: no control characters, no formulas."""
+    page = WatchedPage(browser, page_file).page
+    copied = 0
+    for name in COPIED:
+        table = page_data.table(name, "m1")
+        page.evaluate("name => { location.hash = `#m1/table/${name}`; }", name)
+        page.locator(f"[id='m1/table/{name}']").get_by_role("button", name="Copy as CSV").click()
+        wait_until(page, "document.getElementById('said').textContent === 'Copied.'")
+        rows = list(csv.reader(StringIO(page.evaluate("navigator.clipboard.readText()"))))
+        page.evaluate("document.getElementById('said').textContent = ''")
+        fields = list(csv.reader(StringIO(csv_text([tuple(table.names), *table.rows]))))
+        texts = [number for number, unit in enumerate(table.units) if unit == "text"]
+        assert [[row[number] for number in texts] for row in rows] == [[row[number] for number in texts] for row in fields]
+        assert all(field.isprintable() and not field.startswith(("=", "+", "-", "@")) for row in rows for field in row if field)
+        copied += sum(bool(row[number]) for row in rows for number in texts)
+    assert copied > len(NAMES)
+    page.context.close()
+
+
+def csv_text(rows: Sequence[tuple[object, ...]]) -> str:
+    """Return rows of one table as the command writes them."""
+    columns = tuple(Column(str(number)) for number in range(len(rows[0])))
+    report = Report("params", Input("a.txt", 1, 1, 1), {}, (Table("t", "T", columns, tuple(rows)),))  # type: ignore[arg-type]
+    written = StringIO()
+    render_csv([report], written, RenderOptions())
+    return written.getvalue().partition("\n")[2]
 
 
 @pytest.fixture(scope="module", params=SHOWN)

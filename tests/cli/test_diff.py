@@ -90,6 +90,7 @@ def test_an_error_in_a_condition_names_its_option_or_its_line(
     [
         ('{"schema_version": 7}', "is a report of schema 7; this version reads schema 1"),
         ('{"schema_version": 1}', "is a report whose 'facts' makes no sense"),
+        ('{"schema_version": true}', "is a report of schema True"),
         ('{"a": 1}', "is JSON, but not a report"),
         ('{"a": ', "is unreadable JSON"),
         ('{"a": ' + "[" * 100_000, "nested too deep"),
@@ -102,6 +103,23 @@ def test_bad_saved_reports(
     saved.write_text(text)
     assert run(["diff", str(saved), files[1]]) == 3
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *[("command", 7), ("tool", {"name": 1, "version": "0"}), ("profile", 3), ("notes", "none"), ("notes", [1])],
+        *[("input", {"path": "a", "first_line": True, "lines": 1, "bytes": 1}), ("facts", {"module.name": []})],
+    ],
+)
+def test_a_saved_report_with_a_value_of_another_type_is_refused(
+    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: object
+) -> None:
+    saved = tmp_path / "saved.json"
+    assert run(["params", files[0], "--format", "json", "-o", str(saved)]) == 0
+    saved.write_text(json.dumps(json.loads(saved.read_text()) | {key: value}))
+    assert run(["diff", str(saved), files[1]]) == 3
+    assert "makes no sense" in capsys.readouterr().err
 
 
 def test_an_unreadable_input_of_diff_is_status_3(

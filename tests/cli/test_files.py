@@ -41,6 +41,12 @@ def shell(command: str, folder: Path | None = None) -> subprocess.CompletedProce
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=ENVIRONMENT, cwd=folder, check=False)
 
 
+def is_alive(process: int) -> bool:
+    """Return True if a process runs; one that ended, and that nobody waited for, does not."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False).stdout
+    return bool(state.strip()) and not state.startswith("Z")
+
+
 def leftovers(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir() if path.name.endswith(".part")]
 
@@ -330,6 +336,34 @@ class TestJobs:
         assert alone.stdout.count("\n") == 8
         assert alone.returncode == 2
         assert (alone.returncode, alone.stdout, alone.stderr) == (parallel.returncode, parallel.stdout, parallel.stderr)
+
+    @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+    def test_workers_end_with_their_parent(self, tmp_path: Path, number: signal.Signals) -> None:
+        """Each waits for a pipe, and one of them is stopped if the parent can still end it."""
+        if shutil.which("pgrep") is None:
+            pytest.skip("no pgrep")
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background has it ignored
+        pipes = [tmp_path / "a.txt", tmp_path / "b.txt"]
+        for pipe in pipes:
+            os.mkfifo(pipe)
+        command = [sys.executable, "-m", "hlo_inspect", "params", *map(str, pipes), "-j", "2"]
+        with (
+            subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRONMENT) as process,
+            pipes[0].open("wb"),
+            pipes[1].open("wb"),
+        ):
+            listed = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True).stdout
+            workers = list(map(int, listed.split()))
+            if number == signal.SIGINT:
+                os.kill(workers[-1], signal.SIGSTOP)
+            process.send_signal(number)
+            _, stderr = process.communicate(timeout=60)
+            end = time.monotonic() + 30
+            while any(map(is_alive, workers)) and time.monotonic() < end:
+                time.sleep(0.02)
+        assert len(workers) == 2
+        assert not any(map(is_alive, workers))
+        assert b"Traceback" not in stderr
 
     def test_a_process_that_is_killed_is_named(self, tmp_path: Path) -> None:
         """The worker that reads a pipe waits for it, and is ended there; the other input is read."""

@@ -16,6 +16,7 @@ import argparse
 import io
 import json
 import random
+import re
 import resource
 import signal
 import sys
@@ -32,6 +33,7 @@ import hlo_inspect
 from benchmarks.measure import PEAK_UNIT
 from benchmarks.shapes import SHAPES
 from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report import FORMATS, FORMATS_OF_ROWS, RenderOptions
@@ -85,6 +87,10 @@ SNIPPETS = [
 ]
 GARBAGE = MARKS + SNIPPETS
 
+OPCODES = sorted(TABLE)
+_OPCODE = re.compile(rb"[\])} ] ([a-z][a-z-]+)\(")
+"""The opcode of an instruction, after its shape and before its operands."""
+
 LIMIT_SECONDS = 60
 ALLOWED_SECONDS, SECONDS_PER_BYTE, SECONDS_PER_MODULE = 1.0, 25e-6, 0.02
 """Seconds of a reading whatever the text is, by its bytes and by its modules: three times those of `benchmarks.scaling`."""
@@ -116,7 +122,7 @@ class Mutator:
     def _damages(self) -> list[Callable[[bytes], bytes]]:
         on_bytes = (self.flip, self.insert, self.insert, self.drop, self.repeat, self.number)
         on_lines = (self.drop_lines, self.repeat_lines, self.move_lines, self.join_lines, self.split_line, self.cut)
-        return [*on_bytes, *on_lines]
+        return [*on_bytes, *on_lines, self.opcode, self.operands]
 
     def _position(self, text: bytes) -> int:
         return self.chance.randint(0, len(text))
@@ -175,6 +181,23 @@ class Mutator:
     def split_line(self, text: bytes) -> bytes:
         start = self._position(text)
         return text[:start] + self.chance.choice([b"\n", b"\r\n", b"\n\n  "]) + text[start:]
+
+    def opcode(self, text: bytes) -> bytes:
+        """Replace the opcode of an instruction by any other."""
+        match = _OPCODE.search(text, self._position(text))
+        if match is None:
+            return text
+        return text[: match.start(1)] + self.chance.choice(OPCODES).encode() + text[match.end(1) :]
+
+    def operands(self, text: bytes) -> bytes:
+        """Take the operands of an instruction away, or some of them."""
+        match = _OPCODE.search(text, self._position(text))
+        end = text.find(b")", match.end()) if match is not None else -1
+        if match is None or end < 0:
+            return text
+        kept = text[match.end() : end].split(b", ")
+        kept = kept[: self.chance.choice([0, 0, 1, max(len(kept) - 1, 0)])]
+        return text[: match.end()] + b", ".join(kept) + text[end:]
 
     def cut(self, text: bytes) -> bytes:
         """Cut off the end, or less often the start; most of the text stays."""

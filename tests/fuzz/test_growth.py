@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.shapes import momenta_in_a_chain
 from hlo_inspect.hlo.pasted import mending
 from hlo_inspect.hlo.pasted.mended_text import JoinedLine, Line
 from tests.fuzz import growth
@@ -52,6 +53,11 @@ def test_superlinear_growth_is_detected(monkeypatch: pytest.MonkeyPatch, power: 
     monkeypatch.setattr(growth, "seconds_for", seconds_for)
     fault = growth.excess("cost", b"", GrowingText("x", lambda count: b"x" * count))
     assert (fault is not None) == is_found
+
+
+def test_gradients_that_depend_on_all_weights_take_their_share_of_calls() -> None:
+    small, large = (calls("optimizer", momenta_in_a_chain(n).encode()) for n in (60, 240))
+    assert large < 4.5 * small
 
 
 def test_many_entries_take_their_share_of_calls() -> None:

@@ -218,6 +218,21 @@ def test_a_report_that_cannot_be_rendered_is_left_out(
     assert (done.stderr, done.returncode) == (f"hlo-inspect: {file}:8: second: {ERROR}\n", 3)
 
 
+@pytest.mark.parametrize(
+    ("form", "place"),
+    [*((form, "annotations._annotations") for form in ("sarif", "github", "gitlab")), ("junit", "junit._cases")],
+)
+def test_a_report_that_a_format_for_ci_cannot_render_is_left_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, form: str, place: str
+) -> None:
+    fail_to_render("second", place, monkeypatch)
+    file = write_good_file(folder)
+    done = call_text("check", file, "--assert", "params.count == 7", "--format", form)
+    assert all(name in done.stdout for name in ("first", "third"))
+    assert "second" not in done.stdout
+    assert (done.stderr, done.returncode) == (f"hlo-inspect: {file}:8: second: {ERROR}\n", 3)
+
+
 def fail_to_render(name: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the function at `place` raise IndexError for the report of a module."""
     file, _, function = place.rpartition(".")
@@ -230,6 +245,50 @@ def fail_to_render(name: str, place: str, monkeypatch: pytest.MonkeyPatch) -> No
         return render(report, *rest)
 
     monkeypatch.setattr(module, function, fail)
+
+
+STEPS = {
+    "check": ("checks.runner._outcome", ("--assert", "params.count == 1"), "FAILED 1 of 4 modules (1 not checked)"),
+    "lint": ("checks.lint.group_findings", (), "4 modules (1 not linted)"),
+    "params": ("cli.output.selected", ("--sort", "bytes"), ""),
+}
+"""A step of a command that judges a report after the module was read, its options, and the verdict if it fails for one."""
+
+
+@pytest.mark.parametrize("command", STEPS)
+def test_a_report_that_cannot_be_judged_is_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    place, options, verdict = STEPS[command]
+    calls = iter(range(9))
+    path, _, name = place.rpartition(".")
+    module = import_module(f"hlo_inspect.{path}")
+    judge = getattr(module, name)
+
+    def fail(*arguments: object, **named: object) -> object:
+        if next(calls) == 1:
+            raise IndexError("tuple index out of range")
+        return judge(*arguments, **named)
+
+    monkeypatch.setattr(module, name, fail)
+    file = write_good_file(folder)
+    done = call_text(command, file, *options)
+    assert all(name in done.stdout for name in ("first", "third", verdict))
+    assert "second" not in done.stdout
+    assert (done.stderr, done.returncode) == (f"hlo-inspect: {file}:8: second: {ERROR}\n", 3)
+
+
+def test_a_pair_that_cannot_be_judged_is_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hlo_inspect.checks.differences import examined
+
+    def fail(conditions: object, old: Report, new: Report, **named: object) -> object:
+        if new.module_name == "second":
+            raise IndexError("tuple index out of range")
+        return examined(conditions, old, new, **named)  # type: ignore[arg-type]  # the original arguments
+
+    monkeypatch.setattr("hlo_inspect.cli.commands.diff.examined", fail)
+    file = write_good_file(folder)
+    done = call_text("diff", file, file, "--fail-if", "different", "--format", "json")
+    assert [report["facts"]["module.name"] for report in json.loads(done.stdout)["reports"]] == ["third", "bad", "first"]
+    assert (done.stderr, done.returncode) == (f"hlo-inspect: {file}:8: second: {ERROR}\n", 3)
 
 
 @pytest.mark.parametrize("place", ["html.page.split_headline", "html.views.distinct_tables"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import lzma
 import subprocess
@@ -13,8 +14,11 @@ from typing import Any
 import pytest
 
 import hlo_inspect
+from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.cli.main import run
 from hlo_inspect.inspection.inspection import Inspection
+from hlo_inspect.passes.measured.events import in_lanes
+from hlo_inspect.profiler.measurements import ExecutedInstruction
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request
 from tests.profiler.spaces import Event, metadata_plane, plane, space
@@ -245,3 +249,95 @@ def test_without_jaxlib_the_module_comes_from_a_dump(
     assert out == ""
     assert "measured PROFILE DUMP" in err
     assert "the extra [xla]: pip install jaxlib" in err
+
+
+def test_time_has_measured_times_beside_bound_and_estimate(
+    dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = dump.read_text(encoding="utf-8").replace("[8]", "[1000000]")
+    dump.write_text(text, encoding="utf-8")
+    profile = tmp_path / "host.xplane.pb"
+    profile.write_bytes(space(metadata_plane({"jit_step(3)": text}), cpu(["double", "all-reduce"])))
+    for arguments in ([], [str(dump)], [str(profile)]):
+        command = ["time", *arguments, "--measured", str(profile), "--profile", "h100-sxm"]
+        assert run([*command, "--format", "json"]) == 0
+        report = json.loads(capsys.readouterr().out)
+        tables = {table["name"]: table for table in report["tables"]}
+        names = [column["name"] for column in tables["kernels"]["columns"]]
+        times = {row[0]: row[names.index("measured_s")] for row in tables["kernels"]["rows"]}
+        assert times == {"double": pytest.approx(50e-9), "all-reduce": pytest.approx(50e-9)}
+        step, kernels, collectives, idle = tables["measured_step"]["rows"]
+        # the second event begins 100 ns after the first; both take 50 ns
+        assert [row[-3] for row in (step, kernels, collectives, idle)] == [
+            pytest.approx(seconds) for seconds in (150e-9, 50e-9, 50e-9, 50e-9)
+        ]
+        assert kernels[-2] == pytest.approx(50e-9 / (12e6 / 3.352e12), rel=1e-3)  # two operands and a result
+        assert report["facts"]["measured.step_s"] == pytest.approx(150e-9)
+    assert run([*command, "--format", "perfetto"]) == 0
+    events = json.loads(capsys.readouterr().out)["traceEvents"]
+    processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    assert processes == {1: "jit_step on h100-sxm, estimate", 2: "jit_step, measured on device 0, run 1"}
+    measured = [event for event in events if event["pid"] == 2 and event["ph"] == "X"]
+    assert [(event["name"], event["ts"], event["dur"]) for event in measured] == [
+        ("double", 0, 0.05),
+        ("all-reduce", 0.1, 0.05),
+    ]
+    assert not measured[0]["args"]["estimated"]
+    assert run(["time"]) == 2
+    assert "Missing argument 'INPUT...'" in capsys.readouterr().err
+
+
+def test_executions_that_overlap_are_in_lanes_of_their_own() -> None:
+    executions = [
+        ExecutedInstruction("loop", 0, 100),
+        ExecutedInstruction("inside", 10, 20),
+        ExecutedInstruction("across", 25, 90),
+        ExecutedInstruction("after", 120, 5),
+        ExecutedInstruction("copy", 0, 50, is_transfer=True),
+    ]
+    lanes = [(lane, execution.name) for lane, execution in in_lanes(executions)]
+    assert lanes == [
+        ("device", "loop"),
+        ("device", "inside"),
+        ("device 2", "across"),
+        ("device", "after"),
+        ("transfers", "copy"),
+    ]
+
+
+def test_a_profile_can_come_from_standard_input(
+    dump: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = dump.read_text(encoding="utf-8")
+    data = space(metadata_plane({"jit_step(3)": text}), cpu(["double"]))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert run(["measured", "-", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["facts"]["measured.samples"] == 2
+
+
+def test_the_rates_of_the_best_kernels_are_a_hardware_profile(
+    dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = dump.read_text(encoding="utf-8").replace("[8]", "[1000000]")
+    profile, fitted = tmp_path / "host.xplane.pb", tmp_path / "fitted.yaml"
+    profile.write_bytes(space(metadata_plane({"jit_step(3)": text}), cpu(["double", "all-reduce"])))
+    command = ["measured", str(profile), "--fit", str(fitted)]
+    assert run(command) == 2
+    assert "--fit needs --profile NAME" in capsys.readouterr().err
+    assert run([*command, "--profile", "h100-sxm"]) == 0
+    assert "fitted.yaml: 2 rates of the best kernels" in capsys.readouterr().err
+    loaded, base = load_profile(fitted), load_profile("h100-sxm")
+    # two operands and a result of 4 MB in 50 ns; the collective sends 4 MB, and waits 5 of its 50 ns
+    assert loaded.memory_bandwidth == pytest.approx(12e6 / 50e-9)
+    assert loaded.links["nvlink"].send_bandwidth == pytest.approx(4e6 / 45e-9)
+    assert loaded.links["nvlink"].efficiency == 1
+    assert (loaded.value("matmul.bf16"), loaded.memory_capacity) == (base.value("matmul.bf16"), base.memory_capacity)
+    (report,) = reports(profile, profile=str(fitted))
+    assert "HI701" not in [finding.rule for finding in report.findings]
+    ratios = {row["name"]: row["ratio"] for row in report.table("measured_kernels").records()}
+    assert ratios["double"] == 1
+    before = fitted.read_bytes()
+    profile.write_bytes(space(metadata_plane({"jit_step(3)": text}), cpu(["stranger"])))
+    assert run([*command, "--profile", "h100-sxm"]) == 3
+    assert "so there is nothing to fit" in capsys.readouterr().err
+    assert fitted.read_bytes() == before

@@ -10,6 +10,7 @@ import pytest
 from hlo_inspect.profiler.measurements import ProgramMeasurements
 from hlo_inspect.profiler.outline import ProgramOutline
 from hlo_inspect.profiler.profile import ProfileFile, measure
+from hlo_inspect.profiler.wanted_samples import WantedSamples
 
 Event = tuple[str, int, int, Mapping[str, int | str]]
 """Name, start and duration in nanoseconds, and stats."""
@@ -54,7 +55,7 @@ def plane(
 
 def measured(data: bytes, outline: ProgramOutline, label: str = "jit_step(7)", skip: int = 0) -> ProgramMeasurements:
     """Return the measurements of a program in a profile."""
-    return measure([ProfileFile("profile", io.BytesIO(data))], {label: outline}, skip)[label]
+    return measure([ProfileFile("profile", io.BytesIO(data))], {label: outline}, WantedSamples(skip))[label]
 
 
 def seconds(nanoseconds: float) -> object:

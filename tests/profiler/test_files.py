@@ -57,7 +57,8 @@ def test_events_larger_than_a_piece_are_read_whole() -> None:
     varint = b"\x86\x80\x60"
     data = b"".join([*[b"\x22\x02" + small] * 300_000, b"\x22" + varint + large, b"\x48\x05", b"\x22\x02" + small])
     window = ByteWindow(io.BytesIO(data), len(data))
-    sizes = [len(event) for event in window.messages(FieldSpan(0, len(data)), 4)]
+    blocks = window.messages(FieldSpan(0, len(data)), 4)
+    sizes = [end - first for _, firsts, ends in blocks for first, end in zip(firsts, ends, strict=True)]
     assert sizes == [2] * 300_000 + [len(large), 2]
 
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
 from hlo_inspect.profiler.device_events import ABSURD, OUTSIDE
 from hlo_inspect.profiler.outline import ProgramOutline
+from hlo_inspect.profiler.profile import ProfileFile
 from tests.profiler.spaces import Event, measured, plane, self_times, space, steps
+from tests.profiler.test_modules import EXPECTED
 
 OUTLINE = ProgramOutline(
     {"while.1": 0, "add": 0, "body.1": 1, "call.2": 1, "inner": 2, "all-reduce": 0, "start": 0, "done": 0},
@@ -60,9 +68,18 @@ def test_devices_wait_for_the_last_of_their_group() -> None:
     starts = {0: 2000, 1: 2030, 2: 2010, 3: 2015}
     events = [cpu_event("all-reduce", start, 2050 - start, -3, device) for device, start in starts.items()]
     result = measured(space(plane("/host:CPU", {"a": events})), OUTLINE)
-    assert result.wait("all-reduce", [[0, 1, 2, 3]]) == (30 + 0 + 20 + 15) * 1000
-    assert result.wait("all-reduce", [[0, 1], [2, 3]]) == (30 + 5) * 1000
-    assert result.wait("all-reduce", [[0, 4], [2, 3]]) is None
+    waits = result.waits("all-reduce", [[0, 1, 2, 3]])
+    assert waits is not None
+    assert {device.ordinal: tuple(of_device) for device, of_device in waits.items()} == {
+        0: (30_000, 0, 0, 1),
+        1: (0, 65_000, 1, 1),  # all others wait for it
+        2: (20_000, 0, 0, 1),
+        3: (15_000, 0, 0, 1),
+    }
+    pairs = result.waits("all-reduce", [[0, 1], [2, 3]])
+    assert pairs is not None
+    assert sum(of_device.waited for of_device in pairs.values()) == (30 + 5) * 1000
+    assert result.waits("all-reduce", [[0, 4], [2, 3]]) is None
 
 
 def tpu(ops: list[Event], asynchronous: list[Event] | None = None) -> bytes:
@@ -132,3 +149,31 @@ def test_absurd_and_aggregated_events_are_counted() -> None:
     event = "events { metadata_id: 1 %s stats { metadata_id: 1 str_value: 'add' } }"
     added = event % "duration_ps: -5" + event % "num_occurrences: 3" + "events"
     assert measured(space(text.replace("events", added, 1)), OUTLINE).faults == {ABSURD: 2}
+
+
+CPU_PROFILES = [path for path in EXPECTED if "late_ends" in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", CPU_PROFILES, ids=lambda path: path.parent.name)
+def test_calls_last_until_their_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file's own durations, and the calls that end later than them, are those that jaxlib's reader counts."""
+    expected = json.loads(path.read_text(encoding="utf-8"))
+    source = path.parent / expected["file"]
+    name = next(iter([source] if source.is_file() else source.rglob("*.xplane.pb")))
+    with name.open("rb") as stream:
+        file = ProfileFile("profile", stream)
+        ((_, ended),) = file.device_planes()
+        monkeypatch.setattr("hlo_inspect.profiler.cpu._CpuEvents.finish", lambda _: None)
+        ((_, called),) = file.device_planes()
+    late: Counter[str] = Counter()
+    spent: Counter[tuple[str, str]] = Counter()
+    columns = (called.executions.names, called.executions.samples, called.executions.durations, ended.executions.durations)
+    for instruction, sample, own, until_end in zip(*columns, strict=True):
+        program = called.samples[sample].program
+        late[program] += own != until_end
+        spent[program, called.names[instruction]] += own
+    for label, figures in expected["modules"].items():
+        assert late[label] == figures["late_ends"]
+        for instruction_name, row in figures["kernels"].items():
+            step = spent[label, instruction_name] * 1e-12 / figures["samples"]
+            assert step == pytest.approx(row["event_s"], rel=1e-9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -39,11 +39,19 @@ from hlo_inspect.analysis.cost.work import (
 from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.opcodes import CalleeAttribute
+from hlo_inspect.hlo.opcodes import TABLE, CalleeAttribute
+
+
+def _spellings(opcodes: Set[str]) -> frozenset[str]:
+    """Return the opcodes and the short spellings of their asynchronous starts."""
+    return frozenset(opcodes).union(name for name in TABLE if wrapped(name) in opcodes)
+
 
 _GATHERS = frozenset({"gather", "scatter"})
-_LOOKING_FURTHER = RUNNERS | TRANSFER_ENDS
+_WITHOUT_KEY = _spellings(RUNNERS | TRANSFER_ENDS | {"fusion", CUSTOM_CALL})
 """Opcodes whose cost depends on more than their own row and the heads of their operands."""
+_BY_HEADS = _spellings(BY_SHAPES - BYTES_BY_ATTRIBUTES)
+"""Opcodes whose cost depends on the heads of row and operands, and on no attribute."""
 
 _T = TypeVar("_T")
 
@@ -90,14 +98,15 @@ class Costs:
 
     def of_row(self, view: View, row: int) -> InstructionCost:
         """Return the cost of a row that runs no other computation; equal rows share one."""
-        opcode = wrapped(view.opcodes[row])
-        if opcode == "fusion":
-            return self._fusion(view, row)
-        if opcode == CUSTOM_CALL:
-            return self._custom_call(Operation(view, row))
-        key = _cost_key(view, row)
+        opcode = view.opcodes[row]
+        key = _cost_key(view, row) if opcode not in _WITHOUT_KEY else None
         cost = self._row_cache.get(key) if key is not None else None
         if cost is None:
+            opcode = wrapped(opcode)
+            if opcode == "fusion":
+                return self._fusion(view, row)
+            if opcode == CUSTOM_CALL:
+                return self._custom_call(Operation(view, row))
             cost = self._instruction(Operation(view, row))
             if key is not None and not cost.gaps:
                 self._row_cache[key] = cost
@@ -263,27 +272,25 @@ def _cost_key(view: View, row: int) -> tuple[str, ...] | None:
 
     Return None if the cost depends on more, or if the key would take longer than the cost itself.
     """
-    opcode = wrapped(view.opcodes[row])
-    heads = _operand_heads(view, row) if opcode not in _LOOKING_FURTHER else None
+    heads = _operand_heads(view, row)
     if heads is None:
         return None
-    attributes = ""
-    if opcode not in BY_SHAPES or opcode in BYTES_BY_ATTRIBUTES:
-        tail = view.tails[row]
-        start = tail.find("), ")
-        end = tail.find(", metadata={", start)
-        attributes = tail[start:] if end < 0 else tail[start:end] + tail[tail.find("}", end) :]
-        if '"' in attributes:
-            return None
-    return view.rows.heads[row], attributes, *heads
+    texts = view.rows.heads
+    if view.opcodes[row] in _BY_HEADS:
+        return texts[row], *heads
+    tail = view.tails[row]
+    start = tail.find("), ")
+    end = tail.find(", metadata={", start)
+    attributes = tail[start:] if end < 0 else tail[start:end] + tail[tail.find("}", end) :]
+    return None if '"' in attributes else (texts[row], attributes, *heads)
 
 
-def _operand_heads(view: View, row: int) -> list[str] | None:
+def _operand_heads(view: View, row: int) -> Iterable[str] | None:
     """Return shape and opcode of each operand of a row; None if these may not be enough."""
     whole = view.whole_operands(row)
     if view.ambiguous or view.rows.column.shapeless or whole is None:
         return None
-    return list(map(view.rows.heads.__getitem__, whole))
+    return map(view.rows.heads.__getitem__, whole)
 
 
 def get_counted(table: Mapping[str, _T], name: str) -> _T:

@@ -190,6 +190,8 @@ class Tally:
     @property
     def known(self) -> tuple[int, ...]:
         """The known sums over all keys, one for each of `FIGURES`."""
+        if len(self.rows) == 1:  # as most
+            return tuple(*self.rows.values())
         return tuple(map(sum, zip(*self.rows.values(), strict=True))) or (0,) * len(FIGURES)
 
     @property
@@ -202,7 +204,7 @@ class Tally:
         return Work(*self.known[: len(WORK)])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # frozen ones take three times as long to make
 class InstructionCost:
     """The cost of one run of an instruction; a figure with a gap is unknown. Equal instructions share one.
 
@@ -226,7 +228,7 @@ class InstructionCost:
         """Make the cost from the work of an instruction and the bytes that it accesses."""
         amounts, gaps = _figures(work, size)
         limited = _limit_spaces(spaces or {}, amounts[-1])
-        if opcode != CUSTOM_CALL and all(key.label != CUSTOM_CALL for key in (*work.rows, *(key for key, _ in work.gaps))):
+        if opcode != CUSTOM_CALL and CUSTOM_CALL not in {key.label for key in (*work.rows, *(key for key, _ in work.gaps))}:
             return cls(opcode, work, amounts, gaps, amounts, gaps, limited)
         counted = Tally()
         counted.rows = {key: row for key, row in work.rows.items() if key.label != CUSTOM_CALL}
@@ -285,24 +287,21 @@ class XlaSum:
     multiplications, which XLA does not sum, are exact.
     """
 
-    __slots__ = ("_addends", "amounts", "gaps")
+    __slots__ = ("amounts", "gaps")
 
     def __init__(self) -> None:
         self.amounts: list[float] = [0] * len(FIGURES)
         self.gaps: dict[Figure, CostGap] = {}
-        self._addends: dict[float, float] = {}  # most instructions equal some others
 
-    def add(self, amounts: Sequence[float]) -> None:
-        sums = self.amounts
-        for i, amount in enumerate(amounts):
-            if amount:
-                whole = sums[i] + amount
-                if whole > EXACT_UP_TO and i != _EXACT:
-                    addend = self._addends.get(amount)
-                    if addend is None:
-                        addend = self._addends[amount] = _rounded(amount)
-                    whole = _rounded(sums[i] + addend)
-                sums[i] = whole
+    def add(self, *rows: Sequence[float]) -> None:
+        """Add rows of the four figures, one row after the other."""
+        for i, column in enumerate(zip(*rows, strict=True)):
+            try:
+                whole = sum(column, self.amounts[i])
+                is_exact = whole <= EXACT_UP_TO or i == _EXACT
+                self.amounts[i] = whole if is_exact else _rounded_sum(self.amounts[i], column)
+            except OverflowError:
+                self.amounts[i] = math.inf
 
     def miss(self, figures: Iterable[Figure], gap: CostGap) -> None:
         for figure in figures:
@@ -310,17 +309,17 @@ class XlaSum:
 
     def add_sum(self, other: XlaSum) -> None:
         self.add(other.amounts)
-        self._add_gaps(other)
+        self.miss_all(other.gaps)
 
     def add_largest(self, others: Sequence[XlaSum]) -> None:
         """Add the largest sum of each figure, and the gaps of all."""
         if others:
             self.add([max(amounts) for amounts in zip(*(other.amounts for other in others), strict=True)])
         for other in others:
-            self._add_gaps(other)
+            self.miss_all(other.gaps)
 
-    def _add_gaps(self, other: XlaSum) -> None:
-        for figure, gap in other.gaps.items():
+    def miss_all(self, gaps: Mapping[Figure, CostGap]) -> None:
+        for figure, gap in gaps.items():
             self.miss((figure,), gap)
 
     def bounds(self, figure: Figure) -> Bounds:
@@ -331,10 +330,13 @@ class XlaSum:
         return Bounds(least, None if reason else least, reason)
 
 
-def _rounded(value: float) -> float:
-    """Return the float32 next to `value`. A sum of two of them is exact enough in float64 to be rounded once more."""
-    try:
-        rounded: float = _FLOAT.unpack(_FLOAT.pack(float(value)))[0]
-    except OverflowError:
-        return math.inf
-    return rounded
+def _rounded_sum(start: float, addends: Sequence[float]) -> float:
+    """Add to `start` one addend after the other, each and each sum rounded to float32. Raise OverflowError above that.
+
+    A sum of two of them is exact enough in float64 to be rounded once more.
+    """
+    pack, unpack = _FLOAT.pack, _FLOAT.unpack
+    rounded = {addend: unpack(pack(float(addend)))[0] for addend in set(addends)}
+    for addend in map(rounded.__getitem__, addends):
+        (start,) = unpack(pack(start + addend))
+    return start

@@ -58,19 +58,16 @@ class CountedCost(NamedTuple):
         return countable(Bounds.exactly(bound) if self.runs.is_exact else Bounds(bound, None, self.runs.reason))
 
 
-RowKey = tuple[str, int]
-"""Computation and row, which no two kernels share. A text may define one name twice on one line, at one `InstructionPlace`."""
-
-
 class Kernel(NamedTuple):
     """An instruction that runs as a kernel, or a start with its done.
 
     `kind` is its opcode; for an asynchronous kernel, the opcode of the wrapped operation. `parts` are the instruction and its
     dones. XLA's model counts the bytes of both, more than the kernel moves. `started` holds the bytes that a start reads and
     its done writes. A custom call without a rule `is_unknown`: its work is not counted. `row` is the row of its `instruction`
-    in its computation, `view`.
+    in its computation, `view`. `number` is its own in the module, unlike its place: one line may define a name twice.
     """
 
+    number: int
     place: InstructionPlace
     row: int
     kind: str
@@ -83,10 +80,6 @@ class Kernel(NamedTuple):
     @property
     def instruction(self) -> Instruction:
         return self.view.instruction(self.row)
-
-    @property
-    def key(self) -> RowKey:
-        return self.place[0], self.row
 
     @property
     def name(self) -> str:
@@ -151,7 +144,7 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
     for name, running in cost.running.items():
         view, starts, opcodes = running.view, StartRows(running.view), running.view.opcodes
         counted: dict[InstructionCost, tuple[CountedCost]] = {}  # most instructions equal some others
-        for row, row_cost in running.rows:
+        for row, row_cost in zip(running.rows, running.costs, strict=True):
             part = counted.get(row_cost)
             if part is None:
                 part = counted[row_cost] = (CountedCost(row_cost, graph.runs(name), cost.runs[name]),)
@@ -165,7 +158,8 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
             else:
                 kernels.append((name, row, part))
     launched = []
-    for name, row, part in kernels:
+    kernels.sort(key=lambda kernel: cost.running[kernel[0]].view.lines[kernel[1]])
+    for number, (name, row, part) in enumerate(kernels):
         view = cost.running[name].view
         opcode = view.opcodes[row]
         kind = _KINDS.get(opcode, opcode)
@@ -173,9 +167,9 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
         started = _copied_bytes(view, row, results.get((name, row))) if opcode in _STARTS else None
         parts = (*part, *ends.pop((name, row))) if (name, row) in ends else part
         place = name, view.lines[row], view.names[row]
-        launched.append(Kernel(place, row, kind, view, cost.labeller, parts, is_unknown, started))
+        launched.append(Kernel(number, place, row, kind, view, cost.labeller, parts, is_unknown, started))
     other_costs += [part for parts in ends.values() for part in parts]
-    return Kernels(sorted(launched, key=lambda kernel: kernel.place[1]), other_costs)
+    return Kernels(launched, other_costs)
 
 
 def _copied_bytes(view: View, row: int, result: Shape | None) -> Traffic:

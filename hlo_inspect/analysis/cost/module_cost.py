@@ -38,8 +38,11 @@ from hlo_inspect.analysis.provenance import Labeller, Labels, Provenances
 from hlo_inspect.graph.calls import MAX_FIGURE, NOTHING, Bounds, Call, CallGraph
 from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import TABLE
 
 Label = Literal["kind", "phase", "source", "scope"]
+
+_RUNNER_SPELLINGS = frozenset(name for name in TABLE if wrapped(name) in RUNNERS)
 
 
 # -- runs of computations in one step, with the bounds of unknown ones --------------------------------------------------------
@@ -104,19 +107,20 @@ def _least(bounds_by_computation: Mapping[str, Mapping[Figure, Bounds]], name: s
 class RunningComputation:
     """A computation that runs itself.
 
-    `rows` are its own instructions with the cost of one run, without those that run other computations. `as_xla` is XLA's count
-    of one run, with those computations and without custom calls.
+    `rows` are its own instructions in XLA's order, without those that run other computations. `costs` holds the cost of one run
+    of each; equal rows share one. `as_xla` is XLA's count of one run, with those computations and without custom calls.
     """
 
     view: View
-    rows: list[tuple[int, InstructionCost]] = field(default_factory=list)
-    as_xla: XlaSum = field(default_factory=XlaSum)
+    rows: Sequence[int]
+    costs: Sequence[InstructionCost]
+    as_xla: XlaSum
 
     @property
     def figures(self) -> dict[Figure, Bounds]:
         """The figures of one run of `rows`."""
         sums, gaps = [0] * len(FIGURES), dict[Figure, CostGap]()
-        for cost, count in Counter([cost for _, cost in self.rows]).items():
+        for cost, count in Counter(self.costs).items():
             for i, amount in enumerate(cost.amounts):
                 sums[i] += amount * count
             for figure, gap in cost.gaps.items():
@@ -158,7 +162,7 @@ class ModuleCost:
         """The figures of one step by opcode. The work of a fusion counts in the opcodes inside it, its bytes in the fusion."""
         tally = Tally()
         for name, running in self.running.items():
-            for cost, count in Counter([cost for _, cost in running.rows]).items():
+            for cost, count in Counter(running.costs).items():
                 _add_cost(tally, None, cost, count, self.runs[name])
         return tally
 
@@ -189,15 +193,15 @@ class ModuleCost:
         """The number of rows of each computation of `running` that have the same cost and labels."""
         labels_of = self.labeller.get
         return {
-            name: Counter([(cost, labels_of(running.view, row)) for row, cost in running.rows])
+            name: Counter(zip(running.costs, [labels_of(running.view, row) for row in running.rows], strict=True))
             for name, running in self.running.items()
         }
 
     @property
     def named_phases(self) -> Iterator[str]:
-        """The phases by names of instructions with a cost, with repetitions."""
-        named = self.labeller.named
-        return (named(running.view, row).phase for running in self.running.values() for row, _ in running.rows)
+        """The phases by names of instructions with a cost, those of equal metadata in one computation once."""
+        for running in self.running.values():
+            yield from self.labeller.named_phases(running.view, running.rows)
 
 
 def _add_cost(tally: Tally, label: str | None, cost: InstructionCost, count: int, runs: FigureRuns) -> None:
@@ -301,24 +305,30 @@ class _ModuleCounter:
 
     def _run(self, view: View) -> RunningComputation:
         """Return the cost of a computation that runs itself; an uncounted computation that it runs leaves a gap."""
-        running = RunningComputation(view)
+        rows: list[int] = []
+        costs: list[InstructionCost] = []
+        as_xla, addends = XlaSum(), list[Sequence[float]]()
         for row in xla_order(view):
             opcode = view.opcodes[row]
             if opcode in FREE:
                 continue
             try:
-                if wrapped(opcode) in RUNNERS:
-                    running.as_xla.add_sum(self._sum_of_run(view, row))
+                if opcode in _RUNNER_SPELLINGS:
+                    part = self._sum_of_run(view, row)
+                    addends.append(part.amounts)
+                    as_xla.miss_all(part.gaps)
                     continue
                 cost = self.costs.of_row(view, row)
             except UnknownCostError as error:
                 cost = InstructionCost.unknown(opcode, self.costs.gap(view, row, error))
-            running.rows.append((row, cost))
-            running.as_xla.add(cost.as_xla)
-            for figure, gap in cost.gaps_of_xla.items():
-                running.as_xla.miss((figure,), gap)
+            rows.append(row)
+            costs.append(cost)
+            addends.append(cost.as_xla)
+            if cost.gaps_of_xla:
+                as_xla.miss_all(cost.gaps_of_xla)
+        as_xla.add(*addends)
         self.has_xla_order = self.has_xla_order and not view.has_undefined_operands
-        return running
+        return RunningComputation(view, rows, costs, as_xla)
 
     def _sum_of_run(self, view: View, row: int) -> XlaSum:
         """Sum XLA's counts of the computations that a row runs.
@@ -342,8 +352,11 @@ def xla_order(view: View) -> Iterator[int]:
     Rows that nothing uses come first, the root last. Control dependencies are ignored.
     """
     rows = range(len(view.rows))
-    operands = [view.operand_rows(row) for row in rows]
+    operands: list[tuple[int, ...]] = []
+    for row in rows:
+        defined = view.whole_operands(row)
+        operands.append(tuple([row for row in view.operand_rows(row) if row is not None]) if defined is None else defined)
     used = {view.root}.union(*operands)
     roots = [view.root] if view.root is not None else []
     ends = (*(row for row in rows if row not in used), *roots, *rows)  # all rows at the end, for rows that use themselves
-    return operands_first(ends, lambda row: [operand for operand in operands[row] if operand is not None])
+    return operands_first(ends, operands.__getitem__)

@@ -11,6 +11,7 @@ from typing import Literal
 from hlo_inspect.analysis.cost.figures import CostGap, MissingAttributeError, UnknownCostError
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import OPCODES, TABLE, opcodes_that_call
 from hlo_inspect.hlo.values.attributes import IntegersAttribute, MalformedValue, WindowDimension
 from hlo_inspect.hlo.values.shapes import POINTER_BYTES, ArrayShape, Shape, TupleShape, subshape
@@ -57,21 +58,27 @@ class Operation:
     A short spelling `X-start` of an asynchronous operation stands for the `X` that it wraps, with the opcode and shape of `X`.
     """
 
-    __slots__ = ("index", "instruction", "opcode", "view")
+    __slots__ = ("index", "opcode", "view")
 
     def __init__(self, view: View, index: int) -> None:
-        try:
-            self.instruction = view.instruction(index)
-        except tokens.ScanError as error:
-            raise UnknownCostError(error.message) from None
         self.view = view
         self.index = index
-        self.opcode = wrapped(self.instruction.opcode)
+        self.opcode = wrapped(view.opcodes[index])
+        if view.whole_operands(index) is None:
+            self.instruction  # noqa: B018 - its operands may not be closed
+
+    @property
+    def instruction(self) -> Instruction:
+        """The instruction. Raise UnknownCostError if its operands are not closed."""
+        try:
+            return self.view.instruction(self.index)
+        except tokens.ScanError as error:
+            raise UnknownCostError(error.message) from None
 
     @property
     def shape(self) -> Shape:
         shape = self.view.shapes[self.index]
-        if shape is not None and self.opcode != self.instruction.opcode:
+        if shape is not None and self.opcode != self.view.opcodes[self.index]:
             shape = subshape(shape, (1,))
         if shape is None:
             raise UnknownCostError("the shape cannot be read")

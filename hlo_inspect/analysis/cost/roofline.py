@@ -106,6 +106,15 @@ def engine_times(tally: Tally, profile: HardwareProfile) -> dict[str, float]:
     return times
 
 
+def limiting_rate(tally: Tally, profile: HardwareProfile) -> str | None:
+    """Return the figure of the profile that binds the FLOPs; None if the slower engine works at several rates."""
+    engines = engine_times(tally, profile)
+    slowest = max(engines, key=lambda engine: engines[engine], default="")
+    rates = {unit_rate[1] for unit in _by_unit(tally) if (unit_rate := rate(unit, profile)) is not None}
+    figures = [figure for figure in rates if figure.partition(".")[0] == slowest]
+    return figures[0] if len(figures) == 1 else None
+
+
 def percent(share: float) -> str:
     """Format a share with two significant digits: 0.09 %, 99.987 %, 12 %, 250 %."""
     small = min(share, abs(1 - share))

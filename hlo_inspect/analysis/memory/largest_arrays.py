@@ -103,8 +103,12 @@ class LargestArrays:
 
     def parameter_copies(self) -> list[LargeArray]:
         """Return the arrays that an instruction makes by copying, transposing or converting a parameter or a part of it."""
-        made = (array for _, array in self._sized if array[0].opcodes[array[1]] != "parameter" and not self._is_in_place(array))
-        return [array for array in map(self._described, made) if array.relation is not None and array.relation.copying]
+        copies = []
+        for _, array in self._sized:
+            relation = self._relation_of(*array[:3]) if array[0].opcodes[array[1]] != "parameter" else None
+            if relation is not None and relation.copying and not self._is_in_place(array):
+                copies.append(self._described(array))
+        return copies
 
     def _large(self) -> Iterator[Made]:
         least = self._sized[0][0] / LEAST_SHARE if self._sized else 0

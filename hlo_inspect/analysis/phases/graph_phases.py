@@ -7,17 +7,17 @@ do not look like a forward and a backward pass, no phase is known. `reason` says
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Sequence
+from typing import NamedTuple
 
 from hlo_inspect.analysis.phases import component_facts as fact
 from hlo_inspect.analysis.phases.component_facts import ComponentFacts, Components, trained_weights
 from hlo_inspect.analysis.provenance import PHASE_ORDER
+from hlo_inspect.graph.calls import InstructionPlace
 from hlo_inspect.graph.graph_reader import read_values
 from hlo_inspect.graph.parameters import FLOATS, NO_UPDATE
 from hlo_inspect.graph.value_graph import COLLECTIVE, MOVES, PRODUCT, SUMS, CallFrame, SlicedValue, ValueGraph, nodes_in
 from hlo_inspect.graph.view import Views
-from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import base_opcode
 from hlo_inspect.hlo.values.header import Header, ShapeIndex
 from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN
@@ -25,8 +25,7 @@ from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 from hlo_inspect.optimizer.overview import Overview
 
 
-@dataclass(frozen=True, slots=True)
-class StepValues:
+class StepValues(NamedTuple):
     """A step with the inputs of the rules.
 
     `forward_loops` is 1 for each node in a loop of the forward pass. `first_cotangent` is the first node that depends on a
@@ -245,10 +244,14 @@ class GraphPhases:
         self.phases = [] if reason else phases
         return reason
 
-    def calls_of(self, instruction: Instruction) -> list[tuple[CallFrame, int]]:
-        """Return the calls of an instruction's computation in the step, each with the instruction's row; none without a row."""
-        frames = self.graph.frames_by_name.get(instruction.computation.name, []) if self.phases else []
-        row = frames[0].view.index(instruction.name) if frames else None
+    def frames_of(self, computation: str) -> Sequence[CallFrame]:
+        """Return the calls of a computation in the step; none if the phases are unknown."""
+        return self.graph.frames_by_name.get(computation, ()) if self.phases else ()
+
+    def calls_of(self, key: InstructionPlace) -> list[tuple[CallFrame, int]]:
+        """Return the calls in the step of the computation at a place, each with the instruction's row; none without a row."""
+        frames = self.frames_of(key[0])
+        row = frames[0].view.index(key[2]) if frames else None
         return [] if row is None else [(frame, row) for frame in frames]
 
     # -- from values to instructions ------------------------------------------------------------------------------------
@@ -258,18 +261,21 @@ class GraphPhases:
 
         For a fusion it is the phase of its product, else of its largest results.
         """
-        products: Counter[str] = Counter()
-        for number in frame.called.get(row, ()):
-            inner = self.graph.frames[number]
-            for node in range(inner.first, inner.stop):
-                if self.graph.kinds[node] & PRODUCT:
-                    products[self.phases[node]] += 1
-        del products[UNKNOWN]
-        if products and frame.view.opcodes[row] == "fusion":
-            return _first_of_most(products)
-        sizes = self._sizes(frame, row)
-        del sizes[UNKNOWN]
-        return _first_of_most(sizes) if sizes else UNKNOWN
+        of_products = self._of_products(frame, row)
+        if of_products != UNKNOWN:
+            return of_products
+        value = frame.value(row)
+        if isinstance(value, int):  # as most: the row makes one array
+            return self.phases[value]
+        return _first_of_most(self._sizes(frame, row))
+
+    def _of_products(self, frame: CallFrame, row: int) -> str:
+        """Return the phase of most products in a fusion; `UNKNOWN` for other rows."""
+        if row not in frame.called or frame.view.opcodes[row] != "fusion":
+            return UNKNOWN
+        kinds, called = self.graph.kinds, [self.graph.frames[number] for number in frame.called[row]]
+        products = [node for inner in called for node in range(inner.first, inner.stop) if kinds[node] & PRODUCT]
+        return _first_of_most(Counter(map(self.phases.__getitem__, products)))
 
     def of_collective(self, frame: CallFrame, row: int) -> str:
         """Return the phase of nine tenths of a collective's bytes, else `UNKNOWN`."""
@@ -319,9 +325,9 @@ class GraphPhases:
 
 
 def _first_of_most(counts: Counter[str]) -> str:
-    """Return the phase that counts most; if several do, the first of a step."""
-    highest = max(counts.values())
-    return next(phase for phase in PHASE_ORDER if counts[phase] == highest)
+    """Return the known phase that counts most; if several do, the first of a step. `UNKNOWN` if none counts."""
+    del counts[UNKNOWN]
+    return max(PHASE_ORDER, key=counts.__getitem__) if counts else UNKNOWN
 
 
 def _step_of(overview: Overview) -> str | None:

@@ -88,11 +88,9 @@ class NamedPhases:
         self._function = _plain(match[1]) if match else ""
         self._functions: dict[str, bool] = {}  # True for the names of the step's function
         self._of_collectives: dict[InstructionPlace, str] = {}
-        self._collective_opcodes: set[str] = set()
         for collective, phase in zip(collectives, find_phases(collectives), strict=True):
             for instruction in (collective.inner, collective.start):
                 self._of_collectives[place(instruction)] = phase
-                self._collective_opcodes.add(instruction.opcode)
         self._graph = graph
 
     @cached_property
@@ -123,10 +121,6 @@ class NamedPhases:
         """Return True if the instruction at a place is a collective, or wraps one."""
         return key in self._of_collectives
 
-    def may_be_collective(self, opcode: str) -> bool:
-        """Return True if some collective, or its wrapper, has this opcode."""
-        return opcode in self._collective_opcodes
-
     def handed_on(self, caller: Instruction, around: str) -> str:
         """Return the phase that a call gives to relative names: its own phase, else the phase of the call around it."""
         phase, is_relative, _ = self.own(caller)
@@ -136,19 +130,19 @@ class NamedPhases:
             return around
         return max(phase, around, key=_rank) if is_relative and around in _DIFFERENTIATED else phase
 
-    def phase_of(self, instruction: Instruction, around: str = UNKNOWN) -> str:
-        """Return the phase by names of an instruction whose computation is called in the phase `around`."""
-        collective_phase = self._of_collectives.get(place(instruction), UNKNOWN)
+    def phase_of(self, key: InstructionPlace, own: OpNamePhase, around: str = UNKNOWN) -> str:
+        """Return the phase by names of the instruction at a place whose computation is called in the phase `around`."""
+        collective_phase = self._of_collectives.get(key, UNKNOWN)
         if collective_phase != UNKNOWN:
             return collective_phase
-        phase, is_relative, _ = self.own(instruction)
+        phase, is_relative, _ = own
         if is_relative and around != UNKNOWN and phase in _DIFFERENTIATED:
             return max(phase, around, key=_rank) if around in _DIFFERENTIATED else around
         return phase
 
-    def is_sure(self, instruction: Instruction) -> bool:
-        """Return True if the instruction would have another name if it were recomputed."""
-        return place(instruction) in self._of_collectives or not self.own(instruction).is_open
+    def is_sure(self, key: InstructionPlace, own: OpNamePhase) -> bool:
+        """Return True if the instruction at a place would have another name if it were recomputed."""
+        return not own.is_open or key in self._of_collectives
 
     def own(self, instruction: Instruction) -> OpNamePhase:
         """Return the phase by an instruction's own metadata."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.phases.names import NOT_CALLED, NamedContext, NamedPhases, OpNamePhase, latest_phase
@@ -17,7 +17,7 @@ from hlo_inspect.graph.calls import ONCE, Bounds, CallGraph, InstructionPlace, p
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.values.attributes import Metadata
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.values.op_names import NOT_SOUGHT, RECOMPUTE, UNKNOWN
 from hlo_inspect.hlo.wants import Wants
 
@@ -31,6 +31,21 @@ WANTS = Wants(graph=True, entry=True)
 
 GraphSource = Callable[[], "GraphPhases | None"]
 """Callback that returns the phases by the graph; None if the graph is not to be used."""
+
+
+_NAME: PhaseSource = "name"
+_GRAPH: PhaseSource = "graph"
+
+
+class _NamedPhase(NamedTuple):
+    """The phase of an instruction by names, and whether they decide it in all calls of its computation.
+
+    Else `calls` holds the calls in the step that the graph has, each with its phase by names and its runs.
+    """
+
+    phase: InstructionPhase
+    is_decided: bool
+    calls: Sequence[tuple[CallFrame, str, Bounds]]
 
 
 class Phases:
@@ -54,37 +69,48 @@ class Phases:
         self._views = views
         self._seeks_all = seeks_all
         self._collectives = collectives
-        self._known: dict[InstructionPlace, InstructionPhase] = {}
-        self._named: dict[tuple[str, OpNamePhase], tuple[InstructionPhase, bool]] = {}  # by computation and name
+        self._of_collectives: dict[InstructionPlace, InstructionPhase] = {}
+        self._named: dict[tuple[str, OpNamePhase], _NamedPhase] = {}  # by computation and name
         self._open_collectives: set[InstructionPlace] = set()  # their phase by names is unknown
-        self._of_metadata: dict[tuple[str, Metadata | None], InstructionPhase] = {}  # if names decide alone
         self._contexts: dict[int, NamedContext] = {}
 
     def for_instruction(self, instruction: Instruction) -> InstructionPhase:
         """Return the phase of an instruction."""
-        key = place(instruction)
-        cached = self._known.get(key)
-        if cached is not None:
-            return cached
-        is_collective = self.names.is_collective(key)  # its phase depends on the others too
-        if is_collective:
-            phase, is_named = self._phase_by_names(instruction)
-            self._open_collectives.update([] if is_named else [key])
-        else:
-            name_key = key[0], self.names.own(instruction)
-            named = self._named.get(name_key)
-            if named is None:
-                named = self._named[name_key] = self._phase_by_names(instruction)
-            phase, is_named = named
-        graph = None if is_named else self._graph()
-        if graph is not None and graph.phases:
-            phase = self._phase_by_graph(graph, instruction) or phase
-        is_unnamed = instruction.opcode == "fusion" and instruction.attr("metadata") is None
-        if is_unnamed and phase.phase == UNKNOWN and (of_contents := self._phase_of_contents(instruction)) != UNKNOWN:
-            phase = phase._replace(phase=of_contents, phase_from="name")
-        if is_collective or is_unnamed or graph is not None:
-            self._known[key] = phase
-        return phase
+        phase = self._find(place(instruction), self.names.own(instruction))
+        if phase.phase != UNKNOWN or instruction.opcode != "fusion" or instruction.attr("metadata") is not None:
+            return phase
+        of_contents = self._phase_of_contents(instruction)
+        return phase if of_contents == UNKNOWN else phase._replace(phase=of_contents, phase_from="name")
+
+    def of_row(self, view: View, row: int) -> InstructionPhase | None:
+        """Return the phase of a row; None if its operands are not closed.
+
+        Only an unusual row, or a fusion without a phase, needs its instruction.
+        """
+        opcode = view.opcodes[row]
+        if view.whole_operands(row) is not None and opcode not in LITERAL_OPCODES:
+            key = (view.computation.name, view.lines[row], view.names[row])
+            phase = self._find(key, self.names.own_name(view.metadata(row)))
+            if phase.phase != UNKNOWN or opcode != "fusion":
+                return phase
+        try:
+            return self.for_instruction(view.instruction(row))
+        except tokens.ScanError:
+            return None
+
+    def _find(self, key: InstructionPlace, own: OpNamePhase) -> InstructionPhase:
+        """Return the phase of the instruction at a place, with the phase by its metadata."""
+        if self.names.is_collective(key):  # its phase depends on the others too
+            phase = self._of_collectives.get(key)
+            if phase is None:
+                named = self._in_calls(key, own)
+                self._open_collectives.update([] if named.is_decided else [key])
+                phase = self._of_collectives[key] = self._with_graph(named, key, own)
+            return phase
+        in_calls = self._named.get((key[0], own))
+        if in_calls is None:
+            in_calls = self._named[key[0], own] = self._in_calls(key, own)
+        return in_calls.phase if in_calls.is_decided else self._with_graph(in_calls, key, own)
 
     def _phase_of_contents(self, fusion: Instruction) -> str:
         """Return the phase of the names in a fused computation: if they differ, the later one of forward and backward."""
@@ -93,27 +119,6 @@ class Phases:
             return UNKNOWN
         view = self._views.for_computation(name)
         return latest_phase({self.names.own_name(view.metadata(row)).phase for row in range(len(view.names))} - {UNKNOWN})
-
-    def of_row(self, view: View, row: int) -> InstructionPhase | None:
-        """Return the phase of a row; None if its operands are not closed."""
-        metadata_key = view.computation.name, view.metadata(row)
-        is_unnamed = metadata_key[1] is None and view.opcodes[row] == "fusion"
-        phase = self._of_metadata.get(metadata_key) if not is_unnamed else None
-        if phase is None and not is_unnamed:
-            named, is_named = self._named.get((metadata_key[0], self.names.own_name(metadata_key[1])), (None, False))
-            if named is not None and (is_named or self._graph() is None):
-                phase = self._of_metadata[metadata_key] = named
-        if phase is not None and not self.names.may_be_collective(view.opcodes[row]):
-            return phase
-        key = (metadata_key[0], view.lines[row], view.names[row])
-        if phase is None or self.names.is_collective(key):
-            phase = self._known.get(key)
-        if phase is not None:
-            return phase
-        try:
-            return self.for_instruction(view.instruction(row))
-        except tokens.ScanError:
-            return None
 
     @cached_property
     def of_collectives(self) -> list[InstructionPhase]:
@@ -133,58 +138,64 @@ class Phases:
 
     def graph_phase(self, instruction: Instruction) -> str:
         """Return the phase by the graph in the first call of an instruction's computation. Its name does not count."""
-        graph = self._graph()
-        calls = graph.calls_of(instruction) if graph is not None else []
+        graph, key = self._graph(), place(instruction)
+        calls = graph.calls_of(key) if graph is not None else []
         if graph is None or not calls:
             return UNKNOWN
-        return graph.of_collective(*calls[0]) if self.names.is_collective(place(instruction)) else graph.of_row(*calls[0])
+        return graph.of_collective(*calls[0]) if self.names.is_collective(key) else graph.of_row(*calls[0])
 
     @staticmethod
     def _with_other_phase(graph: GraphPhases, instruction: Instruction, named: InstructionPhase) -> InstructionPhase:
         """Return the phase of a collective by names, with the other phase that it serves according to the graph."""
         both = {
             phase
-            for call in graph.calls_of(instruction)[:1]
+            for call in graph.calls_of(place(instruction))[:1]
             for phase in (graph.of_collective(*call), graph.other_phase(*call))
         }
         other = both - {named.phase, "", UNKNOWN}
         return named._replace(also_phase=other.pop()) if named.phase in both and other else named
 
-    def _phase_by_names(self, instruction: Instruction) -> tuple[InstructionPhase, bool]:
-        """Return the phase by names, and True if names decide it in all calls of the instruction's computation.
+    def _in_calls(self, key: InstructionPlace, own: OpNamePhase) -> _NamedPhase:
+        """Return the phase by names in all calls of the instruction's computation.
 
-        If they do not and `seeks_all` is false, the phase is `NOT_SOUGHT`.
+        If names do not decide it and `seeks_all` is false, the phase is `NOT_SOUGHT`.
         """
-        contexts = self.names.contexts.get(instruction.computation.name, NOT_CALLED)
-        phases = [(self.names.phase_of(instruction, context.phase), context.runs) for context in contexts]
-        is_named = self.names.is_sure(instruction) and all(phase != UNKNOWN for phase, _ in phases)
-        return (_most_run(phases, "name") if is_named or self._seeks_all else _NOT_SOUGHT), is_named
+        contexts = self.names.contexts.get(key[0], NOT_CALLED)
+        phases = [(self.names.phase_of(key, own, context.phase), context.runs) for context in contexts]
+        is_decided = self.names.is_sure(key, own) and all(phase != UNKNOWN for phase, _ in phases)
+        by_name = _most_run(phases, "name") if is_decided or self._seeks_all else _NOT_SOUGHT
+        graph = None if is_decided else self._graph()
+        calls = []
+        if graph is not None:
+            for frame in graph.frames_of(key[0]):
+                around, runs = self._context(graph, frame)
+                calls.append((frame, self.names.phase_of(key, own, around), runs))
+        return _NamedPhase(by_name, is_decided, calls)
 
-    def _phase_by_graph(self, graph: GraphPhases, instruction: Instruction) -> InstructionPhase | None:
-        """Return the phase by names and graph over all calls of the instruction's computation.
+    def _with_graph(self, named: _NamedPhase, key: InstructionPlace, own: OpNamePhase) -> InstructionPhase:
+        """Return the phase by names and graph over all calls of the instruction's computation in the step.
 
-        Return None if the step does not call it.
+        Without such a call, or without the instruction in it, only names count.
         """
-        calls = graph.calls_of(instruction)
-        if not calls:
-            return None
-        is_collective = self.names.is_collective(place(instruction))
-        is_sure = self.names.is_sure(instruction)
+        graph = self._graph() if named.calls else None
+        row = named.calls[0][0].view.index(key[2]) if graph is not None else None
+        if graph is None or row is None:
+            return named.phase
+        is_collective, is_sure = self.names.is_collective(key), self.names.is_sure(key, own)
         phases: list[tuple[str, Bounds]] = []
         sources: set[PhaseSource] = set()
         also_phase = ""
-        for frame, row in calls:
-            around, runs = self._context(graph, frame)
-            phase = self.names.phase_of(instruction, around)
-            source: PhaseSource = "name"
+        for frame, by_name, runs in named.calls:
+            phase, source = by_name, _NAME
             if phase == UNKNOWN or not is_sure:
                 by_graph = graph.of_collective(frame, row) if is_collective else graph.of_row(frame, row)
                 if phase == UNKNOWN or by_graph == RECOMPUTE:
-                    phase, source = by_graph, "graph"
+                    phase, source = by_graph, _GRAPH
                     also_phase = graph.other_phase(frame, row) if is_collective else ""
             phases.append((phase, runs))
             sources.add(source)
-        return _most_run(phases, "graph" if "graph" in sources else "name")._replace(also_phase=also_phase)
+        phase_of_most = _most_run(phases, _GRAPH if _GRAPH in sources else _NAME)
+        return phase_of_most._replace(also_phase=also_phase) if also_phase else phase_of_most
 
     def _context(self, graph: GraphPhases, frame: CallFrame) -> NamedContext:
         """Return the phase by names of the calls around one call of a computation, and its number of runs."""

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from hlo_inspect.analysis.collectives import ASYNC_DONE_TARGET
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, Tally, TallyKey
-from hlo_inspect.analysis.cost.kernels import Kernel, RowKey
+from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times, memory_time
 from hlo_inspect.analysis.devices import ShapesAre
 from hlo_inspect.analysis.hardware import HardwareProfile
@@ -196,14 +196,14 @@ class KernelTimes:
         self.devices = devices
         self._views = views
         self._is_tpu = profile.is_tpu
-        self._known: dict[RowKey, KernelTime] = {}
+        self._known: dict[int, KernelTime] = {}
         self._cache: dict[Hashable, tuple[KernelTime, list[Shape | None]]] = {}
 
     def for_kernel(self, kernel: Kernel) -> KernelTime:
         """Return the times of one run of a kernel; for a collective, the times of its work on the device itself."""
-        cached = self._known.get(kernel.key)
+        cached = self._known.get(kernel.number)
         if cached is None:
-            cached = self._known[kernel.key] = self._find_equal(kernel)
+            cached = self._known[kernel.number] = self._find_equal(kernel)
         return cached
 
     def _find_equal(self, kernel: Kernel) -> KernelTime:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.figures import Figure, Tally, countable
-from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, RowKey, sum_of_step
+from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, sum_of_step
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import Seconds, compute_time, memory_time
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
@@ -201,14 +201,14 @@ class TimesInStep:
         self._times = times
         self._timelines = timelines
         self._collectives = collectives
-        self._known: dict[RowKey, RowTimes] = {}
+        self._known: dict[int, RowTimes] = {}
         self._cache: dict[tuple[int, int, int, int], RowTimes] = {}
 
     def for_kernel(self, kernel: Kernel) -> RowTimes:
         """Return the times of a kernel."""
-        cached = self._known.get(kernel.key)
+        cached = self._known.get(kernel.number)
         if cached is None:
-            cached = self._known[kernel.key] = self._find_equal(kernel)
+            cached = self._known[kernel.number] = self._find_equal(kernel)
         return cached
 
     def _find_equal(self, kernel: Kernel) -> RowTimes:
@@ -314,7 +314,7 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None, 
     `times` gives the time of all runs of a kernel; None without an accelerator.
     """
     costs: dict[tuple[int, int], StepCost] = {}
-    rows: list[Costing] = []
+    rows: list[tuple[Sequence[Kernel], StepCost]] = []
     for kernel in kernels.launched:
         time = None if times is None else times(kernel)
         key = id(kernel.parts), id(time)  # kernels and times keep these alive
@@ -323,29 +323,37 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None, 
             cost = StepCost(countable(kernel.runs), tuple(map(kernel.of_step, _FIGURES)), time, by_flops=by_flops)
             if not kernel.is_unknown:
                 costs[key] = cost
-        rows.append(Costing((kernel,), cost))
+        rows.append(((kernel,), cost))
     if kernels.other_costs:
         figures = tuple(sum_of_step(kernels.other_costs, figure) for figure in _FIGURES)
         if any(figure != NOTHING for figure in figures):
-            rows.append(Costing((), StepCost(NOTHING, figures, None if times is None else NO_TIME, by_flops=by_flops)))
+            rows.append(((), StepCost(NOTHING, figures, None if times is None else NO_TIME, by_flops=by_flops)))
     return _add_shares(rows)
 
 
-def _add_shares(rows: Sequence[Costing]) -> list[Costing]:
+def _add_shares(rows: Sequence[tuple[Sequence[Kernel], StepCost]]) -> list[Costing]:
     """Return the rows with their shares: the most expensive first, costs outside kernels last."""
-    costs = {id(row.cost): row.cost for row in rows}
-    whole = sum([row.cost.weight for row in rows]) if all(cost.has_exact_weight for cost in costs.values()) else 0
-    shared = {key: cost._replace(share=cost.weight / whole) for key, cost in costs.items()} if whole else costs
+    costs = {id(cost): cost for _, cost in rows}
+    weights = {key: cost.weight for key, cost in costs.items()}
+    is_exact = all(cost.has_exact_weight for cost in costs.values())
+    whole = sum([weights[id(cost)] for _, cost in rows]) if is_exact else 0
+    shared = {key: cost._replace(share=weights[key] / whole) for key, cost in costs.items()} if whole else costs
     orders = {key: cost.order for key, cost in costs.items()}
-    heaviest = sorted(rows, key=lambda row: (bool(row.kernels), orders[id(row.cost)]), reverse=True)
-    return [Costing(row.kernels, shared[id(row.cost)]) for row in heaviest]
+    heaviest = sorted(rows, key=lambda row: (bool(row[0]), orders[id(row[1])]), reverse=True)
+    return [Costing(kernels, shared[id(cost)]) for kernels, cost in heaviest]
 
 
 def join_costings(rows: Sequence[Costing]) -> list[Costing]:
     """Join the rows that differ in their names only."""
     groups: dict[object, list[Costing]] = {}
+    group_of: dict[tuple[int, ...], list[Costing]] = {}  # rows and kernels keep the objects of the keys
     for row in rows:
-        groups.setdefault(_without_name(row), []).append(row)
+        kernel = row.kernels[0] if row.kernels else None
+        key = (id(row.cost),) if kernel is None else (id(row.cost), id(kernel.labels), id(kernel.shape), id(kernel.kind))
+        group = group_of.get(key)
+        if group is None:
+            group = group_of[key] = groups.setdefault(_without_name(row), [])
+        group.append(row)
     return _add_shares([_sum(group) for group in groups.values()])
 
 

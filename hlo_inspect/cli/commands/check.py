@@ -14,13 +14,14 @@ from hlo_inspect.cli.inputs import ReportStream
 from hlo_inspect.cli.options import OutputOptions, fail_if_option, inputs_argument, reading_command
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
-from hlo_inspect.cli.whole_modules import whole_modules
+from hlo_inspect.cli.whole_modules import refusing, whole_modules
 from hlo_inspect.passes import all_specs
 from hlo_inspect.report import CI_FORMATS
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
     from hlo_inspect.checks.policy import Policy
+    from hlo_inspect.compare.comparison import ModuleComparison
     from hlo_inspect.report.model import Report, Severity
 
 
@@ -94,7 +95,8 @@ def check(
     asked = replace(request, passes=passes_for(policy))
     inspected = ReportStream(inputs, asked, output, every_rule=True)
     run = CheckRun(policy)
-    status = deliver(run.reports(inspected if allow_partial else whole_modules(inspected, run, "checked")), output)
+    checked = run.reports(inspected if allow_partial else whole_modules(inspected, run, "checked"), refusing(run))
+    status = deliver(checked, output)
     return max(status, inspected.status, UNREADABLE if run.refused else 0, FAILED if run.failed else 0)
 
 
@@ -121,7 +123,7 @@ def _against_baseline(
         raise click.UsageError(f"--baseline takes one input, not {len(inputs)}.")
     conditions = parsed(policy.fail_if)
     paired = PairedModules(ComparedInput(baseline), ComparedInput(inputs[0]), request, output)
-    compared: dict[int, list[CheckResult]] = {}
+    compared: dict[int, ModuleComparison] = {}
     lost = []
 
     def reports() -> Iterator[Report]:
@@ -129,23 +131,26 @@ def _against_baseline(
             if pair.new is None:
                 lost.append(pair.report)
                 continue
-            report = pair.new.report
-            compared[id(report)] = [no_mate()]
-            if pair.old is not None:
-                sides = ("the baseline", "the module")
-                results = examined(
-                    conditions,
-                    pair.old.report,
-                    report,
-                    is_different=pair.is_different,
-                    have_other_flags=pair.have_other_flags,
-                    sides=sides,
-                )
-                compared[id(report)] = as_checks(results)
-            yield report
+            compared[id(pair.new.report)] = pair
+            yield pair.new.report
 
-    run = CheckRun(policy, lambda report: compared.pop(id(report)))
-    status = deliver(run.reports(reports() if allow_partial else whole_modules(reports(), run, "checked")), output)
+    def differences(report: Report) -> list[CheckResult]:
+        pair = compared.pop(id(report))
+        if pair.old is None:
+            return [no_mate()]
+        results = examined(
+            conditions,
+            pair.old.report,
+            report,
+            is_different=pair.is_different,
+            have_other_flags=pair.have_other_flags,
+            sides=("the baseline", "the module"),
+        )
+        return as_checks(results)
+
+    run = CheckRun(policy, differences)
+    checked = run.reports(reports() if allow_partial else whole_modules(reports(), run, "checked"), refusing(run))
+    status = deliver(checked, output)
     for report in lost:
         tell(f"hlo-inspect: {report.input.path}: {inputs[0]} has no module to compare with {report.facts['module.name']}")
     return max(status, paired.status, UNREADABLE if run.refused else 0, FAILED if run.failed or lost else 0)

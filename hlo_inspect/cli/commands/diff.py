@@ -18,6 +18,7 @@ from hlo_inspect.compare.comparison import ModuleComparison
 from hlo_inspect.configs import Node
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.passes import all_specs
+from hlo_inspect.report.faults import answers, internal_error
 from hlo_inspect.report.model import Report, Severity, reaching
 from hlo_inspect.request import Request
 
@@ -101,7 +102,8 @@ def parsed(conditions: Iterable[Node]) -> list[DifferenceCondition]:
 
 def judged(paired: PairedModules, conditions: Sequence[DifferenceCondition]) -> Iterator[Report]:
     """Yield the reports of all pairs with the results of the conditions. If a condition is met, `paired.status` fails."""
-    for comparison in paired:
+
+    def judge(comparison: ModuleComparison) -> Report:
         report = comparison.report
         if conditions and comparison.old is not None and comparison.new is not None:
             results = examined(
@@ -118,4 +120,11 @@ def judged(paired: PairedModules, conditions: Sequence[DifferenceCondition]) -> 
             met = sum(condition.assertion is None for condition in conditions)
         if met:
             paired.status = max(paired.status, FAILED)
-        yield report
+        return report
+
+    def failed(comparison: ModuleComparison, error: Exception) -> None:
+        side = comparison.new or comparison.old
+        report = side.report if side is not None else comparison.report
+        paired.status = max(paired.status, reported(internal_error(report, error)))
+
+    return answers(paired, judge, failed)

@@ -13,7 +13,7 @@ from hlo_inspect.cli.inputs import ReportStream
 from hlo_inspect.cli.options import OutputOptions, inputs_argument, reading_command
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
-from hlo_inspect.cli.whole_modules import whole_modules
+from hlo_inspect.cli.whole_modules import refusing, whole_modules
 from hlo_inspect.passes import FINDINGS
 from hlo_inspect.report import CI_FORMATS
 from hlo_inspect.report.model import Severity
@@ -88,7 +88,7 @@ def lint(
     run = _run(options, config, fail_on)
     asked = replace(request, passes=(FINDINGS,), thresholds=(*request.thresholds, *options.thresholds))
     inspected = ReportStream(inputs, asked, output, every_rule=True)
-    linted = run.reports(inspected if options.allow_partial else whole_modules(inspected, run, "linted"))
+    linted = run.reports(inspected if options.allow_partial else whole_modules(inspected, run, "linted"), refusing(run))
     status = max(deliver(linted, output), inspected.status, UNREADABLE if run.refused else 0)
     if options.update_baseline and options.baseline is not None:
         if status == 0:

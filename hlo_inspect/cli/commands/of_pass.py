@@ -20,7 +20,7 @@ from hlo_inspect.cli.options import (
     request_options,
 )
 from hlo_inspect.cli.output import deliver, deliver_bytes, refuse_to_overwrite
-from hlo_inspect.passes import MODULE_FACTS
+from hlo_inspect.passes import MEASURED, MODULE_FACTS
 from hlo_inspect.report import FORMATS_FOR_PEOPLE
 from hlo_inspect.report.options import needed_tables
 from hlo_inspect.request import Request
@@ -43,7 +43,7 @@ def command_of(pass_: Question) -> click.Command:
     @output_options(*pass_.formats)
     @request_options(pass_.name)
     @fail_on_option
-    @inputs_argument("INPUT... [NAME]" if pass_.takes_name else "INPUT...")
+    @inputs_argument("INPUT... [NAME]" if pass_.takes_name else "INPUT...", required=not pass_.takes_recorded)
     def run(
         inputs: tuple[str, ...],
         fail_on: Severity | None,
@@ -59,6 +59,12 @@ def command_of(pass_: Question) -> click.Command:
             if output.format != OutputOptions().format or output.table is not None or output.top is not None:
                 raise click.UsageError("--to writes a workload file: --format, --table and --top have no effect.")
             return _rewritten(inputs, to, output)
+        if request.recorded is not None:
+            if request.recorded == "-" and not inputs:
+                raise click.UsageError("--measured - needs INPUT: standard input is read once. Write the profile to a file.")
+            inputs, request = inputs or (request.recorded,), replace(request, also=(MEASURED,))
+        elif not inputs:
+            raise click.UsageError("Missing argument 'INPUT...'.")
         request = replace(request, passes=pass_.passes_of_formats.get(output.format, pass_.name))
         needed = _needed(output) if pass_.name != HASHES else None
         inspected = ReportStream(inputs, request, output, fail_on, needed=needed)

@@ -101,7 +101,7 @@ def page_reports(
 ) -> tuple[ReportStream | PairedModules, Iterator[Report]]:
     """Return the reports of all modules or pairs, and the object that has the exit status after they are made."""
     if not compares:
-        inspected = ReportStream(inputs, request, output, fail_on)
+        inspected = ReportStream(inputs, request, output, fail_on, measured=True)
         return inspected, _module_reports(inspected)
     if len(inputs) != len(("OLD", "NEW")):
         raise click.UsageError(f"--diff compares two inputs, OLD and NEW, not {len(inputs)}.")

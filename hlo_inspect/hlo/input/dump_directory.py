@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -221,12 +221,31 @@ def _stage_files(paths: Iterable[Path], stage: str) -> list[Path]:
 
 
 def files_below(root: Path) -> tuple[list[Path], InputError | None]:
-    """Return every file below the directory, by name, and the error for a folder that cannot be read."""
-    closed: list[OSError] = []
-    walked = os.walk(root, onerror=closed.append)
-    paths = sorted(Path(folder, name) for folder, _, names in walked for name in names)
-    faults = [InputError(f"cannot be read: {error.strerror or error}", Location(str(error.filename))) for error in closed]
-    return paths, next(iter(faults), None)
+    """Return every file below the directory, by name, and the error for a folder or a text that cannot be read.
+
+    A named pipe is such a text: its reader would wait until something writes to it.
+    """
+    paths: list[Path] = []
+    faults: list[InputError] = []
+    folders = [str(root)]
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(folder) as scanned:
+                entries = sorted(scanned, key=attrgetter("name"))
+        except OSError as error:
+            faults.append(InputError(f"cannot be read: {error.strerror or error}", Location(str(error.filename))))
+            continue
+        folders += [entry.path for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
+        for entry in entries:
+            if entry.is_dir():
+                continue
+            path = Path(entry.path)
+            if entry.is_file() or not path.is_fifo():
+                paths.append(path)
+            elif _TEXT.fullmatch(entry.name):
+                faults.append(InputError("is a named pipe: name it itself to read what is written to it", Location(entry.path)))
+    return sorted(paths), next(iter(faults), None)
 
 
 def latest_file(files: Sequence[tuple[Path, str]]) -> DirectoryFile:

@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Protocol, cast
 
@@ -138,6 +138,8 @@ DECOMPRESSORS: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
 
 PIECE_BYTES = 7 << 14  # from 128 KiB on C libraries ask the system for memory, which costs more than reading it
 MAX_LINE_BYTES = 1 << 28
+MOST_EXPANDED = 1000  # times its compressed size: text of a program shrinks to a twentieth
+LEAST_EXPANDED_BYTES = 1 << 20
 START_CHARS = 1 << 16
 
 Openable = str | bytes | bytearray | memoryview | os.PathLike[str] | IO[bytes] | IO[str]
@@ -171,12 +173,37 @@ class Source(TextSource):
         self._position: Callable[[], int] = lambda: 0
         self._opener = opener
         self._closes = closes
+        self._is_compressed = False
+        self._file_bytes = 0  # read from the file, before decompression
         self.bytes_read = 0
         self.ends_with_line = True
         self._unread: Generator[bytes, None, None] | None = None
         self._first = b""
         self.mender = Mender()
         self.measured: tuple[str, ...] = ()
+
+    @cached_property
+    def damage(self) -> str | None:
+        """The fault of a damaged compressed file, whose end is checked before a module of it is answered."""
+        if not self._is_compressed or not self.reopens:
+            return None
+        again = self.reopened()
+        try:
+            with again._open() as stream:
+                while again._read(stream):
+                    pass
+        except InputError as error:
+            return error.message
+        return None
+
+    @property
+    def expansion(self) -> str | None:
+        """The note that the input so far is `MOST_EXPANDED` times its compressed size or larger; None otherwise."""
+        size, compressed = self.bytes_read, self._file_bytes
+        is_large = self._is_compressed and size >= LEAST_EXPANDED_BYTES
+        if not is_large or not compressed or size < MOST_EXPANDED * compressed:
+            return None
+        return f"decompression makes {size:,} bytes of {compressed:,}, {size // compressed:,} times its input"
 
     def peek(self) -> bytes:
         """Return the first piece, which `raw_pieces` and `pieces` yield too; empty for an empty input."""
@@ -194,8 +221,9 @@ class Source(TextSource):
         raw = self.peek()
         with closing(self._unread or self._cut()) as rest:
             while raw:
+                self._file_bytes = self._position()
                 if self.on_bytes is not None:
-                    self.on_bytes(self._position())
+                    self.on_bytes(self._file_bytes)
                 self.bytes_read += len(raw)
                 self.ends_with_line = raw.endswith((b"\n", b"\r"))
                 yield raw
@@ -228,6 +256,20 @@ class Source(TextSource):
     def reopened(self) -> Source:
         """Return the same source, unread."""
         return Source(self.name, self._opener, closes=self._closes, reopens=True)
+
+    @contextmanager
+    def reopening(self) -> Iterator[Source]:
+        """Return an unread source with these bytes that reopens: the same input, or a temporary copy of one that does not."""
+        if self.reopens:
+            yield self.reopened()
+            return
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "input"
+            with copy.open("wb") as stream:
+                stream.writelines(self.raw_pieces())
+            yield Source(self.name, lambda: copy.open("rb"), closes=True, reopens=True)
 
     def _mended(self, next_line: Callable[[], int]) -> Iterator[str]:
         """Return the mended text. Raise InputError if the input is binary or cannot be opened or decompressed."""
@@ -266,6 +308,7 @@ class Source(TextSource):
             except OSError as error:
                 raise self._error(f"cannot be read: {error.strerror or error}") from error
             decompressor = next((opener for prefix, opener in DECOMPRESSORS if magic.startswith(prefix)), None)
+            self._is_compressed = decompressor is not None
             yield buffered if decompressor is None else decompressor(buffered)
         except ImportError as error:
             message = "reading .zst needs the extra [zstd]: pip install zstandard"

@@ -87,7 +87,7 @@ class Mender:
         """
         lines = _Lines(raw)
         for piece in raw:
-            if not self._needs_mending(piece):
+            if (self._is_idle and piece.isspace()) or not self._needs_mending(piece):
                 if self._number:
                     self._pass(piece)
                 yield piece

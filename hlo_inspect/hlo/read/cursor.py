@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 MAX_ITEM_CHARS = 1 << 26
@@ -27,6 +28,11 @@ class TextSource:
         self.memory_lines: list[tuple[int, str]] = []
         self._pieces = pieces
         self._kept: deque[str] | None = None
+
+    @cached_property
+    def damage(self) -> str | None:
+        """The fault of the input that is known before its text is read; None if there is none."""
+        return None
 
     @property
     def invalid_message(self) -> str:
@@ -115,14 +121,14 @@ class Cursor:
         self._is_ascii = self.text.isascii()
         return True
 
-    def twice_as_much(self) -> bool:
+    def twice_as_much(self, most: int = MAX_ITEM_CHARS) -> bool:
         """Append pieces until twice as much text follows the position, so that repeated attempts take linear time.
 
         Return False as `more` does.
         """
         wanted = 2 * (len(self.text) - self.position)
-        is_more = self.more()
-        while is_more and len(self.text) - self.position < wanted and self.more():
+        is_more = self.more(most)
+        while is_more and len(self.text) - self.position < wanted and self.more(most):
             pass
         return is_more
 

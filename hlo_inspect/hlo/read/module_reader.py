@@ -228,7 +228,7 @@ class ModuleReader:
         cursor = self._cursor
         table = TABLE.match(cursor.text, cursor.position)
         if table is not None:
-            if _REST_IS_BLANK.match(cursor.text, table.end()) and cursor.more(sys.maxsize):
+            if _REST_IS_BLANK.match(cursor.text, table.end()) and cursor.twice_as_much(sys.maxsize):
                 return True
             self._module.frames.add(table[0])
             cursor.advance(table.end())
@@ -264,7 +264,8 @@ class ModuleReader:
             self._close(opened)
             return True
         parsed = parser.parse_instruction(cursor.text, start, is_final=cursor.is_final)
-        while tokens.skip_space(cursor.text, parsed.end) == len(cursor.text) and cursor.more():  # an attribute may follow
+        while tokens.skip_space(cursor.text, parsed.end) == len(cursor.text) and cursor.twice_as_much():
+            # an attribute may follow
             start = cursor.position
             parsed = parser.parse_instruction(cursor.text, start, is_final=cursor.is_final)
         if self._module.heads.find(parsed.row[2]) is None:

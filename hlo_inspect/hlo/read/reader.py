@@ -45,6 +45,8 @@ def read_modules(source: TextSource, wants: Wants, other_text: OtherText | None 
         module.bytes = body.end_bytes - begin
         if source.invalid_lines:
             module.note("HI005", source.invalid_message, source.first_invalid_line)
+        if source.damage is not None:
+            module.note("HI002", f"the input {source.damage}", module.first_line)
         error = None
         try:
             has_more = _find_module(cursor, other_text)
@@ -63,13 +65,22 @@ def _find_module(cursor: Cursor, other_text: OtherText | None) -> bool:
         end = match.start() + 1 if match is not None else len(cursor.text)
         _pass_over(cursor, end, other_text)
         if match is None:
-            if not cursor.more():
+            if not _append_text(cursor):
                 return False
             continue
         if match[1] or _starts_computation(cursor):
             return True
         line_end = cursor.text.find("\n", cursor.position)
         _pass_over(cursor, line_end + 1 if line_end >= 0 else len(cursor.text), other_text)
+
+
+def _append_text(cursor: Cursor) -> bool:
+    """Append a piece that is not blank; return False at the end of the input. Patterns would stop at each blank line."""
+    while cursor.more():
+        if not cursor.text[cursor.position :].isspace():
+            return True
+        cursor.advance(len(cursor.text))
+    return False
 
 
 def _pass_over(cursor: Cursor, end: int, other_text: OtherText | None) -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, close, inverse, is_constant, key_of, product, scaled
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update, expanded, split
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(NamedTuple):
     """`(value + inner) ** 0.5 + epsilon` with `value` a second moment times `correction`, taken to the power of -1.
 
     `rest` are the other factors of the step. `scale` multiplies them, so that the factor of the root is 1.
@@ -150,8 +149,7 @@ def exact_decay(coefficient: Hyperparameter, base: Hyperparameter | None) -> Hyp
     return base if abs(base.value - coefficient.value) <= 0.006 * base.value else coefficient
 
 
-@dataclass(frozen=True, slots=True)
-class Average:
+class Average(NamedTuple):
     """A state that is `decay * old + rest`."""
 
     state: State
@@ -167,8 +165,7 @@ def gradient_average(update: Update, state: State) -> Average | None:
     return Average(state, update.read(recursion[0]), recursion[1])
 
 
-@dataclass(frozen=True, slots=True)
-class Momentum:
+class Momentum(NamedTuple):
     """Steps that a state adds up: `factor * m'` with `m' = decay * m + step`.
 
     If `is_ahead`, Nesterov's look ahead makes it `factor * (decay * m' + step)`.
@@ -265,8 +262,7 @@ def l2_in(update: Update, gradient: Sum, share: float | None = None) -> Hyperpar
 # -- Adam's step -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class AdamStep:
+class AdamStep(NamedTuple):
     """A term of a new value: `-rate * first' / root(second')`.
 
     `bases` are the bases of the two moments' corrections. `kept` is the factor of the weight if it differs from the update's.

@@ -331,6 +331,19 @@ class NormalForms:
                 stack += [inner for part in self.atoms[number].parts for monomial in part for inner, _ in monomial]
         return atoms
 
+    def has_single_leaf(self, form: Sum, leaf: int) -> bool:
+        """Return True if a sum holds one leaf atom alone at any depth."""
+        seen: set[int] = set()
+        stack = [atom for monomial in form for atom, _ in monomial]
+        while stack:
+            number = stack.pop()
+            if number not in seen:
+                seen.add(number)
+                if self.atoms[number].node is not None and number != leaf:
+                    return False
+                stack += [inner for part in self.atoms[number].parts for monomial in part for inner, _ in monomial]
+        return leaf in seen
+
     def leaves(self, form: Sum) -> frozenset[int]:
         """Return the leaf atoms that a sum holds at any depth."""
         return frozenset(atom for atom in self.atoms_below(form) if self.atoms[atom].node is not None)

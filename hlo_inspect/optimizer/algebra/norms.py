@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hlo_inspect.optimizer.algebra.normal_form import (
     ONE,
@@ -83,8 +82,7 @@ def _decayed(update: Update, atom: int) -> Sum | None:
     return {((update.weight, 1.0),): 1.0} if factor and not rest and update.are_scalar(factor) else None
 
 
-@dataclass(frozen=True, slots=True)
-class TrustRatio:
+class TrustRatio(NamedTuple):
     """A ratio `coefficient * above / below` inside a safe choice between the ratio and 1; `below` is a sum."""
 
     coefficient: float
@@ -137,8 +135,7 @@ MAX_CHOICES = 3  # between a trust ratio and 1
 CHECKED_TERMS = 2  # of a norm over many tensors
 
 
-@dataclass(frozen=True, slots=True)
-class Clip:
+class Clip(NamedTuple):
     """A limit on gradients, by norm or by value; `limit` is None if it is computed.
 
     `is_global`: the norm adds up the squares of several arrays.

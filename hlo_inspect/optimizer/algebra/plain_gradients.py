@@ -66,7 +66,7 @@ def is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
         return False
     for atom in whole:
         factor = update.forms.atoms[atom]
-        if factor.node is None and update.forms.leaves({((atom, 1.0),): 1.0}) == {update.weight}:
+        if factor.node is None and update.forms.has_single_leaf({((atom, 1.0),): 1.0}, update.weight):
             return False  # a function of the weight alone scales the gradient
         parts = factor.parts[1:] if factor.op == "select" else factor.parts if factor.op in {"sum", "broadcast"} else ()
         terms = [update.split_scalars(term)[1] for part in parts for term, value in part.items() if value != 0.0]

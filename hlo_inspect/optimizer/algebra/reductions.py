@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hlo_inspect.graph.frames import Place
 from hlo_inspect.hlo.opcodes import STARTING_COLLECTIVES, opcodes_that_are
@@ -19,8 +19,7 @@ _OVER_DEVICES = opcodes_that_are("reduction") & STARTING_COLLECTIVES
 _OVER_ELEMENTS = opcodes_that_are("reduction") - STARTING_COLLECTIVES
 
 
-@dataclass(frozen=True, slots=True)
-class CarriedAtom:
+class CarriedAtom(NamedTuple):
     """A value of a loop: an iteration computes `new` from the atom `old`; it begins as `initial`."""
 
     initial: Sum

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.optimizer.algebra.dependence import AtomDependence
@@ -26,8 +27,7 @@ from hlo_inspect.optimizer.algebra.regularized import factor_out_gradient, regul
 from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """Another array in the expression of an update: the atoms of its old and new value and the form of the new one."""
 
     array: StateArray
@@ -36,8 +36,7 @@ class State:
     form: Sum
 
 
-@dataclass(frozen=True, slots=True)
-class WeightAverage:
+class WeightAverage(NamedTuple):
     """An array that adds `share` of another array's new value."""
 
     array: StateArray
@@ -60,8 +59,7 @@ class Claim:
     rule: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OptimizerRule:
+class OptimizerRule(NamedTuple):
     """An optimizer, as facts, help, README and tests describe it.
 
     `match` returns a claim if the rule wholly explains an update. `hyperparameters` and `state` are the names that a claim can
@@ -136,7 +134,7 @@ class Update:
         self.states: list[State] = []
         for state in states:
             form = self._drop_zero_terms(state.form)
-            self.states.append(state if form is state.form else replace(state, form=form))
+            self.states.append(state if form is state.form else state._replace(form=form))
             self._special |= self._dependence.bit(state.old) | self._dependence.bit(state.new)
         kept, rest = self._split(self._factor_out_gradient())
         self.kept = expanded(self, kept)
@@ -150,7 +148,7 @@ class Update:
         if gradient is None:
             return self.form
         self.states = [
-            replace(state, form=factor_out_gradient(self.forms, state.form, self.weight, gradient)) for state in self.states
+            state._replace(form=factor_out_gradient(self.forms, state.form, self.weight, gradient)) for state in self.states
         ]
         return factor_out_gradient(self.forms, self.form, self.weight, gradient)
 
@@ -246,6 +244,18 @@ class Update:
         This input is mostly the old value of the weight.
         """
         return bool(self._dependence.inputs(form) & self._context.gradient_inputs)
+
+    def dependent_leaves(self, form: Sum) -> set[int]:
+        """Return the leaf atoms, at any depth, that depend on an input of the gradient."""
+        own, inputs_in, atoms = self._context.gradient_inputs, self._dependence.inputs_in, self.forms.atoms
+        seen: set[int] = set()
+        stack = [atom for monomial in form for atom, _ in monomial]
+        while stack:
+            number = stack.pop()
+            if number not in seen and inputs_in(number) & own:
+                seen.add(number)
+                stack += [inner for part in atoms[number].parts for monomial in part for inner, _ in monomial]
+        return {number for number in seen if atoms[number].node is not None}
 
     def turns(self, form: Sum) -> bool:
         """Return True if the direction of a form, not only its length, depends on an input of the gradient."""

@@ -102,9 +102,9 @@ class BackwardPasses:
 
     def is_in(self, update: Update, forms: Iterable[Sum]) -> bool | None:
         """Return True if an opaque value in `forms` is a gradient; None if an opaque value cannot be looked into."""
-        leaves = sorted({leaf for form in forms for leaf in update.forms.leaves(form)})
+        leaves = sorted({leaf for form in forms for leaf in update.dependent_leaves(form)})
         is_unknown = False
-        for leaf in [leaf for leaf in leaves if update.depends_on_itself({((leaf, 1.0),): 1.0})][:MAX_LEAVES]:
+        for leaf in leaves[:MAX_LEAVES]:
             if self._atom(update, leaf, MAX_DEPTH) or self._is_preconditioned(update, leaf):
                 return True
             is_unknown = is_unknown or self._is_closed(update, leaf)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from typing import NamedTuple
 
 from hlo_inspect.optimizer.algebra.normal_form import Sum
 from hlo_inspect.optimizer.algebra.update import State
@@ -25,6 +25,9 @@ class StateChains:
         self._expressions = expressions
         self._of_scalars = of_scalars
         self.weights = weights
+        self._weight_bits = expressions.dependence.bits(
+            atom for atom, array in expressions.by_atom.items() if array.new in weights
+        )
         self._chains: dict[int, list[State]] = {}
 
     def states(self, array: StateArray) -> list[State]:
@@ -51,9 +54,9 @@ class StateChains:
         while stack:
             unseen = expressions.values_in(stack.pop()) & ~seen
             seen |= unseen
-            for atom in dependence.atoms(unseen):
+            for atom in dependence.atoms(unseen & ~self._weight_bits):
                 other = expressions.by_atom.get(atom)
-                if other is None or other is array or other.new in states or other.new in self.weights:
+                if other is None or other is array or other.new in states:
                     continue
                 is_scalar = other.shape.elements == 1 and not self._of_scalars
                 if is_scalar and not expressions.inputs_behind(other) & expressions.own(array):
@@ -67,28 +70,33 @@ class StateChains:
 
 
 class StateInputs:
-    """The inputs of `arrays`, which can be states, by the weight of these states. The field `_by_sizes` is a cache."""
+    """The inputs of `arrays`, which can be states, by the weight of these states.
+
+    `_by_own_sizes` has the inputs of arrays by the sizes of their dimensions, without 1. `_by_sizes` is a cache by those of
+    weights.
+    """
 
     def __init__(self, expressions: StepExpressions, arrays: Sequence[StateArray]) -> None:
         self.arrays = arrays
         self._expressions = expressions
+        self._by_own_sizes: dict[frozenset[int | None], int] = {}
         self._by_sizes: dict[frozenset[int | None], int] = {}
+        for array in arrays:
+            sizes = frozenset(array.shape.dimensions) - {1}
+            bit = expressions.input_dependence.bit(array.source)
+            self._by_own_sizes[sizes] = self._by_own_sizes.get(sizes, 0) | bit
 
     def bits(self, weight: StateArray) -> int:
         """Return the inputs, as bits, on which the gradient of a weight never depends: its states and its history."""
         sizes = frozenset(weight.shape.dimensions)
         bits = self._by_sizes.get(sizes)
         if bits is None:
-            bits = 0
-            for array in self.arrays:
-                if sizes.issuperset(set(array.shape.dimensions) - {1}):
-                    bits |= self._expressions.input_dependence.bit(array.source)
-            self._by_sizes[sizes] = bits
+            fitting = (bits for own, bits in self._by_own_sizes.items() if own <= sizes)
+            bits = self._by_sizes[sizes] = reduce(or_, fitting, 0)
         return bits | self._expressions.histories.get(weight.new, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(NamedTuple):
     """The arrays of a step by what they can be.
 
     `changed_by_gradients` can be weights, `states` can be states. Gradients depend on the inputs `read`, as bits. So they

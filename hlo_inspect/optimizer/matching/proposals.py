@@ -6,7 +6,7 @@ Bounded steps, which keep the new weight within bounds, have no rule; this modul
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hlo_inspect.optimizer.algebra.hyperparameter import COARSE, EXACT
 from hlo_inspect.optimizer.algebra.normal_form import ONE, FormKinds, Sum, close, is_constant, product
@@ -18,8 +18,7 @@ from hlo_inspect.optimizer.rules import claims_of
 from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(NamedTuple):
     """The first claim on an update; None if no rule explains it.
 
     `chain` are the new values of the array and of its states. `refused_states` are inputs, as bits, that hold states: rules

@@ -22,6 +22,7 @@ from hlo_inspect.optimizer.step.successions import Result
 
 if TYPE_CHECKING:
     from hlo_inspect.optimizer.matching.step_expressions import StepExpressions
+    from hlo_inspect.optimizer.matching.weight_matching import Matcher
     from hlo_inspect.optimizer.matching.weights import Weight
 
 MAX_NESTING = 3  # loops in loops over steps
@@ -126,18 +127,30 @@ def _match_arrays(updates: WeightUpdates, step: TrainingStep) -> list[Weight]:
 
     matcher = Matcher(updates.flow, step)
     weights = [weight for weight in matcher.weights() if not _is_loop_invariant(updates, weight)]
-    arrays = [array for array in matcher.expressions.moving if array.shape.elements != 1]
-    has_gradients = bool(matcher.candidates.changed_by_gradients)
-    update = _without_replaced_arrays(updates.flow, step)
-    is_delayed = len(update.arrays) < len(step.arrays)
-    delayed = 0 if weights or not is_delayed else _delayed_gradients(matcher.expressions, update)
-    is_update_alone = len(arrays) > 2 and (is_delayed or not has_gradients)  # a weight and two states
-    if not weights and (is_update_alone or delayed):
-        matcher = Matcher(updates.flow, update, gradients_are_inputs=True, delayed_gradients=delayed)
-        weights = matcher.weights()
+    if not weights:
+        matcher, weights = _match_update_alone(updates.flow, step, matcher)
     updates.expressions.append(matcher.expressions)
     updates.doubtful_scalars += matcher.doubtful_scalars
     return weights
+
+
+def _match_update_alone(flow: Dataflow, step: TrainingStep, matcher: Matcher) -> tuple[Matcher, list[Weight]]:
+    """Match a step without weights as one that only applies gradients: those of the caller, or of the last step.
+
+    Return `matcher`, that of the whole step, and no weights if the step cannot be one.
+    """
+    from hlo_inspect.optimizer.matching.weight_matching import Matcher
+
+    arrays = [array for array in matcher.expressions.moving if array.shape.elements != 1]
+    has_gradients = bool(matcher.candidates.changed_by_gradients)
+    update = _without_replaced_arrays(flow, step)
+    is_delayed = len(update.arrays) < len(step.arrays)
+    delayed = _delayed_gradients(matcher.expressions, update) if is_delayed else 0
+    is_update_alone = len(arrays) > 2 and (is_delayed or not has_gradients)  # a weight and two states
+    if not is_update_alone and not delayed:
+        return matcher, []
+    matcher = Matcher(flow, update, gradients_are_inputs=True, delayed_gradients=delayed)
+    return matcher, matcher.weights()
 
 
 def _delayed_gradients(expressions: StepExpressions, update: TrainingStep) -> int:
@@ -165,10 +178,10 @@ def _without_replaced_arrays(flow: Dataflow, step: TrainingStep) -> TrainingStep
     graph = flow.graph
     kept = []
     for array in step.arrays:
-        below = graph.reachable([array.new])
-        is_computed = any(node in graph.places and graph.sizes[node] != 1 for node in below)
-        if array.old in below or not is_computed:
-            kept.append(array)
+        is_kept = graph.reaches(array.new, array.old) or not any(
+            node in graph.places and graph.sizes[node] != 1 for node in graph.reachable([array.new])
+        )
+        kept += [array] if is_kept else []
     return replace(step, arrays=kept)
 
 

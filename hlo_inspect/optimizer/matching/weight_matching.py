@@ -10,9 +10,10 @@ Nothing depends on the order of the arrays: whether the step trains is decided f
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, reduce
 from operator import or_
+from typing import NamedTuple
 
 from hlo_inspect.hlo.values.shapes import BITS
 from hlo_inspect.optimizer.algebra.normal_form import ONE
@@ -37,8 +38,7 @@ from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
 MAX_ROUNDS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class GradientVerdict:
+class GradientVerdict(NamedTuple):
     """An update that can be the update of a weight.
 
     `claim` is None if the proposal's claim cannot be right. `is_learnt` is True if the gradient comes from a backward pass,
@@ -50,8 +50,7 @@ class GradientVerdict:
     is_learnt: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class WeightMatch:
+class WeightMatch(NamedTuple):
     """The weight that a proposal leads to, or none.
 
     If `is_bounded_step`, it counts only if updates of the same form show a gradient.
@@ -62,8 +61,7 @@ class WeightMatch:
     is_bounded_step: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(NamedTuple):
     """Matches by the node of the new value, under the assumption that `states` are states and that the step trains or not."""
 
     matches: dict[int, WeightMatch]

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
 
 from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, Update
-from hlo_inspect.optimizer.rules import (
-    adafactor,
-    adam_family,
-    adopt,
-    distance_estimates,
-    ftrl,
-    layerwise,
-    muon,
-    nadam,
-    rmsprop,
-    rprop,
-    schedule_free,
-    sgd,
-    signs,
-    sm3,
-    sophia,
-)
+from hlo_inspect.optimizer.rules import adam_family
 from hlo_inspect.optimizer.rules.adam_family import adam_like
+
+Match = Callable[[Update], Claim | None]
+
+
+def _of_file(name: str, function: str = "match") -> Match:
+    """Return a rule's function, whose file is imported for the first update that no earlier rule explains."""
+    path = f"{__name__}.{name}"
+
+    @cache
+    def imported() -> Match:
+        declared: Match = getattr(import_module(path), function)
+        return declared
+
+    def match(update: Update) -> Claim | None:
+        return imported()(update)
+
+    match.__module__ = path
+    return match
+
 
 _ADAM = ("learning_rate", "beta1", "beta2", "epsilon", "weight_decay")
 _ADAM_L2 = (*_ADAM, "l2")
@@ -42,7 +47,7 @@ RULES: tuple[OptimizerRule, ...] = (
         "sgd",
         "SGD",
         "Polyak 1964 (momentum), Sutskever et al. 2013 (Nesterov's)",
-        sgd.match_sgd,
+        _of_file("sgd", "match_sgd"),
         ("learning_rate", "momentum", "nesterov", "weight_decay", "l2"),
         ("first_moment",),
     ),
@@ -50,7 +55,7 @@ RULES: tuple[OptimizerRule, ...] = (
         "lion",
         "Lion",
         "Chen et al. 2023, arXiv:2302.06675",
-        signs.match_lion,
+        _of_file("signs", "match_lion"),
         ("learning_rate", "beta1", "beta2", "weight_decay", "l2"),
         ("first_moment",),
     ),
@@ -58,7 +63,7 @@ RULES: tuple[OptimizerRule, ...] = (
         "rmsprop",
         "RMSProp",
         "Hinton 2012, lecture 6e; centered: Graves 2013, arXiv:1308.0850",
-        rmsprop.match_rmsprop,
+        _of_file("rmsprop", "match_rmsprop"),
         ("learning_rate", "beta2", "epsilon", "weight_decay", "l2", "momentum", "nesterov"),
         _MOMENTS,
     ),
@@ -66,7 +71,7 @@ RULES: tuple[OptimizerRule, ...] = (
         "adagrad",
         "AdaGrad",
         "Duchi, Hazan and Singer 2011, JMLR 12",
-        rmsprop.match_adagrad,
+        _of_file("rmsprop", "match_adagrad"),
         ("learning_rate", "epsilon", "weight_decay", "l2", "momentum", "nesterov"),
         ("second_moment",),
     ),
@@ -74,7 +79,7 @@ RULES: tuple[OptimizerRule, ...] = (
         "adafactor",
         "Adafactor",
         "Shazeer and Stern 2018, arXiv:1804.04235",
-        adafactor.match,
+        _of_file("adafactor"),
         ("learning_rate", "beta2", "epsilon", "weight_decay", "momentum"),
         (*_MOMENTS, "second_moment_rows", "second_moment_columns"),
     ),
@@ -85,7 +90,7 @@ RULES: tuple[OptimizerRule, ...] = (
         "nadam",
         "NAdam",
         "Dozat 2016; with decay as in Loshchilov and Hutter 2019, arXiv:1711.05101",
-        nadam.match,
+        _of_file("nadam"),
         _ADAM_L2,
         _MOMENTS,
         with_decay="nadamw",
@@ -111,7 +116,7 @@ RULES: tuple[OptimizerRule, ...] = (
         "adadelta",
         "Adadelta",
         "Zeiler 2012, arXiv:1212.5701",
-        rmsprop.match_adadelta,
+        _of_file("rmsprop", "match_adadelta"),
         ("learning_rate", "beta2", "epsilon", "weight_decay", "l2"),
         ("second_moment", "second_moment_of_steps"),
     ),
@@ -120,13 +125,18 @@ RULES: tuple[OptimizerRule, ...] = (
         "radam", "RAdam", "Liu et al. 2020, arXiv:1908.03265", adam_like(find=adam_family.rectified_step), _ADAM_L2, _MOMENTS
     ),
     OptimizerRule(
-        "novograd", "NovoGrad", "Ginsburg et al. 2019, arXiv:1905.11286", layerwise.match_novograd, _ADAM_L2, _MOMENTS
+        "novograd",
+        "NovoGrad",
+        "Ginsburg et al. 2019, arXiv:1905.11286",
+        _of_file("layerwise", "match_novograd"),
+        _ADAM_L2,
+        _MOMENTS,
     ),
     OptimizerRule(
         "lars",
         "LARS",
         "You, Gitman and Ginsburg 2017, arXiv:1708.03888",
-        layerwise.match_lars,
+        _of_file("layerwise", "match_lars"),
         ("learning_rate", "momentum", "nesterov", "weight_decay"),
         ("first_moment",),
     ),
@@ -134,7 +144,7 @@ RULES: tuple[OptimizerRule, ...] = (
         "sm3",
         "SM3",
         "Anil et al. 2019, arXiv:1901.11150",
-        sm3.match,
+        _of_file("sm3"),
         ("learning_rate", "momentum", "epsilon", "weight_decay", "l2"),
         _MOMENTS,
     ),
@@ -142,7 +152,7 @@ RULES: tuple[OptimizerRule, ...] = (
         "muon",
         "Muon",
         "Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/",
-        muon.match,
+        _of_file("muon"),
         ("learning_rate", "momentum", "nesterov", "weight_decay"),
         ("first_moment",),
     ),
@@ -150,15 +160,17 @@ RULES: tuple[OptimizerRule, ...] = (
         "schedule-free",
         "Schedule-free SGD and AdamW",
         "Defazio et al. 2024, arXiv:2405.15682",
-        schedule_free.match,
+        _of_file("schedule_free"),
         _ADAM,
         ("second_moment", "iterate"),
     ),
-    OptimizerRule("sophia", "Sophia", "Liu et al. 2023, arXiv:2305.14342", sophia.match, _ADAM, _MOMENTS),
+    OptimizerRule("sophia", "Sophia", "Liu et al. 2023, arXiv:2305.14342", _of_file("sophia"), _ADAM, _MOMENTS),
     OptimizerRule(
         "mars", "MARS", "Yuan et al. 2024, arXiv:2411.10438", adam_family.match_mars, _ADAM, (*_MOMENTS, "last_gradient")
     ),
-    OptimizerRule("adopt", "ADOPT", "Taniguchi et al. 2024, arXiv:2411.02853", adopt.match, (*_ADAM, "nesterov"), _MOMENTS),
+    OptimizerRule(
+        "adopt", "ADOPT", "Taniguchi et al. 2024, arXiv:2411.02853", _of_file("adopt"), (*_ADAM, "nesterov"), _MOMENTS
+    ),
     OptimizerRule(
         "adabound",
         "AdaBound",
@@ -167,13 +179,15 @@ RULES: tuple[OptimizerRule, ...] = (
         _ADAM_L2,
         _MOMENTS,
     ),
-    OptimizerRule("rprop", "Rprop", "Riedmiller and Braun 1993, IEEE ICNN", rprop.match, (), ("step_size", "last_gradient")),
-    OptimizerRule("ftrl", "FTRL-Proximal", "McMahan et al. 2013, KDD", ftrl.match, ("learning_rate",), _MOMENTS),
+    OptimizerRule(
+        "rprop", "Rprop", "Riedmiller and Braun 1993, IEEE ICNN", _of_file("rprop"), (), ("step_size", "last_gradient")
+    ),
+    OptimizerRule("ftrl", "FTRL-Proximal", "McMahan et al. 2013, KDD", _of_file("ftrl"), ("learning_rate",), _MOMENTS),
     OptimizerRule(
         "asgd",
         "Averaged SGD",
         "Polyak and Juditsky 1992, SIAM J. Control Optim. 30(4)",
-        sgd.match_asgd,
+        _of_file("sgd", "match_asgd"),
         ("learning_rate", "weight_decay"),
         ("average",),
     ),
@@ -181,7 +195,7 @@ RULES: tuple[OptimizerRule, ...] = (
         "prodigy",
         "Prodigy",
         "Mishchenko and Defazio 2023, arXiv:2306.06101",
-        distance_estimates.match_prodigy,
+        _of_file("distance_estimates", "match_prodigy"),
         _ADAM,
         (*_MOMENTS, "gradient_sum", "initial_weight", "distance", "distance_numerator"),
     ),
@@ -189,7 +203,7 @@ RULES: tuple[OptimizerRule, ...] = (
         "dadapt_adamw",
         "D-Adapt AdamW",
         "Defazio and Mishchenko 2023, arXiv:2301.07733",
-        distance_estimates.match_dadapt_adamw,
+        _of_file("distance_estimates", "match_dadapt_adamw"),
         _ADAM,
         (*_MOMENTS, "gradient_sum", "distance", "distance_numerator"),
     ),
@@ -197,7 +211,7 @@ RULES: tuple[OptimizerRule, ...] = (
         "sign_sgd",
         "signSGD",
         "Bernstein et al. 2018, arXiv:1802.04434",
-        signs.match_sign_sgd,
+        _of_file("signs", "match_sign_sgd"),
         ("learning_rate", "weight_decay", "l2"),
         (),
     ),
@@ -205,7 +219,7 @@ RULES: tuple[OptimizerRule, ...] = (
         "signum",
         "Signum",
         "Bernstein et al. 2018, arXiv:1802.04434",
-        signs.match_signum,
+        _of_file("signs", "match_signum"),
         ("learning_rate", "momentum", "weight_decay", "l2"),
         ("first_moment",),
     ),

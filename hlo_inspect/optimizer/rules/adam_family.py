@@ -34,7 +34,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter, constant
 from hlo_inspect.optimizer.algebra.moments import (
@@ -106,7 +105,7 @@ def largest(update: Update, state: State, first: Average) -> Average | None:
     average = square_average(update, seconds[0], first.rest)
     if average is None or left or len(bases) > 1 or any(exponent != -1.0 for _, exponent in bases):
         return None
-    return replace(average, decay=exact_decay(average.decay, bases[0][0] if bases else None))
+    return average._replace(decay=exact_decay(average.decay, bases[0][0] if bases else None))
 
 
 def surprise(update: Update, state: State, first: Average) -> Average | None:
@@ -175,7 +174,7 @@ def trusted_step(update: Update) -> AdamStep | None:
     coefficient = is_trust_ratio(update, trust, update.forms.multiply({inverse(rate): -1.0 / value}, whole))
     if coefficient != 1.0:
         return None
-    return replace(step, kept=added({ONE: 1.0}, decayed)) if is_inside else step
+    return step._replace(kept=added({ONE: 1.0}, decayed)) if is_inside else step
 
 
 def rectified_step(update: Update) -> AdamStep | None:
@@ -195,7 +194,7 @@ def rectified_step(update: Update) -> AdamStep | None:
     if step is None or rate is None or moments is None or not update.are_scalar(condition):
         return None
     b2 = exact_decay(moments[1].decay, step.bases[1]).value or (step.bases[1].value if step.bases[1] is not None else None)
-    return replace(step, rate=rate) if b2 is not None and _is_rectified(update, step.rate, rate, b2) else None
+    return step._replace(rate=rate) if b2 is not None and _is_rectified(update, step.rate, rate, b2) else None
 
 
 def _plain_rate(update: Update, step: AdamStep, term: Sum) -> Sum | None:

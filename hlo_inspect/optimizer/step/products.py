@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from hlo_inspect.graph.frames import MAX_STEPS, Frames, Place
 from hlo_inspect.hlo.instruction import Instruction
@@ -41,8 +41,7 @@ Order = tuple[int, ...] | None
 """The numbers of dimensions in another array, None if they cannot be followed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Factor:
+class Factor(NamedTuple):
     """Factor of a product: the number of its operand, its place, and the `origin` that computes its value."""
 
     product: tuple[int, int]

@@ -83,7 +83,9 @@ class Collectives(Pass):
 
     def run(self, context: Context) -> Section:
         facts = _facts(context)
-        notes = phase_notes(context, (collective.inner for collective in context.collectives))
+        notes = phase_notes(
+            context, map(context.phases.for_instruction, (collective.inner for collective in context.collectives))
+        )
         said = [*_notes(context, unknown(facts)), *notes, *warnings_notes(context)]
         return Section(facts, _tables(context), said, warnings_rows(context))
 

@@ -97,10 +97,12 @@ def _runs(context: Context) -> defaultdict[str, list[Bounds]]:
     types_of_cost: dict[InstructionCost, set[str]] = {}
     runs: defaultdict[str, list[Bounds]] = defaultdict(list)
     for kernel in context.kernels.launched:
-        cost = kernel.parts[0].cost
-        if cost not in types_of_cost:
-            types_of_cost[cost] = {key.operands for key, amounts in cost.work.rows.items() if amounts[_FLOPS]}
-            types_of_cost[cost] |= {key.operands for key, figure in cost.work.gaps if figure == "matmul_flops"}
-        for types in types_of_cost[cost]:
-            runs[types].append(kernel.runs)
+        part = kernel.parts[0]
+        types = types_of_cost.get(part.cost)
+        if types is None:
+            types = {key.operands for key, amounts in part.cost.work.rows.items() if amounts[_FLOPS]}
+            types |= {key.operands for key, figure in part.cost.work.gaps if figure == "matmul_flops"}
+            types_of_cost[part.cost] = types
+        for name in types:
+            runs[name].append(part.runs)
     return runs

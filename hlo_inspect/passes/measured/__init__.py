@@ -14,6 +14,7 @@ from hlo_inspect.findings.measured_problems import FASTER_THAN_BOUND, UNATTRIBUT
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.measured.rows import MeasuredRows
 from hlo_inspect.passes.measured.tables import measured_tables
+from hlo_inspect.profiler.measurements import labels_of_devices
 from hlo_inspect.report.model import Amount, FactSpec, Finding, HeadlineRow, Parts, Section, Unit, Value, number_of, sentence
 
 _NO_TIMES = "only a recorded profile has measured times"
@@ -207,6 +208,24 @@ def _collective_words(rows: MeasuredRows, facts: Mapping[str, Value]) -> Parts:
     yield from sentence("{} of a step, {} of all self times", Amount(exposed, "seconds"), share)
     if isinstance(wait, float):
         yield from sentence("; {} of it waiting for the slowest device", Amount(wait, "seconds"))
+    yield from _straggler_words(rows)
+
+
+_EVEN = 1.5
+"""A device is named if others wait for it this many times longer than for the average device."""
+
+
+def _straggler_words(rows: MeasuredRows) -> Parts:
+    """Yield the device that the others wait for longest, unless they wait for all alike."""
+    delays = {device: waits.held for device, waits in rows.waits.items()}
+    whole = sum(delays.values())
+    slowest = max(delays, key=lambda device: delays[device], default=None)
+    if slowest is None or not whole or delays[slowest] * len(delays) < _EVEN * whole:
+        return
+    waits, label = rows.waits[slowest], labels_of_devices(rows.times.devices)[slowest]
+    share = Amount(delays[slowest] / whole, "share")
+    last = Amount(waits.last / waits.executions, "share")
+    yield from sentence("; {} of the waiting is for device {}, the last in {} of the executions", share, label, last)
 
 
 def _bound_words(rows: MeasuredRows, ratio: Value, bound: float) -> Parts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from hlo_inspect.analysis.program_outline import executed_name, outline_of
 from hlo_inspect.analysis.provenance import Labels
 from hlo_inspect.analysis.time.placement import CollectiveGroups, UnknownTimeError
 from hlo_inspect.hlo.opcodes import CONTROL_FLOW
-from hlo_inspect.profiler.measurements import MeasuredInstruction, RecordedProgram
+from hlo_inspect.profiler.measurements import NO_WAITS, DeviceKey, DeviceWaits, MeasuredInstruction, RecordedProgram
 
 
 class KernelRow(NamedTuple):
@@ -52,7 +52,7 @@ class KernelRow(NamedTuple):
 
 
 class CollectiveRow(NamedTuple):
-    """A collective with events. `wait_s` and `transfer_s` are None if they are unknown."""
+    """A collective with events. `wait_s` and `transfer_s` are None if they are unknown; `waits` has the waiting by device."""
 
     collective: Collective
     axis: str | None
@@ -62,6 +62,7 @@ class CollectiveRow(NamedTuple):
     wait_s: float | None
     transfer_s: float | None
     sent: float | None
+    waits: Mapping[DeviceKey, DeviceWaits]
 
     @property
     def bus(self) -> float | None:
@@ -102,6 +103,17 @@ class MeasuredRows:
     @property
     def kernels_s(self) -> float:
         return self.times.seconds_of_step(sum(times.self_time for times in self.times.instructions.values()))
+
+    def kernel(self, name: str) -> Kernel | None:
+        """Return the kernel of an instruction; None for loops and other instructions that are none."""
+        return self._kernels.get(name)
+
+    def seconds_of(self, kernels: Iterable[Kernel]) -> float | None:
+        """Return the self time of kernels in a step, with their dones; None if they have no events."""
+        starts = [kernel.name for kernel in kernels]
+        names = [*starts, *(self._done_of[name] for name in starts if name in self._done_of)]
+        times = [self.times.instructions[name] for name in names if name in self.times.instructions]
+        return self.times.seconds_of_step(sum(time.self_time for time in times)) if times else None
 
     def _row(self, name: str, times: MeasuredInstruction) -> KernelRow:
         view, row = self._places[name]
@@ -167,6 +179,15 @@ class MeasuredRows:
         rows = list(self._collective_rows())
         return sorted(rows, key=lambda row: -row.self_s)
 
+    @cached_property
+    def waits(self) -> dict[DeviceKey, DeviceWaits]:
+        """The waiting of each device in all collectives whose waiting is known; empty if there are none."""
+        waits: dict[DeviceKey, DeviceWaits] = {}
+        for row in self.collectives:
+            for device, of_device in row.waits.items():
+                waits[device] = waits.get(device, NO_WAITS).plus(of_device)
+        return waits
+
     def _collective_rows(self) -> Iterator[CollectiveRow]:
         context, seconds = self._context, self.times.seconds_of_step
         groups = CollectiveGroups(context.device_counts, most_named(context.module))
@@ -178,9 +199,10 @@ class MeasuredRows:
             done = self._done_of.get(name)
             dones = self.times.instructions.get(done) if done is not None else None
             self_time = times.self_time + (dones.self_time if dones is not None else 0)
-            waited = None
+            waits = None
             if dones is None and collective.kind != "collective-permute" and not collective.is_point_to_point:
-                waited = self._wait(name, collective, groups)
+                waits = self._waits(name, collective, groups)
+            waited = None if waits is None else sum(of_device.waited for of_device in waits.values())
             transfer = None if waited is None else self_time - waited
             if dones is not None:
                 transfer = dones.transfer
@@ -195,18 +217,19 @@ class MeasuredRows:
                 None if waited is None else seconds(waited),
                 None if transfer is None else seconds(transfer),
                 sent,
+                waits or {},
             )
 
     @cached_property
     def _done_of(self) -> dict[str, str]:
         return {start: done for done, start in outline_of(self._context).starts.items()}
 
-    def _wait(self, name: str, collective: Collective, groups: CollectiveGroups) -> int | None:
-        """Return the waiting of a collective over all samples."""
+    def _waits(self, name: str, collective: Collective, groups: CollectiveGroups) -> dict[DeviceKey, DeviceWaits] | None:
+        """Return the waiting of a collective over all samples by device; None if it is unknown."""
         try:
             listed = groups.listed(collective)
         except UnknownTimeError:
             return None
         devices = self.recorded.devices
         ordinals = [[devices[number] if number < len(devices) else number for number in group] for group in listed]
-        return self.times.wait(name, ordinals)
+        return self.times.waits(name, ordinals)

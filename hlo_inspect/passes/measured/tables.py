@@ -10,8 +10,9 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
+from hlo_inspect.passes.measured.rates import achieved_rates, rates_table
 from hlo_inspect.passes.measured.rows import CollectiveRow, KernelRow, MeasuredRows
-from hlo_inspect.profiler.measurements import SECONDS_PER_PS, labels_of_devices, percentile
+from hlo_inspect.profiler.measurements import SECONDS_PER_PS, DeviceWaits, labels_of_devices, percentile
 from hlo_inspect.report.model import Column, Table
 
 
@@ -20,9 +21,13 @@ def measured_tables(context: Context, rows: MeasuredRows) -> Iterator[Table]:
     has_bounds = context.on_machine.kernel_times is not None
     yield _kernels(rows, has_bounds=has_bounds)
     yield _kernel_groups(rows, has_bounds=has_bounds)
+    yield _parts(rows)
     if rows.collectives:
         yield _collectives(rows.collectives)
         yield _by("axis", "Self time of collectives by axis", rows.collectives, lambda row: row.axis or "no axis")
+    profile = context.on_machine.profile
+    if profile is not None:
+        yield rates_table(achieved_rates(context, rows), profile.name)
     yield _by("phase", "Self time by phase", rows.kernels, lambda row: row.labels.phase or UNKNOWN)
     yield _by("scope", "Self time by scope of the program", rows.kernels, lambda row: row.labels.scope)
     yield _by("source", "Self time by source line", rows.kernels, lambda row: row.labels.source)
@@ -204,26 +209,69 @@ class _DeviceRow(NamedTuple):
     samples: int
     step_s: float
     busy_s: float
+    waits: DeviceWaits | None
+
+    @property
+    def wait_s(self) -> float | None:
+        """The time of a step in which it waits; None without collectives whose waiting is known."""
+        return None if self.waits is None else self.waits.waited * SECONDS_PER_PS / self.samples
+
+    @property
+    def held_s(self) -> float | None:
+        """The time of a step in which others wait for it."""
+        return None if self.waits is None else self.waits.held * SECONDS_PER_PS / self.samples
 
 
 def _devices(rows: MeasuredRows) -> Table:
-    """Return one row per device, the slowest first: the median of its steps and of its busy time."""
+    """Return one row per device, the one that others wait for longest first: steps, busy time, waiting in collectives."""
     labels = labels_of_devices(rows.times.devices)
     devices = []
     for device, label in labels.items():
         samples = [sample for sample in rows.times.samples if sample.device == device]
         step = percentile(sorted(sample.step for sample in samples), 0.5) * SECONDS_PER_PS
         busy = percentile(sorted(sample.busy for sample in samples), 0.5) * SECONDS_PER_PS
-        devices.append(_DeviceRow(label, len(samples), step, busy))
-    devices.sort(key=lambda row: -row.busy_s)
+        devices.append(_DeviceRow(label, len(samples), step, busy, rows.waits.get(device)))
+    devices.sort(key=lambda row: (-row.waits.held if row.waits is not None else 0, -row.busy_s))
     columns = (
         Column("device", get=lambda row: row.device),
         Column("samples", "count", summed=True, get=lambda row: row.samples),
         Column("step_s", "seconds", get=lambda row: row.step_s),
         Column("busy_s", "seconds", get=lambda row: row.busy_s),
+        Column("wait_s", "seconds", page_name="waits", optional=True, get=lambda row: row.wait_s),
+        Column("held_s", "seconds", page_name="others_wait", optional=True, get=lambda row: row.held_s),
+        Column("last", "count", page_name="times_last", optional=True, get=lambda row: row.waits and row.waits.last),
     )
-    title = "Median step by device, the busiest first"
+    title = "Devices: median step and busy time; waiting in collectives of a step, its own and that of others for it"
     return Table.of("measured_by_device", title, columns, devices, page_rows=8, on_page=len(devices) > 1)
+
+
+class _Part(NamedTuple):
+    part: str
+    time_s: float
+    whole_s: float
+
+
+def _parts(rows: MeasuredRows) -> Table:
+    """Return the parts of a step: kernels, transfer and waiting of collectives, and idle time, as means over samples."""
+    times = {"kernels": rows.kernels_s - math.fsum(row.self_s for row in rows.collectives)}
+    for row in rows.collectives:
+        whole = row.self_s if row.wait_s is None else row.self_s - row.wait_s
+        what = "collectives" if row.wait_s is None else "transfer of collectives"
+        for label, seconds in ((what, whole), ("waiting of collectives", row.wait_s or 0.0)):
+            key = f"{label}, {row.axis or 'no axis'}"
+            times[key] = times.get(key, 0.0) + seconds
+    idle = sum(sample.step - sample.busy for sample in rows.times.samples)
+    times["idle"] = rows.times.seconds_of_step(idle)
+    whole = math.fsum(times.values())
+    columns = (
+        Column("part", width=34, get=lambda part: part.part),
+        Column("time_s", "seconds", summed=True, get=lambda part: part.time_s),
+        Column(
+            "share", "share", page_name="share_of_parts", bar="stacked", width=32, get=lambda part: part.time_s / part.whole_s
+        ),
+    )
+    parts = [_Part(name, seconds, whole) for name, seconds in times.items() if seconds]
+    return Table.of("measured_parts", "The measured step by what waits, mean", columns, parts, page_rows=0)
 
 
 def _runs(rows: MeasuredRows) -> Table:

@@ -16,7 +16,9 @@ from hlo_inspect.analysis.time.utilization import bottleneck
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.collectives.times import link_table
 from hlo_inspect.passes.cost.times import amount_of, step_words
+from hlo_inspect.passes.measured.rows import MeasuredRows
 from hlo_inspect.passes.time.comparison import comparison
+from hlo_inspect.passes.time.measured import measured_step_table, measured_words
 from hlo_inspect.passes.time.tables import (
     TimePart,
     breakdowns,
@@ -52,6 +54,8 @@ class Time(Pass):
     all collectives.
 
     `--format perfetto` writes the estimated timeline as a trace for ui.perfetto.dev and chrome://tracing.
+
+    With --measured PROFILE the tables have the measured times of a recorded profile too. The trace has one of its runs.
     """
 
     name = "time"
@@ -60,6 +64,7 @@ class Time(Pass):
     compares_profiles = True
     findings_of = "all"
     uses_profile = True
+    takes_recorded = True
     formats = ("perfetto",)
     passes_of_formats: ClassVar[Mapping[str, str]] = {"perfetto": "time-events"}
     wants = KERNEL_WANTS | phases.WANTS
@@ -87,6 +92,8 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
     compared = comparison(context)
     if compared is not None:
         yield compared
+    if context.measured is not None:
+        yield measured_step_table(context, MeasuredRows(context, context.measured), times)
     if timelines.is_scheduled:
         yield step_table(parts_of(), timelines.estimate.timeline.reason)
     yield resources_table(busy_resources(context), times.step, context.on_machine.known_step)
@@ -130,6 +137,8 @@ def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> I
         return
     step = context.on_machine.known_step
     yield HeadlineRow("step", tuple(step_words(context, times)))
+    if context.measured is not None:
+        yield HeadlineRow("measured", tuple(measured_words(context.measured.times, times)))
     if step is not None:
         yield HeadlineRow("kernels", tuple(_kernels(times, step, parts_of())))
         if context.collectives:

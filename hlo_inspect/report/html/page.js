@@ -192,14 +192,10 @@ function addStack(view, source, add) {
 const tables = new Map();
 
 function csv(table, rows) {
-  const quoted = (value) => {
-    if (value === null) return "";
-    const text = String(value);
-    const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
-    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-  };
+  const quoted = (text) => (/[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const fieldAt = (column, row) => column.csv?.[position(column, row)] ?? String(valueAt(column, row) ?? "");
   const lines = [table.columns.map((column) => quoted(column.name)).join(",")];
-  for (const row of rows) lines.push(table.columns.map((column) => quoted(valueAt(column, row))).join(","));
+  for (const row of rows) lines.push(table.columns.map((column) => quoted(fieldAt(column, row))).join(","));
   return `${lines.join("\n")}\n`;
 }
 

@@ -29,6 +29,7 @@ from collections.abc import Callable
 from types import NoneType
 
 from hlo_inspect.report.cells import cell, cell_in_own_unit, heading
+from hlo_inspect.report.csv import csv_field
 from hlo_inspect.report.model import Column
 
 
@@ -323,7 +324,8 @@ def _column_data(
 ) -> dict[str, object]:
     """Return distinct `values` and `texts`, and in `at` the position of each row's value; without `at` each row has its own.
 
-    Texts are left out if they equal the values, and bounds if no value is unknown. `texts` returns that of a row.
+    Texts are left out if they equal the values, and bounds if no value is unknown. `texts` returns that of a row. `csv` has the
+    fields of CSV that differ from their values, by position.
     """
     keys: Sequence[object] = values if bounds is None else list(zip(values, bounds, strict=True))
     if column.unit_of:
@@ -341,6 +343,9 @@ def _column_data(
     data: dict[str, object] = {"values": distinct}
     if shown != distinct:
         data["texts"] = shown
+    fields = [(number, value, csv_field(value)) for number, row in enumerate(first) if isinstance(value := values[row], str)]
+    if changed := {str(number): field for number, value, field in fields if field != value}:
+        data["csv"] = changed
     if bounds is not None and None in distinct:
         data["bounds"] = [_json_value(bounds[row]) for row in first]
     if len(first) < len(values):

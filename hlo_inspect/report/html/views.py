@@ -20,6 +20,7 @@ from hlo_inspect.report.html.charts.differences import (
     figures_by_pass_chart,
     peak_differences_chart,
 )
+from hlo_inspect.report.html.charts.measured import bounds_chart, measured_parts_chart, waits_chart
 from hlo_inspect.report.html.charts.memory import curve_chart, fit_chart, parameters_chart
 from hlo_inspect.report.html.charts.roofline import kernels_left_out, roofline_chart
 from hlo_inspect.report.html.charts.rows import Tables
@@ -192,6 +193,7 @@ def _links(table: Table, keys: Iterable[tuple[tuple[Value, str], str]], kept: se
 
 
 PICTURES: Mapping[str, tuple[Callable[[Tables], Chart | None], ...]] = {
+    "measured": (measured_parts_chart, bounds_chart, waits_chart),
     "step": (step_chart, timeline_chart),
     "kernels": (roofline_chart,),
     "scopes": (scopes_chart, sources_chart),
@@ -217,6 +219,26 @@ def _by_name(tables: Iterable[Table]) -> dict[str, Table]:
 
 
 # -- a module --------------------------------------------------------------------------------------------------------------
+
+_MEASURED = PageSection(
+    "measured",
+    "Measured time of the step",
+    tables=(
+        "measured_parts",
+        "measured_kernel_groups",
+        "measured_kernels",
+        "measured_collectives",
+        "measured_rates",
+        "measured_by_axis",
+        "measured_by_phase",
+        "measured_by_scope",
+        "measured_by_source",
+        "measured_by_device",
+        "measured_runs",
+    ),
+    command="measured",
+)
+"""The first section of a module that ran in a recorded profile."""
 
 _PLAN = (
     PageSection(
@@ -314,10 +336,11 @@ def module_sections(tables: Sequence[Table]) -> tuple[PageSection, ...]:
     named = _by_name(tables)
     words = {"optimizer": _optimizer_words(named)}
     drawn = named | _by_name(with_relative_paths([named[name] for name in _DRAWN_WITH_PATHS if name in named]))
-    pictures = {section.name: _pictures(section.name, drawn) for section in _PLAN}
+    plan = (_MEASURED, *_PLAN) if _MEASURED.tables[0] in named else _PLAN
+    pictures = {section.name: _pictures(section.name, drawn) for section in plan}
     if not pictures["kernels"]:
         words["kernels"] = _no_roofline(named)
-    sections = tuple(replace(section, pictures=pictures[section.name], text=words.get(section.name, "")) for section in _PLAN)
+    sections = tuple(replace(section, pictures=pictures[section.name], text=words.get(section.name, "")) for section in plan)
     planned = {name for section in sections for name in (*section.tables, *(chart.table for chart in section.pictures))}
     rest = tuple(table.name for table in tables if table.on_page and table.name not in planned and table.rows)
     return (*sections, PageSection("more", "More", tables=rest)) if rest else sections
@@ -384,9 +407,11 @@ def _sentences(report: Report) -> Iterator[str]:
 def difference_sections(report: Report) -> tuple[PageSection, ...]:
     """Return the sections of a report of `diff`."""
     named = _by_name(report.tables)
-    others = tuple(name for name in named if name not in ("facts", "changes", "flags", "peak", "axes"))
+    others = tuple(name for name in named if name not in ("facts", "changes", "flags", "peak", "axes", "measured_changes"))
     alone = "" if "facts" in named else "The other input has no module to compare with this one."
+    measured = PageSection("measured", "Measured times", tables=("measured_changes",), opens_table=True)
     return (
+        *([measured] if "measured_changes" in named else ()),
         PageSection(
             "changes",
             "What changed",

@@ -122,7 +122,7 @@ def test_a_fusion_that_works_in_another_memory_space() -> None:
 }}
 """
     lines = (f"%x = {HERE} parameter(0)", "%u = bf16[2,4] parameter(1)", f"%f = {HERE} fusion(%x, %u), kind=kLoop, calls=%f")
-    (_, cost) = cost_of(*lines, before=before).running["main"].rows[0]
+    cost = cost_of(*lines, before=before).running["main"].costs[0]
     assert (cost.amounts[-1], dict(cost.spaces)) == (32 + 16 + 32, {1: 64})
 
 

@@ -195,6 +195,13 @@ def test_each_step_is_rounded_to_a_float32() -> None:
     assert totals(summed((1, 0, 0, 1), (1, 0, 0, 1), (EXACT, 0, 0, EXACT))) == [EXACT + 2, 0, 0, EXACT + 2]
 
 
+def test_rows_that_are_added_at_once_are_rounded_one_after_the_other() -> None:
+    """Two ones are lost beside 2^24, and 2^24 + 3 lies between two float32."""
+    total = XlaSum()
+    total.add((EXACT, EXACT, EXACT, 1), (1, 1, 1, 2), (1, 1, 1, 3), (3, 2, 3, 4))
+    assert totals(total) == [EXACT + 4, EXACT + 2, EXACT + 5, 10]
+
+
 def test_an_amount_is_rounded_before_it_is_added() -> None:
     """2^24 + 1 lies between two float32: the even one is taken."""
     assert totals(summed((EXACT + 1, EXACT + 3, EXACT + 1, 0))) == [EXACT, EXACT + 4, EXACT + 1, 0]

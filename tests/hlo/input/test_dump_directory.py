@@ -258,3 +258,14 @@ def test_only_existing_directories_are_directories(root: Path) -> None:
     assert is_directory(os.fspath(root) + os.sep)
     for other in (root / "a.txt", root / "missing", f"{root}\n", "x" * 5000, "a\0b", b"HloModule m", "-"):
         assert not is_directory(other)
+
+
+def test_a_named_pipe_in_a_directory_is_an_error_and_the_files_are_read(root: Path) -> None:
+    """Nothing writes to the pipe, so that opening it would wait."""
+    write_dumps(root, "a.txt", "inner/b.txt")
+    os.mkfifo(root / "c.txt")
+    os.mkfifo(root / "control.sock")  # no text
+    files = dump_files(root, None)
+    assert [next(files).path.name for _ in range(2)] == ["a.txt", "b.txt"]
+    with pytest.raises(InputError, match=r"c\.txt: is a named pipe"):
+        next(files)
