@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from pathlib import Path
 
@@ -154,3 +155,15 @@ def test_the_bar_shows_inputs_bytes_and_failures(monkeypatch: pytest.MonkeyPatch
         assert bar._bar is not None
         (task,) = bar._bar.tasks
     assert (task.description, task.completed, task.total) == ("3 of 4 inputs, 1 failed", 50, 100)
+
+
+def test_the_readable_part_of_a_damaged_file_counts(tmp_path: Path) -> None:
+    """The checksum at the end is wrong, far behind the first module: the damage is a row of its own."""
+    whole = gzip.compress((text_of("jit_a") + "step 1 done\n" * 40_000 + text_of("jit_b", 5)).encode())
+    path = tmp_path / "log.txt.gz"
+    path.write_bytes(whole[:-8] + bytes(4) + whole[-4:])
+    table, errors = collect(tmp_path / "store", path, status=3)
+    rows = {row["module.name"]: (row["status"], row["params.bytes"]) for row in raw_rows(tmp_path / "store")}
+    assert (table["failed"], errors.count("\n")) == (1, 1)
+    assert rows[None] == ("unreadable", None)
+    assert rows["jit_a"][1] == 24
