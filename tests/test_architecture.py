@@ -20,7 +20,7 @@ PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 _SPAN = re.compile(r"`([^`\n]+)`")
 _FILE = re.compile(r"(?:hlo_inspect|tests|benchmarks|configs)/[\w./\-]*")
 _INSIDE = re.compile(
-    r"(?:hlo|workloads|graph|optimizer|analysis|passes|findings|report|compare|checks|inspection|cli)/[\w./\-]*"
+    r"(?:hlo|workloads|graph|optimizer|analysis|passes|findings|report|compare|checks|inspection|fleet|cli)/[\w./\-]*"
 )
 """A path within hlo_inspect, as the tables have it."""
 _MEMBER = re.compile(r"`(hlo_inspect/[\w/]+\.py)`\s+`([A-Za-z_]\w*)(?:\.(\w+))?`")

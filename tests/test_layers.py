@@ -21,14 +21,15 @@ ROOT = "hlo_inspect"
 LAYERS: dict[str, tuple[str, ...]] = {
     "lazy_pattern": (),
     "errors": (),
-    "atomic_files": ("errors",),
+    "remote_files": ("errors",),
+    "atomic_files": ("errors", "remote_files"),
     "request": ("errors",),
     "version": (),
     "registry": (),
     "configs": ("errors",),
     "config_files": (),
     "toml_configs": ("errors", "configs", "config_files"),
-    "hlo": ("errors",),
+    "hlo": ("errors", "remote_files"),
     "profiler": ("errors", "hlo"),
     "workloads": ("errors", "hlo"),
     "xla_worker": (),
@@ -130,6 +131,20 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "api": ("errors", "request", "hlo", "passes", "inspection", "report.model", "report.displayable", "report"),
     "": ("errors", "version", "api", "report.model"),
+    "fleet": (
+        "errors",
+        "remote_files",
+        "atomic_files",
+        "request",
+        "version",
+        "configs",
+        "hlo",
+        "analysis",
+        "passes",
+        "inspection",
+        "report.model",
+        "report.facts",
+    ),
     "testing": (
         "errors",
         "atomic_files",
@@ -160,6 +175,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.facts",
         "report.faults",
         "inspection",
+        "fleet",
         "api",
     ),
     "__main__": ("cli",),
@@ -208,7 +224,10 @@ HLO: tuple[tuple[str, ...], ...] = (
 
 # third-party package -> the parts that may import it when they are imported themselves
 AT_ONCE = {"click": ("cli",), "yaml": ("configs",), "pytest": ("testing",)}
-WHEN_USED = {"jax", "jinja2", "markupsafe", "numpy", "pandas", "pygraphviz", "rich", "zstandard"}
+WHEN_USED = {
+    *("distributed", "duckdb", "fsspec", "jax", "jinja2", "markupsafe", "numpy", "pandas", "pyarrow", "pygraphviz", "rich"),
+    "zstandard",
+}
 
 MODULES = {
     ".".join((ROOT, *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path

@@ -38,4 +38,4 @@ def test_an_installed_wheel_reads_a_dump(tmp_path: Path) -> None:
     assert (package / "py.typed").is_file()
     assert not list(package.rglob("test_*"))
     folders = sorted(path.name for path in (package / "configs").iterdir() if path.is_dir())
-    assert folders == ["checks", "custom_calls", "hardware"]
+    assert folders == ["checks", "custom_calls", "hardware", "queries"]

@@ -105,7 +105,7 @@ class ReadingBar:
     """
 
     def __init__(self, *, wanted: bool) -> None:
-        self._timer = Timer(_PATIENCE_S, self._show) if wanted and _on_terminal() else None
+        self._timer = Timer(_PATIENCE_S, self._show) if wanted and on_terminal() else None
         self._name = self._module = ""
         self._read = 0
         self._is_hidden = False
@@ -175,7 +175,8 @@ class ReadingBar:
         return printable(f"{Path(self._name).name}  {doing}")
 
 
-def _on_terminal() -> bool:
+def on_terminal() -> bool:
+    """Return True if standard error is a terminal that can show a bar."""
     return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 

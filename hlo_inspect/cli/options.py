@@ -71,7 +71,8 @@ class SectionedCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def _comma_separated(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
+def comma_separated(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
+    """Return the names of a list with commas."""
     return tuple(name for name in map(str.strip, (text or "").split(",")) if name)
 
 
@@ -95,14 +96,14 @@ _TABLES = (
     _in_tables(
         "--columns",
         metavar="NAME,…",
-        callback=_comma_separated,
+        callback=comma_separated,
         shell_complete=completion.columns,
         help="Show these columns of the command's own table or of --table, in this order.",
     ),
     _in_tables(
         "--sort",
         metavar="NAME,…",
-        callback=_comma_separated,
+        callback=comma_separated,
         shell_complete=completion.columns,
         help="Sort that table by a column: numbers from the largest, texts from A to Z; -NAME reverses.",
     ),

@@ -20,7 +20,7 @@ from hlo_inspect.errors import (
     UsageError,
 )
 from hlo_inspect.hlo.input.dump_directory import dump_files, expanded, is_directory
-from hlo_inspect.hlo.input.source import Openable, open_source
+from hlo_inspect.hlo.input.source import Openable, Source, open_source
 from hlo_inspect.inspection.module_reports import NEEDS_ALL, ModuleReports, ReportNeeds, ReportSink
 from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher, no_such_module
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
@@ -156,15 +156,22 @@ class Inspection:
         """Yield for each module of a file its report, its name if that does not match, or an error."""
         if isinstance(file.source, HloInspectError):
             yield file.source
-            return
+        else:
+            yield from self.read_source(open_source(file.source), file.note, file.hosts)
+
+    def read_source(self, source: Source, note: str | None = None, hosts: Sequence[Path] = ()) -> Iterator[Item]:
+        """Yield for each module of one source its report, its name if that does not match, or an error.
+
+        `note` and `hosts` are those of a `DirectoryFile`.
+        """
         try:
-            yield from self._sources.read(open_source(file.source), file.note, file.hosts)
+            yield from self._sources.read(source, note, hosts)
         except (InputError, MissingExtraError) as error:
             yield error
         except (HloInspectError, MemoryError):
             raise
         except Exception as error:
-            yield InternalError.from_exception(error, Location(file.source_name))
+            yield InternalError.from_exception(error, Location(source.name))
 
 
 class _File(NamedTuple):
@@ -184,13 +191,13 @@ class _File(NamedTuple):
 def _files(sources: Iterable[Openable], stage: str | None) -> Iterator[_File]:
     """Yield the files of all sources in order; of a directory, those that hold its modules."""
     for number, source in enumerate(sources):
-        if not is_directory(source):
-            yield _File(number, open_source(source).name, source)
-            continue
         source_name = str(source)
         try:
+            if not is_directory(source):
+                yield _File(number, open_source(source).name, source)
+                continue
             for file in dump_files(source, stage):
-                yield _File(number, source_name, file.path, file.note, file.may_hold, file.hosts)
+                yield _File(number, source_name, file.source, file.note, file.may_hold, file.hosts)
         except (InputError, UsageError) as error:
             yield _File(number, source_name, error)
 

@@ -28,6 +28,13 @@ AHEAD = 4
 """Things per process that are begun before the first of them is done."""
 
 
+class _End:
+    """The end of the things."""
+
+
+_END = _End()
+
+
 class LostProcessError(Exception):
     """A process ended in the middle of its work, for example for lack of memory."""
 
@@ -35,10 +42,11 @@ class LostProcessError(Exception):
 class Jobs(Generic[T, R]):
     """Worker processes of a `with` block."""
 
-    def __init__(self, count: int, start: Callable[[], Callable[[T], Iterable[R]]]) -> None:
+    def __init__(self, count: int, start: Callable[[], Callable[[T], Iterable[R]]], *, has_threads: bool = False) -> None:
+        """`has_threads`: this process runs threads, which a fork would not copy."""
         self._count = count
         self._start = start
-        self._context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+        self._context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" and not has_threads else "spawn")
         self._processes: dict[Connection, Any] = {}
 
     def __enter__(self) -> Jobs[T, R]:
@@ -62,9 +70,7 @@ class Jobs(Generic[T, R]):
                 number, thing = next(coming, (-1, None))
                 is_last = number < 0
                 if not is_last:
-                    connection = self._idle(working)
-                    connection.send(thing)
-                    working[connection] = number
+                    working[self._begin(working, cast("T", thing))] = number
             if following in done:
                 yield done.pop(following)
                 following += 1
@@ -74,6 +80,39 @@ class Jobs(Generic[T, R]):
             for ready in wait(list(working)):
                 connection = cast("Connection", ready)
                 done[working.pop(connection)] = self._received(connection)
+
+    def as_completed(self, things: Iterator[T | None]) -> Iterator[tuple[T, list[R], Exception | None]]:
+        """Yield each thing with its results and the exception after them, as soon as it is done.
+
+        None among `things` means that the next one depends on results which are not there yet.
+        """
+        working: dict[Connection, T] = {}
+        is_last = False
+        while True:
+            while not is_last and len(working) < self._count:
+                thing = next(things, _END)
+                is_last = thing is _END
+                if thing is None or isinstance(thing, _End):
+                    break
+                begun: T = thing
+                working[self._begin(working, begun)] = begun
+            if not working:
+                return
+            for ready in wait(list(working)):
+                connection = cast("Connection", ready)
+                yield (working.pop(connection), *self._received(connection))
+
+    def _begin(self, working: Iterable[Connection], thing: T) -> Connection:
+        """Send a thing to an idle process, to a new one if that process has ended meanwhile."""
+        while True:
+            connection = self._idle(working)
+            try:
+                connection.send(thing)
+            except OSError:
+                self._processes.pop(connection).join()
+                connection.close()
+            else:
+                return connection
 
     def _idle(self, working: Iterable[Connection]) -> Connection:
         """Return the connection to an idle process; start a process if there is none."""

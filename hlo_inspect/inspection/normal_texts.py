@@ -125,7 +125,7 @@ class NormalTexts:
         """Yield the files to read, each with True if it may hold no module."""
         for source in expanded(argument):
             if is_directory(source):
-                yield from ((file.path, file.may_hold) for file in dump_files(source, self.stage))
+                yield from ((file.source, file.may_hold) for file in dump_files(source, self.stage))
             else:
                 yield source, False
 

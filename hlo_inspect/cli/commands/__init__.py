@@ -24,6 +24,8 @@ COMMANDS: dict[str, str] = {
     "ranks": "Compare the programs of all ranks of a job: which rank deviates, in which instruction, whether it hangs.",
     "history": "Show which compiler pass changed the module, from a dump directory with a file for each pass.",
     "recompiles": "Show why each function was compiled again: one row per compile, with its reasons.",
+    "collect": "Keep the facts of any number of dumps in a store, on one machine or a cluster.",
+    "query": "Ask a store of `collect` with SQL, or a named query.",
     "profiles": "List the hardware profiles, or show one with the sources of its figures.",
     "rules": "List the findings that exist.",
     "rule": "Show what a finding means, why it matters and how to fix it.",

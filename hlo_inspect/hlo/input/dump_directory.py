@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from hlo_inspect.errors import InputError, Location, UsageError, did_you_mean
+from hlo_inspect.errors import InputError, Location, MissingExtraError, UsageError, did_you_mean
 from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.remote_files import inner_path, is_address, is_remote_directory, matching_addresses, remote_folders
 
 _COMPRESSED = r"(?:\.(?:gz|bz2|xz|zst))?"
 _FILE = lazy_pattern(
@@ -49,17 +51,28 @@ class DirectoryFile(NamedTuple):
     """A file to read. `note` says why it is not the expected file.
 
     `may_hold`: True if its name does not tell that it holds a module. `hosts`: the profiles of the other hosts of a run.
+    `address`: that of a remote file, whose path only has its names.
     """
 
     path: Path
     note: str | None = None
     may_hold: bool = False
     hosts: tuple[Path, ...] = ()
+    address: str = ""
+
+    @property
+    def source(self) -> Path | str:
+        """The path or address to open."""
+        return self.address or self.path
 
 
 def is_directory(source: Openable) -> bool:
+    """Return True for a directory, local or remote. Raise InputError if an address cannot be reached."""
     if not isinstance(source, str | os.PathLike) or source == "" or (isinstance(source, str) and "\n" in source):
         return False
+    if isinstance(source, str) and is_address(source) and not os.path.lexists(source):
+        with _remote(source):
+            return is_remote_directory(source)
     try:
         return Path(source).is_dir()
     except (OSError, ValueError):
@@ -76,6 +89,12 @@ def expanded(argument: str) -> list[Path | str]:
         return [argument]
     if os.path.lexists(argument):
         return [Path(argument)]
+    if is_address(argument):
+        with _remote(argument):
+            addresses = matching_addresses(argument)
+        if not addresses:
+            raise InputError("no object matches this pattern", Location(argument))
+        return list(addresses)
     from glob import glob, has_magic
 
     if not has_magic(argument):
@@ -91,7 +110,7 @@ def stage_of(path: str) -> str:
 
     If the module's name has a dot, a part of it may count as stage.
     """
-    match = _FILE.fullmatch(Path(path).name)
+    match = _FILE.fullmatch(Path(inner_path(path)).name)
     return _BEFORE_STAGE.sub("", match["stem"].partition(".")[2], count=1) if match is not None else ""
 
 
@@ -102,12 +121,37 @@ def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile
     counts if the stage has no text. Raise InputError for a directory without dumps or texts, UsageError for a stage without
     files.
     """
+    if isinstance(directory, str) and is_address(directory) and not os.path.lexists(directory):
+        yield from _remote_dump_files(directory, stage)
+        return
     root = Path(str(directory))
     files, fault = files_below(root)
     if files or fault is None:
         yield from chosen_files(root, files, stage)
     if fault is not None:
         raise fault
+
+
+def _remote_dump_files(address: str, stage: str | None) -> Iterator[DirectoryFile]:
+    """Yield the files to read of a remote directory. Files of XLA beside a remote text are not read."""
+    with _remote(address):
+        addresses = {Path(inner_path(file.address)): file.address for files in remote_folders(address) for file in files}
+    try:
+        for file in chosen_files(Path(address), sorted(addresses), stage):
+            yield file._replace(address=addresses[file.path])
+    except InputError as error:
+        raise InputError(error.message, Location(address)) from error
+
+
+@contextmanager
+def _remote(address: str) -> Iterator[None]:
+    """Raise InputError with the address if it cannot be reached."""
+    try:
+        yield
+    except MissingExtraError as error:
+        raise MissingExtraError(error.message, Location(address)) from error
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", Location(address)) from error
 
 
 def _profile(root: Path, files: Iterable[Path]) -> DirectoryFile | None:

@@ -22,6 +22,7 @@ from hlo_inspect.hlo.input.foreign_text import MAX_BYTES, Format, convertible_fo
 from hlo_inspect.hlo.pasted.mending import Mender
 from hlo_inspect.hlo.read.cursor import TextSource
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.remote_files import is_address, open_remote
 
 PART_BYTES = 1 << 16
 """Bytes that are decompressed at a time."""
@@ -228,6 +229,11 @@ class Source(TextSource):
                 yield raw
                 raw = next(rest, b"")
 
+    def decompressed(self) -> Iterator[bytes]:
+        """Yield the bytes as they are after decompression, in pieces of any length. Raise InputError if they cannot be read."""
+        with self._open() as stream:
+            yield from iter(partial(self._read, stream), b"")
+
     @contextmanager
     def seekable(self) -> Iterator[IO[bytes]]:
         """Open the decompressed bytes as a file that can be read in any order, a temporary one unless the input is such a file.
@@ -290,6 +296,8 @@ class Source(TextSource):
     def _open(self) -> Iterator[IO[bytes]]:
         try:
             stream = self._opener()
+        except MissingExtraError as error:
+            raise MissingExtraError(error.message, Location(self.name)) from error
         except (OSError, ValueError) as error:  # a path may hold a NUL
             raise self._error(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
         buffered = stream if hasattr(stream, "peek") else io.BufferedReader(cast("io.RawIOBase", stream))
@@ -396,13 +404,19 @@ def open_source(source: Openable) -> Source:
     if source == "-":
         return Source("<stdin>", _standard_input)
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        again = os.path.isfile(path)  # noqa: PTH113 - False for an impossible name
-        return Source(str(path), lambda: path.open("rb"), closes=True, reopens=again) if source else Source("''", _nothing)
+        return _open_path(source)
     name = str(getattr(source, "name", "<file>"))
     if isinstance(source, io.TextIOBase):
         return Source(name, lambda: io.BytesIO(source.read().encode(errors="surrogatepass")))
     return Source(name, lambda: cast("IO[bytes]", source))
+
+
+def _open_path(source: str | os.PathLike[str]) -> Source:
+    if isinstance(source, str) and is_address(source) and not os.path.lexists(source):
+        return Source(source, partial(open_remote, source), closes=True, reopens=True)
+    path = Path(source)
+    again = os.path.isfile(path)  # noqa: PTH113 - False for an impossible name
+    return Source(str(path), lambda: path.open("rb"), closes=True, reopens=again) if source else Source("''", _nothing)
 
 
 def _standard_input() -> IO[bytes]:

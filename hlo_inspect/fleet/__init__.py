@@ -1,0 +1,1 @@
+"""Facts of many modules in a store, and questions to it."""

@@ -1,0 +1,76 @@
+"""Answers of `query` as reports: rows of SQL, the named queries, and the views of a store."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from hlo_inspect.fleet.database import Database, QueryResult
+from hlo_inspect.fleet.queries import named_queries
+from hlo_inspect.report.model import Column, Input, Report, Table, Unit, Value
+
+COMMAND = "query"
+_NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "NUMBER")
+
+
+def query_report(store: str, title: str, result: QueryResult) -> Report:
+    """Return the rows of a query. Columns called `bytes`, `flops` or `seconds`, or with that ending, have that unit."""
+    columns = tuple(Column(name, _unit(name, type_)) for name, type_ in zip(result.columns, result.types, strict=True))
+    rows = tuple(tuple(map(_value, row)) for row in result.rows)
+    return _report(store, Table("rows", title, columns, rows))
+
+
+def queries_report() -> Report:
+    """Return the named queries with their parameters."""
+    columns = (
+        Column("name", get=lambda query: query.name),
+        Column("parameters", optional=True, get=lambda query: ", ".join(f"${name}" for name in query.parameters) or None),
+        Column("answers", width=60, wraps=True, get=lambda query: query.summary),
+    )
+    return _report("configs/queries", Table.of("queries", "Named queries", columns, named_queries(), page_rows=0))
+
+
+def views_report(store: str, database: Database) -> Report:
+    """Return the views of a store, with their numbers of rows and columns."""
+    columns = (Column("view"), Column("rows", "count"), Column("columns", "count"))
+    return _report(store, Table("views", f"Views of the store {store}", columns, tuple(database.relations()), page_rows=0))
+
+
+def _report(path: str, table: Table) -> Report:
+    return Report(COMMAND, Input(path, first_line=1, lines=0, bytes=0), facts={}, tables=(table,))
+
+
+def _unit(name: str, type_: str) -> Unit:
+    if type_ == "BOOLEAN":
+        return "bool"
+    if not any(word in type_ for word in _NUMBERS) or type_.endswith("]") or type_.startswith(("MAP", "STRUCT")):
+        return "text"
+    ends: tuple[tuple[str, Unit], ...] = (("bytes", "bytes"), ("flops", "flops"), ("seconds", "seconds"))
+    for end, unit in ends:
+        if name == end or name.endswith((f"_{end}", f".{end}")):
+            return unit
+    return "count" if "INT" in type_ else "number"
+
+
+def _value(value: Any) -> Value:  # noqa: ANN401 - a value of any type of DuckDB
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return json.dumps(_plain(value), ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - as above
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,169 @@
+"""`collect`: rows, labels, resumption, equal texts, shards, and refusals."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.cli.commands.collect import CollectionBar
+from hlo_inspect.fleet import parts, run
+from hlo_inspect.fleet.collection import Counts
+from hlo_inspect.fleet.inputs import Shard
+from hlo_inspect.fleet.schema import FINDINGS
+from tests.calling import call_text
+from tests.fleet.stores import collect, comparable, raw_rows, text_of, write_job
+
+
+@pytest.fixture(params=["parquet", "jsonl"])
+def _encoding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "parquet":
+        pytest.importorskip("pyarrow")
+    monkeypatch.setattr(run, "best_encoding", lambda: request.param)
+
+
+@pytest.mark.usefixtures("_encoding")
+def test_rows_of_a_job_with_a_truncated_and_an_unreadable_file(tmp_path: Path) -> None:
+    job = write_job(tmp_path / "dumps")
+    truncated = job / "cut.txt"
+    truncated.write_text(text_of("cut").rpartition("ROOT")[0])
+    (job / "notes.txt").write_text("nothing about programs\n")
+    binary = tmp_path / "noise.txt"
+    binary.write_bytes(b"\0\1\2" * 99)
+    store = tmp_path / "store"
+    labelled = ["--label", "team=a=b", "--label-from", f"{job}/{{build}}/{{rank}}/*", "--tables", "params"]
+    table, errors = collect(store, job, binary, *labelled, status=3)
+    assert (table["read"], table["equal"], table["failed"], table["modules"]) == (5, 2, 1, 5)
+    assert str(binary) in errors
+    rows = {row["input"]: row for row in raw_rows(store)}
+    assert len(rows) == 7
+    path = job / "build7" / "1" / "module_0001.jit_f1.cpu_after_optimizations.txt"
+    row = rows[str(path)]
+    assert dict(row["labels"]) == {"team": "a=b", "build": "build7", "rank": "1"}
+    assert dict(rows[str(truncated)]["labels"]) == {"team": "a=b"}
+    assert row["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert row["input_bytes"] == row["bytes"] == path.stat().st_size
+    assert row["changed"].timestamp() == pytest.approx(path.stat().st_mtime, abs=1e-5)
+    assert (row["stage"], row["status"], row["line"], row["schema_version"]) == ("cpu_after_optimizations", "ok", 1, 1)
+    assert (row["module.name"], row["params.bytes"], row["opcode.add"], row["opcode.dot"]) == ("jit_f1", 8 + 8, 1, 0)
+    assert row["memory.peak_bytes"] is None
+    assert rows[str(truncated)]["status"] == "partial"
+    assert rows[str(job / "notes.txt")]["status"] == "empty"
+    assert (rows[str(binary)]["status"], rows[str(binary)]["params.bytes"]) == ("unreadable", None)
+    of_parameters = {(row["module"], row["bytes"]) for row in raw_rows(store, "params")}
+    assert (row["module"], 8) in of_parameters
+    assert {row["module"] for row in raw_rows(store, FINDINGS)} <= {row["module"] for row in rows.values()}
+
+
+def test_a_second_run_reads_what_is_new_changed_or_asked_for(tmp_path: Path) -> None:
+    job, store = write_job(tmp_path / "dumps"), tmp_path / "store"
+    collect(store, job)
+    before = sorted(store.rglob("*"))
+    table, _ = collect(store, job)
+    assert (table["read"], table["equal"], table["skipped"]) == (0, 0, 4)
+    assert sorted(store.rglob("*")) == before
+    first = job / "build7" / "0" / "module_0000.jit_f0.cpu_after_optimizations.txt"
+    first.write_text(text_of("jit_changed"))
+    (job / "build7" / "0" / "module_0009.jit_new.cpu_after_optimizations.txt").write_text(text_of("jit_new"))
+    table, _ = collect(store, job)
+    assert (table["read"], table["skipped"]) == (2, 3)
+    (job / "build7" / "1" / "module_0000.jit_f0.cpu_after_optimizations.txt").write_bytes(b"\0\1\2" * 99)
+    assert collect(store, job, status=3)[0]["failed"] == 1
+    assert collect(store, job)[0]["read"] == 0
+    assert collect(store, job, "--retry-failed", status=3)[0]["failed"] == 1
+    assert collect(store, job, "--again", status=3)[0]["skipped"] == 0
+
+
+def test_stores_are_equal_for_one_process_two_and_shards(tmp_path: Path) -> None:
+    job = write_job(tmp_path / "dumps", ranks=3, modules=4)
+    collect(tmp_path / "one", job, "-j", "1", "--tables", "params")
+    collect(tmp_path / "two", job, "-j", "2", "--tables", "params")
+    for number in range(1, 4):
+        collect(tmp_path / "shards", job, "--shard", f"{number}/3", "-j", "1", "--tables", "params")
+    for relation in ("modules", "findings", "params"):
+        expected = comparable(tmp_path / "one", relation)
+        assert expected
+        assert comparable(tmp_path / "two", relation) == comparable(tmp_path / "shards", relation) == expected
+
+
+def test_each_path_is_in_one_shard() -> None:
+    shards = [Shard.parse(f"{number}/5") for number in range(1, 6)]
+    assert all(sum(shard.holds(f"/dumps/{number}") for shard in shards) == 1 for number in range(50))
+
+
+def test_texts_below_a_folder_of_dumps_do_not_count(tmp_path: Path) -> None:
+    job = write_job(tmp_path / "dumps", ranks=1)
+    sidecars = job / "build7" / "0" / "module_0000.jit_f0"
+    sidecars.mkdir()
+    (sidecars / "module.mlir").write_text("module @jit_f0 {}\n")
+    assert collect(tmp_path / "store", job)[0]["read"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--label", "build"], 2, "--label is NAME=VALUE"),
+        (["--label-from", "dumps/*"], 2, "--label-from needs a label in braces"),
+        (["--tables", "parms"], 2, "did you mean 'params'"),
+        (["--passes", "mem"], 2, "no pass 'mem'"),
+        (["--shard", "5/4"], 2, "--shard is N/COUNT"),
+        (["--profile", "abacus"], 2, "abacus"),
+        (["-"], 2, "standard input"),
+    ],
+)
+def test_wrong_options_write_nothing(tmp_path: Path, arguments: list[str], status: int, message: str) -> None:
+    store = tmp_path / "store"
+    job = [] if arguments == ["-"] else [write_job(tmp_path / "dumps", 1, 1)]
+    done = call_text("collect", *job, *arguments, "--store", store)
+    assert (done.returncode, done.stderr.count("\n")) == (status, 1)
+    assert message in done.stderr
+    assert not list(store.rglob("*.*s*l*"))
+
+
+def test_other_directories_and_newer_stores_are_refused(tmp_path: Path) -> None:
+    job = write_job(tmp_path / "dumps", 1, 1)
+    done = call_text("collect", job, "--store", tmp_path / "dumps")
+    assert (done.returncode, "no store" in done.stderr) == (2, True)
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "store.json").write_text('{"schema_version": 2}')
+    for done in (call_text("collect", job, "--store", store), call_text("query", store)):
+        assert (done.returncode, "store of schema 2" in done.stderr) == (2, True)
+
+
+def test_without_the_extra_parts_are_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(parts, "find_spec", lambda name: None)
+    collect(tmp_path / "store", write_job(tmp_path / "dumps", 1, 1))
+    assert [path.suffix for path in (tmp_path / "store" / "modules").iterdir()] == [".jsonl"]
+    done = call_text("query", tmp_path / "store")
+    assert (done.returncode, done.stderr) == (2, "hlo-inspect: query needs the extra [fleet]: pip install pyarrow duckdb\n")
+
+
+def test_no_process_and_no_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    collect(tmp_path / "store", write_job(tmp_path / "dumps", 1, 1))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dumps", "store"]
+
+
+def test_the_bar_shows_inputs_bytes_and_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hlo_inspect.cli.commands.collect.on_terminal", lambda: True)
+    with CollectionBar(Counts(read=4, bytes=100), wanted=True) as bar:
+        bar.update(Counts(read=1, equal=1, skipped=1, failed=1, bytes=50))
+        assert bar._bar is not None
+        (task,) = bar._bar.tasks
+    assert (task.description, task.completed, task.total) == ("3 of 4 inputs, 1 failed", 50, 100)
+
+
+def test_the_readable_part_of_a_damaged_file_counts(tmp_path: Path) -> None:
+    """The checksum at the end is wrong, far behind the first module: the damage is a row of its own."""
+    whole = gzip.compress((text_of("jit_a") + "step 1 done\n" * 40_000 + text_of("jit_b", 5)).encode())
+    path = tmp_path / "log.txt.gz"
+    path.write_bytes(whole[:-8] + bytes(4) + whole[-4:])
+    table, errors = collect(tmp_path / "store", path, status=3)
+    rows = {row["module.name"]: (row["status"], row["params.bytes"]) for row in raw_rows(tmp_path / "store")}
+    assert (table["failed"], errors.count("\n")) == (1, 1)
+    assert rows[None] == ("unreadable", None)
+    assert rows["jit_a"][1] == 24

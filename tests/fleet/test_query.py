@@ -1,0 +1,151 @@
+"""`query`: views, formats, named queries, and all that a query may not do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.fleet.queries import named_queries
+from hlo_inspect.report import FORMATS
+from tests.calling import call_text
+from tests.fleet.stores import ask, collect, text_of, write_job
+
+pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a store of two builds: build b has another `jit_f0`, and `jit_only`."""
+    folder = tmp_path_factory.mktemp("fleet")
+    for build, sizes in (("a", {"jit_f0": 4, "jit_f1": 8}), ("b", {"jit_f0": 6, "jit_f1": 8, "jit_only": 3})):
+        directory = folder / "dumps" / build
+        directory.mkdir(parents=True)
+        for name, size in sizes.items():
+            (directory / f"{name}.txt").write_text(text_of(name, size))
+    options = ("--label-from", f"{folder}/dumps/{{build}}/*", "--tables", "cost_by_phase", "--passes", "memory")
+    collect(folder / "store", folder / "dumps", *options)
+    return folder / "store"
+
+
+def test_views_and_their_rows(store: Path) -> None:
+    lines = call_text("query", store, "--format", "csv").stdout.splitlines()
+    assert [line.rpartition(",")[0] for line in lines[1:3]] == ["modules,5", "findings,5"]
+    assert ask(store, "SELECT name, count(*) FROM findings GROUP BY name") == ["unused-parameter,5"]
+    # p and q of f0 in build a have 4 and 2 floats
+    assert ask(store, """SELECT "params.bytes" FROM modules WHERE "module.name" = 'jit_f0' AND labels['build'] = 'a'""") == [
+        "24"
+    ]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_each_format(store: Path, form: str) -> None:
+    columns = '"module.name" AS name, "params.bytes" AS bytes, labels, changed IS NULL AS odd, 1.5 AS half'
+    sql = f"SELECT {columns} FROM modules ORDER BY 1, 2"  # noqa: S608 - a text of the test
+    done = call_text("query", store, sql, "--format", form)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "jit_only" in done.stdout.replace("\\", "")
+    if form == "json":
+        (table,) = json.loads(done.stdout)["tables"]
+        assert [column["unit"] for column in table["columns"]] == ["text", "bytes", "text", "bool", "number"]
+        assert table["rows"][0] == ["jit_f0", 24, '{"build": "a"}', False, 1.5]
+
+
+ANSWERS: dict[str, tuple[tuple[str, ...], list[str]]] = {
+    # names of these programs and the figures of their parameters: f32[n] and f32[2], of which nothing is donated
+    "changed-programs": ((), ["jit_f0,2,2"]),
+    "compiles-of-function": (("name=jit_f1",), ["false,3,40", "true,3,40"]),
+    "findings-by-rule-and-label": (
+        ("label=build",),
+        ["HI102,unused-parameter,info,b,3,3,24.0,bytes", "HI102,unused-parameter,info,a,2,2,16.0,bytes"],
+    ),
+    "largest-recompute": ((), []),
+    "memory-peak-by-label": (("label=build",), ["a,72,jit_f1,2", "b,72,jit_f1,3"]),
+    "most-bytes-not-donated": (
+        (),
+        ["jit_f1,40,40,8", "jit_f1,40,40,8", "jit_f0,32,32,8", "jit_f0,24,24,8", "jit_only,20,20,8"],
+    ),
+    "near-duplicates": ((), []),
+    "only-this-label": (("label=build", "value=b"), ["jit_f0", "jit_only"]),
+}
+"""Named query -> values of its parameters, and its rows without paths, hashes and times."""
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_named_queries(store: Path, name: str) -> None:
+    settings, expected = ANSWERS[name]
+    rows = ask(store, name, *(word for setting in settings for word in ("--set", setting)))
+    shown = [
+        ",".join(cell for cell in row.split(",") if "/" not in cell and "+00:00" not in cell and len(cell) != 32)
+        for row in rows
+    ]
+    if name == "only-this-label":
+        shown = [row.partition(",")[0] for row in shown]
+    assert shown == expected
+
+
+def test_each_named_query_has_a_test_and_a_docstring() -> None:
+    queries = named_queries()
+    assert [query.name for query in queries] == sorted(ANSWERS)
+    for query in queries:
+        assert query.summary.endswith(".")
+        assert sorted(query.parameters) == sorted(setting.partition("=")[0] for setting in ANSWERS[query.name][0])
+    listed = call_text("query", "--list").stdout
+    assert all(query.name in listed for query in queries)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1; SELECT 2",
+        "DROP VIEW modules",
+        "CREATE TABLE copy AS SELECT * FROM modules",
+        "COPY modules TO 'rows.csv'",
+        "EXPORT DATABASE 'folder'",
+        "ATTACH 'other.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "PRAGMA database_list",
+        "SELECT * FROM read_text('dump.txt')",
+        "SELECT * FROM 'dump.txt'",
+        "SELECT * FROM glob('*')",
+        "SELECT * FROM sniff_csv('dump.txt')",
+        "SELECT * FROM named_queries",
+        "SELECT nothing FROM modules",
+        "SELEC 1",
+        "",
+        "no-such-query",
+        "only-this-label",
+    ],
+)
+def test_a_query_is_one_select_that_reads_the_views(store: Path, tmp_path: Path, sql: str) -> None:
+    (tmp_path / "dump.txt").write_text("secret\n")
+    done = call_text("query", store, sql, folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["dump.txt"]
+
+
+def test_other_directories_are_no_stores(tmp_path: Path) -> None:
+    done = call_text("query", tmp_path, "SELECT 1")
+    assert (done.returncode, done.stderr) == (3, f"hlo-inspect: {tmp_path}: is no store: `hlo-inspect collect` writes one\n")
+
+
+def test_lines_and_parquet_of_one_store_answer_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = write_job(tmp_path / "dumps", 1, 2)
+    first, second = sorted(job.rglob("*.txt"))
+    collect(tmp_path / "store", first)
+    monkeypatch.setattr("hlo_inspect.fleet.run.best_encoding", lambda: "jsonl")
+    collect(tmp_path / "store", second)
+    sql = 'SELECT "module.name", labels, "custom_calls.target.<target>", lower_bounds, passes FROM modules ORDER BY 1'
+    assert ask(tmp_path / "store", sql) == [f'jit_f{n},{{}},{{}},{{}},"[""summary"", ""fingerprint""]"' for n in range(2)]
+
+
+def test_pyarrow_reads_the_parts(store: Path) -> None:
+    from pyarrow import dataset
+
+    rows = dataset.dataset(store / "modules").to_table(["module.name", "params.bytes"]).to_pylist()
+    assert {"module.name": "jit_only", "params.bytes": 20} in rows
+    assert len(rows) == 5
