@@ -1,5 +1,5 @@
 -- Modules whose program changed while the name did not: names with several programs, the most first.
-SELECT "module.name" AS name, count(DISTINCT "fingerprint.program") AS programs, count(*) AS modules,
+SELECT name, count(DISTINCT "fingerprint.program") AS programs, count(*) AS modules,
        min(changed) AS first_changed, max(changed) AS last_changed
 FROM modules
 WHERE "fingerprint.program" IS NOT NULL

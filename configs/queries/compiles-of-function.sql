@@ -4,5 +4,5 @@ SELECT changed, "fingerprint.program" AS program,
        row_number() OVER (PARTITION BY "fingerprint.program" ORDER BY changed, input, line) > 1 AS is_repeated,
        "module.instructions" AS instructions, "params.bytes" AS parameter_bytes, input
 FROM modules
-WHERE "module.name" = $name
+WHERE name = $name
 ORDER BY changed, input, line

@@ -1,7 +1,7 @@
 -- Programs of one value of a label that no other value has.
 -- $label: name of the label
 -- $value: its value
-SELECT "module.name" AS name, "fingerprint.program" AS program, count(*) AS modules, min(input) AS input
+SELECT name, "fingerprint.program" AS program, count(*) AS modules, min(input) AS input
 FROM modules
 WHERE labels[$label] = $value
   AND "fingerprint.program" NOT IN (

@@ -206,7 +206,7 @@ class Collection:
         """Return the columns from `input` to `message`."""
         path, version, request = absolute(file.path), reading.version, self._plan.request
         place = (path, module.line, module.lines, module.bytes, version.size, version.changed, version.etag)
-        program = (reading.sha256, stage_of(path) or None, module.platform, self._labels(path))
+        program = (reading.sha256, module.name, stage_of(path) or None, module.platform, self._labels(path))
         made_by = (__version__, STORE_SCHEMA, [*request.pass_names, *request.also])
         return (*place, *program, *made_by, module.status, module.message)
 

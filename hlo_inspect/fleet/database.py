@@ -69,7 +69,8 @@ class Database:
             names, types = ([str(column[index]) for column in description] for index in (0, 1))
             return QueryResult(names, types, cursor.fetchall())
         except duckdb.Error as error:
-            raise UsageError(f"SQL: {str(error).strip().splitlines()[0]}") from error
+            message = str(error).partition("\nLINE ")[0]  # of several lines, with the candidates for a name
+            raise UsageError(f"SQL: {' '.join(message.split())}") from error
 
     def relations(self) -> list[tuple[str, int, int]]:
         """Return the views with their numbers of rows and columns; no table without parts."""

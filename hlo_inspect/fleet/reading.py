@@ -40,6 +40,7 @@ class ModuleFigures(NamedTuple):
     line: int | None
     lines: int | None
     bytes: int | None
+    name: str | None
     platform: str | None
     status: str
     message: str | None
@@ -190,6 +191,7 @@ class InputReader:
             line=report.input.first_line,
             lines=report.input.lines,
             bytes=report.input.bytes,
+            name=str(facts["module.name"]),
             platform=platform,
             status="partial" if is_partial else "ok",
             message=None,
@@ -216,7 +218,7 @@ def failed_reading(version: FileVersion, error: HloInspectError, status: str = "
 def failed_figures(error: HloInspectError, status: str) -> ModuleFigures:
     """Return the figures of a module or input that cannot be read: nothing but the error."""
     facts, bounds = fact_values(Facts({}, ()), ())
-    return ModuleFigures(error.line, None, None, None, status, printable(error.message), None, bounds, facts)
+    return ModuleFigures(error.line, None, None, None, None, status, printable(error.message), None, bounds, facts)
 
 
 def _files_beside(path: str) -> Iterator[Path]:

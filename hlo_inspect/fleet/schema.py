@@ -45,6 +45,7 @@ MODULE_COLUMNS = (
     StoreColumn("changed", "time", "time of change of the input"),
     StoreColumn("etag", "text", "ETag or checksum of an object; null for a local file"),
     StoreColumn("sha256", "text", "SHA-256 of the decompressed input"),
+    StoreColumn("name", "text", "name of the module, as the fact `module.name`"),
     StoreColumn("stage", "text", "stage in the name of a dump's file"),
     StoreColumn("platform", "text", "platform that the program was compiled for"),
     StoreColumn("labels", "labels", "labels of `--label` and `--label-from`"),
