@@ -268,8 +268,9 @@ def imports(module: str) -> tuple[tuple[str, bool], ...]:
     return tuple(dict.fromkeys(imported))
 
 
-def internal_imports(module: str) -> Iterator[str]:
-    return (name for name, _ in imports(module) if name.partition(".")[0] == ROOT)
+@cache
+def internal_imports(module: str) -> tuple[str, ...]:
+    return tuple(name for name, _ in imports(module) if name.partition(".")[0] == ROOT)
 
 
 def packages_of(module: str) -> Iterator[str]:
