@@ -33,7 +33,7 @@ import hlo_inspect
 from benchmarks.measure import PEAK_UNIT
 from benchmarks.shapes import SHAPES
 from hlo_inspect.hlo.input.source import open_source
-from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, TABLE
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report import FORMATS, FORMATS_OF_ROWS, RenderOptions
@@ -88,6 +88,7 @@ SNIPPETS = [
 GARBAGE = MARKS + SNIPPETS
 
 OPCODES = sorted(TABLE)
+ENDS = sorted(ASYNC_ENDS)
 _OPCODE = re.compile(rb"[\])} ] ([a-z][a-z-]+)\(")
 """The opcode of an instruction, after its shape and before its operands."""
 
@@ -183,11 +184,12 @@ class Mutator:
         return text[:start] + self.chance.choice([b"\n", b"\r\n", b"\n\n  "]) + text[start:]
 
     def opcode(self, text: bytes) -> bytes:
-        """Replace the opcode of an instruction by any other."""
+        """Replace the opcode of an instruction by any other, half of the times by an end of an asynchronous pair."""
         match = _OPCODE.search(text, self._position(text))
         if match is None:
             return text
-        return text[: match.start(1)] + self.chance.choice(OPCODES).encode() + text[match.end(1) :]
+        other = self.chance.choice(OPCODES if self.chance.random() < 0.5 else ENDS)
+        return text[: match.start(1)] + other.encode() + text[match.end(1) :]
 
     def operands(self, text: bytes) -> bytes:
         """Take the operands of an instruction away, or some of them."""
