@@ -2,11 +2,11 @@
 
     python -m tests.fuzz --minutes 60
 
-Each seed is one command line over inputs that it damages, with a format and sometimes --strict. The inputs are a text, a text
-of several modules, a compressed text, a directory, a workload file, a saved report, serialized HLO and a recorded profile.
-Texts are those of tests/data. A failure is an exception, an unexpected exit status, or a status 3 without a message.
+Each seed is one command line over inputs that it damages, with a format and sometimes --strict. Inputs are texts of one module
+or several, compressed ones, directories, workload files, saved reports, serialized HLO and recorded profiles. Texts are those of
+tests/data. A failure is an exception, an unexpected exit status, or a status 3 without a message.
 Unreadable JSON, a control character in the output and more than a minute of the processor are failures too. Some seeds throw an
-error in one module, and the reports of the others must be there. `--first SEED --count 1` repeats a seed, and
+error in one module, and the reports of the others must be there. `--first SEED --count 1` repeats a seed.
 `--with-fault NAME` puts a mended fault back.
 """
 

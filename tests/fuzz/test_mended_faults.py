@@ -33,14 +33,14 @@ def fault(name: str, seed: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "seed", "told"),
+    ("name", "seed", "message"),
     [
         ("asynchronous-end", 573, "IndexError: "),
         ("missing-operand", 73, "IndexError: "),
         ("lost-modules", 2, "modules are lost by an internal error in the first"),
     ],
 )
-def test_a_mended_fault_that_is_put_back_is_found(name: str, seed: int, told: str) -> None:
+def test_a_mended_fault_that_is_put_back_is_found(name: str, seed: int, message: str) -> None:
     """Each seed is the first that finds the fault; another text or damage needs other seeds."""
-    assert told in fault(name, seed)
+    assert message in fault(name, seed)
     assert fault("", seed) == ""
