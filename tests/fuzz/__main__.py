@@ -3,7 +3,7 @@
     python -m tests.fuzz --minutes 60
 
 Each seed is one command line over inputs that it damages, with a format and sometimes --strict. Inputs are texts of one module
-or several, compressed ones, directories, workload files, saved reports, serialized HLO and recorded profiles. Texts are those of
+or several, compressed ones, directories, workload files, saved reports, serialized HLO and recorded profiles. Texts are of
 tests/data. A failure is an exception, an unexpected exit status, or a status 3 without a message.
 Unreadable JSON, a control character in the output and more than a minute of the processor are failures too. Some seeds throw an
 error in one module, and the reports of the others must be there. `--first SEED --count 1` repeats a seed.
