@@ -34,7 +34,7 @@ from hlo_inspect.checks.row_assertions import RowFigure, parse_row_figure
 from hlo_inspect.configs import ConfigFile, Node
 from hlo_inspect.errors import did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.facts import exact_name, fact_names, find_spec, is_family, members_of
+from hlo_inspect.report.facts import SpecIndex, exact_name, fact_names, find_spec, is_family, members_of
 from hlo_inspect.report.model import (
     LOWER_BOUND,
     PART_NOTE,
@@ -267,8 +267,9 @@ def facts_of(report: Report) -> Report:
 
 def _rows(report: Report) -> Iterable[Row]:
     members: dict[str, list[Row]] = {}
+    specs = SpecIndex(report.specs)
     for name, value in report.facts.items():
-        match = find_spec(name, report.specs)
+        match = specs.find(name)
         if match is not None:
             spec, _ = match
             meaning = spec.meaning if exact_name(name) == name else f"a lower bound of {exact_name(name)}"

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeGuard
 
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.facts import exact_name, find_spec
+from hlo_inspect.report.facts import SpecIndex, exact_name
 from hlo_inspect.report.model import Column, FactSpec, Report, Table, Unit, Value
 
 IMPORTANCE = tuple(
@@ -96,20 +96,20 @@ def fact_changes(old: Report, new: Report) -> list[FactChange]:
 
     A member of a family that does not occur is 0. A fact that only one of the reports can give is left out.
     """
-    specs = shared_specs(old, new)
-    return sorted(_changes(old, new, specs), key=_importance)
+    return sorted(_changes(old, new), key=_importance)
 
 
-def _changes(old: Report, new: Report, specs: tuple[FactSpec, ...]) -> Iterator[FactChange]:
+def _changes(old: Report, new: Report) -> Iterator[FactChange]:
+    shared, of_old, of_new = (SpecIndex(specs) for specs in (shared_specs(old, new), old.specs, new.specs))
     for name in dict.fromkeys((*old.facts, *new.facts)):
-        before, after = value_in(old, name), value_in(new, name)
-        spec = find_spec(name, specs) if differ(before, after) else None
+        before, after = value_in(old, name, of_old), value_in(new, name, of_new)
+        spec = shared.find(name) if differ(before, after) else None
         if spec is not None:
             yield FactChange(name, spec[0].unit, before, after)
 
 
-def value_in(report: Report, name: str) -> Value:
-    """Return the value of a fact that the report answers.
+def value_in(report: Report, name: str, specs: SpecIndex | None = None) -> Value:
+    """Return the value of a fact that the report answers. `specs` are those of the report, for many questions.
 
     It is 0 for a member of a family that does not occur. For the lower bound of a known fact it is the fact's value.
     """
@@ -118,7 +118,7 @@ def value_in(report: Report, name: str) -> Value:
     exact = exact_name(name)
     if exact != name and exact in report.facts:
         return report.facts[exact]
-    spec = find_spec(name, report.specs)
+    spec = (specs or SpecIndex(report.specs)).find(name)
     return 0 if spec is not None and spec[1] is not None else None
 
 

@@ -9,7 +9,7 @@ from hlo_inspect.analysis.module_analyses import ModuleAnalyses
 from hlo_inspect.analysis.program_outline import outline_of
 from hlo_inspect.errors import InputError, Location, UnfitModuleError
 from hlo_inspect.hlo.input.dump_directory import dump_files, is_directory
-from hlo_inspect.hlo.input.foreign_text import Format, find_module
+from hlo_inspect.hlo.input.foreign_text import Format, WireError, find_module
 from hlo_inspect.hlo.input.source import Openable, Source, open_source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.values.shapes import array_leaves
@@ -149,7 +149,10 @@ def _difference(text: _Instructions, proto: memoryview) -> str:
 
     A text may lack computations, such as those of asynchronous operations. Those of equal names have to be equal.
     """
-    computations = proto_instructions(proto)
+    try:
+        computations = proto_instructions(proto)
+    except WireError:
+        return "its module in the profile is damaged"
     common = [name for name in computations if name in text]
     if not common:
         return "it has none of its computations"

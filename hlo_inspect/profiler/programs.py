@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
-from hlo_inspect.hlo.input.foreign_text import fields
+from hlo_inspect.hlo.input.foreign_text import WireError, fields
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.profiler.space import stat_name
 from hlo_inspect.profiler.window import ByteWindow, FieldSpan
@@ -91,10 +92,11 @@ def _stat(window: ByteWindow, span: FieldSpan, names: dict[int, str]) -> tuple[s
 
 
 def device_assignment(proto: memoryview) -> DeviceAssignment | None:
-    """Return the device assignment of an `HloModuleProto` (field 15); None if it has none."""
-    for number, value in fields(proto):
-        if number == 15 and isinstance(value, memoryview):
-            return _assignment(value)
+    """Return the device assignment of an `HloModuleProto` (field 15); None if it has none, or if it is damaged."""
+    with suppress(WireError):
+        for number, value in fields(proto):
+            if number == 15 and isinstance(value, memoryview):
+                return _assignment(value)
     return None
 
 

@@ -47,6 +47,28 @@ def find_spec(name: str, specs: Iterable[FactSpec]) -> tuple[FactSpec, str | Non
     return max(fits, key=lambda fit: len(name) - len(fit[1] or ""), default=None)
 
 
+class SpecIndex:
+    """The specifications of many facts by the fixed text that their names begin with. It answers as `find_spec` does."""
+
+    def __init__(self, specs: Iterable[FactSpec]) -> None:
+        self._by_start: dict[str, list[FactSpec]] = {}
+        lengths: set[int] = set()
+        for spec in specs:
+            family = _family_parts(spec.name)
+            start = spec.name if family is None else family[0]
+            self._by_start.setdefault(start, []).append(spec)
+            if family is not None:
+                lengths.add(len(start))
+        self._lengths = sorted(lengths)
+
+    def find(self, name: str) -> tuple[FactSpec, str | None] | None:
+        """Return the specification that covers the fact, with the member if it is a family; None if there is none."""
+        exact = exact_name(name)
+        starts = {exact, *(exact[:length] for length in self._lengths)}
+        candidates = [spec for start in sorted(starts & self._by_start.keys()) for spec in self._by_start[start]]
+        return find_spec(name, candidates) if candidates else None
+
+
 def is_family(spec: FactSpec) -> bool:
     """Return True if the specification stands for many facts, one for each member."""
     return _FAMILY.fullmatch(spec.name) is not None

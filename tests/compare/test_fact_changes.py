@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
 
 from hlo_inspect.compare.fact_changes import differ, difference, fact_changes, share, value_in
-from hlo_inspect.report.facts import Facts
+from hlo_inspect.passes import all_specs
+from hlo_inspect.report import facts
+from hlo_inspect.report.facts import Facts, SpecIndex, find_spec
 from hlo_inspect.report.model import FactSpec, Input, Report, Value
 
 SPECS = (
@@ -62,3 +69,30 @@ def test_only_finite_numbers_have_a_difference() -> None:
     assert share(-4, -2) == 0.5
     assert not differ(math.nan, math.nan)
     assert differ(None, 0)
+
+
+def test_each_fact_is_held_against_the_families_that_begin_like_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are hundreds of specifications, and a saved report may have tens of thousands of facts."""
+    tried: Counter[str] = Counter()
+
+    members_of = facts.members_of
+
+    def counted(name: str, spec: FactSpec) -> Iterator[str | None]:
+        tried[name] += 1
+        return members_of(name, spec)
+
+    specs = all_specs()
+    old = report({f"custom_calls.target.{number}": 1 for number in range(300)}, specs)
+    new = report({f"custom_calls.target.{number}": 2 for number in range(200, 500)}, specs)
+    monkeypatch.setattr(facts, "members_of", counted)
+    assert len(fact_changes(old, new)) == 500
+    assert max(tried.values()) <= 4
+
+
+def test_an_index_answers_like_a_search() -> None:
+    specs = all_specs()
+    index = SpecIndex(specs)
+    names = [spec.name for spec in specs]
+    names += [re.sub("<.*?>", member, name) for name in names for member in ("data", "all-reduce", "8", "dot", "")]
+    names += [name + ".lower_bound" for name in names] + ["", "collectives", "nothing.of.this"]
+    assert [index.find(name) for name in names] == [find_spec(name, specs) for name in names]

@@ -2,10 +2,12 @@
 
     python -m tests.fuzz --minutes 60
 
-Each seed is one command line over inputs that it damages, with a format and sometimes --strict. The inputs are a text, a text
-of several modules, a compressed text, a directory, a workload file, a saved report and serialized HLO. Texts are those of
-tests/data. A failure is an exception, an unexpected exit status, or a status 3 without a message. Unreadable JSON, a control
-character in the output and more than a minute of the processor are failures too. `--first SEED --count 1` repeats a seed.
+Each seed is one command line over inputs that it damages, with a format and sometimes --strict. Inputs are texts of one module
+or several, compressed ones, directories, workload files, saved reports, serialized HLO and recorded profiles. Texts are of
+tests/data. A failure is an exception, an unexpected exit status, or a status 3 without a message.
+Unreadable JSON, a control character in the output and more than a minute of the processor are failures too. Some seeds throw an
+error in one module, and the reports of the others must be there. `--first SEED --count 1` repeats a seed.
+`--with-fault NAME` puts a mended fault back.
 """
 
 from __future__ import annotations
@@ -32,7 +34,11 @@ from hlo_inspect.cli.main import run
 from hlo_inspect.passes import PASSES, SHOW, find_pass
 from hlo_inspect.report import CI_FORMATS, FORMATS
 from tests.fuzz.commands import LAYOUT, STATUSES
+from tests.fuzz.isolation import fault_of_isolation
+from tests.fuzz.mended_faults import MENDED
 from tests.fuzz.mutate import LIMIT_SECONDS, Mutator, time_limit
+from tests.profiler.spaces import metadata_plane, plane, space
+from tests.profiler.test_modules import TEXT
 
 DATA = Path(__file__).parent.parent / "data"
 MAX_BYTES = 60_000
@@ -63,8 +69,24 @@ OTHERS: tuple[tuple[str, ...], ...] = (
     ("workload", "{workload}"),
     ("workload", "{workload}", "--to", "simai"),
     ("workload", "{workload}", "--to", "astra-sim"),
+    ("measured", "{recorded}"),
+    ("measured", "{recorded}", "{program}"),
+    ("time", "{program}", "--measured", "{recorded}"),
 )
 """Command lines of other inputs."""
+
+SEVERAL = ("{several}", "{directory}")
+ISOLATED, STRICT, TWO_PROCESSES = 0.08, 0.02, 0.02
+"""Shares of seeds that throw an error in one module, and that ask XLA's parser or two processes, which take long."""
+
+
+class Samples(NamedTuple):
+    """Undamaged inputs."""
+
+    texts: Sequence[bytes]
+    reports: Sequence[bytes]
+    protos: Sequence[bytes]
+    profile: bytes
 
 
 class Case(NamedTuple):
@@ -77,13 +99,11 @@ class Case(NamedTuple):
 class Inputs:
     """The inputs of one seed in a folder."""
 
-    def __init__(
-        self, folder: Path, seed: int, texts: Sequence[bytes], reports: Sequence[bytes], protos: Sequence[bytes]
-    ) -> None:
+    def __init__(self, folder: Path, seed: int, samples: Samples) -> None:
         self._folder = folder
         damage = Mutator(seed)
         self.chance = damage.chance
-        old, other = (self.chance.choice(texts) for _ in range(2))
+        old, other = (self.chance.choice(samples.texts) for _ in range(2))
         new, second = damage(old), damage(other)
         self.places = {"line": str(new.count(b"\n") // 2 + 1)}
         self._add("old", old)
@@ -91,10 +111,13 @@ class Inputs:
         self._add("several", second + b"\n" + new + b"\n" + old)
         packed = gzip.compress((new + b"\n") * 2)
         self._add("compressed", damage.flip(packed) if self.chance.random() < 0.5 else packed)
-        report = self.chance.choice(reports)
+        report = self.chance.choice(samples.reports)
         self._add("old_report", report)
         self._add("report", damage(report))
-        self._add("serialized", damage(self.chance.choice(protos)) if protos else new)
+        self._add("serialized.pb", damage(self.chance.choice(samples.protos)) if samples.protos else new)
+        recorded = damage.flip(samples.profile) if self.chance.random() < 0.5 else damage(samples.profile)
+        self._add("recorded.xplane.pb", recorded)
+        self._add("program", TEXT.replace("%s", "").encode())
         self._add("workload", damage((DATA / "workloads" / self.chance.choice(["simai.txt", "astra_sim.txt"])).read_bytes()))
         stem = "module_{}.jit_step.after_optimizations.txt"
         pair = {stem.format("0001"): new, stem.format("0002"): second, stem.format("0003"): old}
@@ -106,9 +129,9 @@ class Inputs:
         self._add_folder("passes", {f"module_0001.jit_step.{name}.txt": text for name, text in passes.items()})
 
     def _add(self, name: str, content: bytes) -> None:
-        path = self._folder / f"{name}.pb" if name == "serialized" else self._folder / name
+        path = self._folder / name
         path.write_bytes(content)
-        self.places[name] = str(path)
+        self.places[name.partition(".")[0]] = str(path)
 
     def _add_folder(self, name: str, files: dict[str, bytes]) -> None:
         folder = self._folder / name
@@ -136,10 +159,20 @@ class Inputs:
             written += ("--format", form)
         if command == "report":
             written += ("-q", "-o", str(self._folder / "page.html"))
-        if chance.random() < 0.02 and find_spec("jaxlib") and (command in PASSES.names or command in {"list", "lint"}):
-            written += ("--strict",)
+        if command in PASSES.names or command in {"list", "lint"}:
+            if chance.random() < STRICT and find_spec("jaxlib"):
+                written += ("--strict",)
+            if chance.random() < TWO_PROCESSES:
+                written += ("-j", "2")
+        return self._placed(written), form
+
+    def isolated(self) -> list[str]:
+        """Return a command line of one pass over several modules."""
+        return self._placed((self.chance.choice(PASSES.names), self.chance.choice(SEVERAL)))
+
+    def _placed(self, words: Sequence[str]) -> list[str]:
         places = {f"{{{name}}}": place for name, place in self.places.items()}
-        return [places.get(word, word) for word in written], form
+        return [places.get(word, word) for word in words]
 
 
 def fault_of(arguments: list[str], form: str) -> str:
@@ -174,12 +207,17 @@ def fault_of(arguments: list[str], form: str) -> str:
     return ""
 
 
-def case(seed: int, texts: Sequence[bytes], reports: Sequence[bytes], protos: Sequence[bytes]) -> Case:
+def case(seed: int, samples: Samples) -> Case:
     """Run the case of a seed."""
     with tempfile.TemporaryDirectory() as folder:
-        inputs = Inputs(Path(folder), seed, texts, reports, protos)
-        arguments, form = inputs.arguments()
-        return Case([word.replace(folder, "FOLDER") for word in arguments], fault_of(arguments, form))
+        inputs = Inputs(Path(folder), seed, samples)
+        if inputs.chance.random() < ISOLATED:
+            arguments = inputs.isolated()
+            fault = fault_of_isolation(arguments)
+        else:
+            arguments, form = inputs.arguments()
+            fault = fault_of(arguments, form)
+        return Case([word.replace(folder, "FOLDER") for word in arguments], fault)
 
 
 def sample_texts() -> list[bytes]:
@@ -211,20 +249,37 @@ def serialized() -> list[bytes]:
     return [hlo.hlo_module_from_text(path.read_text()).as_serialized_hlo_module_proto() for path in paths]
 
 
+def recorded_profile() -> bytes:
+    """Return a recorded profile of one program; nothing without jaxlib."""
+    if find_spec("jaxlib") is None:
+        return b""
+    stats: dict[str, int | str] = {"hlo_op": "double", "program_id": 3, "run_id": 1, "device_ordinal": 0}
+    return space(
+        metadata_plane({"jit_step(3)": TEXT.replace("%s", "")}),
+        plane("/host:CPU", {"thread": [("double", 2000 + 100 * number, 50, stats) for number in range(9)]}),
+    )
+
+
+def all_samples() -> Samples:
+    texts = sample_texts()
+    return Samples(texts, saved_reports(texts), serialized(), recorded_profile())
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=sys.maxsize, help="the most seeds")
+    parser.add_argument("--with-fault", default="", choices=MENDED, help="put a mended fault back")
     options = parser.parse_args()
-    texts = sample_texts()
-    reports, protos = saved_reports(texts), serialized()
+    samples = all_samples()
     end = time.monotonic() + 60 * options.minutes
     commands: Counter[str] = Counter()
     faults: dict[str, list[int]] = {}
     seed = options.first
     while seed < options.first + options.count and time.monotonic() < end:
-        done = case(seed, texts, reports, protos)
+        with MENDED[options.with_fault]():
+            done = case(seed, samples)
         commands[done.arguments[0]] += 1
         if done.fault:
             line = done.fault.strip().splitlines()[-1]
@@ -233,7 +288,9 @@ def main() -> int:
                 sys.stdout.flush()
             faults[line].append(seed)
         seed += 1
-    sys.stdout.write(f"{commands.total():,} command lines over {len(texts)} texts, seeds {options.first} to {seed - 1}\n")
+    sys.stdout.write(
+        f"{commands.total():,} command lines over {len(samples.texts)} texts, seeds {options.first} to {seed - 1}\n"
+    )
     sys.stdout.write(", ".join(f"{name} {count}" for name, count in sorted(commands.items())) + "\n")
     for line, seeds in faults.items():
         sys.stdout.write(f"{len(seeds):,} x {line} (seeds {', '.join(map(str, seeds[:TOLD]))})\n")

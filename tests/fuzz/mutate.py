@@ -88,6 +88,7 @@ SNIPPETS = [
 GARBAGE = MARKS + SNIPPETS
 
 OPCODES = sorted(TABLE)
+ENDS = ("async-done", "async-update", "all-reduce-done", "collective-permute-done")
 _OPCODE = re.compile(rb"[\])} ] ([a-z][a-z-]+)\(")
 """The opcode of an instruction, after its shape and before its operands."""
 
@@ -122,7 +123,7 @@ class Mutator:
     def _damages(self) -> list[Callable[[bytes], bytes]]:
         on_bytes = (self.flip, self.insert, self.insert, self.drop, self.repeat, self.number)
         on_lines = (self.drop_lines, self.repeat_lines, self.move_lines, self.join_lines, self.split_line, self.cut)
-        return [*on_bytes, *on_lines, self.opcode, self.operands]
+        return [*on_bytes, *on_lines, self.opcode, self.opcode, self.operands, self.operands]
 
     def _position(self, text: bytes) -> int:
         return self.chance.randint(0, len(text))
@@ -183,11 +184,13 @@ class Mutator:
         return text[:start] + self.chance.choice([b"\n", b"\r\n", b"\n\n  "]) + text[start:]
 
     def opcode(self, text: bytes) -> bytes:
-        """Replace the opcode of an instruction by any other."""
-        match = _OPCODE.search(text, self._position(text))
-        if match is None:
-            return text
-        return text[: match.start(1)] + self.chance.choice(OPCODES).encode() + text[match.end(1) :]
+        """Replace the opcodes of some instructions by another, half of the times by an end of an asynchronous pair."""
+        other = self.chance.choice(OPCODES if self.chance.random() < 0.5 else ENDS).encode()
+        for _ in range(self.chance.choice([1, 5, 25])):
+            match = _OPCODE.search(text, self._position(text))
+            if match is not None:
+                text = text[: match.start(1)] + other + text[match.end(1) :]
+        return text
 
     def operands(self, text: bytes) -> bytes:
         """Take the operands of an instruction away, or some of them."""

@@ -139,6 +139,15 @@ def test_a_dump_that_fits_no_program_says_what_differs(dump: Path, tmp_path: Pat
     assert "is no recorded profile" in capsys.readouterr().err
 
 
+def test_a_damaged_module_in_a_profile_is_told(dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = tmp_path / "host.xplane.pb"
+    data = space(metadata_plane({"jit_step(3)": dump.read_text(encoding="utf-8")}), cpu(["double"]))
+    start = data.index(b"double")
+    profile.write_bytes(data[: start - 1] + b"\x7f" + data[start:])  # the name's length is more than there is
+    assert run(["measured", str(profile), str(dump)]) == 3
+    assert "jit_step is no program of the profile; jit_step(3): its module in the profile is damaged" in capsys.readouterr().err
+
+
 def test_instructions_without_module_and_modules_without_events_are_told(dump: Path, tmp_path: Path) -> None:
     profile = tmp_path / "host.xplane.pb"
     text = dump.read_text(encoding="utf-8")

@@ -107,3 +107,17 @@ def test_facts_of_a_profile_are_those_of_its_dump(path: Path, tmp_path: Path) ->
             facts = dict(hlo_inspect.inspect(path.parent / expected["file"], command, module=label).facts)
             dump = dict(hlo_inspect.inspect(text, command).facts)
             assert {name: value for name, value in facts.items() if dump[name] != value} == {}
+
+
+@pytest.mark.parametrize("command", ["params", "measured", "list"])
+@pytest.mark.parametrize("damage", ["check sum", "end"])
+def test_a_damaged_compressed_profile_is_one_error(
+    profile: Path, command: str, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packed = profile.read_bytes()
+    profile.write_bytes(packed[:-8] + b"\1\1\1\1" + packed[-4:] if damage == "check sum" else packed[: len(packed) * 2 // 3])
+    assert run([command, str(profile)]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"hlo-inspect: {profile}: cannot be read to its end: ")
+    assert err.count("\n") == 1

@@ -1,0 +1,44 @@
+"""Mended faults that can be put back, to show that the fuzzer finds them: `python -m tests.fuzz --with-fault NAME`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from unittest import mock
+
+from hlo_inspect.errors import InternalError, Location
+from hlo_inspect.graph.view import View
+from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.optimizer import transfer_functions
+
+
+def asynchronous_end() -> AbstractContextManager[object]:
+    """Follow the end of an asynchronous pair to an operation of any kind, as if that moved values."""
+    return mock.patch.object(transfer_functions, "SOME_VALUES", frozenset(TABLE))
+
+
+def missing_operand() -> AbstractContextManager[object]:
+    """Take the row of an operand by its position, as if there were one at each."""
+
+    def operand_row(self: View, index: int, number: int) -> int | None:
+        return self.operand_rows(index)[number]
+
+    return mock.patch.object(View, "operand_row", operand_row)
+
+
+def lost_modules() -> AbstractContextManager[object]:
+    """End the command at an internal error of one module."""
+
+    def from_exception(error: Exception, _location: Location, _module: str = "") -> InternalError:
+        raise error
+
+    return mock.patch.object(InternalError, "from_exception", from_exception)
+
+
+MENDED: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "": nullcontext,
+    "asynchronous-end": asynchronous_end,
+    "missing-operand": missing_operand,
+    "lost-modules": lost_modules,
+}
+"""Faults by name; none has the empty name."""
