@@ -156,11 +156,12 @@ class CallFrame:
 
     def operand(self, row: int, number: int) -> Value:
         """Return the value of an operand of a row that was read; None if there is no such operand."""
-        source = self.view.operand_row(row, number)
+        view = self.view
+        whole = view.whole_operands(row)
+        if whole is not None:
+            return self.values[whole[number]] if number < len(whole) else None
+        source, operand = view.operand_row(row, number), view.operand(row, number)
         value = self.values[source] if source is not None else None
-        if self.view.whole_operands(row) is not None:
-            return value
-        operand = self.view.operand(row, number)
         return None if operand is None else ValueGraph.element(value, operand.path)
 
     def operands(self, row: int) -> list[Value]:

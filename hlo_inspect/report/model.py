@@ -242,11 +242,19 @@ class Table(Displayable):
         if limit <= 0 or shown <= limit or self.page_rows == 0:
             return self
         cut = shown - limit + self.others
-        rest = self.rows[limit:]
+        rows, rest = self._split(limit)
         lower = self._lower_bounds(rest)
         others = self.labelled(self._sums(rest, lower), f"[{number_of(cut, 'other')}]")
         at_least = self._lower_bounds(self._rows_at_least[limit:]) if self.others else lower
-        return replace(self, rows=(*self.rows[:limit], others), others=cut, others_at_least=at_least)
+        return replace(self, rows=(*rows, others), others=cut, others_at_least=at_least)
+
+    def _split(self, limit: int) -> tuple[Sequence[Row], Sequence[Row]]:
+        """Return the first `limit` rows, and the others as far as sums need them."""
+        if not isinstance(self.rows, RowsOnDemand):
+            return self.rows[:limit], self.rows[limit:]
+        summed = {index for index, column in enumerate(self.columns) if column.summed}
+        bounds = self.bound_columns
+        return self.rows.first(limit), self.rows.after(limit, summed.union(bounds, bounds.values()))
 
     def filtered(self, test: Callable[[Row], bool]) -> Table:
         """Return the table with the rows that pass the test; the others are summed in `left_out`."""

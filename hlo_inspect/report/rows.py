@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, SupportsIndex, overload
 
 
@@ -23,6 +23,17 @@ class RowsOnDemand(Sequence[tuple[Any, ...]]):
             self._made = tuple([tuple([get(item) for get in self._getters]) for item in self._items])
         return self._made
 
+    def after(self, limit: int, columns: Container[int]) -> Sequence[tuple[Any, ...]]:
+        """Return the rows after the first `limit`, with the values of these columns; other values are None."""
+        if self._made is not None:
+            return self._made[limit:]
+        getters = [get if index in columns else _no_value for index, get in enumerate(self._getters)]
+        return [tuple([get(item) for get in getters]) for item in self._items[limit:]]
+
+    def first(self, limit: int) -> Sequence[tuple[Any, ...]]:
+        """Return the first `limit` rows."""
+        return self._made[:limit] if self._made is not None else RowsOnDemand(self._items[:limit], self._getters).made()
+
     def __len__(self) -> int:
         return len(self._items)
 
@@ -38,3 +49,7 @@ class RowsOnDemand(Sequence[tuple[Any, ...]]):
 
     def __hash__(self) -> int:
         return hash(self.made())
+
+
+def _no_value(_: object) -> None:
+    return None

@@ -52,17 +52,18 @@ def sized(sizes: list[int | None], asked: Counter[str]) -> Table:
 
 
 def test_the_rows_of_a_table_are_made_when_it_is_cut() -> None:
-    """Sizes and bounds are summed over all rows, and each value is read once."""
+    """Sizes and bounds are summed over all rows; the names of rows that are cut off are not read."""
     asked: Counter[str] = Counter()
     table = sized([8, 4, None, 2], asked)
     assert len(table.rows) == 4
     assert not asked
     top = table.top(2)
     assert top.rows == (("i0", 8, 0), ("i1", 4, 1), ("[2 others]", None, 4))
+    assert asked == {"name": 2, "size": 4, "least": 4}
     assert (top.others, top.others_at_least) == (2, (None, 4, 4))
     assert (top.total, top.total_at_least) == ((None, None, 16), (None, 16, 16))
     assert list(table.rows) == [("i0", 8, 0), ("i1", 4, 1), ("i2", None, 2), ("i3", 2, 3)] == list(table.made().rows)
-    assert asked == {"name": 4, "size": 4, "least": 4}
+    assert asked == {"name": 6, "size": 8, "least": 8}
 
 
 def test_rows_on_demand_are_equal_to_those_that_are_made() -> None:

@@ -275,7 +275,7 @@ def _cost_key(view: View, row: int) -> tuple[str, ...] | None:
     heads = _operand_heads(view, row)
     if heads is None:
         return None
-    texts = view.rows.heads
+    texts = view.rows.column.texts
     if view.opcodes[row] in _BY_HEADS:
         return texts[row], *heads
     tail = view.tails[row]
@@ -290,7 +290,7 @@ def _operand_heads(view: View, row: int) -> Iterable[str] | None:
     whole = view.whole_operands(row)
     if view.ambiguous or view.rows.column.shapeless or whole is None:
         return None
-    return map(view.rows.heads.__getitem__, whole)
+    return map(view.rows.column.texts.__getitem__, whole)
 
 
 def get_counted(table: Mapping[str, _T], name: str) -> _T:

@@ -261,7 +261,7 @@ class GraphPhases:
 
         For a fusion it is the phase of its product, else of its largest results.
         """
-        of_products = self._of_products(frame, row)
+        of_products = self._of_products(frame, row) if row in frame.called else UNKNOWN
         if of_products != UNKNOWN:
             return of_products
         value = frame.value(row)
@@ -270,8 +270,8 @@ class GraphPhases:
         return _first_of_most(self._sizes(frame, row))
 
     def _of_products(self, frame: CallFrame, row: int) -> str:
-        """Return the phase of most products in a fusion; `UNKNOWN` for other rows."""
-        if row not in frame.called or frame.view.opcodes[row] != "fusion":
+        """Return the phase of most products in a fusion; `UNKNOWN` for other rows that call computations."""
+        if frame.view.opcodes[row] != "fusion":
             return UNKNOWN
         kinds, called = self.graph.kinds, [self.graph.frames[number] for number in frame.called[row]]
         products = [node for inner in called for node in range(inner.first, inner.stop) if kinds[node] & PRODUCT]

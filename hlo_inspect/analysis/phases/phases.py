@@ -182,6 +182,8 @@ class Phases:
         if graph is None or row is None:
             return named.phase
         is_collective, is_sure = self.names.is_collective(key), self.names.is_sure(key, own)
+        if len(named.calls) == 1 and named.calls[0][1] == UNKNOWN and not is_collective:  # as most
+            return _phase(graph.of_row(named.calls[0][0], row), _GRAPH)
         phases: list[tuple[str, Bounds]] = []
         sources: set[PhaseSource] = set()
         also_phase = ""

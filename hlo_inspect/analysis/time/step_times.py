@@ -339,7 +339,9 @@ def _add_shares(rows: Sequence[tuple[Sequence[Kernel], StepCost]]) -> list[Costi
     whole = sum([weights[id(cost)] for _, cost in rows]) if is_exact else 0
     shared = {key: cost._replace(share=weights[key] / whole) for key, cost in costs.items()} if whole else costs
     orders = {key: cost.order for key, cost in costs.items()}
-    heaviest = sorted(rows, key=lambda row: (bool(row[0]), orders[id(row[1])]), reverse=True)
+    ranks = {order: rank for rank, order in enumerate(sorted(set(orders.values())))}
+    rank_of = {key: ranks[order] for key, order in orders.items()}
+    heaviest = sorted(rows, key=lambda row: rank_of[id(row[1])] if row[0] else -1, reverse=True)
     return [Costing(kernels, shared[id(cost)]) for kernels, cost in heaviest]
 
 

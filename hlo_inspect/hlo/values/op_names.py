@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from hlo_inspect.hlo import tokens
@@ -52,6 +53,7 @@ class StackFrames:
         self.user_lines: dict[int, str] = {}
         self._texts: dict[str, str] = {}
         self._rows: dict[str, list[str]] = {}
+        self._lines: dict[int, SourceLine | None] = {}
         self._stacks: dict[int, tuple[SourceLine, ...]] = {}
 
     @property
@@ -70,19 +72,21 @@ class StackFrames:
 
     def stack(self, frame_id: int) -> tuple[SourceLine, ...]:
         """Return the lines of a frame and its callers, innermost first. Skip lines that the tables lack."""
-        missing: list[int] = []
+        missing: list[tuple[int, int]] = []  # frames with their locations
         while frame_id not in self._stacks and self._row("StackFrames", frame_id) and len(missing) < MAX_FRAMES:
-            missing.append(frame_id)
-            caller = self._cells("StackFrames", frame_id).get("parent_frame_id", 0) - 1  # the text has the number plus one
+            cells = self._cells("StackFrames", frame_id)
+            missing.append((frame_id, cells.get("file_location_id", 0)))
+            caller = cells.get("parent_frame_id", 0) - 1  # the text has the number plus one
             frame_id = caller if caller < frame_id else 0  # callers are numbered first
         stack = self._stacks.get(frame_id, ())
-        for number in reversed(missing):
-            line = self._source_line(number)
+        for number, location in reversed(missing):
+            if location not in self._lines:
+                self._lines[location] = self._source_line(location)
+            line = self._lines[location]
             stack = self._stacks[number] = (line, *stack[: MAX_FRAMES - 1]) if line is not None else stack
         return stack
 
-    def _source_line(self, frame_id: int) -> SourceLine | None:
-        location = self._cells("StackFrames", frame_id).get("file_location_id", 0)
+    def _source_line(self, location: int) -> SourceLine | None:
         fields = self._cells("FileLocations", location)
         file = self._row("FileNames", fields.get("file_name_id", 0))
         function = self._row("FunctionNames", fields.get("function_name_id", 0))
@@ -279,10 +283,14 @@ def _user_line(stack: Sequence[SourceLine]) -> str:
 
     Fall back to the innermost line outside installed packages, then to the innermost line.
     """
-    not_installed = [line for line in stack if not _INSTALLED.search(line.file)]
-    users = (line for line in not_installed if not _FRAMEWORK.search(line.file))
-    innermost = next(users, next(iter(not_installed or stack), None))
+    innermost = min(stack, key=lambda line: _file_rank(line.file), default=None)
     return innermost.place if innermost is not None else ""
+
+
+@lru_cache(maxsize=1024)
+def _file_rank(file: str) -> int:
+    """Return 0 for a file of the user, 1 for one of a framework, 2 for one of an installed package."""
+    return 2 if _INSTALLED.search(file) else 1 if _FRAMEWORK.search(file) else 0
 
 
 # -- phases -----------------------------------------------------------------------------------------------------------------
