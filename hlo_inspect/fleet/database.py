@@ -96,7 +96,7 @@ class Database:
         from pyarrow import dataset
 
         schema = arrow_schema(relation)
-        fragments, tables = [], [schema.empty_table()]
+        fragments, tables = [], []
         for path in self._store.parts_of(relation):
             try:
                 if path.endswith(".parquet"):
@@ -105,13 +105,17 @@ class Database:
                     tables.append(table_of_lines(relation, self._store.read(path), path))
             except InputError as error:
                 self.damaged.append(error)
-        if fragments or len(tables) > 1:
+        if fragments or tables:
             self._filled.add(relation)
-        self._connection.register(f"{relation}_of_lines", pyarrow.concat_tables(tables))
-        form = dataset.ParquetFileFormat()
-        self._connection.register(f"{relation}_of_parquet", dataset.FileSystemDataset(fragments, schema, form))
-        both = f"SELECT * FROM {relation}_of_parquet UNION ALL SELECT * FROM {relation}_of_lines"  # noqa: S608 - our own names
-        self._connection.execute(f"CREATE VIEW {_PRIVATE}.{relation} AS {both}")
+        sources = []  # a source without parts would cost each query: `modules` has hundreds of columns
+        if fragments:
+            form = dataset.ParquetFileFormat()
+            self._connection.register(f"{relation}_of_parquet", dataset.FileSystemDataset(fragments, schema, form))
+            sources.append(f"SELECT * FROM {relation}_of_parquet")  # noqa: S608 - our own names
+        if tables or not fragments:
+            self._connection.register(f"{relation}_of_lines", pyarrow.concat_tables(tables or [schema.empty_table()]))
+            sources.append(f"SELECT * FROM {relation}_of_lines")  # noqa: S608 - our own names
+        self._connection.execute(f"CREATE VIEW {_PRIVATE}.{relation} AS {' UNION ALL '.join(sources)}")
 
     @staticmethod
     def _fragment(path: str) -> Any:  # noqa: ANN401 - a fragment of Arrow

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from hlo_inspect.fleet.queries import named_queries
+from hlo_inspect.errors import UsageError
+from hlo_inspect.fleet.database import Database
+from hlo_inspect.fleet.inputs import parse_assignments
+from hlo_inspect.fleet.queries import find_query, named_queries
+from hlo_inspect.fleet.query_reports import query_report
+from hlo_inspect.fleet.store import Store
 from hlo_inspect.report import FORMATS
 from tests.calling import call_text
 from tests.fleet.stores import ask, collect, text_of, write_job
@@ -30,10 +37,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "store"
 
 
+@pytest.fixture(scope="module")
+def database(store: Path) -> Iterator[Database]:
+    """Return the database of that store."""
+    with closing(Database(Store(str(store)))) as opened:
+        yield opened
+
+
 def test_views_and_their_rows(store: Path) -> None:
     lines = call_text("query", store, "--format", "csv").stdout.splitlines()
     assert [line.rpartition(",")[0] for line in lines[1:3]] == ["modules,5", "findings,5"]
-    assert ask(store, "SELECT name, count(*) FROM findings GROUP BY name") == ["unused-parameter,5"]
+    assert ask(store, "findings-by-rule-and-label", "--set", "label=build")[1].startswith("HI102,unused-parameter,info,a,2,2,")
     # p and q of f0 in build a have 4 and 2 floats
     assert ask(store, """SELECT "params.bytes" FROM modules WHERE "module.name" = 'jit_f0' AND labels['build'] = 'a'""") == [
         "24"
@@ -74,13 +88,11 @@ ANSWERS: dict[str, tuple[tuple[str, ...], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_named_queries(store: Path, name: str) -> None:
+def test_named_queries(database: Database, name: str) -> None:
     settings, expected = ANSWERS[name]
-    rows = ask(store, name, *(word for setting in settings for word in ("--set", setting)))
-    shown = [
-        ",".join(cell for cell in row.split(",") if "/" not in cell and "+00:00" not in cell and len(cell) != 32)
-        for row in rows
-    ]
+    table = query_report("store", name, database.query(find_query(name).sql, parse_assignments("--set", settings))).tables[0]
+    rows = [[str(cell).lower() if isinstance(cell, bool) else str(cell) for cell in row] for row in table.rows]
+    shown = [",".join(cell for cell in row if "/" not in cell and "+00:00" not in cell and len(cell) != 32) for row in rows]
     if name == "only-this-label":
         shown = [row.partition(",")[0] for row in shown]
     assert shown == expected
@@ -117,15 +129,23 @@ def test_each_named_query_has_a_test_and_a_docstring() -> None:
         "SELECT nothing FROM modules",
         "SELEC 1",
         "",
-        "no-such-query",
-        "only-this-label",
     ],
 )
-def test_a_query_is_one_select_that_reads_the_views(store: Path, tmp_path: Path, sql: str) -> None:
+def test_a_query_is_one_select_that_reads_the_views(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
     (tmp_path / "dump.txt").write_text("secret\n")
-    done = call_text("query", store, sql, folder=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as refusal:
+        database.query(sql, {})
+    assert "\n" not in str(refusal.value)
     assert [path.name for path in tmp_path.iterdir()] == ["dump.txt"]
+
+
+@pytest.mark.parametrize("sql", ["DROP VIEW modules", "no-such-query", "only-this-label"])
+def test_a_refusal_is_one_line(store: Path, sql: str) -> None:
+    done = call_text("query", store, sql)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
 def test_other_directories_are_no_stores(tmp_path: Path) -> None:
