@@ -60,7 +60,7 @@ from pathlib import Path
 from distributed import Scheduler, Worker
 from hlo_inspect.cli.main import run
 from hlo_inspect.fleet import cluster
-cluster.CHUNK_INPUTS, cluster.PATIENCE_S = 2, 0.2 if "impatient" in sys.argv else 60
+cluster.CHUNK_INPUTS = 2
 
 async def serve(server, folder):
     async with server as started:
@@ -87,7 +87,8 @@ for line in sys.stdin:
     pid = os.fork()
     if not pid:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        if role == "client":
+        if role in ("client", "impatient"):
+            cluster.PATIENCE_S = 60 if role == "client" else 0.2
             client(Path(folder), *words)
         else:
             asyncio.run(globals()[role](Path(folder), *words))
@@ -252,14 +253,17 @@ def test_an_interruption_cancels_what_has_not_begun(tmp_path: Path, nursery: Nur
 
 
 @needs_dask
-def test_a_cluster_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "PATIENCE_S", 0.2)
-    job = write_job(tmp_path / "dumps", 1, 1)
-    done = call_text("collect", job, "--store", tmp_path / "store", "--cluster", "tcp://127.0.0.1:1")
-    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
-    assert "tcp://127.0.0.1:1: the cluster does not answer within" in done.stderr
-    done = call_text("collect", job, "--store", tmp_path / "store", "--cluster", "somewhere:else")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+@pytest.mark.parametrize(
+    ("address", "status", "message"),
+    [
+        ("tcp://127.0.0.1:1", 3, "tcp://127.0.0.1:1: the cluster does not answer within"),
+        ("somewhere:else", 2, "--cluster is tcp://HOST:PORT or local"),
+    ],
+)
+def test_a_cluster_that_does_not_answer(tmp_path: Path, nursery: Nursery, address: str, status: int, message: str) -> None:
+    words = ("collect", write_job(tmp_path / "dumps", 1, 1), "--store", tmp_path / "store", "--cluster", address)
+    found, _, errors = result(nursery.start("impatient", *words))
+    assert (found, errors.count("\n"), message in errors) == (status, 1, True)
 
 
 def test_a_cluster_without_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
