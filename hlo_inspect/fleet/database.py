@@ -138,10 +138,10 @@ class Database:
     def _make_views(self) -> None:
         """Make the views: of each input the rows of its latest reading."""
         execute = self._connection.execute
-        last = f"(SELECT input, max(read_at) AS read_at FROM {_PRIVATE}.modules GROUP BY input)"  # noqa: S608 - our own names
-        readings = f"{_PRIVATE}.modules SEMI JOIN {last} USING (input, read_at)"
-        shown = f"{readings} ANTI JOIN (VALUES ('empty')) AS hidden(status) USING (status)"
-        execute(f"CREATE TABLE {_PRIVATE}.latest AS SELECT DISTINCT module, read_at FROM {shown}")  # noqa: S608 - as above
+        last = "read_at = max(read_at) OVER (PARTITION BY input) AS is_last"
+        readings = f"(SELECT module, read_at, status, {last} FROM {_PRIVATE}.modules)"  # noqa: S608 - our own names
+        kept = f"SELECT DISTINCT module, read_at FROM {readings} WHERE is_last AND status <> 'empty'"  # noqa: S608 - as above
+        execute(f"CREATE TABLE {_PRIVATE}.latest AS {kept}")
         latest = f"(SELECT module, read_at FROM {_PRIVATE}.latest)"  # noqa: S608 - as above
         for relation in (MODULES, FINDINGS, *TABLE_COLUMNS):
             rows = f"{_PRIVATE}.{relation} SEMI JOIN {latest} USING (module, read_at)"

@@ -191,3 +191,10 @@ def test_a_listing_is_not_kept(tmp_path: Path) -> None:
     files.pipe_file("/growing/two.txt", text_of("jit_two").encode())
     assert call_text("list", "memory://growing", "--format", "csv").stdout.count("jit_") == 2
     files.rm("/growing", recursive=True)
+
+
+@pytest.mark.parametrize("command", ["ranks", "recompiles", "history"])
+def test_commands_of_directories_read_no_address(command: str) -> None:
+    done = call_text(command, "s3://bucket/dumps")
+    message = f"hlo-inspect: s3://bucket/dumps: {command} reads local directories only; copy the dump to this machine\n"
+    assert (done.returncode, done.stderr) == (2, message)
