@@ -144,8 +144,10 @@ class Nursery:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for a condition."""
+    """Wait for a condition; fail if it does not hold within a minute, as if a process hangs."""
+    end = time.monotonic() + 60
     while not holds():
+        assert time.monotonic() < end
         time.sleep(0.005)
 
 
