@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.output import refuse_to_overwrite, refuse_to_overwrite_dump
 from hlo_inspect.cli.streams import FAILED, reported, tell
-from hlo_inspect.errors import HloInspectError, InputError, printable
+from hlo_inspect.errors import HloInspectError, InputError, UsageError, printable
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.remote_files import is_address
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
@@ -36,6 +37,13 @@ def split_instruction_name(inputs: Sequence[str]) -> tuple[tuple[str, ...], str 
     if files and _NAME.fullmatch(last) and not Path(last).exists():
         return tuple(files), last
     return tuple(inputs), None
+
+
+def require_local(command: str, arguments: Sequence[str]) -> None:
+    """Raise UsageError if one of the arguments is a remote address, which the command cannot read."""
+    for argument in arguments:
+        if is_address(argument) and not os.path.lexists(argument):
+            raise UsageError(f"{argument}: {command} reads local directories only; copy the dump to this machine")
 
 
 @dataclass(slots=True)

@@ -110,26 +110,39 @@ def _connected(address: str, threads: int) -> Iterator[Any]:
         yield stack.enter_context(client)
 
 
-_COLLECTIONS: dict[tuple[str, int], Collection] = {}
-"""Collections of this worker by run and thread."""
+_IDLE: dict[tuple[str, int], Collection] = {}
+"""Collections of this worker that wait for their next chunk, by run and thread."""
+_ENDED: set[str] = set()
+"""Runs that are over, for this worker."""
+_LOCK = threading.Lock()
 
 
 def collect_chunk(root: str, plan: Plan, number: int, inputs: Sequence[FleetInput]) -> Result:
-    """Read a chunk and write it as one part. This runs in a worker."""
+    """Read a chunk and write it as one part, also if the run ends meanwhile. This runs in a worker."""
     key = plan.run, threading.get_ident()
-    if key not in _COLLECTIONS:
+    with _LOCK:
+        collection = _IDLE.pop(key, None)
+    if collection is None:
         process = multiprocessing.current_process()
         if process.daemon:  # such processes may not have children; this one's end with their pipes
             process.daemon = False
-        _COLLECTIONS[key] = Collection(Store(root), plan, jobs=1, has_threads=True)
-    collection = _COLLECTIONS[key]
-    collection.begin_part(f"{number:06d}")
-    deque(collection.collect(inputs), maxlen=0)
-    collection.flush()
-    return collection.counts, list(collection.failures)
+        collection = Collection(Store(root), plan, jobs=1, has_threads=True)
+    try:
+        collection.begin_part(f"{number:06d}")
+        deque(collection.collect(inputs), maxlen=0)
+        collection.flush()
+        return collection.counts, list(collection.failures)
+    finally:
+        with _LOCK:
+            if plan.run in _ENDED:
+                collection.close()
+            else:
+                _IDLE[key] = collection
 
 
 def close_collections(run: str) -> None:
-    """End the child processes of a run. This runs in a worker."""
-    for key in [key for key in _COLLECTIONS if key[0] == run]:
-        _COLLECTIONS.pop(key).close()
+    """End the child processes of a run, those of a chunk with the chunk. This runs in a worker."""
+    with _LOCK:
+        _ENDED.add(run)
+        for key in [key for key in _IDLE if key[0] == run]:
+            _IDLE.pop(key).close()

@@ -97,7 +97,7 @@ class Database:
         from pyarrow import dataset
 
         schema = arrow_schema(relation)
-        fragments, tables = [], [schema.empty_table()]
+        fragments, tables = [], []
         for path in self._store.parts_of(relation):
             try:
                 if path.endswith(".parquet"):
@@ -106,13 +106,17 @@ class Database:
                     tables.append(table_of_lines(relation, self._store.read(path), path))
             except InputError as error:
                 self.damaged.append(error)
-        if fragments or len(tables) > 1:
+        if fragments or tables:
             self._filled.add(relation)
-        self._connection.register(f"{relation}_of_lines", pyarrow.concat_tables(tables))
-        form = dataset.ParquetFileFormat()
-        self._connection.register(f"{relation}_of_parquet", dataset.FileSystemDataset(fragments, schema, form))
-        both = f"SELECT * FROM {relation}_of_parquet UNION ALL SELECT * FROM {relation}_of_lines"  # noqa: S608 - our own names
-        self._connection.execute(f"CREATE VIEW {_PRIVATE}.{relation} AS {both}")
+        sources = []  # a source without parts would cost each query: `modules` has hundreds of columns
+        if fragments:
+            form = dataset.ParquetFileFormat()
+            self._connection.register(f"{relation}_of_parquet", dataset.FileSystemDataset(fragments, schema, form))
+            sources.append(f"SELECT * FROM {relation}_of_parquet")  # noqa: S608 - our own names
+        if tables or not fragments:
+            self._connection.register(f"{relation}_of_lines", pyarrow.concat_tables(tables or [schema.empty_table()]))
+            sources.append(f"SELECT * FROM {relation}_of_lines")  # noqa: S608 - our own names
+        self._connection.execute(f"CREATE VIEW {_PRIVATE}.{relation} AS {' UNION ALL '.join(sources)}")
 
     @staticmethod
     def _fragment(path: str) -> Any:  # noqa: ANN401 - a fragment of Arrow
@@ -135,10 +139,10 @@ class Database:
     def _make_views(self) -> None:
         """Make the views: of each input the rows of its latest reading."""
         execute = self._connection.execute
-        last = f"(SELECT input, max(read_at) AS read_at FROM {_PRIVATE}.modules GROUP BY input)"  # noqa: S608 - our own names
-        readings = f"{_PRIVATE}.modules SEMI JOIN {last} USING (input, read_at)"
-        shown = f"{readings} ANTI JOIN (VALUES ('empty')) AS hidden(status) USING (status)"
-        execute(f"CREATE TABLE {_PRIVATE}.latest AS SELECT DISTINCT module, read_at FROM {shown}")  # noqa: S608 - as above
+        last = "read_at = max(read_at) OVER (PARTITION BY input) AS is_last"
+        readings = f"(SELECT module, read_at, status, {last} FROM {_PRIVATE}.modules)"  # noqa: S608 - our own names
+        kept = f"SELECT DISTINCT module, read_at FROM {readings} WHERE is_last AND status <> 'empty'"  # noqa: S608 - as above
+        execute(f"CREATE TABLE {_PRIVATE}.latest AS {kept}")
         latest = f"(SELECT module, read_at FROM {_PRIVATE}.latest)"  # noqa: S608 - as above
         for relation in (MODULES, FINDINGS, *TABLE_COLUMNS):
             rows = f"{_PRIVATE}.{relation} SEMI JOIN {latest} USING (module, read_at)"

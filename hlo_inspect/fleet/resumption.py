@@ -41,6 +41,10 @@ class KnownInputs:
         return _hash(absolute(file.path), file.version) in self._hashes
 
 
+def path_hash(path: str) -> bytes:
+    """Return the hash of a path or address."""
+    return blake2b(path.encode(errors="surrogatepass"), digest_size=16).digest()
+
+
 def _hash(path: str, version: FileVersion) -> bytes:
-    text = "\0".join(map(str, (path, *version)))
-    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
+    return path_hash("\0".join(map(str, (path, *version))))

@@ -14,7 +14,7 @@ from hlo_inspect.fleet.collection import Collection, Counts, Failure, Plan
 from hlo_inspect.fleet.inputs import FleetInput, Shard, find_inputs, label_pattern, parse_assignments
 from hlo_inspect.fleet.parts import best_encoding
 from hlo_inspect.fleet.reading import ReadingOptions, prepare_reading
-from hlo_inspect.fleet.resumption import KnownInputs
+from hlo_inspect.fleet.resumption import KnownInputs, path_hash
 from hlo_inspect.fleet.schema import check_tables, passes_of_tables
 from hlo_inspect.fleet.store import Store
 from hlo_inspect.remote_files import is_address
@@ -114,12 +114,13 @@ class CollectRun:
         for error in present.damaged if present is not None else ():
             self._on_error(error)
         overlap = len(self._options.inputs) > 1
-        paths: set[str] = set()
+        paths: set[bytes] = set()  # hashes, as of the inputs that are present: a path may be long
         for file in self._inputs(self._on_error):
             if overlap:
-                if file.path in paths:
+                path = path_hash(file.path)
+                if path in paths:
                     continue
-                paths.add(file.path)
+                paths.add(path)
             if present is not None and present.holds(file):
                 self._skipped += 1
             else:

@@ -41,8 +41,8 @@ def write_job(folder: Path, ranks: int = 2, modules: int = 2) -> Path:
 
 
 def collect(store: Path | str, *arguments: Path | str, status: int = 0) -> tuple[dict[str, int], str]:
-    """Run `collect` and return the closing table and the text on standard error."""
-    done = call_text("collect", *arguments, "--store", store, "--format", "csv")
+    """Run `collect` with one process; return the closing table and the text on standard error."""
+    done = call_text("collect", "-j", "1", *arguments, "--store", store, "--format", "csv")
     assert done.returncode == status, done.stderr
     names, values = (line.split(",") for line in done.stdout.splitlines())
     return dict(zip(names, (int(float(value)) for value in values), strict=True)), done.stderr

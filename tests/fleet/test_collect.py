@@ -77,11 +77,11 @@ def test_a_second_run_reads_what_is_new_changed_or_asked_for(tmp_path: Path) -> 
 
 
 def test_stores_are_equal_for_one_process_two_and_shards(tmp_path: Path) -> None:
-    job = write_job(tmp_path / "dumps", ranks=3, modules=4)
-    collect(tmp_path / "one", job, "-j", "1", "--tables", "params")
+    job = write_job(tmp_path / "dumps", ranks=2, modules=3)
+    collect(tmp_path / "one", job, "--tables", "params")
     collect(tmp_path / "two", job, "-j", "2", "--tables", "params")
-    for number in range(1, 4):
-        collect(tmp_path / "shards", job, "--shard", f"{number}/3", "-j", "1", "--tables", "params")
+    for number in range(1, 5):
+        collect(tmp_path / "shards", job, "--shard", f"{number}/4", "--tables", "params")
     for relation in ("modules", "findings", "params"):
         expected = comparable(tmp_path / "one", relation)
         assert expected
@@ -135,6 +135,7 @@ def test_other_directories_and_newer_stores_are_refused(tmp_path: Path) -> None:
 
 def test_without_the_extra_parts_are_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(parts, "find_spec", lambda name: None)
+    monkeypatch.setattr(run, "best_encoding", parts.best_encoding)
     collect(tmp_path / "store", write_job(tmp_path / "dumps", 1, 1))
     assert [path.suffix for path in (tmp_path / "store" / "modules").iterdir()] == [".jsonl"]
     done = call_text("query", tmp_path / "store")

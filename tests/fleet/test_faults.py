@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -15,35 +14,50 @@ import pytest
 
 from hlo_inspect.fleet.inputs import FleetInput, file_version
 from hlo_inspect.fleet.reading import READINGS, InputReader, Reading, ReadingOptions
-from hlo_inspect.fleet.store import Store
+from hlo_inspect.fleet.schema import FINDINGS
 from hlo_inspect.remote_files import FileVersion
 from hlo_inspect.request import Request
 from tests.calling import call_text
-from tests.fleet.stores import ask, collect, raw_rows, text_of, write_job
+from tests.fleet.stores import collect, raw_rows, text_of, write_job
 
 ROOT = Path(__file__).parents[2]
 read_once = InputReader._read_once
 
-# a collection whose parts have three modules
-_SMALL_PARTS = """
-import sys
-from hlo_inspect.fleet import collection
+# Two processes collect at once, in parts of three modules.
+_TWO_RUNS = """
+import os, sys
 from hlo_inspect.cli.main import run
+from hlo_inspect.fleet import collection, run as fleet_run
 collection.PART_MODULES = 3
-sys.exit(run(sys.argv[1:]))
+fleet_run.best_encoding = lambda: "jsonl"
+runs = [os.fork() or os._exit(run(sys.argv[1:])) for _ in range(2)]
+sys.exit(max(os.waitpid(pid, 0)[1] for pid in runs))
+"""
+
+# A client that is killed while it writes its second part: the findings are there, the modules are not.
+_KILLED = """
+import os, signal, sys
+from hlo_inspect.cli.main import run
+from hlo_inspect.fleet import collection, run as fleet_run
+from hlo_inspect.fleet.store import Store
+collection.PART_MODULES = 3
+fleet_run.best_encoding = lambda: "jsonl"
+write = Store._write
+def killed(self, name, data):
+    if name.startswith("modules/") and name.endswith("-000001.jsonl"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(self, name, data)
+Store._write = killed
+run(sys.argv[1:])
 """
 
 
-def start(*arguments: Path | str) -> subprocess.Popen[str]:
-    """Start `collect` with small parts in a process of its own."""
-    command = [sys.executable, "-c", _SMALL_PARTS, "collect", *map(str, arguments), "--format", "csv"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def latest_inputs(store: Path) -> Counter[str]:
-    """Return how often each input is in the view `modules`."""
-    return Counter(line.rpartition("/")[2] for line in ask(store, "SELECT input FROM modules"))
+def run_program(program: str, *arguments: Path | str) -> int:
+    """Run a program with the arguments of `collect` in a process of its own and return its status."""
+    command = [sys.executable, "-c", program, "collect", *map(str, arguments), "-q"]
+    return subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL, check=False
+    ).returncode
 
 
 @pytest.mark.parametrize("death", ["SIGKILL", "exit"])
@@ -73,31 +87,26 @@ def test_a_process_that_dies_costs_the_input_that_it_had(tmp_path: Path, monkeyp
     assert rows == {name: ("ok", None, 4 * size + 8) for name, size in (("equal", 5), ("f1", 1), ("f2", 2), ("f3", 3))}
 
 
-def test_a_killed_client_loses_no_part_and_the_next_run_reads_the_rest(tmp_path: Path) -> None:
-    job, store = write_job(tmp_path / "dumps", ranks=2, modules=12), tmp_path / "store"
-    client = start(job, "--store", store, "-j", "1")
-    while client.poll() is None and not list(Store(str(store)).parts_of("modules")):
-        time.sleep(0.01)
-    client.kill()
-    client.communicate()
-    before = {row["input"] for row in raw_rows(store)}
-    assert before
+def test_a_killed_client_loses_the_part_that_it_writes(tmp_path: Path) -> None:
+    job, store = write_job(tmp_path / "dumps", ranks=1, modules=8), tmp_path / "store"
+    assert run_program(_KILLED, job, "--store", store) == -signal.SIGKILL
+    assert (len(raw_rows(store)), len(raw_rows(store, FINDINGS))) == (3, 6)
     table, _ = collect(store, job)
-    assert table["read"] + table["equal"] == 24 - len(before)
-    assert set(Counter(row["input"] for row in raw_rows(store)).values()) == {1}
-    assert len(raw_rows(store)) == 24
+    assert (table["read"], table["skipped"]) == (5, 3)
+    rows = raw_rows(store)
+    assert (len(rows), len({row["input"] for row in rows})) == (8, 8)
+    readings = {(row["module"], row["read_at"]) for row in rows}
+    assert sum((row["module"], row["read_at"]) in readings for row in raw_rows(store, FINDINGS)) == 8
 
 
 def test_two_runs_into_one_store(tmp_path: Path) -> None:
-    job, store = write_job(tmp_path / "dumps", ranks=2, modules=5), tmp_path / "store"
-    runs = [start(job, "--store", store, "-j", "1") for _ in range(2)]
-    assert [run.wait() for run in runs] == [0, 0]
-    for run in runs:
-        run.communicate()
-    assert len({path.name.partition("-")[0] for path in store.glob("modules/*")}) == 2
-    names = {path.name: 2 for path in job.rglob("*.txt")}
-    assert latest_inputs(store) == names
-    assert ask(store, "SELECT count(*) = count(DISTINCT (module, row)) FROM findings") == ["true"]
+    """Each run writes parts of its own; the latest reading of an input counts (`test_query.py`)."""
+    job, store = write_job(tmp_path / "dumps", ranks=1, modules=4), tmp_path / "store"
+    assert run_program(_TWO_RUNS, job, "--store", store, "--again") == 0
+    names = [path.name.partition("-") for path in store.glob("modules/*")]
+    assert len({run for run, _, _ in names}) == 2
+    assert sorted(number for _, _, number in names) == ["000000.jsonl"] * 2 + ["000001.jsonl"] * 2
+    assert Counter(Path(row["input"]).name for row in raw_rows(store)) == {path.name: 2 for path in job.rglob("*.txt")}
 
 
 def test_a_full_disk_ends_the_run_and_the_next_one_has_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,24 +120,6 @@ def test_a_full_disk_ends_the_run_and_the_next_one_has_all(tmp_path: Path, monke
     assert "cannot be written: No space left on device" in done.stderr
     assert sorted(store.rglob("*")) == before
     assert collect(store, job)[0]["read"] == 2
-
-
-@pytest.mark.parametrize("encoding", ["parquet", "jsonl"])
-def test_a_truncated_part_is_named_and_its_inputs_are_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
-) -> None:
-    monkeypatch.setattr("hlo_inspect.fleet.run.best_encoding", lambda: encoding)
-    job, store = write_job(tmp_path / "dumps", 1, 2), tmp_path / "store"
-    collect(store, job)
-    (part,) = store.glob("modules/*")
-    part.write_bytes(part.read_bytes()[:-20])
-    message = f"hlo-inspect: {part}: is a damaged part of the store; remove it and collect its inputs again\n"
-    done = call_text("query", store, "SELECT count(*) FROM modules", "--format", "csv")
-    assert (done.returncode, done.stdout.splitlines()[1], done.stderr) == (3, "0", message)
-    table, errors = collect(store, job, status=3)
-    assert (table["read"], errors) == (2, message)
-    part.unlink()
-    assert latest_inputs(store) == dict.fromkeys((path.name for path in job.rglob("*.txt")), 1)
 
 
 def test_an_input_that_changes_is_read_again(tmp_path: Path) -> None:
@@ -169,11 +160,10 @@ def test_a_directory_that_grows_meanwhile(tmp_path: Path, monkeypatch: pytest.Mo
 
     with monkeypatch.context() as growing:
         growing.setattr(InputReader, "_read_once", read)
-        first = collect(store, job, "-j", "1")[0]
+        first = collect(store, job)[0]
     second = collect(store, job)[0]
     assert first["read"] + second["read"] == 4
-    assert set(latest_inputs(store).values()) == {1}
-    assert len(raw_rows(store)) == 4
+    assert len({row["input"] for row in raw_rows(store)}) == len(raw_rows(store)) == 4
 
 
 def test_a_process_out_of_memory_costs_its_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,5 +173,5 @@ def test_a_process_out_of_memory_costs_its_input(tmp_path: Path, monkeypatch: py
         return read_once(self, file, version)
 
     monkeypatch.setattr(InputReader, "_read_once", read)
-    table, errors = collect(tmp_path / "store", write_job(tmp_path / "dumps", 1, 2), "-j", "1", status=3)
+    table, errors = collect(tmp_path / "store", write_job(tmp_path / "dumps", 1, 2), status=3)
     assert (table["lost"], table["modules"], "was out of memory" in errors) == (1, 1, True)

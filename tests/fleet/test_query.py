@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from shlex import split
 
 import pytest
 
-from hlo_inspect.fleet.queries import named_queries
+from hlo_inspect.errors import UsageError
+from hlo_inspect.fleet import run
+from hlo_inspect.fleet.database import Database
+from hlo_inspect.fleet.inputs import parse_assignments
+from hlo_inspect.fleet.queries import find_query, named_queries
+from hlo_inspect.fleet.query_reports import query_report
+from hlo_inspect.fleet.store import Store
 from hlo_inspect.report import FORMATS
 from tests.calling import call_text
-from tests.fleet.stores import ask, collect, text_of, write_job
+from tests.fleet.stores import ask, collect, raw_rows, text_of, write_job
 
 pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow")
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +41,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "store"
 
 
+@pytest.fixture(scope="module")
+def database(store: Path) -> Iterator[Database]:
+    """Return the database of that store."""
+    with closing(Database(Store(str(store)))) as opened:
+        yield opened
+
+
 def test_views_and_their_rows(store: Path) -> None:
     lines = call_text("query", store, "--format", "csv").stdout.splitlines()
     assert [line.rpartition(",")[0] for line in lines[1:3]] == ["modules,5", "findings,5"]
-    assert ask(store, "SELECT name, count(*) FROM findings GROUP BY name") == ["unused-parameter,5"]
+    assert ask(store, "findings-by-rule-and-label", "--set", "label=build")[1].startswith("HI102,unused-parameter,info,a,2,2,")
     # p and q of f0 in build a have 4 and 2 floats
     assert ask(store, """SELECT "params.bytes" FROM modules WHERE "module.name" = 'jit_f0' AND labels['build'] = 'a'""") == [
         "24"
@@ -74,13 +92,11 @@ ANSWERS: dict[str, tuple[tuple[str, ...], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_named_queries(store: Path, name: str) -> None:
+def test_named_queries(database: Database, name: str) -> None:
     settings, expected = ANSWERS[name]
-    rows = ask(store, name, *(word for setting in settings for word in ("--set", setting)))
-    shown = [
-        ",".join(cell for cell in row.split(",") if "/" not in cell and "+00:00" not in cell and len(cell) != 32)
-        for row in rows
-    ]
+    table = query_report("store", name, database.query(find_query(name).sql, parse_assignments("--set", settings))).tables[0]
+    rows = [[str(cell).lower() if isinstance(cell, bool) else str(cell) for cell in row] for row in table.rows]
+    shown = [",".join(cell for cell in row if "/" not in cell and "+00:00" not in cell and len(cell) != 32) for row in rows]
     if name == "only-this-label":
         shown = [row.partition(",")[0] for row in shown]
     assert shown == expected
@@ -117,15 +133,23 @@ def test_each_named_query_has_a_test_and_a_docstring() -> None:
         "SELECT nothing FROM modules",
         "SELEC 1",
         "",
-        "no-such-query",
-        "only-this-label",
     ],
 )
-def test_a_query_is_one_select_that_reads_the_views(store: Path, tmp_path: Path, sql: str) -> None:
+def test_a_query_is_one_select_that_reads_the_views(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
     (tmp_path / "dump.txt").write_text("secret\n")
-    done = call_text("query", store, sql, folder=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as refusal:
+        database.query(sql, {})
+    assert "\n" not in str(refusal.value)
     assert [path.name for path in tmp_path.iterdir()] == ["dump.txt"]
+
+
+@pytest.mark.parametrize("sql", ["DROP VIEW modules", "no-such-query", "only-this-label"])
+def test_a_refusal_is_one_line(store: Path, sql: str) -> None:
+    done = call_text("query", store, sql)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
 def test_other_directories_are_no_stores(tmp_path: Path) -> None:
@@ -137,7 +161,7 @@ def test_lines_and_parquet_of_one_store_answer_together(tmp_path: Path, monkeypa
     job = write_job(tmp_path / "dumps", 1, 2)
     first, second = sorted(job.rglob("*.txt"))
     collect(tmp_path / "store", first)
-    monkeypatch.setattr("hlo_inspect.fleet.run.best_encoding", lambda: "jsonl")
+    monkeypatch.setattr(run, "best_encoding", lambda: "parquet")
     collect(tmp_path / "store", second)
     sql = 'SELECT "module.name", labels, "custom_calls.target.<target>", lower_bounds, passes FROM modules ORDER BY 1'
     assert ask(tmp_path / "store", sql) == [f'jit_f{n},{{}},{{}},{{}},"[""summary"", ""fingerprint""]"' for n in range(2)]
@@ -149,3 +173,47 @@ def test_pyarrow_reads_the_parts(store: Path) -> None:
     rows = dataset.dataset(store / "modules").to_table(["module.name", "params.bytes"]).to_pylist()
     assert {"module.name": "jit_only", "params.bytes": 20} in rows
     assert len(rows) == 5
+
+
+@pytest.mark.parametrize("encoding", ["parquet", "jsonl"])
+def test_a_truncated_part_is_named_and_its_inputs_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    monkeypatch.setattr(run, "best_encoding", lambda: encoding)
+    job, store = write_job(tmp_path / "dumps", 1, 2), tmp_path / "store"
+    collect(store, job)
+    (part,) = store.glob("modules/*")
+    part.write_bytes(part.read_bytes()[:-20])
+    message = f"hlo-inspect: {part}: is a damaged part of the store; remove it and collect its inputs again\n"
+    done = call_text("query", store, "SELECT count(*) FROM modules", "--format", "csv")
+    assert (done.returncode, done.stdout.splitlines()[1], done.stderr) == (3, "0", message)
+    table, errors = collect(store, job, status=3)
+    assert (table["read"], errors) == (2, message)
+    part.unlink()
+    inputs = [line.rpartition("/")[2] for line in ask(store, "SELECT input FROM modules ORDER BY 1")]
+    assert inputs == sorted(path.name for path in job.rglob("*.txt"))
+
+
+def test_the_latest_reading_of_an_input_counts(tmp_path: Path) -> None:
+    job, store = write_job(tmp_path / "dumps", 1, 2), tmp_path / "store"
+    for _ in range(2):
+        collect(store, job, "--again")
+    assert len(raw_rows(store)) == 4
+    assert ask(store, "SELECT count(*), count(DISTINCT input) FROM modules") == ["2,2"]
+    assert ask(store, "SELECT count(*), count(DISTINCT module) FROM findings") == ["2,2"]
+
+
+def test_the_readme_goes_from_dumps_to_a_query(tmp_path: Path) -> None:
+    (block,) = re.findall(
+        r"```bash\n(pip install '.\[fleet\]'.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert block.count("\n") <= 10
+    commands = re.split(r"\n(?=hlo-inspect)", block.replace("\\\n", ""))[1:]
+    assert len(commands) == 6
+    answers = []
+    for command in commands:
+        words = [str(tmp_path / "store") if word == "store" else word for word in split(command)[1:]]
+        done = call_text(*words, folder=ROOT)
+        assert (done.returncode, done.stderr) == (0, ""), command
+        answers.append(done.stdout)
+    assert "all-gather" in answers[-1]

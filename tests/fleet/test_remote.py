@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
+from hlo_inspect.fleet import run
+from hlo_inspect.fleet.inputs import FleetInput, Shard, find_inputs
 from hlo_inspect.hlo.input import source
 from tests.calling import call_text
 from tests.fleet.servers import GCS, S3, python_process, web_server
-from tests.fleet.stores import ask, collect, raw_rows, text_of
+from tests.fleet.stores import ask, collect, raw_rows, text_of, write_job
 
 pytest.importorskip("fsspec")
 
@@ -64,17 +66,23 @@ def test_every_command_reads_objects_folders_and_patterns(bucket: str) -> None:
         assert (done.returncode, done.stderr.count("\n")) == (3, 1)
 
 
-def test_a_store_and_a_report_in_a_bucket(bucket: str) -> None:
-    store = f"{bucket}/store"
-    table, _ = collect(store, f"{bucket}/dumps", "--label-from", f"{bucket}/dumps/{{rank}}/*", "-j", "1")
-    assert (table["read"], table["equal"]) == (2, 1)
-    assert [row["etag"] is not None and row["changed"] is not None for row in raw_rows(store)] == [True] * 3
-    assert ask(store, """SELECT labels['rank'], "module.name" FROM modules ORDER BY 1, 2""") == [
-        "0,jit_f",
-        "1,jit_f",
-        "1,jit_g",
-    ]
-    assert collect(store, f"{bucket}/dumps", "-j", "1")[0]["skipped"] == 3
+def test_a_store_and_a_report_in_a_bucket(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects of S3 become Parquet, which DuckDB reads from there; local files become lines in GCS."""
+    store, is_s3 = f"{bucket}/store", bucket.startswith("s3")
+    if is_s3:
+        monkeypatch.setattr(run, "best_encoding", lambda: "parquet")
+    inputs = f"{bucket}/dumps" if is_s3 else str(write_job(tmp_path / "dumps", 1, 1))
+    table, _ = collect(store, inputs, "--label-from", f"{bucket}/dumps/{{rank}}/*")
+    assert (table["read"], table["equal"]) == ((2, 1) if is_s3 else (1, 0))
+    assert collect(store, inputs)[0]["skipped"] == table["modules"]
+    if is_s3:
+        sql = """SELECT labels['rank'], "module.name", etag IS NOT NULL AND changed IS NOT NULL FROM modules ORDER BY 1, 2"""
+        assert ask(store, sql) == ["0,jit_f,true", "1,jit_f,true", "1,jit_g,true"]
+    else:
+        assert [row["module.name"] for row in raw_rows(store)] == ["jit_f0"]
+        listed = list(find_inputs([f"{bucket}/dumps"], None, Shard()))
+        assert len(listed) == 3
+        assert all(isinstance(file, FleetInput) and file.version.etag and file.version.changed for file in listed)
     done = call_text("params", f"{bucket}/dumps/0", "--format", "json", "-o", f"{bucket}/report.json")
     assert (done.returncode, done.stdout) == (0, "")
     assert call_text("diff", f"{bucket}/report.json", f"{bucket}/dumps/0").returncode == 0
@@ -99,7 +107,7 @@ def test_web_pages_and_archives(tmp_path: Path) -> None:
             3,
             f"hlo-inspect: {address}/nothing.txt: cannot be read: No such file or directory\n",
         )
-    table, _ = collect(tmp_path / "store", f"zip://dumps::{tmp_path}/dumps.zip", "-j", "1")
+    table, _ = collect(tmp_path / "store", f"zip://dumps::{tmp_path}/dumps.zip")
     assert table["modules"] == 2
 
 
@@ -163,6 +171,7 @@ def test_refused_credentials_are_one_line(monkeypatch: pytest.MonkeyPatch) -> No
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
     Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
@@ -182,3 +191,10 @@ def test_a_listing_is_not_kept(tmp_path: Path) -> None:
     files.pipe_file("/growing/two.txt", text_of("jit_two").encode())
     assert call_text("list", "memory://growing", "--format", "csv").stdout.count("jit_") == 2
     files.rm("/growing", recursive=True)
+
+
+@pytest.mark.parametrize("command", ["ranks", "recompiles", "history"])
+def test_commands_of_directories_read_no_address(command: str) -> None:
+    done = call_text(command, "s3://bucket/dumps")
+    message = f"hlo-inspect: s3://bucket/dumps: {command} reads local directories only; copy the dump to this machine\n"
+    assert (done.returncode, done.stderr) == (2, message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -84,24 +83,3 @@ def test_values_of_families_bounds_and_large_numbers() -> None:
     assert row["collectives.axis.<axis>.executed_count"] == {}
     assert (row["params.bytes"], row["cost.flops"]) == (None, None)
     assert bounds == {"params.bytes": 12.0, "cost.flops": float((1 << 63) - 1)}
-
-
-def test_the_readme_goes_from_dumps_to_a_query(tmp_path: Path) -> None:
-    pytest.importorskip("duckdb")
-    from shlex import split
-
-    from tests.calling import call_text
-
-    (block,) = re.findall(
-        r"```bash\n(pip install '.\[fleet\]'.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
-    )
-    assert block.count("\n") <= 10
-    commands = re.split(r"\n(?=hlo-inspect)", block.replace("\\\n", ""))[1:]
-    assert len(commands) == 6
-    answers = []
-    for command in commands:
-        words = [str(tmp_path / "store") if word == "store" else word for word in split(command)[1:]]
-        done = call_text(*words, folder=ROOT)
-        assert (done.returncode, done.stderr) == (0, ""), command
-        answers.append(done.stdout)
-    assert "all-gather" in answers[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.inputs import ReadingBar
+from hlo_inspect.cli.inputs import ReadingBar, require_local
 from hlo_inspect.cli.options import OutputOptions, SectionedCommand, output_options, request_option
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import reported
@@ -29,6 +29,7 @@ def history(directory: str, pattern: str | None, module: str | None, jobs: int, 
     """
     from hlo_inspect.inspection.pass_histories import PassHistory
 
+    require_local("history", (directory,))
     with ReadingBar(wanted=not output.quiet and jobs == 1) as bar:
         history = PassHistory(directory, module, pattern, jobs, bar.analysing)
         if output.output is not None:

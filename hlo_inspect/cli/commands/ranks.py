@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.inputs import ReadingBar
+from hlo_inspect.cli.inputs import ReadingBar, require_local
 from hlo_inspect.cli.options import OutputOptions, SectionedCommand, fail_if_option, output_options
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import FAILED, reported
@@ -30,6 +30,7 @@ def ranks(pattern: tuple[str, ...], conditions: tuple[str, ...], module: str | N
     from hlo_inspect.compare.programs.rank_tables import RANK_SPECS
     from hlo_inspect.inspection.rank_reports import RankReports
 
+    require_local("ranks", pattern)
     parsed = parse_conditions(conditions, RANK_SPECS)
     with ReadingBar(wanted=not output.quiet) as bar:
         comparison = RankReports(pattern, module, bar.analysing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hlo_inspect.cli.inputs import ReadingBar
+from hlo_inspect.cli.inputs import ReadingBar, require_local
 from hlo_inspect.cli.options import OutputOptions, SectionedCommand, fail_if_option, inputs_argument, output_options
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite_dump
 from hlo_inspect.cli.streams import FAILED, reported
@@ -28,6 +28,7 @@ def recompiles(inputs: tuple[str, ...], module: str | None, conditions: tuple[st
     from hlo_inspect.compare.programs.recompile_report import RECOMPILE_SPECS, recompile_report
     from hlo_inspect.inspection.recompilations import Recompilations
 
+    require_local("recompiles", inputs)
     parsed = parse_conditions(conditions, RECOMPILE_SPECS)
     with ReadingBar(wanted=not output.quiet) as bar:
         recompilations = Recompilations(module, bar.analysing)
