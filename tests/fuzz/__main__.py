@@ -199,8 +199,8 @@ def fault_of(arguments: list[str], form: str) -> str:
             json.loads(text)
         except ValueError as error:
             return f"JSON that cannot be read back: {error}"
-    if "--to" in arguments:  # the dialect's own tabs
-        text = text.replace("\t", "")
+    if "--to" in arguments:  # a file of the dialect, with the names of the input as they are
+        text = ""
     shown = text.replace("\t", "") if form == "tsv" else text
     if not (shown + errors.getvalue()).translate(LAYOUT).isprintable():
         return "a control character in the output"
