@@ -162,6 +162,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "cli": (
         "errors",
         "atomic_files",
+        "remote_files",
         "request",
         "version",
         "configs",

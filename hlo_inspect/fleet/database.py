@@ -139,9 +139,8 @@ class Database:
     def _make_views(self) -> None:
         """Make the views: of each input the rows of its latest reading."""
         execute = self._connection.execute
-        last = "read_at = max(read_at) OVER (PARTITION BY input) AS is_last"
-        readings = f"(SELECT module, read_at, status, {last} FROM {_PRIVATE}.modules)"  # noqa: S608 - our own names
-        kept = f"SELECT DISTINCT module, read_at FROM {readings} WHERE is_last AND status <> 'empty'"  # noqa: S608 - as above
+        last = "read_at = max(read_at) OVER (PARTITION BY input)"
+        kept = f"SELECT DISTINCT module, read_at FROM {_PRIVATE}.modules QUALIFY {last} AND status <> 'empty'"  # noqa: S608 - our own
         execute(f"CREATE TABLE {_PRIVATE}.latest AS {kept}")
         latest = f"(SELECT module, read_at FROM {_PRIVATE}.latest)"  # noqa: S608 - as above
         for relation in (MODULES, FINDINGS, *TABLE_COLUMNS):

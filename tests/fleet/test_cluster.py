@@ -232,9 +232,9 @@ def test_two_workers_that_are_killed_and_one_that_comes_later(tmp_path: Path, nu
     assert table.startswith("7,0,0,1,1,6,")
     assert first.isdisjoint({readers(dumps, name)[-1] for name in ("0_good", "1_meet_a", "2_good", "3_meet_b", "6_good")})
     rows = raw_rows(tmp_path / "store")
-    found = {Path(row["input"]).stem: (row["status"], row["params.bytes"]) for row in rows}
-    assert (len(rows), found.pop("4_deadly")) == (7, ("lost", None))
-    assert sorted(found.values()) == [("ok", 4 * (number + 1) + 8) for number in (0, 1, 2, 3, 5, 6)]
+    by_name = {Path(row["input"]).stem: (row["status"], row["params.bytes"]) for row in rows}
+    assert (len(rows), by_name.pop("4_deadly")) == (7, ("lost", None))
+    assert sorted(by_name.values()) == [("ok", 4 * (number + 1) + 8) for number in (0, 1, 2, 3, 5, 6)]
     nursery.end(readers(dumps, "6_good"))
 
 
@@ -264,8 +264,8 @@ def test_an_interruption_cancels_what_has_not_begun(tmp_path: Path, nursery: Nur
 )
 def test_a_cluster_that_does_not_answer(tmp_path: Path, nursery: Nursery, address: str, status: int, message: str) -> None:
     words = ("collect", write_job(tmp_path / "dumps", 1, 1), "--store", tmp_path / "store", "--cluster", address)
-    found, _, errors = result(nursery.start("impatient", *words))
-    assert (found, errors.count("\n"), message in errors) == (status, 1, True)
+    code, _, errors = result(nursery.start("impatient", *words))
+    assert (code, errors.count("\n"), message in errors) == (status, 1, True)
 
 
 def test_a_cluster_without_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
