@@ -184,8 +184,11 @@ class Source(TextSource):
 
     @cached_property
     def damage(self) -> str | None:
-        """The fault of a damaged compressed file, whose end is checked before a module of it is answered."""
-        if not self._is_compressed or not self.reopens:
+        """The fault of a damaged compressed file, whose end is checked before a module of it is answered.
+
+        A remote one is not downloaded a second time for it.
+        """
+        if not self._is_compressed or not self.reopens or is_address(self.name):
             return None
         again = self.reopened()
         try:
