@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hlo_inspect.errors import (
     HloInspectError,
@@ -39,7 +39,6 @@ from hlo_inspect.report.model import Report
 from hlo_inspect.xla import Xla
 
 if TYPE_CHECKING:
-    from hlo_inspect.inspection.recorded_profile import RecordedProfile
     from hlo_inspect.profiler.measurements import RecordedProgram
 
 MEMORY = "memory"
@@ -47,6 +46,8 @@ MEMORY = "memory"
 
 _NAMED = 8
 """Names of modules that a message lists."""
+
+T = TypeVar("T")
 
 Item = Report | str | HloInspectError
 """A report, the name of a module that is not named as asked, or what cannot be read."""
@@ -206,7 +207,7 @@ class SourceReports:
                 elif not self._is_wanted(item[0]):
                     yield item[0].program or item[0].name
                 else:
-                    label = self._label_of(item[0], profile)
+                    label = _of_module(item[0], partial(profile.label_of, item[0]))
                     if isinstance(label, HloInspectError):
                         yield label
                     else:
@@ -218,17 +219,6 @@ class SourceReports:
             raise InputError(f"{message}; trace while it runs", Location(recorded or source.name))
         for label in modules if reports.has_unmeasured else measured:
             yield self._report(modules[label], notes, None, measured.get(label), reports)
-
-    def _label_of(self, module: Module, profile: RecordedProfile) -> str | HloInspectError:
-        """Return the label of the program that a module is of, or the error if it fits none or an analysis fails."""
-        try:
-            return profile.label_of(module)
-        except UnfitModuleError as error:
-            return error
-        except (HloInspectError, MemoryError):
-            raise
-        except Exception as error:
-            return InternalError.from_exception(error, module.location(module.first_line), module.name)
 
     def _is_wanted(self, module: Module) -> bool:
         """Return True if the name of a module matches, or that of its program with the id."""
@@ -254,14 +244,19 @@ class SourceReports:
     ) -> Item:
         if self.watcher is not None:
             self.watcher.analysing(module.name)
-        try:
-            return (reports or self._reports).report(module, notes, read_graph, measured)
-        except NoSuchInstructionError as error:  # another module may have it
-            return error
-        except (HloInspectError, MemoryError):
-            raise
-        except Exception as error:
-            return InternalError.from_exception(error, module.location(module.first_line), module.name)
+        return _of_module(module, partial((reports or self._reports).report, module, notes, read_graph, measured))
+
+
+def _of_module(module: Module, work: Callable[[], T]) -> T | HloInspectError:
+    """Return the result of work on a module, or the error that is of this module alone."""
+    try:
+        return work()
+    except (NoSuchInstructionError, UnfitModuleError) as error:  # another module may have it
+        return error
+    except (HloInspectError, MemoryError):
+        raise
+    except Exception as error:
+        return InternalError.from_exception(error, module.location(module.first_line), module.name)
 
 
 _MANY_OBJECTS = 10_000
