@@ -119,7 +119,7 @@ def _compute_of_nodes(context: Context, export: ChakraExport) -> Parts:
         yield from sentence("{} on {}", Amount(seconds, "seconds"), times.profile.name)
         return
     flops, size = sum(node.flops for node in nodes), sum(node.size for node in nodes)
-    yield from sentence("{}, {}", Amount(flops, "flops"), Amount(size, "bytes"))
+    yield from sentence("{}, {} accessed", Amount(flops, "flops"), Amount(size, "bytes"))
 
 
 def _workload(export: WorkloadExport) -> Parts:
