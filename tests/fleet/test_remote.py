@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
+from hlo_inspect import remote_files
 from hlo_inspect.fleet import run
 from hlo_inspect.fleet.inputs import FleetInput, Shard, find_inputs
 from hlo_inspect.hlo.input import source
@@ -64,6 +65,24 @@ def test_every_command_reads_objects_folders_and_patterns(bucket: str) -> None:
     for missing in (f"{bucket}/nothing.txt", f"{bucket}/nothing/*"):
         done = call_text("summary", missing)
         assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+
+
+def test_a_compressed_object_is_downloaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A local file is decompressed to its end first, which would be a second download."""
+    import fsspec
+
+    fsspec.filesystem("memory").pipe_file("/once/jit_g.txt.gz", gzip.compress(text_of("jit_g").encode()))
+    opened: list[str] = []
+    open_remote = remote_files.open_remote
+
+    def counting(address: str) -> IO[bytes]:
+        opened.append(address)
+        return open_remote(address)
+
+    monkeypatch.setattr(source, "open_remote", counting)
+    done = call_text("params", "memory://once/jit_g.txt.gz")
+    assert (done.returncode, "jit_g" in done.stdout) == (0, True)
+    assert len(opened) == 1
 
 
 def test_a_store_and_a_report_in_a_bucket(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
