@@ -18,8 +18,10 @@ from hlo_inspect.report.html.charts.figures import amounts_axis
 from hlo_inspect.report.html.charts.memory import fit_chart
 from hlo_inspect.report.html.charts.rows import hover, plain
 from hlo_inspect.report.html.model import Chart
+from hlo_inspect.report.html.module_sections import module_sections
 from hlo_inspect.report.html.page import write_page
-from hlo_inspect.report.html.views import PICTURES, distinct_tables, module_sections, page_of
+from hlo_inspect.report.html.pictures import PICTURES
+from hlo_inspect.report.html.views import distinct_tables, page_of
 from hlo_inspect.report.model import Column, Report, Table
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.units import format_value

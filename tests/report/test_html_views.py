@@ -14,7 +14,8 @@ from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.hlo.input.dump_directory import CompiledModule, compiled_modules
 from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.report.html.model import Figure, Page, PageView
-from hlo_inspect.report.html.views import MOST_VIEWS, history_section, page_of
+from hlo_inspect.report.html.other_sections import history_section
+from hlo_inspect.report.html.views import MOST_VIEWS, page_of
 from hlo_inspect.report.model import Column, Input, Report, Table
 from hlo_inspect.request import Request
 
