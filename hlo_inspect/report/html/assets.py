@@ -15,6 +15,8 @@ from hlo_inspect.errors import MissingExtraError
 
 _NEEDED = ("jinja2", "plotly", "itables")
 _OWN = Path(__file__).parent
+SCRIPTS = ("base", "data", "clipboard", "instructions", "card", "filter", "tables", "pictures", "views", "paper", "start")
+"""The files of the page's script in the order in which they run; a file uses what those before it define."""
 _EXPORTS = re.compile(r"export\s*\{([^}]*)\}\s*;?\s*(?=/\*|\Z|\n)")
 _DEFAULT = re.compile(r"([\w$]+)\s+as\s+default\b")
 
@@ -62,6 +64,12 @@ def tables_style() -> str:
 def read_asset(name: str) -> str:
     """Return the text of a file of this folder."""
     return _text(_OWN / name)
+
+
+@cache
+def page_script() -> str:
+    """Return the page's own script: its files as one module."""
+    return "\n".join(read_asset(f"script/{name}.js") for name in SCRIPTS)
 
 
 def policy(scripts: Iterable[str]) -> str:

@@ -35,7 +35,7 @@ from hlo_inspect.report.model import Column
 
 def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
     """Write the page piece by piece, so that only one block of data is in memory beside the reports."""
-    script, libraries = assets.read_asset("page.js"), assets.libraries()
+    script, libraries = assets.page_script(), assets.libraries()
     styles = (assets.tables_style(), css_variables(), assets.read_asset("style.css"))
     title = printable(page.views[0].title) if page.views else ""
     policy = assets.policy((script, *libraries.values()))

@@ -1,0 +1,84 @@
+// Tables that sort, filter, search and copy: DataTables, made when they come into view.
+
+const WIDE = 40; // characters that a cell shows of a text
+const LONG = 30; // rows from which on a table scrolls by itself
+
+const tables = new Map();
+
+function csv(table, rows) {
+  const quoted = (text) => (/[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const fieldAt = (column, row) => column.csv?.[position(column, row)] ?? String(valueAt(column, row) ?? "");
+  const lines = [table.columns.map((column) => quoted(column.name)).join(",")];
+  for (const row of rows) lines.push(table.columns.map((column) => quoted(fieldAt(column, row))).join(","));
+  return `${lines.join("\n")}\n`;
+}
+
+// Equal instructions in one row lead to each of them: to the table of single ones, searched for what they have in common.
+function toSingles(view, table, row) {
+  const singles = { kernel_groups: "kernels", fusion_groups: "fusions", live_at_peak_groups: "live_at_peak" }[table.name];
+  const name = columnOf(table, "name");
+  if (!singles || !name || !inView(view, `table/${singles}`)) return "";
+  const stem = textAt(name, row).split(".*")[0].split(" ×")[0];
+  const others = ["shape", "source"].map((one) => columnOf(table, one)).filter(Boolean).map((one) => textAt(one, row));
+  const words = [stem, ...others].filter((word) => word && !/ more$|^\(/.test(word)).map((word) => `"${word}"`);
+  return `#${prefix(view)}table/${singles}/search/${encodeURIComponent(words.join(" "))}`;
+}
+
+function display(view, table, column, row) {
+  const text = textAt(column, row);
+  const isFirst = column === table.columns[0];
+  const to = isFirst && table.links?.[row];
+  if (to) return `<a href="${escaped(to)}">${escaped(text)}</a>`;
+  if (!NAMES.has(column.name) || !text) return escaped(text);
+  const named = toInstruction(view, text, column.name === "name" ? placeAt(table, row) : {});
+  if (named) return `<a href="${escaped(named)}">${escaped(text)}</a>`;
+  const singles = isFirst && toSingles(view, table, row);
+  return singles ? `<a href="${escaped(singles)}">${escaped(text)}</a>` : escaped(text);
+}
+
+function makeTable(details) {
+  const view = viewOf(details);
+  const key = `${view}|${details.dataset.table}`;
+  if (tables.has(key)) return tables.get(key);
+  const table = data(view, "table", details.dataset.table);
+  if (!table || !window.DataTable) return null;
+  const isNarrow = window.innerWidth < NARROW;
+  const columns = table.columns.map((column) => ({
+    title: escaped(column.heading),
+    className: NUMERIC.has(column.unit) ? "figure" : "words",
+    createdCell: (cell, text) => { if (text.length > WIDE && !NUMERIC.has(column.unit)) cell.title = cell.textContent; },
+    visible: !column.machine && (column.texts ?? column.values).some((text) => text !== null && text !== "") && (isNarrow ? column.narrow : column.wide),
+    type: NUMERIC.has(column.unit) ? "num" : "string",
+    orderSequence: NUMERIC.has(column.unit) ? ["desc", "asc", ""] : ["asc", "desc", ""],
+    data: ([row], type) => {
+      if (type === "sort" || type === "type") return sortAt(column, row);
+      return type === "display" ? display(view, table, column, row) : textAt(column, row);
+    },
+  }));
+  const holder = element("table", { class: "display compact nowrap", "aria-label": table.title });
+  details.append(holder);
+  details.classList.add("live");
+  const isLong = table.rows > LONG;
+  details.classList.toggle("long", isLong);
+  const shown = new Set(table.columns.flatMap((column, at) => (column.machine ? [] : [at])));
+  const isSearched = table.rows > 5;
+  const filter = isSearched ? filterLine(table) : null;
+  const made = new window.DataTable(holder, {
+    data: Array.from({ length: table.rows }, (_, row) => [row]), columns,
+    order: [], autoWidth: false, deferRender: true, ordering: true,
+    paging: isLong, scroller: isLong ? { displayBuffer: 6, loadingIndicator: false } : false,
+    scrollY: isLong ? "26rem" : "", scrollX: true, scrollCollapse: true,
+    buttons: [
+      { extend: "colvis", text: "Columns", columns: [...shown], fade: 0, background: false },
+      { text: "Copy as CSV", action: () => copyText(csv(table, made.rows({ search: "applied" }).indexes().toArray())) },
+    ],
+    layout: {
+      topStart: isSearched ? ["search", () => filter.line] : null, topEnd: "buttons", bottomStart: isLong ? "info" : null, bottomEnd: null,
+    },
+    language: { search: "Search", info: "_TOTAL_ rows", infoFiltered: "of _MAX_", infoEmpty: "no rows", zeroRecords: "No row matches." },
+  });
+  const entry = { view, table, made };
+  tables.set(key, entry);
+  filter?.onChange((test) => made.search.fixed("filter", test ? (_text, _data, row) => test(row) : null).draw());
+  return entry;
+}
