@@ -10,7 +10,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.report import RenderOptions
-from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, PageView
+from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, PageView, TableGroup
 from hlo_inspect.report.html.page import write_page
 from hlo_inspect.report.model import Column, Input, Report, Table
 from tests.browser.conftest import Opened, wait_until
@@ -66,8 +66,8 @@ def test_each_kernel_of_the_roofline_has_a_mark_that_leads_to_its_row(path: Path
     page.mouse.up()
     wait_until(page, "location.hash.startsWith('#table/kernel_groups/')")
     row = int(page.evaluate("location.hash").rpartition("/")[2])
-    page.wait_for_selector("[id='table/kernel_groups'] tr.here")
-    assert page.locator("[id='table/kernel_groups'] tr.here td").first.inner_text() == groups.texts[row][0]
+    page.wait_for_selector("[data-of='kernel_groups'] tr.here")
+    assert page.locator("[data-of='kernel_groups'] tr.here td").first.inner_text() == groups.texts[row][0]
     assert f"kernel_groups:{row}" == marks[-1][0]  # the row of the last point
 
 
@@ -123,7 +123,7 @@ def test_each_measure_has_its_text(tmp_path: Path, opened: Opened) -> None:
     chart = Chart("bars", "Bars", "A bar.", "of the picture", measures[0].figure, "cost", measures)
     table = Table("cost", "Cost", (Column("name"),), (("a",),))
     report = Report("cost", Input("a.txt", 1, 1, 1), {"module.name": "m"}, (table,))
-    view = PageView("", "m", report, (PageSection("cost", "Cost", (chart,), ("cost",)),), report.tables)
+    view = PageView("", "m", report, (PageSection("cost", "Cost", (chart,), (TableGroup.of_one("cost"),)),), report.tables)
     path = tmp_path / "measures.html"
     with path.open("w", encoding="utf-8") as stream:
         write_page(Page((view,), {}), stream, RenderOptions())

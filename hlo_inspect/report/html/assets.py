@@ -15,7 +15,20 @@ from hlo_inspect.errors import MissingExtraError
 
 _NEEDED = ("jinja2", "plotly", "itables")
 _OWN = Path(__file__).parent
-SCRIPTS = ("base", "data", "clipboard", "instructions", "card", "filter", "tables", "pictures", "views", "paper", "start")
+SCRIPTS = (
+    "base",
+    "data",
+    "clipboard",
+    "switch",
+    "instructions",
+    "card",
+    "filter",
+    "tables",
+    "pictures",
+    "views",
+    "paper",
+    "start",
+)
 """The files of the page's script in the order in which they run; a file uses what those before it define."""
 _EXPORTS = re.compile(r"export\s*\{([^}]*)\}\s*;?\s*(?=/\*|\Z|\n)")
 _DEFAULT = re.compile(r"([\w$]+)\s+as\s+default\b")

@@ -52,21 +52,42 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
+class TableGroup:
+    """Tables that answer one question by different keys: a page shows one of them at a time, with a switch.
+
+    `choices` are the labels of the tables on the switch, by the names of the tables. A group of one has the title of its table.
+    """
+
+    title: str
+    choices: Mapping[str, str]
+
+    @classmethod
+    def of_one(cls, name: str) -> TableGroup:
+        """Return the group of a table that answers a question alone."""
+        return cls("", {name: ""})
+
+
+@dataclass(frozen=True, slots=True)
 class PageSection:
-    """A part of a view under a heading: pictures, then tables by their names; those that a view lacks are left out.
+    """A part of a view under a heading: pictures, then groups of tables; tables that a view lacks are left out.
 
     `text` says what the section is about, after the first lines of the page of `command`. If it has neither pictures nor rows,
-    `nothing` says why. The first table is open if there is no picture, or if the section `opens_table`.
+    `nothing` says why. The first group is open if there is no picture, or if the section `opens_table`.
     """
 
     name: str
     title: str
     pictures: tuple[Chart, ...] = ()
-    tables: tuple[str, ...] = ()
+    groups: tuple[TableGroup, ...] = ()
     text: str = ""
     nothing: str = ""
     command: str = ""
     opens_table: bool = False
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables in all groups."""
+        return tuple(name for group in self.groups for name in group.choices)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,30 @@ from dataclasses import replace
 from hlo_inspect.report.cells import cell, heading
 from hlo_inspect.report.html.charts.roofline import kernels_left_out
 from hlo_inspect.report.html.charts.rows import Tables, by_name
-from hlo_inspect.report.html.model import PageSection
+from hlo_inspect.report.html.model import PageSection, TableGroup
 from hlo_inspect.report.html.pictures import pictures_of
 from hlo_inspect.report.model import Column, Row, Table
 from hlo_inspect.report.options import with_relative_paths
 
-_TABLES_OF_MEASURED = "parts kernel_groups kernels collectives rates by_axis by_phase by_scope by_source by_device runs"
 _MEASURED = PageSection(
     "measured",
     "Measured time of the step",
-    tables=tuple(f"measured_{name}" for name in _TABLES_OF_MEASURED.split()),
+    groups=(
+        TableGroup(
+            "Measured time",
+            {
+                "measured_parts": "by part",
+                "measured_by_phase": "by phase",
+                "measured_by_scope": "by scope",
+                "measured_by_source": "by source line",
+                "measured_by_device": "by device",
+                "measured_runs": "by run",
+            },
+        ),
+        TableGroup("Measured kernels", {"measured_kernel_groups": "merged", "measured_kernels": "single"}),
+        TableGroup("Measured collectives", {"measured_collectives": "single", "measured_by_axis": "by axis"}),
+        TableGroup.of_one("measured_rates"),
+    ),
     command="measured",
 )
 """The first section of a module that ran in a recorded profile."""
@@ -26,53 +40,96 @@ _PLAN = (
     PageSection(
         "step",
         "Time of the step",
-        tables=("step", "resources", "time_by_phase", "cost_by_phase"),
+        groups=(
+            TableGroup(
+                "Time of the step",
+                {
+                    "step": "by part",
+                    "resources": "by resource",
+                    "time_by_phase": "by phase",
+                    "time_by_scope": "by scope",
+                    "time_by_source": "by source line",
+                },
+            ),
+            TableGroup.of_one("timeline"),
+        ),
         nothing="No instruction of this module has a known time.",
         command="time",
     ),
     PageSection(
         "kernels",
         "Kernels",
-        tables=("kernel_groups", "kernels", "matmuls_by_type", "cost_by_fusion_kind", "kernels_phase_differences"),
+        groups=(
+            TableGroup(
+                "Kernels",
+                {"kernel_groups": "merged", "kernels": "single", "kernels_phase_differences": "phases that disagree"},
+            ),
+        ),
         nothing="This module has no kernel.",
     ),
     PageSection(
-        "scopes",
-        "Scopes",
-        tables=("time_by_scope", "time_by_source", "cost_by_scope", "cost_by_source"),
-        nothing="No instruction has an op_name or a source line.",
+        "work",
+        "Work",
+        groups=(
+            TableGroup(
+                "Work of the step",
+                {
+                    "cost_by_scope": "by scope",
+                    "cost_by_source": "by source line",
+                    "cost_by_phase": "by phase",
+                    "cost": "by opcode",
+                    "cost_by_fusion_kind": "by kind of fusion",
+                    "matmuls_by_type": "products by type",
+                },
+            ),
+        ),
+        nothing="No instruction of this module has a known cost.",
     ),
     PageSection(
         "collectives",
         "Collectives",
-        tables=(
-            "collective_groups",
-            "collectives",
-            "collectives_by_axis",
-            "collectives_by_kind",
-            "collectives_by_size",
-            "collectives_by_phase",
-            "collectives_by_kind_and_phase",
-            "point_to_point",
-            "collective_links",
-            "exposed_collectives",
-            "mesh_axes",
+        groups=(
+            TableGroup(
+                "Collectives",
+                {
+                    "collective_groups": "merged",
+                    "collectives": "single",
+                    "collectives_by_axis": "by axis",
+                    "collectives_by_axis_and_kind": "by axis and kind",
+                    "collectives_by_kind": "by kind",
+                    "collectives_by_phase": "by phase",
+                    "collectives_by_kind_and_phase": "by kind and phase",
+                    "collective_sizes": "by size",
+                    "collectives_by_size": "by kind and size",
+                    "collective_links": "by link",
+                    "exposed_collectives": "exposed",
+                    "collectives_phase_differences": "phases that disagree",
+                    "point_to_point": "send and recv",
+                },
+            ),
+            TableGroup("Mesh of devices", {"mesh_axes": "axes", "mesh_devices": "devices"}),
         ),
         nothing="This module has no collectives: its devices send nothing to each other.",
     ),
     PageSection(
         "memory",
         "Memory",
-        tables=(
-            "live_at_peak_groups",
-            "live_at_peak",
-            "live_by_role",
-            "live_by_scope",
-            "live_by_source",
-            "largest_arrays",
-            "parameter_copies",
-            "live_bytes",
-            "memory_fit",
+        groups=(
+            TableGroup(
+                "Live at the peak",
+                {
+                    "live_at_peak_groups": "merged",
+                    "live_at_peak": "single",
+                    "live_by_role": "by role",
+                    "live_by_scope": "by scope",
+                    "live_by_source": "by source line",
+                    "largest_arrays": "largest arrays, live or not",
+                },
+            ),
+            TableGroup("Live bytes over the schedule", {"live_curve": "with arrays", "live_bytes": "bytes"}),
+            TableGroup("Device memory", {"memory_parts": "parts", "memory_fit": "fit", "out_of_memory_parts": "by XLA"}),
+            TableGroup("Host transfers", {"host_copies": "copies", "host_transfers": "calls"}),
+            TableGroup.of_one("parameter_copies"),
         ),
         nothing="No array of this module has a known place in device memory.",
         command="memory",
@@ -80,36 +137,69 @@ _PLAN = (
     PageSection(
         "parameters",
         "Parameters",
-        tables=("params_by_role", "buffers", "params_not_donated", "params_donated", "params", "output_groups", "outputs"),
+        groups=(
+            TableGroup(
+                "Parameters",
+                {
+                    "params_by_role": "by role",
+                    "params": "single",
+                    "params_not_donated": "not donated",
+                    "params_donated": "donated",
+                    "buffers": "sums",
+                },
+            ),
+            TableGroup("Outputs", {"output_groups": "merged", "outputs": "single"}),
+        ),
         nothing="The entry computation has no parameters, or is not in the text.",
     ),
     PageSection(
         "optimizer",
         "Optimizer",
-        tables=("optimizer_groups", "optimizer", "optimizer_update"),
+        groups=(TableGroup("Updates", {"optimizer_groups": "by rule", "optimizer": "by weight", "optimizer_update": "sum"}),),
         nothing="No update of a parameter matches an optimizer.",
     ),
-    PageSection("loops", "Loops", tables=("loops",), nothing="This module has no loop."),
+    PageSection("loops", "Loops", groups=(TableGroup.of_one("loops"),), nothing="This module has no loop."),
     PageSection(
         "fusions",
         "Fusions",
-        tables=("fusion_groups", "fusions", "fusions_by_kind", "fusions_by_root", "fusion_content"),
+        groups=(
+            TableGroup(
+                "Fusions",
+                {
+                    "fusion_groups": "merged",
+                    "fusions": "single",
+                    "fusions_by_kind": "by kind",
+                    "fusions_by_root": "by root",
+                    "fusion_content": "by opcode inside",
+                },
+            ),
+        ),
         nothing="This module has no fusions: the compiler has not run fusion yet, or found nothing to fuse.",
     ),
     PageSection(
         "custom-calls",
         "Custom calls",
-        tables=("custom_calls", "custom_calls_by_target"),
+        groups=(
+            TableGroup(
+                "Custom calls",
+                {
+                    "custom_call_target_groups": "merged",
+                    "custom_calls_by_target": "by target",
+                    "custom_call_groups": "merged, short",
+                    "custom_calls": "by target, short",
+                    "unknown_custom_calls": "of unknown work",
+                },
+            ),
+        ),
         nothing="This module has no custom calls.",
     ),
     PageSection(
         "program",
         "Program",
-        tables=("cost", "opcodes", "flags", "call_stacks"),
+        groups=tuple(map(TableGroup.of_one, ("opcodes", "flags", "call_stacks", "compiler_warnings"))),
         nothing="No instruction of this module could be read.",
     ),
 )
-
 """In the order in which somebody reads who wants to know why a step is slow."""
 
 
@@ -118,14 +208,14 @@ def module_sections(tables: Sequence[Table]) -> tuple[PageSection, ...]:
     named = by_name(tables)
     words = {"optimizer": _optimizer_words(named)}
     drawn = named | by_name(with_relative_paths([named[name] for name in _DRAWN_WITH_PATHS if name in named]))
-    plan = (_MEASURED, *_PLAN) if _MEASURED.tables[0] in named else _PLAN
+    plan = (_MEASURED, *_PLAN) if any(name in named for name in _MEASURED.tables) else _PLAN
     pictures = {section.name: pictures_of(section.name, drawn) for section in plan}
     if not pictures["kernels"]:
         words["kernels"] = _no_roofline(named)
     sections = tuple(replace(section, pictures=pictures[section.name], text=words.get(section.name, "")) for section in plan)
     planned = {name for section in sections for name in (*section.tables, *(chart.table for chart in section.pictures))}
-    rest = tuple(table.name for table in tables if table.on_page and table.name not in planned and table.rows)
-    return (*sections, PageSection("more", "More", tables=rest)) if rest else sections
+    rest = [table.name for table in tables if table.on_page and table.name not in planned and table.rows]
+    return (*sections, PageSection("more", "More", groups=tuple(map(TableGroup.of_one, rest)))) if rest else sections
 
 
 def _no_roofline(tables: Tables) -> str:

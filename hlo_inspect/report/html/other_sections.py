@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.report.html.charts.rows import by_name
-from hlo_inspect.report.html.model import PageSection
+from hlo_inspect.report.html.model import PageSection, TableGroup
 from hlo_inspect.report.html.pictures import pictures_of
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.units import format_value
@@ -19,7 +19,7 @@ def history_section(report: Report) -> PageSection:
         "passes",
         "Compiler passes",
         pictures=pictures_of("passes", by_name(report.tables)),
-        tables=tuple(table.name for table in report.tables),
+        groups=tuple(TableGroup.of_one(table.name) for table in report.tables),
         text=". ".join(_sentences(report)),
         nothing="No compiler pass changed the module.",
     )
@@ -40,14 +40,14 @@ def difference_sections(report: Report) -> tuple[PageSection, ...]:
     named = by_name(report.tables)
     others = tuple(name for name in named if name not in ("facts", "changes", "flags", "peak", "axes", "measured_changes"))
     alone = "" if "facts" in named else "The other input has no module to compare with this one."
-    measured = PageSection("measured", "Measured times", tables=("measured_changes",), opens_table=True)
+    measured = PageSection("measured", "Measured times", groups=(TableGroup.of_one("measured_changes"),), opens_table=True)
     return (
         *([measured] if "measured_changes" in named else ()),
         PageSection(
             "changes",
             "What changed",
             pictures=pictures_of("changes", named),
-            tables=("changes", "flags"),
+            groups=(TableGroup.of_one("changes"), TableGroup.of_one("flags")),
             nothing=alone or _nothing_changed(report),
             opens_table=True,
         ),
@@ -55,17 +55,17 @@ def difference_sections(report: Report) -> tuple[PageSection, ...]:
             "facts",
             "Before and after",
             pictures=pictures_of("facts", named),
-            tables=("facts", "axes"),
+            groups=(TableGroup.of_one("facts"), TableGroup.of_one("axes")),
             nothing=alone or "No fact differs.",
         ),
         PageSection(
             "peak",
             "Memory at the peak",
             pictures=pictures_of("peak", named),
-            tables=("peak",),
+            groups=(TableGroup.of_one("peak"),),
             nothing=alone or "The same arrays are live at the peak, or the arrays are unknown.",
         ),
-        *([PageSection("more", "More", tables=others)] if others else ()),
+        *([PageSection("more", "More", groups=tuple(map(TableGroup.of_one, others)))] if others else ()),
     )
 
 
@@ -89,7 +89,7 @@ def index_section(report: Report, views: int, entries: int) -> PageSection:
     text = f"Each of the {what} has a page in this file."
     if views < entries:
         text = f"The {views:,} largest of {entries:,} {what} have a page in this file; --module REGEX chooses others."
-    return PageSection("modules", what.capitalize(), tables=tables, text=text, nothing="None.")
+    return PageSection("modules", what.capitalize(), groups=tuple(map(TableGroup.of_one, tables)), text=text, nothing="None.")
 
 
 def is_index(report: Report) -> bool:

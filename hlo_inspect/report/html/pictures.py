@@ -24,7 +24,7 @@ PICTURES: Mapping[str, tuple[Callable[[Tables], Chart | None], ...]] = {
     "measured": (measured_parts_chart, bounds_chart, waits_chart),
     "step": (step_chart, timeline_chart),
     "kernels": (roofline_chart,),
-    "scopes": (scopes_chart, sources_chart),
+    "work": (scopes_chart, sources_chart),
     "collectives": (axes_chart, mesh_chart, sizes_chart, largest_chart),
     "memory": (fit_chart, curve_chart, live_chart),
     "parameters": (parameters_chart,),

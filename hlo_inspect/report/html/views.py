@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from hlo_inspect.report.html.model import Page, PageSection, PageView
 from hlo_inspect.report.html.module_sections import module_sections
 from hlo_inspect.report.html.other_sections import difference_sections, history_section, index_section, is_index
+from hlo_inspect.report.html.shown_tables import with_shown_tables
 from hlo_inspect.report.model import Report, Row, Table, Value
 from hlo_inspect.report.options import naming
 from hlo_inspect.report.page import module_name
@@ -50,7 +51,7 @@ def page_of(reports: Iterable[Report]) -> Page:
             entry_views = list(entry.views(entry.name if views else ""))
         siblings = {view.name: view.title for view in (*several, *entry_views)}
         views += [replace(view, siblings=siblings if len(siblings) > 1 else {}) for view in entry_views]
-    return Page(tuple(views), documentation)
+    return Page(tuple(map(with_shown_tables, views)), documentation)
 
 
 @dataclass(slots=True)

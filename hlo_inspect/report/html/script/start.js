@@ -51,6 +51,7 @@ async function start() {
     return;
   }
   watch();
+  addSwitches();
   DARK.addEventListener("change", takeScheme);
   window.addEventListener("hashchange", follow);
   follow();

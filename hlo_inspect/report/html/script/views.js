@@ -27,11 +27,15 @@ function follow() {
   before = location.hash;
   show(view);
   if (!parts.length || parts[0] === "top") { if (location.hash) window.scrollTo(0, 0); return; }
-  const target = inView(view, parts.slice(0, parts[0] === "table" || parts[0] === "picture" ? 2 : parts.length).join("/"));
+  const isTable = parts[0] === "table";
+  const target = isTable ? placeOf(view, parts[1]) : inView(view, parts.slice(0, parts[0] === "picture" ? 2 : parts.length).join("/"));
   if (!target) return;
-  if (target.matches("details")) target.open = true;
+  if (isTable) {
+    choose(target, parts[1]);
+    target.open = true;
+  }
   target.scrollIntoView({ block: "start" });
-  if (parts[0] !== "table" || parts.length < 3) return;
+  if (!isTable || parts.length < 3) return;
   if (parts[2] === "search") makeTable(target)?.made.search(parts.slice(3).join("/")).draw();
   else showRow(target, Number(parts[2]));
 }
