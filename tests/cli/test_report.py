@@ -35,7 +35,8 @@ def sections_without(path: Path, tmp_path: Path) -> dict[str, str]:
     text = output.read_text(encoding="utf-8")
     sections = re.findall(r'<section id="([\w-]+)">\s*<h2>[^<]*</h2>(.*?)</section>', text, re.DOTALL)
     assert all(re.sub(r"<[^>]*>|\s", "", inside) for _, inside in sections), "a section without a word"
-    return {name: said[1] for name, inside in sections if (said := re.search(r'class="nothing">([^<]*)<', inside))}
+    (empty,) = re.findall(r'<section class="nothing">(.*?)</section>', text, re.DOTALL)
+    return dict(re.findall(r'<span id="([\w-]+)">([^<]*)</span>', empty))
 
 
 @pytest.mark.parametrize(
