@@ -67,6 +67,14 @@ def test_quoted_lines_have_a_page(tmp_path: Path) -> None:
     assert "this partial module has" in result.text
 
 
+def test_a_text_without_a_module_says_what_it_holds(tmp_path: Path) -> None:
+    output = tmp_path / "page.html"
+    assert run(["report", str(DATA / "workloads" / "astra_sim.txt"), "-q", "-o", str(output)]) == 0
+    text = page(output).text
+    assert "This text holds no module. It holds: Pass over the rows (compute in cycles); " in text
+    assert "This module has no" not in text
+
+
 def test_an_input_without_a_module_leaves_the_old_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "page.html"
     output.write_text("old")

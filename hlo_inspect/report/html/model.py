@@ -96,7 +96,8 @@ class PageView:
 
     `name` is empty for the first. `tables` are those of the report, and others that the sections name; no two have one name.
     `links` gives each row of a table, by its name, the address within the page that its first column leads to, or "".
-    `siblings` are the views that it names at its top, itself among them: the title of each, by its name.
+    `siblings` are the views that it names at its top, itself among them: the title of each, by its name. `text` is a sentence
+    about the whole view.
     """
 
     name: str
@@ -106,6 +107,7 @@ class PageView:
     tables: tuple[Table, ...]
     links: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     siblings: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

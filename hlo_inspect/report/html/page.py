@@ -166,7 +166,7 @@ class ViewText:
         self.headline = self._lines(row for row in rows if row.command not in above)
         sections = [self._section(section, rows) for section in view.sections]
         self.sections = [section for section in sections if not section.is_empty]
-        self.empty = [section.section for section in sections if section.is_empty]
+        self.empty = [section.section for section in sections if section.is_empty and section.section.nothing]
         self.rules = list(_by_rule(report.findings, documentation))
         lines = self._tables.get(_LINES)
         self.line_texts: dict[Value, Value] = {row[0]: row[1] for row in lines.rows} if lines is not None else {}

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from hlo_inspect.errors import printable
 from hlo_inspect.report.html.model import Page, PageSection, PageView
 from hlo_inspect.report.html.module_sections import module_sections
 from hlo_inspect.report.html.other_sections import difference_sections, history_section, index_section, is_index
@@ -130,7 +131,15 @@ def _view(name: str, report: Report, sections: Sequence[PageSection]) -> PageVie
 
 def _module_view(name: str, report: Report) -> PageView:
     tables = distinct_tables(report)
-    return PageView(name, module_name(report), report, module_sections(tables), tables)
+    view = PageView(name, module_name(report), report, module_sections(tables), tables)
+    return view if "module.name" in report.facts else _without_module(view)
+
+
+def _without_module(view: PageView) -> PageView:
+    """Return the view of a text without a module: it says what the text holds, and not what a module would."""
+    held = [printable(table.title) for table in view.tables if table.rows and table.on_page]
+    text = f"This text holds no module. It holds: {'; '.join(held)}." if held else "This text holds no module and no table."
+    return replace(view, text=text, sections=tuple(replace(section, nothing="") for section in view.sections))
 
 
 def distinct_tables(report: Report) -> tuple[Table, ...]:
