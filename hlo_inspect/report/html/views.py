@@ -137,8 +137,8 @@ def _module_view(name: str, report: Report) -> PageView:
 
 def _without_module(view: PageView) -> PageView:
     """Return the view of a text without a module: it says what the text holds, and not what a module would."""
-    held = [printable(table.title) for table in view.tables if table.rows and table.on_page]
-    text = f"This text holds no module. It holds: {'; '.join(held)}." if held else "This text holds no module and no table."
+    titles = [printable(table.title) for table in view.tables if table.rows and table.on_page]
+    text = f"This text holds no module. It holds: {'; '.join(titles)}." if titles else "This text holds no module and no table."
     return replace(view, text=text, sections=tuple(replace(section, nothing="") for section in view.sections))
 
 
