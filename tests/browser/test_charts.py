@@ -11,7 +11,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.report import RenderOptions
 from hlo_inspect.report.html.charts.figures import Bar, BarSeries, bars_figure
-from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, PageView
+from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, PageView, TableGroup
 from hlo_inspect.report.html.page import write_page
 from hlo_inspect.report.model import Column, Input, Report, Table
 from hlo_inspect.report.units import format_value
@@ -71,9 +71,9 @@ def test_each_kernel_of_the_roofline_has_a_mark_that_leads_to_its_row(path: Path
     key = next(key for key, hover in marks if hover.replace("\n", "") == words.replace("\n", ""))
     point.dispatch_event("click")
     wait_until(page, "key => location.hash === `#table/${key.replace(':', '/')}`", key)
-    page.wait_for_selector("[id='table/kernel_groups'] tr.here")
+    page.wait_for_selector("[data-of='kernel_groups'] tr.here")
     row = int(key.rpartition(":")[2])
-    assert page.locator("[id='table/kernel_groups'] tr.here td").first.inner_text() == groups.texts[row][0]
+    assert page.locator("[data-of='kernel_groups'] tr.here td").first.inner_text() == groups.texts[row][0]
 
 
 def test_a_file_is_entered_and_the_measure_changes(written: Callable[..., Path], opened: Opened) -> None:
@@ -131,7 +131,7 @@ def test_each_measure_has_its_text(tmp_path: Path, opened: Opened) -> None:
     chart = Chart("bars", "Bars", "A bar.", "of the picture", measures[0].figure, "cost", measures)
     table = Table("cost", "Cost", (Column("name"),), (("a",),))
     report = Report("cost", Input("a.txt", 1, 1, 1), {"module.name": "m"}, (table,))
-    view = PageView("", "m", report, (PageSection("cost", "Cost", (chart,), ("cost",)),), report.tables)
+    view = PageView("", "m", report, (PageSection("cost", "Cost", (chart,), (TableGroup.of_one("cost"),)),), report.tables)
     path = tmp_path / "measures.html"
     with path.open("w", encoding="utf-8") as stream:
         write_page(Page((view,), {}), stream, RenderOptions())

@@ -38,7 +38,7 @@ def test_a_row_of_the_index_leads_to_its_module_and_back(twelve: Path, opened: O
     index = PageData(twelve.read_text(encoding="utf-8")).table("modules")
     assert len(index.rows) == 12
     link = index.links[3]
-    rows = page.locator("[id='table/modules'] .dt-container tbody tr")
+    rows = page.locator("[data-of='modules'] .dt-container tbody tr")
     rows.first.wait_for()
     assert page.locator("svg.picture").count() == 0  # modules are made when they are shown
     rows.nth(3).get_by_role("link").first.click()
@@ -78,5 +78,5 @@ def test_a_mark_of_a_pass_leads_to_its_row(written: Written, opened: Opened) -> 
     marks = page.locator("[id='picture/collectives-by-pass'] rect.bar")
     assert marks.count() == sum(bool(row[column]) for row in history.rows for column in kinds)
     page.evaluate("location.hash = '#table/history/4'")
-    page.wait_for_selector("[id='table/history'] tr.here")
-    assert "spmd-partitioning" in page.locator("[id='table/history'] tr.here").inner_text()
+    page.wait_for_selector("[data-of='history'] tr.here")
+    assert "spmd-partitioning" in page.locator("[data-of='history'] tr.here").inner_text()

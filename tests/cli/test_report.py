@@ -35,7 +35,8 @@ def sections_without(path: Path, tmp_path: Path) -> dict[str, str]:
     text = output.read_text(encoding="utf-8")
     sections = re.findall(r'<section id="([\w-]+)">\s*<h2>[^<]*</h2>(.*?)</section>', text, re.DOTALL)
     assert all(re.sub(r"<[^>]*>|\s", "", inside) for _, inside in sections), "a section without a word"
-    return {name: said[1] for name, inside in sections if (said := re.search(r'class="nothing">([^<]*)<', inside))}
+    (empty,) = re.findall(r'<section class="nothing">(.*?)</section>', text, re.DOTALL)
+    return dict(re.findall(r'<span id="([\w-]+)">([^<]*)</span>', empty))
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,14 @@ def test_quoted_lines_have_a_page(tmp_path: Path) -> None:
     collectives = result.table("collectives")
     assert dict(zip(collectives.names, collectives.rows[0], strict=True))["operand_bytes"] == 4096
     assert "this partial module has" in result.text
+
+
+def test_a_text_without_a_module_says_what_it_holds(tmp_path: Path) -> None:
+    output = tmp_path / "page.html"
+    assert run(["report", str(DATA / "workloads" / "astra_sim.txt"), "-q", "-o", str(output)]) == 0
+    text = page(output).text
+    assert "This text holds no module. It holds: Pass over the rows (compute in cycles); " in text
+    assert "This module has no" not in text
 
 
 def test_an_input_without_a_module_leaves_the_old_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

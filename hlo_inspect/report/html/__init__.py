@@ -1,7 +1,7 @@
 """An HTML file with everything inside: pictures, tables, findings. It opens anywhere and loads nothing.
 
-Of the extra `[html]`: Jinja2 makes the page, DataTables (as itables ships it) sorts, filters and searches. Pictures are drawn by
-the files of `drawing/`.
+Of the extra `[html]`: Jinja2 makes the page, DataTables (as itables ships it) sorts, filters and searches. The files of
+`drawing/` draw pictures.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _parts(view: ViewText, report: Report, options: RenderOptions) -> list[tuple
     """Return the sections that have rows, each with the tables that any page for people shows."""
     grids = {table.name: make_grid(table, options.width) for table in shown_tables(report, options, for_people=True)}
     sections = [
-        (section_text.section.title, [grids[table.name] for table in section_text.tables if table.name in grids])
+        (section_text.section.title, [grids[name] for name in section_text.section.tables if name in grids])
         for section_text in view.sections
     ]
     return [(title, [grid for grid in shown if grid.rows]) for title, shown in sections if any(grid.rows for grid in shown)]

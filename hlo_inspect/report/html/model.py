@@ -57,21 +57,42 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
+class TableGroup:
+    """Tables that answer one question by different keys: a page shows one of them at a time, with a switch.
+
+    `choices` are the labels of the tables on the switch, by the names of the tables. A group of one has the title of its table.
+    """
+
+    title: str
+    choices: Mapping[str, str]
+
+    @classmethod
+    def of_one(cls, name: str) -> TableGroup:
+        """Return the group of a table that answers a question alone."""
+        return cls("", {name: ""})
+
+
+@dataclass(frozen=True, slots=True)
 class PageSection:
-    """A part of a view under a heading: pictures, then tables by their names; those that a view lacks are left out.
+    """A part of a view under a heading: pictures, then groups of tables; tables that a view lacks are left out.
 
     `text` says what the section is about, after the first lines of the page of `command`. If it has neither pictures nor rows,
-    `nothing` says why. The first table is open if there is no picture, or if the section `opens_table`.
+    `nothing` says why. The first group is open if there is no picture, or if the section `opens_table`.
     """
 
     name: str
     title: str
     pictures: tuple[Chart, ...] = ()
-    tables: tuple[str, ...] = ()
+    groups: tuple[TableGroup, ...] = ()
     text: str = ""
     nothing: str = ""
     command: str = ""
     opens_table: bool = False
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables in all groups."""
+        return tuple(name for group in self.groups for name in group.choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +101,8 @@ class PageView:
 
     `name` is empty for the first. `tables` are those of the report, and others that the sections name; no two have one name.
     `links` gives each row of a table, by its name, the address within the page that its first column leads to, or "".
-    `siblings` are the views that it names at its top, itself among them: the title of each, by its name.
+    `siblings` are the views that it names at its top, itself among them: the title of each, by its name. `text` is a sentence
+    about the whole view.
     """
 
     name: str
@@ -90,6 +112,7 @@ class PageView:
     tables: tuple[Table, ...]
     links: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     siblings: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

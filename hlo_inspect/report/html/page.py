@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from hlo_inspect.errors import printable
 from hlo_inspect.report.html import assets
 from hlo_inspect.report.html.charts.palette import css_variables
-from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, PageView
+from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, PageView, TableGroup
 from hlo_inspect.report.layout import Grid, make_grid
 from hlo_inspect.report.model import Finding, HeadlineRow, Passage, Report, Table, Value, number_of
 from hlo_inspect.report.options import RenderOptions, naming, with_relative_paths
@@ -77,8 +77,7 @@ def _blocks(view: PageView, shown: Mapping[str, Table], options: RenderOptions) 
             {"label": measure.label, "figure": measure.figure, "text": measure.text or picture.text} for measure in measures
         ]
         yield _block(view, "picture", picture.name, {"figures": figures, "height": picture.height, "table": picture.table})
-    named = {name for section in view.sections for name in section.tables}
-    named |= {picture.table for picture in pictures} | BEHIND_NAMES
+    named = {name for section in view.sections for name in section.tables} | BEHIND_NAMES
     for table in view.tables:
         if table.name in named and table.rows:
             rows = options.top or 0
@@ -132,17 +131,29 @@ _OVERVIEW = frozenset({"", "summary"})
 
 
 @dataclass(frozen=True, slots=True)
+class GroupText:
+    """A group of tables: the first is shown, and the others are chosen by their labels."""
+
+    title: str
+    choices: Sequence[tuple[str, Table]]
+
+    @property
+    def first(self) -> Table:
+        return self.choices[0][1]
+
+
+@dataclass(frozen=True, slots=True)
 class SectionText:
-    """A section with the tables that the view has, and the first lines above it."""
+    """A section with its groups of tables, and the first lines above it."""
 
     section: PageSection
     pictures: tuple[Chart, ...]
-    tables: tuple[Table, ...]
+    groups: tuple[GroupText, ...]
     lines: Sequence[tuple[str, str]]
 
     @property
     def is_empty(self) -> bool:
-        return not self.pictures and not any(table.rows for table in self.tables)
+        return not (self.pictures or self.groups or self.lines or self.section.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +183,9 @@ class ViewText:
         self.warnings = [headline_text(row, options.raw_bytes) for row in warnings]
         above = {section.command for section in view.sections} - _OVERVIEW
         self.headline = self._lines(row for row in rows if row.command not in above)
-        self.sections = [self._section(section, rows) for section in view.sections]
+        sections = [self._section(section, rows) for section in view.sections]
+        self.sections = [section for section in sections if not section.is_empty]
+        self.empty = [section.section for section in sections if section.is_empty and section.section.nothing]
         self.rules = list(_by_rule(report.findings, documentation))
         lines = self._tables.get(_LINES)
         self.line_texts: dict[Value, Value] = {row[0]: row[1] for row in lines.rows} if lines is not None else {}
@@ -184,10 +197,12 @@ class ViewText:
         return [(printable(row.label), headline_text(row, self._options.raw_bytes)) for row in rows]
 
     def _section(self, section: PageSection, rows: Sequence[HeadlineRow]) -> SectionText:
-        names = dict.fromkeys((*section.tables, *(picture.table for picture in section.pictures)))
-        tables = tuple(self._tables[name] for name in names if name in self._tables)
         above = [row for row in rows if section.command and row.command == section.command]
-        return SectionText(section, section.pictures, tables, self._lines(above))
+        return SectionText(section, section.pictures, tuple(map(self._group, section.groups)), self._lines(above))
+
+    def _group(self, group: TableGroup) -> GroupText:
+        choices = [(label, self._tables[name]) for name, label in group.choices.items()]
+        return GroupText(group.title if len(choices) > 1 else choices[0][1].title, choices)
 
     def quoted(self, rule: RuleText) -> list[str]:
         """Return the lines that the findings of a rule name, each once."""

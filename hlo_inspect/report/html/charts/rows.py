@@ -15,6 +15,10 @@ Tables = Mapping[str, Table]
 """The tables of a report by name."""
 
 
+def by_name(tables: Iterable[Table]) -> dict[str, Table]:
+    return {table.name: table for table in tables}
+
+
 @dataclass(frozen=True, slots=True)
 class ChartRow:
     """A row by the names of its columns; `key` is its address within the page."""

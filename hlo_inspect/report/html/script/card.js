@@ -6,7 +6,7 @@ function rowsAbout(view, name, place) {
   const found = [];
   for (const key of blocks.keys()) {
     const [of, kind, table] = key.split("|");
-    if (of !== view || kind !== "table" || table === "instructions" || !inView(view, `table/${table}`)) continue;
+    if (of !== view || kind !== "table" || table === "instructions" || !placeOf(view, table)) continue;
     const held = data(view, "table", table);
     const column = columnOf(held, "name");
     if (!column?.values.includes(name) || !(isOne || PLACE.some((one) => columnOf(held, one)))) continue;

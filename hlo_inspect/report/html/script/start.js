@@ -15,6 +15,7 @@ function watch(main) {
     if (details.open) near.observe(details);
     details.addEventListener("toggle", () => { if (details.open && !opened.has(details)) makeTable(details); });
   }
+  addSwitches(main);
   for (const button of main.querySelectorAll("button[data-copy]")) {
     button.hidden = false;
     button.addEventListener("click", () => copyText(document.getElementById(button.dataset.copy).dataset.text));

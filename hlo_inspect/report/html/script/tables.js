@@ -17,7 +17,7 @@ function csv(table, rows) {
 function toSingles(view, table, row) {
   const singles = { kernel_groups: "kernels", fusion_groups: "fusions", live_at_peak_groups: "live_at_peak" }[table.name];
   const name = columnOf(table, "name");
-  if (!singles || !name || !inView(view, `table/${singles}`)) return "";
+  if (!singles || !name || !placeOf(view, singles)) return "";
   const stem = textAt(name, row).split(".*")[0].split(" ×")[0];
   const others = ["shape", "source"].map((one) => columnOf(table, one)).filter(Boolean).map((one) => textAt(one, row));
   const words = [stem, ...others].filter((word) => word && !/ more$|^\(/.test(word)).map((word) => `"${word}"`);
@@ -61,10 +61,10 @@ function tableOf(details) {
     },
   }));
   const holder = element("table", { class: "display compact nowrap", "aria-label": table.title });
-  details.append(holder);
+  details.append(element("div", { class: "holder", "data-of": table.name }, holder));
   details.classList.add("live");
   const isLong = table.rows > LONG;
-  details.classList.toggle("long", isLong);
+  holder.parentElement.classList.toggle("long", isLong);
   const shown = new Set(table.columns.flatMap((column, at) => (column.machine ? [] : [at])));
   const isSearched = table.rows > 5;
   const filter = isSearched ? filterLine(table) : null;

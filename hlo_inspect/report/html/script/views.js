@@ -49,11 +49,15 @@ async function follow() {
   document.getElementById("instruction").close();
   before = location.hash;
   if (!parts.length || parts[0] === "top") { if (location.hash) window.scrollTo(0, 0); return; }
-  const target = inView(view, parts.slice(0, parts[0] === "table" || parts[0] === "picture" ? 2 : parts.length).join("/"));
+  const isTable = parts[0] === "table";
+  const target = isTable ? placeOf(view, parts[1]) : inView(view, parts.slice(0, parts[0] === "picture" ? 2 : parts.length).join("/"));
   if (!target) return;
-  if (target.matches("details")) target.open = true;
+  if (isTable) {
+    choose(target, parts[1]);
+    target.open = true;
+  }
   target.scrollIntoView({ block: "start" });
-  if (parts[0] !== "table" || parts.length < 3) return;
+  if (!isTable || parts.length < 3) return;
   const entry = await makeTable(target);
   if (parts[2] === "search") entry?.made.search(parts.slice(3).join("/")).draw();
   else if (entry) showRow(entry, Number(parts[2]));
