@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
@@ -276,8 +276,8 @@ def _fewer_modules(tables: Sequence[_WrittenTable], titles: dict[str, str]) -> I
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _EXACT = 2**53  # JavaScript cannot represent larger integers exactly
-_NARROW = 44  # characters on the screen of a telephone
-_WIDE = 160
+_WIDTHS = (44, 60, 80, 100, 120, 140, 160)
+"""Characters of a line, from a telephone to the widest page."""
 
 
 def json_block(value: object) -> str:
@@ -297,7 +297,7 @@ def json_block(value: object) -> str:
 
 def table_data(table: Table, shown: Table, raw_bytes: bool) -> dict[str, object]:
     """Return a table for the page's script: its columns with values, and with texts as `shown`, with relative paths."""
-    wide, narrow = _shown(table, _WIDE), _shown(table, _NARROW)
+    needed = _needed_widths(table.columns)
     bounds = table.bound_columns
     values: list[tuple[Value, ...]] = list(zip(*table.rows, strict=True)) or [() for _ in table.columns]
     columns = [
@@ -305,16 +305,32 @@ def table_data(table: Table, shown: Table, raw_bytes: bool) -> dict[str, object]
             "name": column.name,
             "heading": heading(column, raw_bytes),
             "unit": column.unit,
-            "wide": index in wide,
-            "narrow": index in narrow,
+            "from": needed.get(column.name),
             "machine": index in bounds.values(),
+            "wraps": column.wraps,
             **_column_data(
                 column, values[index], values[bounds[index]] if index in bounds else None, _texts(shown, index, raw_bytes)
             ),
         }
         for index, column in enumerate(table.columns)
     ]
-    return {"name": table.name, "title": table.title, "rows": len(table.rows), "columns": columns}
+    order = _order(table, [column.get("texts", column["values"]) for column in columns])
+    return {"name": table.name, "title": table.title, "rows": len(table.rows), "columns": columns, "order": order}
+
+
+_EARLY = "source"
+"""The column that comes second: readers look for their own line."""
+
+_USUAL_SOURCE = 12
+"""Characters of a source line without the directory that all have in common."""
+
+
+def _order(table: Table, texts: Sequence[object]) -> list[int]:
+    """Return the columns of a page in their order: none of lower bounds, and none that is empty in all rows."""
+    bounds = set(table.bound_columns.values())
+    shown = [index for index in range(len(table.columns)) if index not in bounds and texts[index] not in ([""], [None])]
+    early = [index for index in shown[1:] if table.columns[index].name == _EARLY]
+    return [*shown[:1], *early, *(index for index in shown[1:] if index not in early)]
 
 
 def _texts(table: Table, index: int, raw_bytes: bool) -> Callable[[int], str]:
@@ -328,10 +344,17 @@ def _texts(table: Table, index: int, raw_bytes: bool) -> Callable[[int], str]:
     return lambda row: cell(rows[row][index], rows[row][bound], column, raw_bytes, of_sums=False)
 
 
-def _shown(table: Table, width: int) -> set[int]:
-    """Return the columns that a page of that width begins with."""
-    hidden = set(make_grid(Table(table.name, table.title, table.columns, ()), width).hidden)
-    return {index for index, column in enumerate(table.columns) if column.name not in hidden}
+@lru_cache(maxsize=1 << 10)
+def _needed_widths(columns: tuple[Column, ...]) -> Mapping[str, int]:
+    """Return the least width of a page that begins with a column, by the name of the column; others have to be chosen."""
+    placed = tuple(column._replace(detail=0, width=_USUAL_SOURCE) if column.name == _EARLY else column for column in columns)
+    needed: dict[str, int] = {_EARLY: _WIDTHS[2]}
+    for width in _WIDTHS:
+        hidden = set(make_grid(Table("", "", placed, ()), width).hidden)
+        for column in columns:
+            if column.name not in hidden:
+                needed.setdefault(column.name, width)
+    return needed
 
 
 def _column_data(
