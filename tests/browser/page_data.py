@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
+from base64 import b64decode
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Any
+
+_PACKED = re.compile(r'<script type="application/octet-stream" data-packed="[^"]*">(.*?)</script>')
+"""A view that the page's script makes when it is shown."""
+
+
+def _unpacked(view: re.Match[str]) -> str:
+    return gzip.decompress(b64decode(view[1])).decode()
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,7 @@ class PageData(HTMLParser):
         self.policy = ""
         self._block: tuple[str, str, str] | None = None
         self._silent = ""
-        self.feed(text)
+        self.feed(_PACKED.sub(_unpacked, text))
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

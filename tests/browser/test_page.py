@@ -231,20 +231,23 @@ def test_the_page_follows_the_color_scheme_of_the_reader(path: Path, opened: Ope
 def test_paper_has_the_first_rows_and_no_controls(path: Path, opened: Opened) -> None:
     page = opened(path, scheme="dark")
     _open_table(page, "kernel_groups")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
     assert page.locator("[id='table/kernel_groups'] table.static").is_visible()
     assert not page.locator("nav.sections").is_visible()
     assert not page.locator("[data-of='kernel_groups'] .dt-container").is_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator("table.static").count() == 0
 
 
 def test_pictures_are_drawn_for_paper(path: Path, opened: Opened) -> None:
     """In the colours of a light page and as wide as paper, also from a dark screen; then as they were."""
     page = opened(path, scheme="dark")
-    drawing = "document.querySelector('#kernels figure .main-svg')"
+    drawing = "document.querySelector('#kernels figure svg.picture')"
     text = "getComputedStyle(document.documentElement).getPropertyValue('--c-text').trim()"
     page.evaluate("location.hash = '#kernels'")
-    page.wait_for_selector("#kernels figure .main-svg")
+    page.wait_for_selector("#kernels figure svg.picture")
     before = page.evaluate(f"[{text}, {drawing}.clientWidth]")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert page.locator("[id='table/kernel_groups']").get_attribute("open") is not None

@@ -120,7 +120,7 @@ def test_two_modules_compared(tmp_path: Path) -> None:
     facts = {row[0]: (row[1], row[2]) for row in page.table("facts").rows}
     for measure in page.pictures()["before-and-after"]["figures"]:
         before, after = measure["figure"]["data"]
-        for key, was, now in zip(before["customdata"], before["x"], after["x"], strict=True):
+        for key, was, now in zip(before["keys"], before["x"], after["x"], strict=True):
             fact = page.table("facts").rows[int(key.removeprefix("facts:"))]
             assert (was, now) == tuple(fact[1:3]) == facts[fact[0]]
     changes = page.table("changes")
@@ -129,7 +129,7 @@ def test_two_modules_compared(tmp_path: Path) -> None:
         marks = [
             (int(key.removeprefix("changes:")), length)
             for trace in measure["figure"]["data"]
-            for key, length in zip(trace["customdata"], trace["x"], strict=True)
+            for key, length in zip(trace["keys"], trace["x"], strict=True)
         ]
         assert sorted(marks) == [(number, row[column]) for number, row in enumerate(changes.rows) if row[column]]
 

@@ -106,7 +106,7 @@ def test_a_pair_has_what_changed_and_both_modules(tmp_path: Path) -> None:
     (opcodes,) = [measure.figure for measure in chart.measures if measure.label == "Instructions"]
     old, new = traces(opcodes)
     layout: Any = opcodes["layout"]
-    values = zip(layout["yaxis"]["ticktext"], old["x"], new["x"], strict=True)
+    values = zip(layout["y"]["labels"], old["x"], new["x"], strict=True)
     assert set(values) == {("negate", 1, 0), ("cosine", 0, 1)}
 
 
@@ -151,7 +151,7 @@ def test_an_unknown_figure_has_a_bar_of_its_lower_bound(tmp_path: Path) -> None:
     # an all-reduce among two sends 2 * 1/2 of its array: 4,096 bytes each of unknown many times, then of 3 times 1,024 bytes
     old, new = LOOP.format(size=1024, trip_count=""), LOOP.format(size=256, trip_count=KNOWN)
     figure, text = before_and_after(tmp_path, old, new)
-    bars = {trace["name"]: (trace["y"], trace["x"], trace["text"]) for trace in figure["data"]}
+    bars = {trace["name"]: (trace["y"], trace["x"], trace["texts"]) for trace in figure["data"]}
     assert bars == {"OLD": ([], [], []), "NEW": ([0], [3072], ["3.00 KiB"]), "OLD, lower bound": ([0], [4096], [">= 4.00 KiB"])}
     assert "all-reduce >= 4.00 KiB before, 3.00 KiB after" in text
 
@@ -159,7 +159,7 @@ def test_an_unknown_figure_has_a_bar_of_its_lower_bound(tmp_path: Path) -> None:
 def test_differing_lower_bounds_are_drawn_as_lower_bounds(tmp_path: Path) -> None:
     old, new = (LOOP.format(size=size, trip_count="") for size in (1024, 256))
     figure, text = before_and_after(tmp_path, old, new)
-    bars = {trace["name"]: (trace["x"], trace["text"]) for trace in figure["data"] if trace["x"]}
+    bars = {trace["name"]: (trace["x"], trace["texts"]) for trace in figure["data"] if trace["x"]}
     assert bars == {"OLD, lower bound": ([4096], [">= 4.00 KiB"]), "NEW, lower bound": ([1024], [">= 1.00 KiB"])}
     assert "all-reduce >= 4.00 KiB before, >= 1.00 KiB after" in text
 
@@ -229,7 +229,7 @@ def test_marks_of_compiler_passes_are_rows(passes: PageView) -> None:
     marks = {
         (mark, trace["name"]): height
         for trace in traces(collectives.figure)
-        for mark, height in zip(trace["customdata"], trace["y"], strict=True)
+        for mark, height in zip(trace["keys"], trace["y"], strict=True)
     }
     kinds = ("all_reduce", "all_gather")
     cells = {
@@ -258,5 +258,5 @@ def test_a_lower_bound_of_a_pass_is_drawn_as_such() -> None:
     assert trace["y"] == [500, 700, None]
     (text,) = [measure.text for measure in figures.measures if measure.label == "FLOPs"]
     assert text == "FLOPs after each pass that changed them: a: 500 FLOP; b: >= 700 FLOP; c: ?."
-    assert trace["marker"]["color"] == ["$series-0", "$unknown", "$unknown"]
-    assert [text.split("<br>")[1] for text in trace["hovertext"]] == ["FLOPs: 500 FLOP", "FLOPs: &gt;= 700 FLOP", "FLOPs: ?"]
+    assert trace["colors"] == ["$series-0", "$unknown", "$unknown"]
+    assert [text.split("\n")[1] for text in trace["hovers"]] == ["FLOPs: 500 FLOP", "FLOPs: >= 700 FLOP", "FLOPs: ?"]

@@ -1,6 +1,7 @@
 """An HTML file with everything inside: pictures, tables, findings. It opens anywhere and loads nothing.
 
-Of the extra `[html]`: Jinja2 makes the page, Plotly draws, DataTables (as itables ships it) sorts, filters and searches.
+Of the extra `[html]`: Jinja2 makes the page, DataTables (as itables ships it) sorts, filters and searches. The files of
+`drawing/` draw pictures.
 """
 
 from __future__ import annotations

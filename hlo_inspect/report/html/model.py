@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from hlo_inspect.report.model import Report, Table
 
-Figure = Mapping[str, object]
-"""The input of Plotly: `data` and `layout`. Colours are names of the palette, as `$forward`."""
+Figure = Mapping[str, Any]
+"""The marks of a picture in `data`, its axes in `layout`, as the files of `drawing/` draw them.
+
+A part of `data` has a `type`, one of `assets.DRAWINGS`. Its lists have an item for each mark: places, sizes, texts, `hovers`,
+and in `keys` its row as `TABLE:ROW`. Colours are names of the palette, as `$forward`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class Chart:
     `name` is unique in a view, `sentence` says what to see in it, and `text` has its figures for readers who cannot see it.
     `table` is the name of the table. `measures` are the figures to choose from, the first of them `figure`; empty if there is
     only one.
-    `height` is in pixels; the width is that of the page. The `customdata` of a mark is `TABLE:ROW`, the row it is about.
+    `height` is in pixels; the width is that of the page.
     """
 
     name: str

@@ -34,19 +34,38 @@ from hlo_inspect.report.model import Column
 
 
 def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
-    """Write the page piece by piece, so that only one block of data is in memory beside the reports."""
-    script, libraries = assets.page_script(), assets.libraries()
+    """Write the page piece by piece, so that only one block of data is in memory beside the reports.
+
+    The views after the first are packed: the page's script makes them when they are shown.
+    """
+    script, libraries = assets.page_script(), assets.libraries(_kinds(page))
     styles = (assets.tables_style(), css_variables(), assets.read_asset("style.css"))
     title = printable(page.views[0].title) if page.views else ""
     policy = assets.policy((script, *libraries.values()))
     stream.write(render_template("head.html", title=title, policy=policy, styles=styles, version=__version__))
-    for view in page.views:
-        with naming(view.report):
-            shown = {table.name: table for table in with_relative_paths(view.tables)}
-            stream.write(render_template("view.html", view=ViewText(view, shown, page.documentation, options)))
-            stream.writelines(_blocks(view, shown, options))
+    for number, view in enumerate(page.views):
+        pieces = _view(view, page, options)
+        if number == 0:
+            stream.writelines(pieces)
+        else:
+            stream.write(render_template("packed.html", name=view.name, text=assets.packed_pieces(pieces)))
     quantities = json_block(decimal_factors())
     stream.write(render_template("foot.html", version=__version__, quantities=quantities, script=script, libraries=libraries))
+
+
+def _kinds(page: Page) -> set[str]:
+    """Return the kinds of pictures that the page has."""
+    charts = [chart for view in page.views for section in view.sections for chart in section.pictures]
+    figures = [figure for chart in charts for figure in (chart.figure, *(measure.figure for measure in chart.measures))]
+    return {trace["type"] for figure in figures for trace in figure["data"]}
+
+
+def _view(view: PageView, page: Page, options: RenderOptions) -> Iterator[str]:
+    """Yield a view and its data, piece by piece."""
+    with naming(view.report):
+        shown = {table.name: table for table in with_relative_paths(view.tables)}
+        yield render_template("view.html", view=ViewText(view, shown, page.documentation, options))
+        yield from _blocks(view, shown, options)
 
 
 def _blocks(view: PageView, shown: Mapping[str, Table], options: RenderOptions) -> Iterator[str]:
@@ -224,6 +243,7 @@ _ROWS = (10_000, 3_000, 1_000, 300, 100, 30, 10)
 """Rows of each table that are offered."""
 
 _TABLE = re.compile(r'<script type="application/json" data-view="([^"]*)" data-table="[^"]*" data-rows="(\d+)">')
+_PACKED = re.compile(r'<script type="application/octet-stream" data-packed="[^"]*">([^<]*)')
 _VIEW = re.compile(r'<main data-view="([^"]*)"')
 _TITLE = re.compile(r"<h1>(.*)</h1>")
 
@@ -245,15 +265,26 @@ def advice(path: Path, limit: int = LIMIT) -> str:
     tables: list[_WrittenTable] = []
     view = ""
     with path.open(encoding="utf-8", newline="\n") as lines:
-        for line in lines:
+        for line, written in _unpacked_lines(lines):
             if (table := _TABLE.match(line)) is not None:
-                tables.append(_WrittenTable(table[1], int(table[2]), len(line)))
+                tables.append(_WrittenTable(table[1], int(table[2]), written))
             elif (start := _VIEW.match(line)) is not None:
                 view = start[1]
             elif (title := _TITLE.match(line)) is not None:
                 titles[view] = printable(unescape(title[1]))
     words = [*_fewer_rows(size, tables, limit), *_fewer_modules(tables, titles)]
     return f"the page has {format_value(size, 'bytes')}; browsers open it slowly: {'; '.join(words)}"
+
+
+def _unpacked_lines(lines: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Yield the lines of all views, each with the characters that it takes in the file."""
+    for line in lines:
+        if (view := _PACKED.match(line)) is None:
+            yield line, len(line)
+            continue
+        text = assets.unpacked(view[1])
+        for line_of_view in text.splitlines():
+            yield line_of_view, len(line_of_view) * len(line) // len(text)
 
 
 def _fewer_rows(size: int, tables: Sequence[_WrittenTable], limit: int) -> Iterable[str]:

@@ -16,7 +16,8 @@ from hlo_inspect.report.html.charts.measured import bounds_chart, measured_parts
 from hlo_inspect.report.html.charts.memory import curve_chart, fit_chart, parameters_chart
 from hlo_inspect.report.html.charts.roofline import roofline_chart
 from hlo_inspect.report.html.charts.rows import Tables
-from hlo_inspect.report.html.charts.step import loops_chart, step_chart, timeline_chart
+from hlo_inspect.report.html.charts.step import loops_chart, step_chart
+from hlo_inspect.report.html.charts.timeline import timeline_chart
 from hlo_inspect.report.html.charts.trees import live_chart, scopes_chart, sources_chart
 from hlo_inspect.report.html.model import Chart
 

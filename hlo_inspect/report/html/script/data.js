@@ -1,10 +1,13 @@
 // The data blocks of the page: tables and pictures of each view, read when they are first needed.
 
 const blocks = new Map();
-for (const block of document.querySelectorAll("script[data-view]")) {
-  const { view, table, picture } = block.dataset;
-  blocks.set(table === undefined ? `${view}|picture|${picture}` : `${view}|table|${table}`, block);
+function noteBlocks() {
+  for (const block of document.querySelectorAll("script[data-view]")) {
+    const { view, table, picture } = block.dataset;
+    blocks.set(table === undefined ? `${view}|picture|${picture}` : `${view}|table|${table}`, block);
+  }
 }
+noteBlocks();
 
 const read = new Map();
 function data(view, kind, name) {

@@ -19,8 +19,8 @@ function choose(details, name) {
   if (details.open) makeTable(details);
 }
 
-function addSwitches() {
-  for (const switched of document.querySelectorAll(".choices")) {
+function addSwitches(main) {
+  for (const switched of main.querySelectorAll(".choices")) {
     switched.hidden = false;
     switched.addEventListener("click", (event) => {
       const { choice } = event.target.dataset;

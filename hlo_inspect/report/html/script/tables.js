@@ -49,12 +49,17 @@ function display(view, table, column, row) {
   return singles ? `<a href="${escaped(singles)}">${escaped(text)}</a>` : escaped(text);
 }
 
-function makeTable(details) {
+async function makeTable(details) {
+  await library("tables");
+  return tableOf(details);
+}
+
+function tableOf(details) {
   const view = viewOf(details);
   const key = `${view}|${details.dataset.table}`;
   if (tables.has(key)) return tables.get(key);
   const table = data(view, "table", details.dataset.table);
-  if (!table || !window.DataTable) return null;
+  if (!table) return null;
   const width = details.clientWidth / LETTER;
   const shown = table.order.map((at) => table.columns[at]);
   const least = Math.min(...shown.map((column) => column.from ?? Infinity));

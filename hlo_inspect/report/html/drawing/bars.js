@@ -1,0 +1,56 @@
+// Bars of one axis of amounts: stacked on one another, or grouped beside each other. They lie unless they are vertical.
+
+const THICK = 0.7; // part of a line that its bars take
+const THICKEST = 34; // pixels
+const INSIDE = 6; // pixels on both sides of a text in a bar
+
+// The bars as parts of lines: from where to where, and the place of a group among the groups.
+function barParts({ data, layout }) {
+  const heights = new Map();
+  const groups = [...new Set(data.map((trace) => trace.group ?? ""))];
+  return data.flatMap((trace) => {
+    const [lines, lengths] = trace.is_vertical ? [trace.x, trace.y] : [trace.y, trace.x];
+    return lines.map((line, at) => {
+      const length = lengths[at], key = `${line}|${length < 0}`;
+      const from = layout.bars === "stacked" ? heights.get(key) ?? 0 : 0;
+      heights.set(key, from + length);
+      return { trace, at, line, from, to: from + length, group: groups.indexOf(trace.group ?? ""), groups: groups.length };
+    });
+  });
+}
+
+DRAWERS.bar = (stage) => {
+  const parts = barParts(stage.figure);
+  const isVertical = Boolean(stage.figure.data[0]?.is_vertical);
+  const amounts = parts.map((part) => part.to);
+  addFrame(stage, isVertical ? [] : amounts, isVertical ? amounts : []);
+  const last = new Map(parts.map((part) => [`${part.line}|${part.group}`, part]));
+  for (const part of parts) addBar(stage, part, isVertical, last.get(`${part.line}|${part.group}`) === part);
+};
+
+function addBar(stage, part, isVertical, isLast) {
+  const { trace, at, group, groups } = part;
+  const box = barBox(stage, part, isVertical, (group - (groups - 1) / 2) / groups, THICK / groups);
+  const bar = svg("rect", { class: "bar", ...box, style: paint(trace.color) });
+  stage.root.append(bar);
+  addMark(stage, bar, box, trace.hovers[at], toRow(stage, trace.keys[at]));
+  if (trace.texts?.[at] && !isVertical) addBarText(stage, box, trace.texts[at], trace.color, isLast);
+}
+
+function barBox(stage, { line, from, to }, isVertical, aside, thick) {
+  const [along, across] = isVertical ? [stage.y, stage.x] : [stage.x, stage.y];
+  const lineSize = isVertical ? Math.abs(across(1) - across(0)) : Math.min(THICKEST, Math.abs(across(1) - across(0)));
+  const size = lineSize * thick, start = across(line) + aside * lineSize * THICK - size / 2;
+  const low = Math.min(along(from), along(to)), length = Math.max(1, Math.abs(along(to) - along(from)));
+  return isVertical ? { x: start, y: low, width: size, height: length } : { x: low, y: start, width: length, height: size };
+}
+
+// A text is in its bar if there is room, else behind the last bar of the line, else it is left to the mouse.
+function addBarText(stage, box, text, colour, isLast) {
+  const width = widthOf(text), y = box.y + box.height / 2 + 4;
+  if (width + 2 * INSIDE <= box.width) {
+    stage.root.append(svgText(box.x + box.width / 2, y, text, { "text-anchor": "middle", class: "inside", style: inked(colour) }));
+  } else if (isLast && box.x + box.width + INSIDE + width <= stage.width) {
+    stage.root.append(svgText(box.x + box.width + INSIDE, y, text, { class: "inside" }));
+  }
+}
