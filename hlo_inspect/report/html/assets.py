@@ -17,19 +17,8 @@ from hlo_inspect.errors import MissingExtraError
 _NEEDED = ("jinja2", "itables")
 _OWN = Path(__file__).parent
 SCRIPTS = (
-    "base",
-    "libraries",
-    "data",
-    "clipboard",
-    "switch",
-    "instructions",
-    "card",
-    "filter",
-    "tables",
-    "pictures",
-    "views",
-    "paper",
-    "start",
+    *("base", "libraries", "data", "clipboard", "switch", "instructions", "card"),
+    *("filter", "tables", "pictures", "views", "paper", "start"),
 )
 """The files of the page's script in the order in which they run; a file uses what those before it define."""
 _EXPORTS = re.compile(r"export\s*\{([^}]*)\}\s*;?\s*(?=/\*|\Z|\n)")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
@@ -14,10 +15,19 @@ from hlo_inspect.errors import printable
 from hlo_inspect.report.html import assets
 from hlo_inspect.report.html.charts.palette import css_variables
 from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, PageView, TableGroup
+from hlo_inspect.report.html.strips import strips_of
 from hlo_inspect.report.layout import Grid, make_grid
 from hlo_inspect.report.model import Finding, HeadlineRow, Passage, Report, Table, Value, number_of
 from hlo_inspect.report.options import RenderOptions, naming, with_relative_paths
-from hlo_inspect.report.page import headline_text, input_details, module_details, page_notes, paragraphs, split_headline
+from hlo_inspect.report.page import (
+    SUMMARY,
+    headline_text,
+    input_details,
+    module_details,
+    page_notes,
+    paragraphs,
+    split_headline,
+)
 from hlo_inspect.report.units import decimal_factors, format_value
 from hlo_inspect.version import __version__
 
@@ -180,18 +190,34 @@ class ViewText:
         self.prefix = f"{view.name}/" if view.name else ""
         self.details = [*module_details(report), *input_details(report)]
         warnings, rows = split_headline(report)
+        self.title, self.subject = self._title(rows)
+        self.strips = strips_of(shown)
+        self.command = _command_with_profile(report) if "cost_by_phase" in shown and report.profile is None else ""
         self.warnings = [headline_text(row, options.raw_bytes) for row in warnings]
         above = {section.command for section in view.sections} - _OVERVIEW
-        self.headline = self._lines(row for row in rows if row.command not in above)
+        self.headline = self._lines(row for row in rows if row.command not in above and not self._is_title(row))
         sections = [self._section(section, rows) for section in view.sections]
         self.sections = [section for section in sections if not section.is_empty]
         self.empty = [section.section for section in sections if section.is_empty and section.section.nothing]
         self.rules = list(_by_rule(report.findings, documentation))
+        self.infos = [rule for rule in self.rules if rule.severity == "info"]
         lines = self._tables.get(_LINES)
         self.line_texts: dict[Value, Value] = {row[0]: row[1] for row in lines.rows} if lines is not None else {}
         reasons, remarks = page_notes(report)
         self.notes = [printable(note) for note in (*reasons, *remarks)]
         self.passages = report.passages
+
+    @staticmethod
+    def _is_title(row: HeadlineRow) -> bool:
+        return row.command == SUMMARY and not row.label
+
+    def _title(self, rows: Sequence[HeadlineRow]) -> tuple[str, str]:
+        """Return what the program is, and what it is about; the title of the view if no line says it."""
+        said = next(filter(self._is_title, rows), None)
+        if said is None:
+            return printable(self.view.title), ""
+        title, _, subject = headline_text(said, self._options.raw_bytes).partition(" (")
+        return title[:1].upper() + title[1:], subject.removesuffix(")")
 
     def _lines(self, rows: Iterable[HeadlineRow]) -> list[tuple[str, str]]:
         return [(printable(row.label), headline_text(row, self._options.raw_bytes)) for row in rows]
@@ -216,13 +242,21 @@ class ViewText:
         title = " · ".join((printable(self.view.title), *self.details))
         width = max((len(label) for label, _ in self.headline), default=0)
         lines = [f"{label:{width}}  {text}" if label else text for label, text in self.headline]
-        return "\n".join((title, *self.warnings, *lines)).replace("\u00a0", " ")
+        said = [f"{self.title} ({self.subject})" if self.subject else self.title] if self.title != self.view.title else []
+        return "\n".join((title, *said, *self.warnings, *lines)).replace("\u00a0", " ")
 
     def grid(self, table: Table) -> Grid:
         """Return the first rows, for paper and for browsers without scripts."""
         top = self._options.top
         rows = min((table.page_rows if top is None else top) or _STATIC_ROWS, _STATIC_ROWS)
         return make_grid(replace(table, page_rows=rows).top(rows), None, self._options.raw_bytes)
+
+
+def _command_with_profile(report: Report) -> str:
+    """Return the command that adds times to the page of a module."""
+    platform = next((str(row.parts[0]) for row in report.headline if row.label == "platform"), "")
+    profile = "tpu-v5e" if platform.startswith("tpu") else "h100-sxm"
+    return f"hlo-inspect report {shlex.quote(printable(report.input.path))} --profile {profile} -o report.html"
 
 
 def _by_rule(findings: Iterable[Finding], documentation: Mapping[str, Report]) -> Iterator[RuleText]:
@@ -244,8 +278,7 @@ _ROWS = (10_000, 3_000, 1_000, 300, 100, 30, 10)
 
 _TABLE = re.compile(r'<script type="application/json" data-view="([^"]*)" data-table="[^"]*" data-rows="(\d+)">')
 _PACKED = re.compile(r'<script type="application/octet-stream" data-packed="[^"]*">([^<]*)')
-_VIEW = re.compile(r'<main data-view="([^"]*)"')
-_TITLE = re.compile(r"<h1>(.*)</h1>")
+_VIEW = re.compile(r'<main data-view="([^"]*)" data-title="([^"]*)"')
 
 
 class _WrittenTable(NamedTuple):
@@ -263,15 +296,12 @@ def advice(path: Path, limit: int = LIMIT) -> str:
         return ""
     titles: dict[str, str] = {}
     tables: list[_WrittenTable] = []
-    view = ""
     with path.open(encoding="utf-8", newline="\n") as lines:
         for line, written in _unpacked_lines(lines):
             if (table := _TABLE.match(line)) is not None:
                 tables.append(_WrittenTable(table[1], int(table[2]), written))
-            elif (start := _VIEW.match(line)) is not None:
-                view = start[1]
-            elif (title := _TITLE.match(line)) is not None:
-                titles[view] = printable(unescape(title[1]))
+            elif (start := _VIEW.search(line)) is not None:
+                titles[start[1]] = printable(unescape(start[2]))
     words = [*_fewer_rows(size, tables, limit), *_fewer_modules(tables, titles)]
     return f"the page has {format_value(size, 'bytes')}; browsers open it slowly: {'; '.join(words)}"
 
@@ -307,8 +337,8 @@ def _fewer_modules(tables: Sequence[_WrittenTable], titles: dict[str, str]) -> I
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _EXACT = 2**53  # JavaScript cannot represent larger integers exactly
-_NARROW = 44  # characters on the screen of a telephone
-_WIDE = 160
+_WIDTHS = (44, 60, 80, 100, 120, 140, 160)
+"""Characters of a line, from a telephone to the widest page."""
 
 
 def json_block(value: object) -> str:
@@ -328,7 +358,7 @@ def json_block(value: object) -> str:
 
 def table_data(table: Table, shown: Table, raw_bytes: bool) -> dict[str, object]:
     """Return a table for the page's script: its columns with values, and with texts as `shown`, with relative paths."""
-    wide, narrow = _shown(table, _WIDE), _shown(table, _NARROW)
+    needed = _needed_widths(table.columns)
     bounds = table.bound_columns
     values: list[tuple[Value, ...]] = list(zip(*table.rows, strict=True)) or [() for _ in table.columns]
     columns = [
@@ -336,16 +366,32 @@ def table_data(table: Table, shown: Table, raw_bytes: bool) -> dict[str, object]
             "name": column.name,
             "heading": heading(column, raw_bytes),
             "unit": column.unit,
-            "wide": index in wide,
-            "narrow": index in narrow,
+            "from": needed.get(column.name),
             "machine": index in bounds.values(),
+            "wraps": column.wraps,
             **_column_data(
                 column, values[index], values[bounds[index]] if index in bounds else None, _texts(shown, index, raw_bytes)
             ),
         }
         for index, column in enumerate(table.columns)
     ]
-    return {"name": table.name, "title": table.title, "rows": len(table.rows), "columns": columns}
+    order = _order(table, [column.get("texts", column["values"]) for column in columns])
+    return {"name": table.name, "title": table.title, "rows": len(table.rows), "columns": columns, "order": order}
+
+
+_EARLY = "source"
+"""The column that comes second: readers look for their own line."""
+
+_USUAL_SOURCE = 12
+"""Characters of a source line without the directory that all have in common."""
+
+
+def _order(table: Table, texts: Sequence[object]) -> list[int]:
+    """Return the columns of a page in their order: none of lower bounds, and none that is empty in all rows."""
+    bounds = set(table.bound_columns.values())
+    shown = [index for index in range(len(table.columns)) if index not in bounds and texts[index] not in ([""], [None])]
+    early = [index for index in shown[1:] if table.columns[index].name == _EARLY]
+    return [*shown[:1], *early, *(index for index in shown[1:] if index not in early)]
 
 
 def _texts(table: Table, index: int, raw_bytes: bool) -> Callable[[int], str]:
@@ -359,10 +405,17 @@ def _texts(table: Table, index: int, raw_bytes: bool) -> Callable[[int], str]:
     return lambda row: cell(rows[row][index], rows[row][bound], column, raw_bytes, of_sums=False)
 
 
-def _shown(table: Table, width: int) -> set[int]:
-    """Return the columns that a page of that width begins with."""
-    hidden = set(make_grid(Table(table.name, table.title, table.columns, ()), width).hidden)
-    return {index for index, column in enumerate(table.columns) if column.name not in hidden}
+@lru_cache(maxsize=1 << 10)
+def _needed_widths(columns: tuple[Column, ...]) -> Mapping[str, int]:
+    """Return the least width of a page that begins with a column, by the name of the column; others have to be chosen."""
+    placed = tuple(column._replace(detail=0, width=_USUAL_SOURCE) if column.name == _EARLY else column for column in columns)
+    needed: dict[str, int] = {_EARLY: _WIDTHS[2]}
+    for width in _WIDTHS:
+        hidden = set(make_grid(Table("", "", placed, ()), width).hidden)
+        for column in columns:
+            if column.name not in hidden:
+                needed.setdefault(column.name, width)
+    return needed
 
 
 def _column_data(

@@ -25,6 +25,11 @@ _PARTS = {
 }
 
 
+def colour_of_part(part: str) -> str:
+    """Return the colour of a part of the memory that a program needs."""
+    return _PARTS[part]
+
+
 def fit_chart(tables: Tables) -> Chart | None:
     """Draw the memory that the program needs, and that of the accelerator if it is known."""
     listed = [row for row in rows_of(tables, "memory_parts") if row["bytes"] != 0]
@@ -36,7 +41,7 @@ def fit_chart(tables: Tables) -> Chart | None:
     parts = [
         BarSeries(
             str(row["part"]),
-            _PARTS[str(row["part"])],
+            colour_of_part(str(row["part"])),
             [Bar(0, row.least("bytes"), hover(row["part"], row.text("bytes")), row.key)],
         )
         for row in rows

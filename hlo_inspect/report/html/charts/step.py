@@ -52,13 +52,12 @@ def _times(rows: Sequence[ChartRow], title: str, sentence: str, table: str) -> C
     if all(row["bound_s"] == row["estimate_s"] for row in rows):
         lines = [("bound = estimate", "estimate_s", "share")]
     parts = []
-    axes = iter(_OF_AXES * len(rows))
-    for row in rows:
+    for row, drawn in zip(rows, colours_of_step(rows), strict=True):
         bars = [
             Bar(line, row.least(column), _hover(row, column, share, name), row.key, row.text(column))
             for line, (name, column, share) in enumerate(lines)
         ]
-        parts.append(BarSeries(str(row["part"]), _COLOURS.get(str(row["part"])) or next(axes), bars))
+        parts.append(BarSeries(str(row["part"]), drawn, bars))
     figure = bars_figure([name for name, _, _ in lines], parts, "seconds")
     return Chart(
         "step",
@@ -69,6 +68,12 @@ def _times(rows: Sequence[ChartRow], title: str, sentence: str, table: str) -> C
         table,
         height=bars_height(len(lines)),
     )
+
+
+def colours_of_step(rows: Sequence[ChartRow]) -> list[str]:
+    """Return the colours of the parts of a step: each axis of collectives has one of its own."""
+    axes = iter(_OF_AXES * len(rows))
+    return [_COLOURS.get(str(row["part"])) or next(axes) for row in rows]
 
 
 def _hover(row: ChartRow, seconds: str, share: str, which: str) -> str:

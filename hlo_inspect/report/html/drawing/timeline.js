@@ -19,13 +19,18 @@ function timeTicks(from, to, width) {
   const least = ((to - from) * TICK_ROOM) / width;
   const power = 10 ** Math.floor(Math.log10(least));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= least);
-  const [size, unit] = UNITS.find(([one]) => to >= one) ?? UNITS.at(-1);
-  const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / size) - 1e-9)));
   const first = Math.ceil(from / step - 1e-9), count = Math.floor(to / step + 1e-9) - first + 1;
   return Array.from({ length: Math.max(0, count) }, (_, at) => {
     const time = (first + at) * step;
-    return { time, text: `${(time / size).toFixed(digits)} ${unit}` };
+    return { time, text: timeText(time, step, to) };
   });
+}
+
+// A time in the unit that fits `largest`, with as many digits as tell times apart that differ by a step.
+function timeText(time, step, largest = time) {
+  const [size, unit] = UNITS.find(([one]) => largest >= one) ?? UNITS.at(-1);
+  const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / size) - 1e-9)));
+  return `${(time / size).toFixed(digits)} ${unit}`;
 }
 
 class Timeline {
@@ -246,12 +251,14 @@ class Timeline {
 
   words(place) {
     const row = this.rowOf(place);
-    const [event, name, events, iterations, begin, end, busy, kind, phase, source] = [
-      "event", "name", "events", "iterations", "begin_s", "end_s", "busy_s", "kind", "phase", "source",
+    const [event, name, events, iterations, span, busy, kind, phase, source] = [
+      "event", "name", "events", "iterations", "span_s", "busy_s", "kind", "phase", "source",
     ].map((column) => textAt(columnOf(this.table, column), row));
+    const { begin, end } = this.lanes[place.lane], from = begin[place.event], to = end[place.event];
     const title = { wait: `waits for ${name}`, iterations: `${iterations} iterations of ${name}` }[event]
       ?? (events === "1" ? name : `${events} events, the longest ${name}`);
-    return [title, `${begin} to ${end}, busy ${busy}`, [kind, phase].filter(Boolean).join(", "), source].filter(Boolean).join("\n");
+    const length = span === busy ? span : `${span}, busy ${busy}`;
+    return [title, `${length}, from ${timeText(from, to - from)} to ${timeText(to, to - from)}`, [kind, phase].filter(Boolean).join(", "), source].filter(Boolean).join("\n");
   }
 
   // A click leads to the instruction, or to the row if the page has no instructions.

@@ -10,6 +10,7 @@ const near = new IntersectionObserver((entries) => {
 }, { rootMargin: "300px" });
 
 function watch(main) {
+  addSwitches(main);
   for (const figure of main.querySelectorAll("figure[data-picture]")) near.observe(figure);
   for (const details of main.querySelectorAll("details.table")) {
     if (details.open) near.observe(details);

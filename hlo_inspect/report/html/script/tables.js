@@ -1,6 +1,8 @@
 // Tables that sort, filter, search and copy: DataTables, made when they come into view.
 
-const WIDE = 40; // characters that a cell shows of a text
+const wide = () => (window.innerWidth < NARROW ? 22 : 40); // characters that a cell shows of a name
+const LETTER = 9.5; // pixels of a letter of a table, with its part of what is between columns
+const SENTENCE = 3; // blanks from which on a text is a sentence, which takes several lines
 const LONG = 30; // rows from which on a table scrolls by itself
 
 const tables = new Map();
@@ -24,13 +26,24 @@ function toSingles(view, table, row) {
   return `#${prefix(view)}table/${singles}/search/${encodeURIComponent(words.join(" "))}`;
 }
 
+// Names differ at both ends: a long one loses its middle, and the cell says the whole in its title.
+function isCut(column, text) {
+  return text.length > wide() && !NUMERIC.has(column.unit) && !column.wraps && text.split(" ").length <= SENTENCE;
+}
+
+function shortened(column, text) {
+  if (!isCut(column, text)) return text;
+  const letters = [...text];
+  return `${letters.slice(0, wide() / 2 - 1).join("")}…${letters.slice(-wide() / 2).join("")}`;
+}
+
 function display(view, table, column, row) {
-  const text = textAt(column, row);
+  const whole = textAt(column, row), text = shortened(column, whole);
   const isFirst = column === table.columns[0];
   const to = isFirst && table.links?.[row];
   if (to) return `<a href="${escaped(to)}">${escaped(text)}</a>`;
   if (!NAMES.has(column.name) || !text) return escaped(text);
-  const named = toInstruction(view, text, column.name === "name" ? placeAt(table, row) : {});
+  const named = toInstruction(view, whole, column.name === "name" ? placeAt(table, row) : {});
   if (named) return `<a href="${escaped(named)}">${escaped(text)}</a>`;
   const singles = isFirst && toSingles(view, table, row);
   return singles ? `<a href="${escaped(singles)}">${escaped(text)}</a>` : escaped(text);
@@ -47,12 +60,14 @@ function tableOf(details) {
   if (tables.has(key)) return tables.get(key);
   const table = data(view, "table", details.dataset.table);
   if (!table) return null;
-  const isNarrow = window.innerWidth < NARROW;
-  const columns = table.columns.map((column) => ({
+  const width = details.clientWidth / LETTER;
+  const shown = table.order.map((at) => table.columns[at]);
+  const least = Math.min(...shown.map((column) => column.from ?? Infinity));
+  const columns = shown.map((column) => ({
     title: escaped(column.heading),
     className: NUMERIC.has(column.unit) ? "figure" : "words",
-    createdCell: (cell, text) => { if (text.length > WIDE && !NUMERIC.has(column.unit)) cell.title = cell.textContent; },
-    visible: !column.machine && (column.texts ?? column.values).some((text) => text !== null && text !== "") && (isNarrow ? column.narrow : column.wide),
+    createdCell: (cell, _text, [row]) => { if (isCut(column, textAt(column, row))) cell.title = textAt(column, row); },
+    visible: column.from !== null && (column.from <= width || column.from === least),
     type: NUMERIC.has(column.unit) ? "num" : "string",
     orderSequence: NUMERIC.has(column.unit) ? ["desc", "asc", ""] : ["asc", "desc", ""],
     data: ([row], type) => {
@@ -65,7 +80,6 @@ function tableOf(details) {
   details.classList.add("live");
   const isLong = table.rows > LONG;
   holder.parentElement.classList.toggle("long", isLong);
-  const shown = new Set(table.columns.flatMap((column, at) => (column.machine ? [] : [at])));
   const isSearched = table.rows > 5;
   const filter = isSearched ? filterLine(table) : null;
   const made = new window.DataTable(holder, {
@@ -74,7 +88,7 @@ function tableOf(details) {
     paging: isLong, scroller: isLong ? { displayBuffer: 6, loadingIndicator: false } : false,
     scrollY: isLong ? "26rem" : "", scrollX: true, scrollCollapse: true,
     buttons: [
-      { extend: "colvis", text: "Columns", columns: [...shown], fade: 0, background: false },
+      { extend: "colvis", text: "Columns", columns: shown.map((_column, at) => at), fade: 0, background: false },
       { text: "Copy as CSV", action: () => copyText(csv(table, made.rows({ search: "applied" }).indexes().toArray())) },
     ],
     layout: {
