@@ -110,7 +110,7 @@ def test_copies_as_csv_have_the_fields_of_the_command(browser: Browser, page_fil
         table = page_data.table(name, "m1")
         page.evaluate("name => { location.hash = `#m1/table/${name}`; }", name)
         page.locator(f"[data-view='m1'] [data-of='{name}']").get_by_role("button", name="Copy as CSV").click()
-        wait_until(page, "document.getElementById('said').textContent === 'Copied.'")
+        wait_until(page, "document.getElementById('said').textContent.startsWith('Copied ')")
         rows = list(csv.reader(StringIO(page.evaluate("navigator.clipboard.readText()"))))
         page.evaluate("document.getElementById('said').textContent = ''")
         fields = list(csv.reader(StringIO(csv_text([tuple(table.names), *table.rows]))))

@@ -18,7 +18,7 @@ _NEEDED = ("jinja2", "itables")
 _OWN = Path(__file__).parent
 SCRIPTS = (
     *("base", "libraries", "data", "clipboard", "switch", "instructions", "card"),
-    *("filter", "tables", "pictures", "views", "paper", "start"),
+    *("filter", "states", "tables", "pictures", "views", "search", "paper", "start"),
 )
 """The files of the page's script in the order in which they run; a file uses what those before it define."""
 _EXPORTS = re.compile(r"export\s*\{([^}]*)\}\s*;?\s*(?=/\*|\Z|\n)")

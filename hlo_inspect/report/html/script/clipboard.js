@@ -1,6 +1,17 @@
-// Copies a text, and says so.
+// Copies a text, and says what was copied.
 
-async function copyText(text) {
+const SAID = 2500; // milliseconds that a message stays
+
+// Say something that is seen too.
+function tell(text) {
+  const said = document.getElementById("said");
+  say(text);
+  said.classList.add("shown");
+  clearTimeout(tell.end);
+  tell.end = setTimeout(() => said.classList.remove("shown"), SAID);
+}
+
+async function copyText(text, what) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
@@ -11,5 +22,5 @@ async function copyText(text) {
     document.execCommand("copy");
     area.remove();
   }
-  say("Copied.");
+  tell(`Copied ${what}`);
 }

@@ -1,6 +1,11 @@
 // The field that filters rows by one column, in the words of the option --filter.
 
 const FACTORS = JSON.parse(document.getElementById("quantities").textContent);
+const EXAMPLES = {
+  bytes: ">= 64 KiB", flops: ">= 1 GFLOP", seconds: ">= 5 µs", share: ">= 10 %", count: ">= 2", number: ">= 2",
+  bytes_per_s: ">= 100 GB/s", flops_per_s: ">= 1 TFLOP/s", bool: "= yes", text: "= fusion or ~ dot",
+};
+let faults = 0;
 const LONGEST_QUANTITY = 64; // characters
 const numberIn = (values, at) => (values[at] === null ? null : Number(String(values[at]).replace("inf", "Infinity")));
 const ORDER = {
@@ -75,16 +80,25 @@ function filterLine(table) {
   table.columns.forEach((column, at) => {
     if (!column.machine) choice.append(element("option", { value: String(at) }, column.heading));
   });
-  const field = element("input", { type: "search", placeholder: ">= 1 MiB, = fusion, ~ dot, text", "aria-label": "Filter" });
-  const line = element("div", { class: "filter" }, element("label", {}, "Filter "), choice, field);
+  const fault = element("p", { class: "fault", id: `fault-${(faults += 1)}`, role: "alert" });
+  const field = element("input", {
+    type: "search", placeholder: ">= 1 MiB, = fusion, ~ dot, text", "aria-label": "Filter", "aria-describedby": fault.id,
+  });
+  const line = element("div", { class: "filter" }, element("label", {}, "Filter "), choice, field, fault);
   const onChange = (use) => {
-    const apply = () => {
-      const test = cellTest(table.columns[Number(choice.value)], field.value);
-      field.setAttribute("aria-invalid", String(Boolean(field.value.trim()) && !test));
-      use(test);
-    };
+    const apply = () => use(field.value, Number(choice.value));
     field.addEventListener("input", apply);
     choice.addEventListener("change", apply);
   };
-  return { line, onChange };
+  return { line, choice, field, fault, onChange };
+}
+
+// Filter a table by the text for a column, and say what is wrong with the text.
+function setFilter(entry, text, at) {
+  const { table, made, filter } = entry, column = table.columns[at], test = cellTest(column, text);
+  const isWrong = Boolean(text.trim()) && !test;
+  filter.field.setAttribute("aria-invalid", String(isWrong));
+  filter.fault.textContent = isWrong ? `not a value of ${column.heading}; for example ${EXAMPLES[column.unit] ?? EXAMPLES.number}` : "";
+  made.search.fixed("filter", test ? (_text, _data, row) => test(row) : null);
+  entry.filtered = test ? { column: column.name, text } : null;
 }

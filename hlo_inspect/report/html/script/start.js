@@ -17,9 +17,13 @@ function watch(main) {
     details.addEventListener("toggle", () => { if (details.open && !opened.has(details)) makeTable(details); });
   }
   addSwitches(main);
+  for (const button of main.querySelectorAll("button[data-find]")) {
+    button.hidden = false;
+    button.addEventListener("click", openFinder);
+  }
   for (const button of main.querySelectorAll("button[data-copy]")) {
     button.hidden = false;
-    button.addEventListener("click", () => copyText(document.getElementById(button.dataset.copy).dataset.text));
+    button.addEventListener("click", () => copyText(document.getElementById(button.dataset.copy).dataset.text, button.dataset.what));
   }
 }
 

@@ -15,6 +15,11 @@ function csv(table, rows) {
   return `${lines.join("\n")}\n`;
 }
 
+function copyRows(table, rows) {
+  const order = rows.length === table.rows ? "" : ` of ${table.rows.toLocaleString("en")}`;
+  copyText(csv(table, rows), `${rows.length.toLocaleString("en")}${order} ${table.rows === 1 ? "row" : "rows"}`);
+}
+
 // Equal instructions in one row lead to each of them: to the table of single ones, searched for what they have in common.
 function toSingles(view, table, row) {
   const singles = { kernel_groups: "kernels", fusion_groups: "fusions", live_at_peak_groups: "live_at_peak" }[table.name];
@@ -89,15 +94,16 @@ function tableOf(details) {
     scrollY: isLong ? "26rem" : "", scrollX: true, scrollCollapse: true,
     buttons: [
       { extend: "colvis", text: "Columns", columns: shown.map((_column, at) => at), fade: 0, background: false },
-      { text: "Copy as CSV", action: () => copyText(csv(table, made.rows({ search: "applied" }).indexes().toArray())) },
+      { text: "Copy as CSV", action: () => copyRows(table, made.rows({ search: "applied" }).indexes().toArray()) },
     ],
     layout: {
       topStart: isSearched ? ["search", () => filter.line] : null, topEnd: "buttons", bottomStart: isLong ? "info" : null, bottomEnd: null,
     },
     language: { search: "Search", info: "_TOTAL_ rows", infoFiltered: "of _MAX_", infoEmpty: "no rows", zeroRecords: "No row matches." },
   });
-  const entry = { view, table, made };
+  const entry = { view, table, made, shown, filter, filtered: null };
   tables.set(key, entry);
-  filter?.onChange((test) => made.search.fixed("filter", test ? (_text, _data, row) => test(row) : null).draw());
+  filter?.onChange((text, column) => { setFilter(entry, text, column); made.draw(); });
+  made.on("search.dt order.dt", () => noteState(entry));
   return entry;
 }

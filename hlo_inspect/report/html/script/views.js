@@ -18,6 +18,7 @@ async function makeView(view) {
   place.insertAdjacentHTML("beforebegin", await unpacked(block));
   place.remove();
   const main = document.querySelector(`main[data-view="${view}"]`);
+  main.hidden = true;
   noteBlocks();
   watch(main);
   linkSubjects(main);
@@ -52,20 +53,20 @@ async function follow() {
   const isTable = parts[0] === "table";
   const target = isTable ? placeOf(view, parts[1]) : inView(view, parts.slice(0, parts[0] === "picture" ? 2 : parts.length).join("/"));
   if (!target) return;
-  if (isTable) {
-    choose(target, parts[1]);
-    target.open = true;
-  }
+  if (isTable) choose(target, parts[1]);
+  for (let around = target.closest("details"); around; around = around.parentElement.closest("details")) around.open = true;
   target.scrollIntoView({ block: "start" });
   if (!isTable || parts.length < 3) return;
   const entry = await makeTable(target);
-  if (parts[2] === "search") entry?.made.search(parts.slice(3).join("/")).draw();
-  else if (entry) showRow(entry, Number(parts[2]));
+  if (!entry) return;
+  if (Object.hasOwn(STATES, parts[2])) takeState(entry, parts.slice(2));
+  else showRow(entry, Number(parts[2]));
 }
 
-function showRow({ table, made }, row) {
+function showRow(entry, row) {
+  const { table, made } = entry;
   if (!(row >= 0 && row < table.rows)) return;
-  made.search("").search.fixed("filter", null).draw();
+  setState(entry, { search: "", filter: null });
   const place = made.rows({ order: "applied", search: "applied" }).indexes().indexOf(row);
   if (table.rows > LONG) made.scroller.toPosition(place, false);
   requestAnimationFrame(() => {
