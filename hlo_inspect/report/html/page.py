@@ -91,9 +91,20 @@ def _blocks(view: PageView, shown: Mapping[str, Table], options: RenderOptions) 
     for table in view.tables:
         if table.name in named and table.rows:
             rows = options.top or 0
+            if table.name == _INSTRUCTIONS:
+                table, lines = _without_lines(table)
+                texts = assets.packed_pieces([json_block(lines[:rows] if rows else lines)])
+                yield render_template("lines.html", view=view.name, text=texts)
             data = table_data(table.top(rows), shown[table.name].top(rows), options.raw_bytes)
             links = view.links.get(table.name)
             yield _block(view, "table", table.name, {**data, "links": links} if links else data)
+
+
+def _without_lines(table: Table) -> tuple[Table, Sequence[Value]]:
+    """Return the table of instructions without its last column, the lines of the text, and these lines."""
+    if table.columns[-1].name != "text":
+        return table, ()
+    return replace(table, columns=table.columns[:-1], rows=[row[:-1] for row in table.rows]), [row[-1] for row in table.rows]
 
 
 def _block(view: PageView, kind: str, name: str, data: Mapping[str, object]) -> str:
@@ -131,7 +142,8 @@ def _environment() -> Environment:
     return environment
 
 
-BEHIND_NAMES = frozenset({"instructions", "call_stacks"})
+_INSTRUCTIONS = "instructions"
+BEHIND_NAMES = frozenset({_INSTRUCTIONS, "call_stacks"})
 """Tables that describe what other tables name."""
 
 _LINES = "finding_lines"

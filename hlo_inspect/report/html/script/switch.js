@@ -31,3 +31,11 @@ function addSwitches(main) {
     });
   }
 }
+
+// The title of a table: that of its place with its label on the switch.
+function titleOf(view, table) {
+  const switched = placeOf(view, table.name).querySelector(".choices");
+  if (!switched) return table.title;
+  const label = [...switched.children].find((button) => button.dataset.choice === table.name).textContent;
+  return `${switched.getAttribute("aria-label")}: ${label}`;
+}
