@@ -191,9 +191,8 @@ class ModuleCost:
     @cached_property
     def _counts_by_labels(self) -> dict[str, Counter[tuple[InstructionCost, Labels]]]:
         """The number of rows of each computation of `running` that have the same cost and labels."""
-        labels_of = self.labeller.get
         return {
-            name: Counter(zip(running.costs, [labels_of(running.view, row) for row in running.rows], strict=True))
+            name: Counter(zip(running.costs, self.labeller.of_rows(running.view, running.rows), strict=True))
             for name, running in self.running.items()
         }
 
