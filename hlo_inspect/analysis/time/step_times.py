@@ -206,9 +206,9 @@ class TimesInStep:
 
     def for_kernel(self, kernel: Kernel) -> RowTimes:
         """Return the times of a kernel."""
-        cached = self._known.get(kernel.number)
+        cached = self._known.get(kernel.alike)
         if cached is None:
-            cached = self._known[kernel.number] = self._find_equal(kernel)
+            cached = self._known[kernel.alike] = self._find_equal(kernel)
         return cached
 
     def _find_equal(self, kernel: Kernel) -> RowTimes:
