@@ -6,7 +6,7 @@ A row is an index. Everything is read on first use and kept, so that the analyse
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from typing import TypeVar
@@ -97,6 +97,11 @@ class View:
         return frozenset(earlier | {last[self.names[index]] for index in earlier})
 
     # -- operands -------------------------------------------------------------------------------------------------------
+
+    @property
+    def operands_of_rows(self) -> Sequence[tuple[int | None, ...]]:
+        """`operand_rows` of all rows."""
+        return [rows if rows is not None else self.operand_rows(row) for row, rows in enumerate(self._whole_operands)]
 
     def operand_rows(self, index: int) -> tuple[int | None, ...]:
         """Return the row that defines each operand of a row; None for an operand that nothing defines."""
@@ -203,8 +208,8 @@ class View:
     def users(self) -> list[list[int]]:
         """The rows that use each row, in the order of the text, each once."""
         users: list[list[int]] = [[] for _ in self.rows]
-        for index in range(len(self.rows)):
-            for row in self.operand_rows(index):
+        for index, rows in enumerate(self.operands_of_rows):
+            for row in rows:
                 if row is not None and (not users[row] or users[row][-1] != index):
                     users[row].append(index)
         return users
@@ -339,7 +344,7 @@ class Views:
         return self.computations.get(called[0].name) if called else None
 
 
-def operands_first(starts: Iterable[_T], operands: Callable[[_T], Iterable[_T]]) -> Iterator[_T]:
+def operands_first(starts: Iterable[_T], operands: Callable[[_T], Collection[_T]]) -> Iterator[_T]:
     """Yield the nodes reachable from `starts` in post-order: operands before users.
 
     In a cycle, the node met first comes last. It does not recurse, because calls in dumps nest deeper than Python's stack.
@@ -353,7 +358,11 @@ def operands_first(starts: Iterable[_T], operands: Callable[[_T], Iterable[_T]])
             for following in rest:
                 if following not in seen:
                     seen.add(following)
-                    waiting.append((following, iter(operands(following))))
+                    made_of = operands(following)
+                    if seen.issuperset(made_of):  # as most: nothing comes before it
+                        yield following
+                        continue
+                    waiting.append((following, iter(made_of)))
                     break
             else:
                 yield row
