@@ -56,7 +56,6 @@ class View:
         size = len(self.names)
         self.root = max(column.marked, default=size - 1 if size else None)
         self._operands: dict[int, tuple[Operand, ...]] = {}
-        self._whole_operands: list[tuple[int, ...] | None] = [None] * size
         self._other_operands: dict[int, tuple[int | None, ...]] = {}
         self._instructions: dict[int, Instruction] = {}
         self._metadata: dict[int, Metadata | None] = {}
@@ -101,7 +100,7 @@ class View:
     @property
     def operands_of_rows(self) -> Sequence[tuple[int | None, ...]]:
         """`operand_rows` of all rows."""
-        return [rows if rows is not None else self.operand_rows(row) for row, rows in enumerate(self._whole_operands)]
+        return [self.operand_rows(row) if rows is None else rows for row, rows in enumerate(self._whole_operands)]
 
     def operand_rows(self, index: int) -> tuple[int | None, ...]:
         """Return the row that defines each operand of a row; None for an operand that nothing defines."""
@@ -112,9 +111,7 @@ class View:
         """Return the operand rows if each operand is named and is the whole result of a row; else None."""
         rows = self._whole_operands[index]
         if rows is None and index not in self._other_operands:
-            names: Sequence[str | None] | None = ()
-            if self.opcodes[index] not in LITERAL_OPCODES:
-                names = operand_names(self.tails[index])
+            names = operand_names(self.tails[index])
             if names is None:
                 self._other_operands[index] = tuple([self._indices.get(operand.name) for operand in self.operands(index)])
                 return None
@@ -123,6 +120,24 @@ class View:
             except KeyError:  # an operand that no row defines
                 self._other_operands[index] = tuple(map(self._indices.get, names))
         return rows
+
+    @cached_property
+    def _whole_operands(self) -> list[tuple[int, ...] | None]:
+        """The operand rows of each row whose operands are the names of rows alone; None for other rows, as long as unread."""
+        row_of = self._indices | {f"%{name}": row for name, row in self._indices.items()}
+        row_of.pop("null", None)  # no name where an operand is expected
+        row_of.pop("%null", None)
+        whole: list[tuple[int, ...] | None] = []
+        for opcode, tail in zip(self.opcodes, self.tails, strict=True):
+            text, end, _ = tail.partition(")")
+            if opcode in LITERAL_OPCODES or (end and not text):
+                whole.append(())
+                continue
+            try:
+                whole.append(tuple(map(row_of.__getitem__, text.split(", "))) if end else None)
+            except KeyError:
+                whole.append(None)
+        return whole
 
     def operand_row(self, index: int, number: int) -> int | None:
         """Return the row that defines an operand. Return None if the row has no such operand, or nothing defines it."""
