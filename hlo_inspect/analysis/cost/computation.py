@@ -276,7 +276,7 @@ def _cost_key(view: View, row: int) -> tuple[str, ...] | None:
     if heads is None:
         return None
     texts = view.rows.column.texts
-    if view.opcodes[row] in _BY_HEADS:
+    if view.opcodes[row] in _BY_HEADS:  # as most
         return texts[row], *heads
     tail = view.tails[row]
     start = tail.find("), ")

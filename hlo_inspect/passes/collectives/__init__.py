@@ -306,14 +306,17 @@ def _plus(before: _InsideOfLoop, more: _InsideOfLoop) -> _InsideOfLoop:
 
 
 def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, _InsideOfLoop]]:
-    """Yield computations with the figures that they add to the loops around them."""
+    """Yield computations in loops with the figures that they add to the loops around them."""
     graph = context.call_graph
+    in_loops = {name for name in graph.order if next(graph.loops_around(name), None) is not None}
     for collective in context.collectives:
         name = collective.inner.computation.name
-        if not collective.is_point_to_point:
+        if name in in_loops and not collective.is_point_to_point:
             sent = Bounds(0, None) if collective.wire_bytes is None else Bounds.exactly(collective.wire_bytes)
             runs = graph.runs(name)
             yield name, _InsideOfLoop(runs, sent.times(runs), NOTHING, NOTHING)
-    for kernel in context.kernels.launched if with_cost else ():
+    for kernel in context.kernels.launched if with_cost and in_loops else ():
+        if kernel.place[0] not in in_loops:
+            continue
         figures = _InsideOfLoop(NOTHING, NOTHING, kernel.of_step("flops"), kernel.of_step("bytes"))
         yield kernel.place[0], figures
