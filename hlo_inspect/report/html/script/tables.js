@@ -101,6 +101,8 @@ function tableOf(details) {
     },
     language: { search: "Search", info: "_TOTAL_ rows", infoFiltered: "of _MAX_", infoEmpty: "no rows", zeroRecords: "No row matches." },
   });
+  const body = holder.closest(".dt-scroll-body"); // the keyboard scrolls it
+  for (const [name, value] of Object.entries({ tabindex: "0", role: "group", "aria-label": table.title })) body.setAttribute(name, value);
   const entry = { view, table, made, shown, filter, filtered: null };
   tables.set(key, entry);
   filter?.onChange((text, column) => { setFilter(entry, text, column); made.draw(); });
