@@ -2,6 +2,7 @@
 
 const THICK = 0.7; // part of a line that its bars take
 const THICKEST = 34; // pixels
+const THIN = 4; // pixels of a bar without a line around it
 const INSIDE = 6; // pixels on both sides of a text in a bar
 
 // The bars as parts of lines: from where to where, and the place of a group among the groups.
@@ -29,18 +30,20 @@ DRAWERS.bar = (stage) => {
 };
 
 function addBar(stage, part, isVertical, isLast) {
-  const { trace, at, group, groups } = part;
-  const box = barBox(stage, part, isVertical, (group - (groups - 1) / 2) / groups, THICK / groups);
-  const bar = svg("rect", { class: "bar", ...box, style: paint(trace.color) });
+  const { trace, at } = part;
+  const box = barBox(stage, part, isVertical);
+  const isThin = Math.min(box.width, box.height) < THIN;
+  const bar = svg("rect", { class: isThin ? "bar thin" : "bar", ...box, style: paint(trace.color) });
   stage.root.append(bar);
   addMark(stage, bar, box, trace.hovers[at], toRow(stage, trace.keys[at]));
   if (trace.texts?.[at] && !isVertical) addBarText(stage, box, trace.texts[at], trace.color, isLast);
 }
 
-function barBox(stage, { line, from, to }, isVertical, aside, thick) {
+function barBox(stage, { line, from, to, group, groups }, isVertical) {
   const [along, across] = isVertical ? [stage.y, stage.x] : [stage.x, stage.y];
-  const lineSize = isVertical ? Math.abs(across(1) - across(0)) : Math.min(THICKEST, Math.abs(across(1) - across(0)));
-  const size = lineSize * thick, start = across(line) + aside * lineSize * THICK - size / 2;
+  const room = Math.abs(across(1) - across(0)) * THICK;
+  const size = isVertical ? room / groups : Math.min(THICKEST, room / groups);
+  const start = across(line) + (group - groups / 2) * size;
   const low = Math.min(along(from), along(to)), length = Math.max(1, Math.abs(along(to) - along(from)));
   return isVertical ? { x: start, y: low, width: size, height: length } : { x: low, y: start, width: length, height: size };
 }
