@@ -58,6 +58,14 @@ def test_the_strip_of_a_step_has_its_known_parts() -> None:
     ]
 
 
+def test_a_measured_step_comes_first() -> None:
+    columns = (Column("part"), Column("time_s", "seconds"))
+    measured = Table("measured_parts", "Parts", columns, (("kernels", 3e-3), ("idle", 1e-3)))
+    (strip,) = strips_of({"step": STEP, "measured_parts": measured})
+    assert (strip.section, strip.title) == ("measured", "Measured step, 4.00 ms")
+    assert [part.share for part in strip.parts] == [0.75, 0.25]
+
+
 def test_without_a_step_the_strip_has_flops_by_phase() -> None:
     columns = (Column("phase"), Column("flops", "flops"), Column("bytes_accessed", "bytes"))
     table = Table("cost_by_phase", "Costs", columns, (("backward", 6_000, 4), ("forward", 3_000, 4)))

@@ -25,18 +25,20 @@ DRAWERS.bar = (stage) => {
   const isVertical = Boolean(stage.figure.data[0]?.is_vertical);
   const amounts = parts.map((part) => part.to);
   addFrame(stage, isVertical ? [] : amounts, isVertical ? amounts : []);
-  const last = new Map(parts.map((part) => [`${part.line}|${part.group}`, part]));
-  for (const part of parts) addBar(stage, part, isVertical, last.get(`${part.line}|${part.group}`) === part);
+  const line = (part) => `${part.line}|${part.group}`;
+  const counts = new Map();
+  for (const part of parts) counts.set(line(part), (counts.get(line(part)) ?? 0) + 1);
+  for (const part of parts) addBar(stage, part, isVertical, counts.get(line(part)) === 1);
 };
 
-function addBar(stage, part, isVertical, isLast) {
+function addBar(stage, part, isVertical, isAlone) {
   const { trace, at } = part;
   const box = barBox(stage, part, isVertical);
   const isThin = Math.min(box.width, box.height) < THIN;
   const bar = svg("rect", { class: isThin ? "bar thin" : "bar", ...box, style: paint(trace.color) });
   stage.root.append(bar);
   addMark(stage, bar, box, trace.hovers[at], toRow(stage, trace.keys[at]));
-  if (trace.texts?.[at] && !isVertical) addBarText(stage, box, trace.texts[at], trace.color, isLast);
+  if (trace.texts?.[at] && !isVertical) addBarText(stage, box, trace.texts[at], trace.color, isAlone);
 }
 
 function barBox(stage, { line, from, to, group, groups }, isVertical) {
@@ -48,12 +50,12 @@ function barBox(stage, { line, from, to, group, groups }, isVertical) {
   return isVertical ? { x: start, y: low, width: size, height: length } : { x: low, y: start, width: length, height: size };
 }
 
-// A text is in its bar if there is room, else behind the last bar of the line, else it is left to the mouse.
-function addBarText(stage, box, text, colour, isLast) {
+// A text is in its bar if there is room, else behind the bar if it is alone on its line, else it is left to the mouse.
+function addBarText(stage, box, text, colour, isAlone) {
   const width = widthOf(text), y = box.y + box.height / 2 + 4;
   if (width + 2 * INSIDE <= box.width) {
     stage.root.append(svgText(box.x + box.width / 2, y, text, { "text-anchor": "middle", class: "inside", style: inked(colour) }));
-  } else if (isLast && box.x + box.width + INSIDE + width <= stage.width) {
+  } else if (isAlone && box.x + box.width + INSIDE + width <= stage.width) {
     stage.root.append(svgText(box.x + box.width + INSIDE, y, text, { class: "inside" }));
   }
 }
