@@ -88,16 +88,16 @@ def _blocks(view: PageView, shown: Mapping[str, Table], options: RenderOptions) 
         ]
         yield _block(view, "picture", picture.name, {"figures": figures, "height": picture.height, "table": picture.table})
     named = {name for section in view.sections for name in section.tables} | BEHIND_NAMES
-    for table in view.tables:
-        if table.name in named and table.rows:
-            rows = options.top or 0
-            if table.name == _INSTRUCTIONS:
-                table, lines = _without_lines(table)
-                texts = assets.packed_pieces([json_block(lines[:rows] if rows else lines)])
-                yield render_template("lines.html", view=view.name, text=texts)
-            data = table_data(table.top(rows), shown[table.name].top(rows), options.raw_bytes)
-            links = view.links.get(table.name)
-            yield _block(view, "table", table.name, {**data, "links": links} if links else data)
+    rows = options.top or 0
+    for table in (table for table in view.tables if table.name in named and table.rows):
+        written = table
+        if table.name == _INSTRUCTIONS:
+            written, lines = _without_lines(table)
+            texts = assets.packed_pieces([json_block(lines[:rows] if rows else lines)])
+            yield render_template("lines.html", view=view.name, text=texts)
+        data = table_data(written.top(rows), shown[table.name].top(rows), options.raw_bytes)
+        links = view.links.get(table.name)
+        yield _block(view, "table", table.name, {**data, "links": links} if links else data)
 
 
 def _without_lines(table: Table) -> tuple[Table, Sequence[Value]]:
