@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
@@ -16,6 +17,7 @@ from hlo_inspect.report.html import assets
 from hlo_inspect.report.html.charts.palette import css_variables
 from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, PageView, TableGroup
 from hlo_inspect.report.html.strips import strips_of
+from hlo_inspect.report.html.table_data import table_data
 from hlo_inspect.report.layout import Grid, make_grid
 from hlo_inspect.report.model import Finding, HeadlineRow, Passage, Report, Table, Value, number_of
 from hlo_inspect.report.options import RenderOptions, naming, with_relative_paths
@@ -33,14 +35,6 @@ from hlo_inspect.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-import json
-import math
-from collections.abc import Callable
-from types import NoneType
-
-from hlo_inspect.report.cells import cell, cell_in_own_unit, heading
-from hlo_inspect.report.csv import csv_field
-from hlo_inspect.report.model import Column
 
 
 def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
@@ -65,7 +59,7 @@ def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
 
 def _kinds(page: Page) -> set[str]:
     """Return the kinds of pictures that the page has."""
-    charts = [chart for view in page.views for section in view.sections for chart in section.pictures]
+    charts = [chart for view in page.views for section in view.sections for chart in section.pictures if not chart.is_single]
     figures = [figure for chart in charts for figure in (chart.figure, *(measure.figure for measure in chart.measures))]
     return {trace["type"] for figure in figures for trace in figure["data"]}
 
@@ -80,7 +74,7 @@ def _view(view: PageView, page: Page, options: RenderOptions) -> Iterator[str]:
 
 def _blocks(view: PageView, shown: Mapping[str, Table], options: RenderOptions) -> Iterator[str]:
     """Yield the data of a view's pictures and tables."""
-    pictures = [picture for section in view.sections for picture in section.pictures]
+    pictures = [picture for section in view.sections for picture in section.pictures if not picture.is_single]
     for picture in pictures:
         measures = picture.measures or (Measure("", picture.figure),)
         figures = [
@@ -88,23 +82,16 @@ def _blocks(view: PageView, shown: Mapping[str, Table], options: RenderOptions) 
         ]
         yield _block(view, "picture", picture.name, {"figures": figures, "height": picture.height, "table": picture.table})
     named = {name for section in view.sections for name in section.tables} | BEHIND_NAMES
-    for table in view.tables:
-        if table.name in named and table.rows:
-            rows = options.top or 0
-            if table.name == _INSTRUCTIONS:
-                table, lines = _without_lines(table)
-                texts = assets.packed_pieces([json_block(lines[:rows] if rows else lines)])
-                yield render_template("lines.html", view=view.name, text=texts)
-            data = table_data(table.top(rows), shown[table.name].top(rows), options.raw_bytes)
+    for whole in view.tables:
+        if whole.name in named and whole.rows:
+            table, others = whole.top(options.top or 0), shown[whole.name].top(options.top or 0)
+            if table.name == _INSTRUCTIONS and table.columns[-1].name == _LINE:
+                lines = assets.packed_pieces([json_block([row[-1] for row in table.rows])])
+                yield render_template("lines.html", view=view.name, text=lines)
+                table = replace(table, columns=table.columns[:-1], rows=[row[:-1] for row in table.rows])
+            data = table_data(table, others, options.raw_bytes)
             links = view.links.get(table.name)
             yield _block(view, "table", table.name, {**data, "links": links} if links else data)
-
-
-def _without_lines(table: Table) -> tuple[Table, Sequence[Value]]:
-    """Return the table of instructions without its last column, the lines of the text, and these lines."""
-    if table.columns[-1].name != "text":
-        return table, ()
-    return replace(table, columns=table.columns[:-1], rows=[row[:-1] for row in table.rows]), [row[-1] for row in table.rows]
 
 
 def _block(view: PageView, kind: str, name: str, data: Mapping[str, object]) -> str:
@@ -142,7 +129,9 @@ def _environment() -> Environment:
     return environment
 
 
-_INSTRUCTIONS = "instructions"
+_INSTRUCTIONS, _LINE = "instructions", "text"
+"""The table of instructions, and its last column, which waits compressed."""
+
 BEHIND_NAMES = frozenset({_INSTRUCTIONS, "call_stacks"})
 """Tables that describe what other tables name."""
 
@@ -249,6 +238,11 @@ class ViewText:
         return [str(self.line_texts[number]) for number in numbers if number in self.line_texts]
 
     @property
+    def findings_first(self) -> bool:
+        """True unless the view is about what differs."""
+        return self.view.report.command != "diff"
+
+    @property
     def copied(self) -> str:
         """The first lines as plain text."""
         title = " · ".join((printable(self.view.title), *self.details))
@@ -348,9 +342,6 @@ def _fewer_modules(tables: Sequence[_WrittenTable], titles: dict[str, str]) -> I
 
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-_EXACT = 2**53  # JavaScript cannot represent larger integers exactly
-_WIDTHS = (44, 60, 80, 100, 120, 140, 160)
-"""Characters of a line, from a telephone to the widest page."""
 
 
 def json_block(value: object) -> str:
@@ -366,108 +357,3 @@ def json_block(value: object) -> str:
         ord(c): f"\\u{ord(c):04x}" for c in set(text) if not c.isprintable() and "\x7e" < c < "\U00010000" and c != "\u00a0"
     }
     return text.translate(hidden) if hidden else text
-
-
-def table_data(table: Table, shown: Table, raw_bytes: bool) -> dict[str, object]:
-    """Return a table for the page's script: its columns with values, and with texts as `shown`, with relative paths."""
-    needed = _needed_widths(table.columns)
-    bounds = table.bound_columns
-    values: list[tuple[Value, ...]] = list(zip(*table.rows, strict=True)) or [() for _ in table.columns]
-    columns = [
-        {
-            "name": column.name,
-            "heading": heading(column, raw_bytes),
-            "unit": column.unit,
-            "from": needed.get(column.name),
-            "machine": index in bounds.values(),
-            "wraps": column.wraps,
-            **_column_data(
-                column, values[index], values[bounds[index]] if index in bounds else None, _texts(shown, index, raw_bytes)
-            ),
-        }
-        for index, column in enumerate(table.columns)
-    ]
-    order = _order(table, [column.get("texts", column["values"]) for column in columns])
-    return {"name": table.name, "title": table.title, "rows": len(table.rows), "columns": columns, "order": order}
-
-
-_EARLY = "source"
-"""The column that comes second: readers look for their own line."""
-
-_USUAL_SOURCE = 12
-"""Characters of a source line without the directory that all have in common."""
-
-
-def _order(table: Table, texts: Sequence[object]) -> list[int]:
-    """Return the columns of a page in their order: none of lower bounds, and none that is empty in all rows."""
-    bounds = set(table.bound_columns.values())
-    shown = [index for index in range(len(table.columns)) if index not in bounds and texts[index] not in ([""], [None])]
-    early = [index for index in shown[1:] if table.columns[index].name == _EARLY]
-    return [*shown[:1], *early, *(index for index in shown[1:] if index not in early)]
-
-
-def _texts(table: Table, index: int, raw_bytes: bool) -> Callable[[int], str]:
-    """Return the text of a column in a row, as on any page for people."""
-    columns, rows = table.columns, table.rows
-    column, bound = columns[index], table.bound_columns.get(index)
-    if column.unit_of:
-        return lambda row: cell_in_own_unit(rows[row], index, columns, raw_bytes)
-    if bound is None:
-        return lambda row: cell(rows[row][index], None, column, raw_bytes, of_sums=False)
-    return lambda row: cell(rows[row][index], rows[row][bound], column, raw_bytes, of_sums=False)
-
-
-@lru_cache(maxsize=1 << 10)
-def _needed_widths(columns: tuple[Column, ...]) -> Mapping[str, int]:
-    """Return the least width of a page that begins with a column, by the name of the column; others have to be chosen."""
-    placed = tuple(column._replace(detail=0, width=_USUAL_SOURCE) if column.name == _EARLY else column for column in columns)
-    needed: dict[str, int] = {_EARLY: _WIDTHS[2]}
-    for width in _WIDTHS:
-        hidden = set(make_grid(Table("", "", placed, ()), width).hidden)
-        for column in columns:
-            if column.name not in hidden:
-                needed.setdefault(column.name, width)
-    return needed
-
-
-def _column_data(
-    column: Column, values: Sequence[Value], bounds: Sequence[Value] | None, texts: Callable[[int], str]
-) -> dict[str, object]:
-    """Return distinct `values` and `texts`, and in `at` the position of each row's value; without `at` each row has its own.
-
-    Texts are left out if they equal the values, and bounds if no value is unknown. `texts` returns that of a row. `csv` has the
-    fields of CSV that differ from their values, by position.
-    """
-    keys: Sequence[object] = values if bounds is None else list(zip(values, bounds, strict=True))
-    if column.unit_of:
-        keys = [(value, texts(row)) for row, value in enumerate(values)]
-    elif len(set(map(type, values)) - {NoneType}) > 1:  # 1, 1.0 and True are one key of a dict
-        keys = list(zip(keys, map(type, values), strict=True))
-    positions: dict[object, int] = {}
-    first: list[int] = []
-    for row, key in enumerate(keys):
-        if key not in positions:
-            positions[key] = len(first)
-            first.append(row)
-    distinct = [_json_value(values[row]) for row in first]
-    shown = list(map(texts, first))
-    data: dict[str, object] = {"values": distinct}
-    if shown != distinct:
-        data["texts"] = shown
-    fields = [(number, value, csv_field(value)) for number, row in enumerate(first) if isinstance(value := values[row], str)]
-    if changed := {str(number): field for number, value, field in fields if field != value}:
-        data["csv"] = changed
-    if bounds is not None and None in distinct:
-        data["bounds"] = [_json_value(bounds[row]) for row in first]
-    if len(first) < len(values):
-        data["at"] = list(map(positions.__getitem__, keys))
-    return data
-
-
-def _json_value(value: Value) -> Value:
-    """Return the value; a number that JavaScript would change becomes a text of its digits."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    return value if abs(value) <= _EXACT else str(value)
