@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from hlo_inspect.report.html.charts.measured import colour_of_measured
 from hlo_inspect.report.html.charts.memory import colour_of_part
 from hlo_inspect.report.html.charts.palette import colour, rank
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
@@ -43,7 +44,16 @@ class Strip(NamedTuple):
 
 def strips_of(tables: Tables) -> list[Strip]:
     """Return the strips that the tables of a module have rows for."""
-    return [strip for strip in (_step(tables) or _costs(tables), _memory(tables)) if strip is not None]
+    return [strip for strip in (_measured(tables) or _step(tables) or _costs(tables), _memory(tables)) if strip is not None]
+
+
+def _measured(tables: Tables) -> Strip | None:
+    rows = rows_of(tables, "measured_parts")
+    whole = sum(row.least("time_s") for row in rows)
+    if not whole:
+        return None
+    parts = [_part(str(row["part"]), colour_of_measured(str(row["part"])), row, "time_s", whole) for row in rows]
+    return Strip("measured", f"Measured step, {_sum_text(rows, 'time_s', whole)}", _without_nothing(parts))
 
 
 def _step(tables: Tables) -> Strip | None:

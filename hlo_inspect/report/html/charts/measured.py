@@ -63,6 +63,11 @@ def _kernels(phase: str, rows: Sequence[ChartRow]) -> dict[str, Any]:
     )
 
 
+def colour_of_measured(part: str) -> str:
+    """Return the colour of a part of a measured step."""
+    return _COLOURS.get(part) or _OF_COLLECTIVES.get(part.partition(",")[0], "$other")
+
+
 def measured_parts_chart(tables: Tables) -> Chart | None:
     """Draw the parts of a measured step as one bar."""
     rows = [row for row in rows_of(tables, "measured_parts") if row.least("time_s")]
@@ -71,7 +76,7 @@ def measured_parts_chart(tables: Tables) -> Chart | None:
     parts = []
     for row in rows:
         name = str(row["part"])
-        drawn = _COLOURS.get(name) or _OF_COLLECTIVES.get(name.partition(",")[0], "$other")
+        drawn = colour_of_measured(name)
         bar = Bar(0, row.least("time_s"), hover(name, row.text("time_s"), f"{row.text('share')} of the parts"), row.key)
         parts.append(BarSeries(name, drawn, (bar,)))
     return Chart(

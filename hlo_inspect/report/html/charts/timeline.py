@@ -28,7 +28,8 @@ def timeline_chart(tables: Tables) -> Chart | None:
     return Chart(
         "timeline",
         tables["timeline"].title,
-        "Estimated timeline of each stream, colored by phase. Gaps and waits on the compute stream are exposed collectives.",
+        "Estimated timeline of each stream, colored by phase. Gaps and waits on the compute stream are exposed collectives. "
+        "The wheel zooms, a drag pans, and a click leads to the instruction.",
         alt_text((row["phase"], f"estimate {row.text('estimate_s')}") for row in rows_of(tables, "time_by_phase")),
         {"data": [trace], "layout": {}},
         "timeline",

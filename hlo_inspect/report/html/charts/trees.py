@@ -13,7 +13,7 @@ from hlo_inspect.report.html.model import Chart, Measure
 
 _MEASURES = (("estimate_s", "Time"), ("bound_s", "Time at least"), ("bytes_accessed", "Bytes"), ("flops", "FLOPs"))
 _MOST = 0.4
-_DEPTH, _LEVEL, _AROUND = 5, 64, 30  # levels shown, pixels per level, and pixels around them
+_DEPTH, _LEVEL = 5, 64  # levels shown, and pixels per level
 _ALONE = "Time is that of the kernels, one after the other: the module is not scheduled."
 _WITHOUT_NAME = ("(no named scope)", "(not printed)")
 
@@ -65,7 +65,7 @@ def _icicle(tables: Tables, name: str, path: str, title: str, sentence: str) -> 
         sentence,
         measures,
         f"cost_by_{path}",
-        height=_AROUND + _LEVEL * min(_DEPTH, 1 + max(_levels(rows))),
+        height=_LEVEL * min(_DEPTH, 1 + max(_levels(rows))),
     )
 
 

@@ -2,6 +2,7 @@
 
 const THICK = 0.7; // part of a line that its bars take
 const THICKEST = 34; // pixels
+const THIN = 4; // pixels of a bar without a line around it
 const INSIDE = 6; // pixels on both sides of a text in a bar
 
 // The bars as parts of lines: from where to where, and the place of a group among the groups.
@@ -24,33 +25,37 @@ DRAWERS.bar = (stage) => {
   const isVertical = Boolean(stage.figure.data[0]?.is_vertical);
   const amounts = parts.map((part) => part.to);
   addFrame(stage, isVertical ? [] : amounts, isVertical ? amounts : []);
-  const last = new Map(parts.map((part) => [`${part.line}|${part.group}`, part]));
-  for (const part of parts) addBar(stage, part, isVertical, last.get(`${part.line}|${part.group}`) === part);
+  const line = (part) => `${part.line}|${part.group}`;
+  const counts = new Map();
+  for (const part of parts) counts.set(line(part), (counts.get(line(part)) ?? 0) + 1);
+  for (const part of parts) addBar(stage, part, isVertical, counts.get(line(part)) === 1);
 };
 
-function addBar(stage, part, isVertical, isLast) {
-  const { trace, at, group, groups } = part;
-  const box = barBox(stage, part, isVertical, (group - (groups - 1) / 2) / groups, THICK / groups);
-  const bar = svg("rect", { class: "bar", ...box, style: paint(trace.color) });
+function addBar(stage, part, isVertical, isAlone) {
+  const { trace, at } = part;
+  const box = barBox(stage, part, isVertical);
+  const isThin = Math.min(box.width, box.height) < THIN;
+  const bar = svg("rect", { class: isThin ? "bar thin" : "bar", ...box, style: paint(trace.color) });
   stage.root.append(bar);
   addMark(stage, bar, box, trace.hovers[at], toRow(stage, trace.keys[at]));
-  if (trace.texts?.[at] && !isVertical) addBarText(stage, box, trace.texts[at], trace.color, isLast);
+  if (trace.texts?.[at] && !isVertical) addBarText(stage, box, trace.texts[at], trace.color, isAlone);
 }
 
-function barBox(stage, { line, from, to }, isVertical, aside, thick) {
+function barBox(stage, { line, from, to, group, groups }, isVertical) {
   const [along, across] = isVertical ? [stage.y, stage.x] : [stage.x, stage.y];
-  const lineSize = isVertical ? Math.abs(across(1) - across(0)) : Math.min(THICKEST, Math.abs(across(1) - across(0)));
-  const size = lineSize * thick, start = across(line) + aside * lineSize * THICK - size / 2;
+  const room = Math.abs(across(1) - across(0)) * THICK;
+  const size = isVertical ? room / groups : Math.min(THICKEST, room / groups);
+  const start = across(line) + (group - groups / 2) * size;
   const low = Math.min(along(from), along(to)), length = Math.max(1, Math.abs(along(to) - along(from)));
   return isVertical ? { x: start, y: low, width: size, height: length } : { x: low, y: start, width: length, height: size };
 }
 
-// A text is in its bar if there is room, else behind the last bar of the line, else it is left to the mouse.
-function addBarText(stage, box, text, colour, isLast) {
+// A text is in its bar if there is room, else behind the bar if it is alone on its line, else it is left to the mouse.
+function addBarText(stage, box, text, colour, isAlone) {
   const width = widthOf(text), y = box.y + box.height / 2 + 4;
   if (width + 2 * INSIDE <= box.width) {
     stage.root.append(svgText(box.x + box.width / 2, y, text, { "text-anchor": "middle", class: "inside", style: inked(colour) }));
-  } else if (isLast && box.x + box.width + INSIDE + width <= stage.width) {
+  } else if (isAlone && box.x + box.width + INSIDE + width <= stage.width) {
     stage.root.append(svgText(box.x + box.width + INSIDE, y, text, { class: "inside" }));
   }
 }

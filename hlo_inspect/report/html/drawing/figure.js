@@ -36,7 +36,8 @@ const svgText = (x, y, text, more = {}) => svg("text", { x, y, ...more }, text);
 
 // Draw a figure in its area, as wide as that or as `width`. A stage holds what is known of the drawing.
 function drawFigure(area, figure, { view, width, height, label }) {
-  const stage = { area, figure, view, width, height, marks: [], current: -1, root: svg("svg", { class: "picture", width, height }) };
+  const root = svg("svg", { class: "picture", width, height, "aria-hidden": "true" });
+  const stage = { area, figure, view, width, height, marks: [], current: -1, root };
   const isFirst = !area.stage;
   area.stage = stage;
   area.setAttribute("aria-label", `${label}. Arrow keys lead from mark to mark.`);

@@ -81,12 +81,13 @@ function openFinder() {
   finderField.focus();
 }
 
-// Arrows lead through what is found, Enter in the field to the first.
+// Arrows lead through what is found, Enter in the field to the first. Escape would only empty the field.
 function walkFound(event) {
   const links = [...finderList.querySelectorAll("a")], at = links.indexOf(document.activeElement);
   if (event.key === "ArrowDown") (links[at + 1] ?? links.at(-1))?.focus();
   else if (event.key === "ArrowUp") (links[at - 1] ?? finderField).focus();
   else if (event.key === "Enter" && at < 0) links[0]?.click();
+  else if (event.key === "Escape") finder.close();
   else return;
   event.preventDefault();
 }

@@ -14,7 +14,7 @@ function watch(main) {
   for (const figure of main.querySelectorAll("figure[data-picture]")) near.observe(figure);
   for (const details of main.querySelectorAll("details.table")) {
     if (details.open) near.observe(details);
-    details.addEventListener("toggle", () => { if (details.open && !opened.has(details)) makeTable(details); });
+    details.addEventListener("toggle", () => { if (details.open && !opened.has(details)) near.observe(details); });
   }
   addSwitches(main);
   for (const button of main.querySelectorAll("button[data-find]")) {
