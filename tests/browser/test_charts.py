@@ -125,7 +125,7 @@ def test_every_picture_of_a_tpu_module_is_drawn(written: Callable[..., Path], op
 def test_each_measure_has_its_text(tmp_path: Path, opened: Opened) -> None:
     """A screen reader gets the text of the drawn measure; a measure without a text has that of the picture."""
     measures = tuple(
-        Measure(label, bars_figure(["a"], [BarSeries("", "$series-0", [Bar(0, 1, "a")])], "count"), text)
+        Measure(label, bars_figure(["a", "b"], [BarSeries("", "$series-0", [Bar(0, 1, "a"), Bar(1, 2, "b")])], "count"), text)
         for label, text in (("FLOPs", "a: 7 FLOP"), ("Bytes", "a: 9 B"), ("Runs", ""))
     )
     chart = Chart("bars", "Bars", "A bar.", "of the picture", measures[0].figure, "cost", measures)

@@ -137,7 +137,7 @@ def watched_page(browser: Browser, page_file: Path, request: pytest.FixtureReque
     watched = WatchedPage(browser, page_file, without_policy=request.param == "without a policy")
     for view in SHOWN[request.param]:
         watched.page.evaluate(SHOW, view)
-        assert watched.page.evaluate(DRAW, view) > 3 or not view
+        assert watched.page.evaluate(DRAW, view) > 2 or not view
     yield watched
     watched.context.close()
 

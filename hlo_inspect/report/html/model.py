@@ -47,6 +47,12 @@ class Chart:
     measures: tuple[Measure, ...] = ()
     height: int = 360
 
+    @property
+    def is_single(self) -> bool:
+        """True if each figure has one mark at most: its text says as much."""
+        figures = [measure.figure for measure in self.measures] or [self.figure]
+        return all(sum(len(part.get("hovers", "??")) for part in figure["data"]) <= 1 for figure in figures)
+
     @classmethod
     def of_measures(
         cls, name: str, title: str, sentence: str, measures: Sequence[Measure], table: str, *, text: str = "", height: int = 360
@@ -77,7 +83,8 @@ class PageSection:
     """A part of a view under a heading: pictures, then groups of tables; tables that a view lacks are left out.
 
     `text` says what the section is about, after the first lines of the page of `command`. If it has neither pictures nor rows,
-    `nothing` says why. The first group is open if there is no picture, or if the section `opens_table`.
+    `nothing` says why. Pictures come first, and the first table is open only without pictures. If the section
+    `begins_with_tables`, these come first, and the first of them is open.
     """
 
     name: str
@@ -87,7 +94,7 @@ class PageSection:
     text: str = ""
     nothing: str = ""
     command: str = ""
-    opens_table: bool = False
+    begins_with_tables: bool = False
 
     @property
     def tables(self) -> tuple[str, ...]:

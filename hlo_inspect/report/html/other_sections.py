@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hlo_inspect.report.html.charts.rows import by_name
 from hlo_inspect.report.html.model import PageSection, TableGroup
@@ -19,7 +20,7 @@ def history_section(report: Report) -> PageSection:
         "passes",
         "Compiler passes",
         pictures=pictures_of("passes", by_name(report.tables)),
-        groups=tuple(TableGroup.of_one(table.name) for table in report.tables),
+        groups=_each(*(table.name for table in report.tables)),
         text=". ".join(_sentences(report)),
         nothing="No compiler pass changed the module.",
     )
@@ -35,38 +36,45 @@ def _sentences(report: Report) -> Iterator[str]:
 # -- two modules -----------------------------------------------------------------------------------------------------------
 
 
+_OWN_PLACE = ("measured_changes", "facts", "axes", "changes", "flags", "peak", "scopes")
+
+
 def difference_sections(report: Report) -> tuple[PageSection, ...]:
-    """Return the sections of a report of `diff`."""
+    """Return the sections of a report of `diff`: the facts first, then the changes that explain them."""
     named = by_name(report.tables)
-    others = tuple(name for name in named if name not in ("facts", "changes", "flags", "peak", "axes", "measured_changes"))
-    alone = "" if "facts" in named else "The other input has no module to compare with this one."
-    measured = PageSection("measured", "Measured times", groups=(TableGroup.of_one("measured_changes"),), opens_table=True)
-    return (
-        *([measured] if "measured_changes" in named else ()),
-        PageSection(
-            "changes",
-            "What changed",
-            pictures=pictures_of("changes", named),
-            groups=(TableGroup.of_one("changes"), TableGroup.of_one("flags")),
-            nothing=alone or _nothing_changed(report),
-            opens_table=True,
-        ),
-        PageSection(
-            "facts",
-            "Before and after",
-            pictures=pictures_of("facts", named),
-            groups=(TableGroup.of_one("facts"), TableGroup.of_one("axes")),
-            nothing=alone or "No fact differs.",
-        ),
+    others = [name for name in named if name not in _OWN_PLACE]
+    if "facts" not in named:
+        return (PageSection("facts", "Facts that differ", nothing="The other input has no module to compare with this one."),)
+    sections = (
+        PageSection("measured", "Measured times", groups=_each("measured_changes")),
+        PageSection("facts", "Facts that differ", groups=_each("facts", "axes"), nothing="No fact differs."),
+        PageSection("changes", "What changed", groups=_each("changes", "flags"), nothing=_nothing_changed(report)),
         PageSection(
             "peak",
             "Memory at the peak",
-            pictures=pictures_of("peak", named),
-            groups=(TableGroup.of_one("peak"),),
-            nothing=alone or "The same arrays are live at the peak, or the arrays are unknown.",
+            groups=_each("peak"),
+            nothing="The same arrays are live at the peak, or the arrays are unknown.",
         ),
-        *([PageSection("more", "More", groups=tuple(map(TableGroup.of_one, others)))] if others else ()),
+        PageSection(
+            "scopes",
+            "Scopes",
+            groups=_each("scopes"),
+            nothing="Each scope has the same work, or its work is unknown.",
+        ),
+        PageSection("more", "More", groups=_each(*others)),
     )
+    return tuple(
+        replace(section, pictures=pictures_of(section.name, named), begins_with_tables=section.name in _TABLES_FIRST)
+        for section in sections
+    )
+
+
+_TABLES_FIRST = frozenset({"measured", "facts", "changes"})
+
+
+def _each(*names: str) -> tuple[TableGroup, ...]:
+    """Return a group for each table."""
+    return tuple(map(TableGroup.of_one, names))
 
 
 def _nothing_changed(report: Report) -> str:
@@ -89,7 +97,7 @@ def index_section(report: Report, views: int, entries: int) -> PageSection:
     text = f"Each of the {what} has a page in this file."
     if views < entries:
         text = f"The {views:,} largest of {entries:,} {what} have a page in this file; --module REGEX chooses others."
-    return PageSection("modules", what.capitalize(), groups=tuple(map(TableGroup.of_one, tables)), text=text, nothing="None.")
+    return PageSection("modules", what.capitalize(), groups=_each(*tables), text=text, nothing="None.")
 
 
 def is_index(report: Report) -> bool:

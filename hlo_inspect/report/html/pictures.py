@@ -11,6 +11,7 @@ from hlo_inspect.report.html.charts.differences import (
     collectives_by_pass_chart,
     figures_by_pass_chart,
     peak_differences_chart,
+    scope_differences_chart,
 )
 from hlo_inspect.report.html.charts.measured import bounds_chart, measured_parts_chart, waits_chart
 from hlo_inspect.report.html.charts.memory import curve_chart, fit_chart, parameters_chart
@@ -34,6 +35,7 @@ PICTURES: Mapping[str, tuple[Callable[[Tables], Chart | None], ...]] = {
     "changes": (changes_chart,),
     "facts": (before_after_chart,),
     "peak": (peak_differences_chart,),
+    "scopes": (scope_differences_chart,),
 }
 """The pictures of the sections that have some."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from hlo_inspect.report.html.charts.figures import Layout, amounts_axis, axis, bars_height, lines_axis, marks
@@ -89,7 +90,7 @@ def _by_kind(bars: Sequence[_DifferenceBar], unit: Unit, *, is_signed: bool) -> 
 
 def peak_differences_chart(tables: Tables) -> Chart | None:
     """Draw the arrays at the peak by role, each a part of a bar."""
-    bars = _bars(tables, "peak", "role", "difference", _array_in_words)
+    bars = _visible(_bars(tables, "peak", "role", "difference", _array_in_words))
     if not bars:
         return None
     return Chart(
@@ -101,6 +102,40 @@ def peak_differences_chart(tables: Tables) -> Chart | None:
         "peak",
         height=bars_height(1),
     )
+
+
+def scope_differences_chart(tables: Tables) -> Chart | None:
+    """Draw the work of scopes that has become more or less."""
+    measures = []
+    for name, label, unit in (("bytes", "Bytes accessed", "bytes"), ("flops", "FLOPs", "flops")):
+        bars = _visible(_bars(tables, "scopes", "scope", f"{name}_difference", partial(_work_in_words, name)))[:_MOST_BARS]
+        if bars:
+            measures.append(Measure(label, _by_kind(bars, as_unit(unit), is_signed=True), f"{label}: {_listed(bars)}"))
+    if not measures:
+        return None
+    return Chart.of_measures(
+        "scope-differences",
+        "Work of scopes, NEW - OLD",
+        "Right: a scope has more work in NEW; left: it has less. Scopes without a visible difference are in the table only.",
+        measures,
+        "scopes",
+        text=". ".join(measure.text for measure in measures),
+        height=bars_height(1),
+    )
+
+
+def _work_in_words(name: str, row: ChartRow) -> str:
+    return f"{row.text(f'old_{name}')} → {row.text(f'new_{name}')}"
+
+
+_VISIBLE = 0.005
+"""The least part of an axis that is seen: some pixels of the widest page."""
+
+
+def _visible(bars: Sequence[_DifferenceBar]) -> list[_DifferenceBar]:
+    """Return the bars that can be seen beside the longest."""
+    longest = max((abs(bar.more) for bar in bars), default=0)
+    return [bar for bar in bars if abs(bar.more) >= _VISIBLE * longest]
 
 
 def _array_in_words(row: ChartRow) -> str:
@@ -179,7 +214,7 @@ def before_after_chart(tables: Tables) -> Chart | None:
     table = tables.get("facts")
     if table is None:
         return None
-    families = [(name, pairs) for name, form in _FAMILIES if (pairs := _pairs(table, form))]
+    families = [(name, pairs) for name, form in _FAMILIES if (pairs := _visible_pairs(_pairs(table, form)))]
     if not families:
         return None
     measures = [Measure(name, _before_and_after(table, pairs), _pairs_in_words(pairs)) for name, pairs in families]
@@ -187,7 +222,7 @@ def before_after_chart(tables: Tables) -> Chart | None:
     return Chart.of_measures(
         "before-and-after",
         "Before and after",
-        "Two bars for each fact that differs: what is the same has none.",
+        "Two bars for each fact whose difference can be seen; the table has the others.",
         measures,
         table.name,
         text=words,
@@ -217,6 +252,12 @@ def _pairs(table: Table, form: re.Pattern[str]) -> list[_FactPair]:
         old, new = (_Figure(values.get(side), least.get(side), unit) for side in ("old", "new"))
         pairs.append(_FactPair(label, old, new, row))
     return sorted(pairs, key=lambda pair: pair.row)
+
+
+def _visible_pairs(pairs: Sequence[_FactPair]) -> list[_FactPair]:
+    """Return the pairs whose bars differ visibly on their common axis."""
+    longest = max((abs(side.length) for pair in pairs for side in (pair.old, pair.new)), default=0)
+    return [pair for pair in pairs if abs(pair.new.length - pair.old.length) > _VISIBLE * longest]
 
 
 def _before_and_after(table: Table, pairs: Sequence[_FactPair]) -> Figure:

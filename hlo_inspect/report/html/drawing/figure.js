@@ -61,17 +61,21 @@ function toRow(stage, key) {
   return key ? () => { location.hash = `#${prefix(stage.view)}table/${key.replace(":", "/")}`; } : null;
 }
 
-// Names of colours, unless there is one alone.
 function addLegend(stage) {
   const entries = new Map();
   for (const { name, color } of [...(stage.figure.layout.bands ?? []), ...stage.figure.data]) if (name && color) entries.set(name, color);
-  if (entries.size < 2) return;
-  const items = [...entries].map(([name, color]) => {
+  stage.area.prepend(...legendOf([...entries]));
+}
+
+// The legend of names and their colours; none if there is one alone.
+function legendOf(entries) {
+  if (entries.length < 2) return [];
+  const items = entries.map(([name, color]) => {
     const square = element("i");
     square.style.background = `var(--c-${color.slice(1)})`;
     return element("li", {}, square, name);
   });
-  stage.area.prepend(element("ul", { class: "legend" }, ...items));
+  return [element("ul", { class: "legend" }, ...items)];
 }
 
 // ---- mouse and keys ----------------------------------------------------------------------------------------------------

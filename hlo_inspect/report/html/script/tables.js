@@ -6,6 +6,19 @@ const SENTENCE = 3; // blanks from which on a text is a sentence, which takes se
 const LONG = 30; // rows from which on a table scrolls by itself
 
 const tables = new Map();
+const MATES = { old: "new", new: "old", was: "now", now: "was" }; // columns with a value before and after
+
+// The HTML of a text beside its mate of the other side, with the words that differ marked; "" if there is no such text.
+function markedChange(table, column, row) {
+  const mate = MATES[column.name] && columnOf(table, MATES[column.name]);
+  if (!mate || ![column, mate].every((one) => typeof valueAt(one, row) === "string" && valueAt(one, row))) return "";
+  const [own, other] = [column, mate].map((one) => textAt(one, row).match(/[\p{L}\p{N}_.]+|[^\p{L}\p{N}_.]/gu) ?? []);
+  let begin = 0, end = 0;
+  while (begin < Math.min(own.length, other.length) && own[begin] === other[begin]) begin += 1;
+  while (end < Math.min(own.length, other.length) - begin && own.at(-1 - end) === other.at(-1 - end)) end += 1;
+  const differs = (at) => (own.length === other.length ? own[at] !== other[at] : at >= begin && at < own.length - end);
+  return own.map((word, at) => (differs(at) ? `<mark>${escaped(word)}</mark>` : escaped(word))).join("").replaceAll("</mark><mark>", "");
+}
 
 function csv(table, rows) {
   const quoted = (text) => (/[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
@@ -43,6 +56,8 @@ function shortened(column, text) {
 }
 
 function display(view, table, column, row) {
+  const marked = markedChange(table, column, row);
+  if (marked) return marked;
   const whole = textAt(column, row), text = shortened(column, whole);
   const isFirst = column === table.columns[0];
   const to = isFirst && table.links?.[row];
