@@ -27,9 +27,11 @@ function widthOf(text, size = FONT) {
 function fitting(text, room, size = FONT) {
   const width = widthOf(text, size);
   if (width <= room) return text;
-  const kept = Math.floor((text.length * room) / width) - 2;
-  if (kept < 3) return "";
-  return `${text.slice(0, Math.ceil(kept / 2))}…${text.slice(text.length - Math.floor(kept / 2))}`;
+  for (let kept = Math.floor((text.length * room) / width); kept > 2; kept -= 1) {
+    const cut = `${text.slice(0, Math.ceil(kept / 2))}…${text.slice(text.length - Math.floor(kept / 2))}`;
+    if (widthOf(cut, size) <= room) return cut;
+  }
+  return "";
 }
 
 const svgText = (x, y, text, more = {}) => svg("text", { x, y, ...more }, text);
