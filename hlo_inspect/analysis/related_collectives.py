@@ -33,13 +33,11 @@ class RelatedCollectives(NamedTuple):
     wire_bytes: int
 
 
-def find_small(
-    views: Views, calls: CallGraph, collectives: Iterable[Collective], least: float
-) -> Iterator[RelatedCollectives]:
+def find_small(views: Views, calls: CallGraph, collectives: Iterable[Collective], least: float) -> Iterator[RelatedCollectives]:
     """Yield `MANY` or more small collectives of one kind, type and groups of which none needs the result of another.
 
-    Together they send `least` bytes or more in one step. Gathers of inputs count together if their readers do not wait for each other either. Sharded weights are gathered one by
-    one, each when its layer needs it.
+    Together they send `least` bytes or more in one step. Gathers of inputs count together if their readers do not wait for each
+    other either. Sharded weights are gathered one by one, each when its layer needs it.
     """
     groups: dict[tuple[str, bool, Hashable], list[Collective]] = defaultdict(list)
     for collective in collectives:
