@@ -91,8 +91,9 @@ def _independent(view: View, members: Sequence[Collective]) -> Iterable[list[Col
 
 def _depth(depths: Mapping[int, int], operands: Iterable[int | None]) -> int:
     """Return the largest depth of operands; 0 if they have none."""
-    known = depths.keys()
-    return 0 if known.isdisjoint(operands) else max([depths[operand] for operand in operands if operand in known])
+    if depths.keys().isdisjoint(operands):
+        return 0
+    return max([depths[operand] for operand in operands if operand in depths])
 
 
 def _read_together(view: View, members: Sequence[Collective]) -> Iterable[list[Collective]]:
