@@ -93,7 +93,7 @@ def _depth(depths: Mapping[int, int], operands: Iterable[int | None]) -> int:
     """Return the largest depth of operands; 0 if they have none."""
     if depths.keys().isdisjoint(operands):
         return 0
-    return max([depths[operand] for operand in operands if operand in depths])
+    return max([depths[operand] for operand in operands if operand is not None and operand in depths])
 
 
 def _read_together(view: View, members: Sequence[Collective]) -> Iterable[list[Collective]]:
