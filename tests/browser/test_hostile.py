@@ -99,9 +99,16 @@ def test_all_names_are_on_the_page(page_data: PageData) -> None:
     assert all("\ud800" in name or "\udfff" in name for name in missing)
 
 
-def test_copies_as_csv_have_the_fields_of_the_command(browser: Browser, page_file: Path, page_data: PageData) -> None:
+@pytest.fixture(scope="module")
+def page_with_policy(browser: Browser, page_file: Path) -> Iterator[WatchedPage]:
+    watched = WatchedPage(browser, page_file)
+    yield watched
+    watched.context.close()
+
+
+def test_copies_as_csv_have_the_fields_of_the_command(page_with_policy: WatchedPage, page_data: PageData) -> None:
     """Copies of the page and `--format csv` escape a name in one way: no control characters, no formulas."""
-    page = WatchedPage(browser, page_file).page
+    page = page_with_policy.page
     copied = 0
     for name in COPIED:
         table = page_data.table(name, "m1")
@@ -116,7 +123,6 @@ def test_copies_as_csv_have_the_fields_of_the_command(browser: Browser, page_fil
         assert all(field.isprintable() and not field.startswith(("=", "+", "-", "@")) for row in rows for field in row if field)
         copied += sum(bool(row[number]) for row in rows for number in texts)
     assert copied > len(NAMES)
-    page.context.close()
 
 
 def csv_text(rows: Sequence[tuple[object, ...]]) -> str:
@@ -131,12 +137,16 @@ def csv_text(rows: Sequence[tuple[object, ...]]) -> str:
 @pytest.fixture(scope="module", params=SHOWN)
 def watched_page(browser: Browser, page_file: Path, request: pytest.FixtureRequest) -> Iterator[WatchedPage]:
     """Yield the page with the tables of some views open and their pictures drawn."""
-    watched = WatchedPage(browser, page_file, without_policy=request.param == "without a policy")
+    if request.param == "with its policy":
+        watched: WatchedPage = request.getfixturevalue("page_with_policy")
+    else:
+        watched = WatchedPage(browser, page_file, without_policy=True)
     for view in SHOWN[request.param]:
         watched.page.evaluate(SHOW, view)
         assert watched.page.evaluate(DRAW, view) > 3 or not view
     yield watched
-    watched.context.close()
+    if request.param != "with its policy":
+        watched.context.close()
 
 
 def test_nothing_runs_and_nothing_is_loaded(watched_page: WatchedPage, page_data: PageData) -> None:
