@@ -63,8 +63,12 @@ import asyncio, json, os, signal, sys
 from pathlib import Path
 from distributed import Scheduler, Worker
 from hlo_inspect.cli.main import run
-from hlo_inspect.fleet import cluster
+from hlo_inspect.fleet import cluster, run as fleet_run
+from hlo_inspect.fleet.reading import ReadingOptions, prepare_reading
+from hlo_inspect.request import Request
 cluster.CHUNK_INPUTS = 2
+fleet_run.best_encoding = lambda: "jsonl"
+prepare_reading(ReadingOptions(Request(("summary", "params", "fingerprint")), (), ""))
 
 async def serve(server, folder):
     async with server as started:
