@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.cost.roofline import Seconds
     from hlo_inspect.analysis.hardware import HardwareProfile
     from hlo_inspect.analysis.time.collective_times import CollectiveTime
+    from hlo_inspect.analysis.time.costings import Costing, FindCostings
     from hlo_inspect.analysis.time.kernel_times import KernelTimes
     from hlo_inspect.analysis.time.profiles import MachineOptions, ProfileChoice
-    from hlo_inspect.analysis.time.step_times import Costing, StepTimes, TimesInStep
+    from hlo_inspect.analysis.time.step_times import StepTimes, TimesInStep
     from hlo_inspect.analysis.time.timelines import Timelines
     from hlo_inspect.hlo.module import Module
     from hlo_inspect.hlo.values.device_groups import NamedMesh
@@ -146,11 +147,9 @@ class MachineAnalyses:
     @cached_property
     def costings(self) -> list[Costing]:
         """The cost of each kernel in one step, the most expensive first."""
-        from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
-        from hlo_inspect.analysis.time.step_times import find_costings
+        from hlo_inspect.analysis.time.costings import find_costings
 
-        times = self.times_in_step.for_kernel if self.times_in_step is not None else None
-        return find_costings(self._analyses.kernels, times, by_flops=bool(no_bytes_reason(self._analyses.module)))
+        return self._costings(find_costings)
 
     @cached_property
     def times_in_step(self) -> TimesInStep | None:
@@ -164,9 +163,15 @@ class MachineAnalyses:
     @cached_property
     def costing_groups(self) -> list[Costing]:
         """The costings, merged if they differ in the kernels' names only."""
-        from hlo_inspect.analysis.time.step_times import join_costings
+        from hlo_inspect.analysis.time.costings import find_joined_costings
 
-        return join_costings(self.costings)
+        return self._costings(find_joined_costings)
+
+    def _costings(self, find: FindCostings) -> list[Costing]:
+        from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
+
+        times = self.times_in_step.for_kernel if self.times_in_step is not None else None
+        return find(self._analyses.kernels, times, bool(no_bytes_reason(self._analyses.module)))
 
     @cached_property
     def step_times(self) -> StepTimes | None:

@@ -382,7 +382,7 @@ class ModuleAnalyses:
     def _labeller(self) -> Labeller:
         from hlo_inspect.analysis.provenance import Labeller
 
-        return Labeller(self.provenances, self.phases.of_row)
+        return Labeller(self.provenances, self.phases.of_rows)
 
     @cached_property
     def largest_arrays(self) -> LargestArrays:

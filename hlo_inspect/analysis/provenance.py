@@ -7,7 +7,7 @@ number are found once for all layers. This module declares the phase of an instr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from hlo_inspect.graph.calls import Bounds
@@ -126,25 +126,32 @@ def printed(label: str) -> str:
     return "" if label == NOT_PRINTED else label
 
 
-PhaseOf = Callable[[View, int], InstructionPhase | None]
+PhasesOf = Callable[[View, Sequence[int]], Sequence[InstructionPhase | None]]
+"""Callback that returns the phase of each of some rows of a computation."""
 
 
 class Labeller:
-    """Labels rows by their attributes, and by the phases that `phase_of` adds."""
+    """Labels rows by their attributes, and by the phases that `phases_of` adds."""
 
-    def __init__(self, provenances: Provenances, phase_of: PhaseOf | None = None) -> None:
+    def __init__(self, provenances: Provenances, phases_of: PhasesOf | None = None) -> None:
         self._provenances = provenances
-        self._phase_of = phase_of
+        self._phases_of = phases_of
         self._by_metadata: dict[tuple[str, Metadata | None, InstructionPhase | None], Labels] = {}
         self._by_row: defaultdict[str, dict[int, Labels]] = defaultdict(dict)
 
     def get(self, view: View, index: int) -> Labels:
         """Return the labels of a row, computed on first use, since a phase may need the graph of values."""
-        of_rows = self._by_row[view.computation.name]
-        labels = of_rows.get(index)
-        if labels is None:
-            phase = self._phase_of(view, index) if self._phase_of is not None else None
-            labels = of_rows[index] = self._with_phase(view, index, phase)
+        labels = self._by_row[view.computation.name].get(index)
+        return self.of_rows(view, (index,))[0] if labels is None else labels
+
+    def of_rows(self, view: View, rows: Sequence[int]) -> list[Labels]:
+        """Return the labels of each of some rows of a computation."""
+        if self._phases_of is None:
+            labels = [self.named(view, row) for row in rows]
+        else:
+            phases = self._phases_of(view, rows)
+            labels = [self._with_phase(view, row, phase) for row, phase in zip(rows, phases, strict=True)]
+        self._by_row[view.computation.name].update(zip(rows, labels, strict=True))
         return labels
 
     def named(self, view: View, index: int) -> Labels:

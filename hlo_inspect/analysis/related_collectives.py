@@ -33,11 +33,11 @@ class RelatedCollectives(NamedTuple):
     wire_bytes: int
 
 
-def find_small(views: Views, calls: CallGraph, collectives: Iterable[Collective]) -> Iterator[RelatedCollectives]:
+def find_small(views: Views, calls: CallGraph, collectives: Iterable[Collective], least: float) -> Iterator[RelatedCollectives]:
     """Yield `MANY` or more small collectives of one kind, type and groups of which none needs the result of another.
 
-    Gathers of inputs count together if their readers do not wait for each other either. Sharded weights are gathered one by
-    one, each when its layer needs it.
+    Together they send `least` bytes or more in one step. Gathers of inputs count together if their readers do not wait for each
+    other either. Sharded weights are gathered one by one, each when its layer needs it.
     """
     groups: dict[tuple[str, bool, Hashable], list[Collective]] = defaultdict(list)
     for collective in collectives:
@@ -47,12 +47,15 @@ def find_small(views: Views, calls: CallGraph, collectives: Iterable[Collective]
             kind = (collective.kind, dtype, collective.reduction, _groups(collective))
             groups[collective.start.computation.name, _gathers_input(views, collective), kind].append(collective)
     for (computation, is_input, _), members in groups.items():
-        if len(members) >= MANY and computation in views.computations:
-            view = views.for_computation(computation)
-            for level in (_read_together if is_input else _independent)(view, members):
-                if len(level) >= MANY:
-                    sent = sum(member.wire_bytes or 0 for member in level)
-                    yield RelatedCollectives(tuple(level), sent * runs_of(calls, computation))
+        runs = runs_of(calls, computation)
+        if len(members) >= MANY and _sent(members) * runs >= least and computation in views.computations:
+            for level in (_read_together if is_input else _independent)(views.for_computation(computation), members):
+                if len(level) >= MANY and _sent(level) * runs >= least:
+                    yield RelatedCollectives(tuple(level), _sent(level) * runs)
+
+
+def _sent(members: Iterable[Collective]) -> int:
+    return sum(member.wire_bytes or 0 for member in members)
 
 
 def _groups(collective: Collective) -> Hashable:
@@ -138,7 +141,7 @@ def find_repeated(
             candidates[collective.start.computation.name, kind].append(collective)
     for (computation, _), members in candidates.items():
         runs = runs_of(calls, computation)
-        if sum(member.wire_bytes or 0 for member in members) * runs >= least:
+        if _sent(members) * runs >= least:
             for related in _send_again(views, members, phase_of, runs):
                 if related.wire_bytes >= least:
                     yield related

@@ -6,7 +6,7 @@ A row is an index. Everything is read on first use and kept, so that the analyse
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from typing import TypeVar
@@ -56,7 +56,6 @@ class View:
         size = len(self.names)
         self.root = max(column.marked, default=size - 1 if size else None)
         self._operands: dict[int, tuple[Operand, ...]] = {}
-        self._whole_operands: list[tuple[int, ...] | None] = [None] * size
         self._other_operands: dict[int, tuple[int | None, ...]] = {}
         self._instructions: dict[int, Instruction] = {}
         self._metadata: dict[int, Metadata | None] = {}
@@ -98,6 +97,11 @@ class View:
 
     # -- operands -------------------------------------------------------------------------------------------------------
 
+    @property
+    def operands_of_rows(self) -> Sequence[tuple[int | None, ...]]:
+        """`operand_rows` of all rows."""
+        return [self.operand_rows(row) if rows is None else rows for row, rows in enumerate(self._whole_operands)]
+
     def operand_rows(self, index: int) -> tuple[int | None, ...]:
         """Return the row that defines each operand of a row; None for an operand that nothing defines."""
         whole = self.whole_operands(index)
@@ -107,9 +111,7 @@ class View:
         """Return the operand rows if each operand is named and is the whole result of a row; else None."""
         rows = self._whole_operands[index]
         if rows is None and index not in self._other_operands:
-            names: Sequence[str | None] | None = ()
-            if self.opcodes[index] not in LITERAL_OPCODES:
-                names = operand_names(self.tails[index])
+            names = operand_names(self.tails[index])
             if names is None:
                 self._other_operands[index] = tuple([self._indices.get(operand.name) for operand in self.operands(index)])
                 return None
@@ -118,6 +120,24 @@ class View:
             except KeyError:  # an operand that no row defines
                 self._other_operands[index] = tuple(map(self._indices.get, names))
         return rows
+
+    @cached_property
+    def _whole_operands(self) -> list[tuple[int, ...] | None]:
+        """The operand rows of each row whose operands are the names of rows alone; None for other rows, as long as unread."""
+        row_of = self._indices | {f"%{name}": row for name, row in self._indices.items()}
+        row_of.pop("null", None)  # no name where an operand is expected
+        row_of.pop("%null", None)
+        whole: list[tuple[int, ...] | None] = []
+        for opcode, tail in zip(self.opcodes, self.tails, strict=True):
+            text, end, _ = tail.partition(")")
+            if opcode in LITERAL_OPCODES or (end and not text):
+                whole.append(())
+                continue
+            try:
+                whole.append(tuple(map(row_of.__getitem__, text.split(", "))) if end else None)
+            except KeyError:
+                whole.append(None)
+        return whole
 
     def operand_row(self, index: int, number: int) -> int | None:
         """Return the row that defines an operand. Return None if the row has no such operand, or nothing defines it."""
@@ -203,8 +223,8 @@ class View:
     def users(self) -> list[list[int]]:
         """The rows that use each row, in the order of the text, each once."""
         users: list[list[int]] = [[] for _ in self.rows]
-        for index in range(len(self.rows)):
-            for row in self.operand_rows(index):
+        for index, rows in enumerate(self.operands_of_rows):
+            for row in rows:
                 if row is not None and (not users[row] or users[row][-1] != index):
                     users[row].append(index)
         return users
@@ -339,7 +359,7 @@ class Views:
         return self.computations.get(called[0].name) if called else None
 
 
-def operands_first(starts: Iterable[_T], operands: Callable[[_T], Iterable[_T]]) -> Iterator[_T]:
+def operands_first(starts: Iterable[_T], operands: Callable[[_T], Collection[_T]]) -> Iterator[_T]:
     """Yield the nodes reachable from `starts` in post-order: operands before users.
 
     In a cycle, the node met first comes last. It does not recurse, because calls in dumps nest deeper than Python's stack.
@@ -353,7 +373,11 @@ def operands_first(starts: Iterable[_T], operands: Callable[[_T], Iterable[_T]])
             for following in rest:
                 if following not in seen:
                     seen.add(following)
-                    waiting.append((following, iter(operands(following))))
+                    made_of = operands(following)
+                    if seen.issuperset(made_of):  # as most: nothing comes before it
+                        yield following
+                        continue
+                    waiting.append((following, iter(made_of)))
                     break
             else:
                 yield row

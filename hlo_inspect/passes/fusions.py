@@ -141,6 +141,8 @@ def _merge_fusions(rows: Sequence[_FusionRow]) -> list[_EqualFusions]:
 
 def _rows(context: Context) -> Iterator[_FusionRow]:
     """Yield the fusions in the order of the text; those with equal properties share one form."""
+    if not context.fusions:  # kernels take long to find
+        return
     kernels = {(kernel.view, kernel.row): kernel for kernel in context.kernels.launched if kernel.kind == "fusion"}
     form_of_key: dict[tuple[object, ...], _FusionForm] = {}
     forms: dict[_FusionForm, _FusionForm] = {}

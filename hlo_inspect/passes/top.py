@@ -13,8 +13,9 @@ from hlo_inspect.analysis.cost.figures import countable
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.provenance import NOT_FUSED, Labels, printed
+from hlo_inspect.analysis.time.costings import Costing
 from hlo_inspect.analysis.time.kernel_times import KernelTimes, no_bytes_reason
-from hlo_inspect.analysis.time.step_times import Costing, estimate_gaps
+from hlo_inspect.analysis.time.step_times import estimate_gaps
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.values.shapes import array_leaves
@@ -123,7 +124,7 @@ def kernels_table(context: Context) -> Table:
         Column("line", "number", detail=7, get=lambda row: row.kernels[0].place[1] if row.kernels else None),
     )
     title = f"Kernels of one step, {_order(context)}"
-    return Table.of("kernels", title, columns, context.on_machine.costings, page_as="kernel_groups")
+    return Table.of("kernels", title, columns, lambda: context.on_machine.costings, page_as="kernel_groups")
 
 
 def kernel_groups(context: Context) -> Table:
@@ -140,7 +141,7 @@ def kernel_groups(context: Context) -> Table:
         _SOURCE,
     )
     title = f"Kernels of one step, merged, {_order(context)}"
-    return Table.of("kernel_groups", title, columns, context.on_machine.costing_groups)
+    return Table.of("kernel_groups", title, columns, lambda: context.on_machine.costing_groups)
 
 
 def _order(context: Context) -> str:

@@ -157,16 +157,20 @@ class Table(Displayable):
         name: str,
         title: str,
         columns: Iterable[Column],
-        items: Iterable[Any],
+        items: Iterable[Any] | Callable[[], Sequence[Any]],
         *,
         page_rows: int = 20,
         page_as: str = "",
         on_page: bool = True,
         is_curve: bool = False,
     ) -> Table:
-        """Return a table with a row for each item. The `get` of each column takes its value from the item."""
+        """Return a table with a row for each item. The `get` of each column takes its value from the item.
+
+        `items` is a function if they take long to find: it is called if somebody asks for the rows.
+        """
         columns = tuple(with_bounds(columns))
-        rows = RowsOnDemand(list(items), [column.get for column in columns if column.get is not None])
+        getters = [column.get for column in columns if column.get is not None]
+        rows = RowsOnDemand(items if callable(items) else list(items), getters)
         shown = tuple(map(_without_getter, columns))
         return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page, is_curve=is_curve)
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from functools import cached_property
 from typing import Any, SupportsIndex, overload
 
 
 class RowsOnDemand(Sequence[tuple[Any, ...]]):
     """A row for each item, with the value of each getter.
 
-    The items may hold the module, so a `Report` makes the rows of all of its tables.
+    The items may hold the module, so a `Report` makes the rows of all of its tables. A function that returns the items is
+    called on first use.
     """
 
-    def __init__(self, items: Sequence[Any], getters: Sequence[Callable[[Any], Any]]) -> None:
-        self._items = items
+    def __init__(self, items: Sequence[Any] | Callable[[], Sequence[Any]], getters: Sequence[Callable[[Any], Any]]) -> None:
+        self._find_items = items
         self._getters = getters
         self._made: tuple[tuple[Any, ...], ...] | None = None
+
+    @cached_property
+    def _items(self) -> Sequence[Any]:
+        return self._find_items() if callable(self._find_items) else self._find_items
 
     def made(self) -> tuple[tuple[Any, ...], ...]:
         """Make all rows, once."""

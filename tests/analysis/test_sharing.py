@@ -18,16 +18,17 @@ import pytest
 import hlo_inspect
 from hlo_inspect.analysis.cost import computation
 from hlo_inspect.analysis.cost.computation import Costs
-from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
+from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.phases import component_facts as fact
 from hlo_inspect.analysis.phases import graph_phases
 from hlo_inspect.analysis.phases.component_facts import ComponentFacts
 from hlo_inspect.analysis.phases.names import NamedPhases
 from hlo_inspect.analysis.phases.phases import Phases
 from hlo_inspect.analysis.provenance import Labeller, Provenances
-from hlo_inspect.analysis.time import step_times
+from hlo_inspect.analysis.time import costings
+from hlo_inspect.analysis.time.costings import StepCost, TimesOf
 from hlo_inspect.analysis.time.kernel_times import CompilerEstimate, KernelTime, KernelTimes
-from hlo_inspect.analysis.time.step_times import Costing, RowTimes, TimesInStep
+from hlo_inspect.analysis.time.step_times import TimesInStep
 from hlo_inspect.graph import view
 from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText
 from hlo_inspect.graph.canonical.spelling import Speller
@@ -174,12 +175,10 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Compute everything anew, without any cache."""
 
     def unshared() -> None:
-        looked_up, find_costings = Provenances.get, step_times.find_costings
+        looked_up, step_costs = Provenances.get, costings.step_costs
 
-        def costings_of_each(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None, *, by_flops: bool) -> list[Costing]:
-            apart = [Kernels([kernel], ()) for kernel in kernels.launched] + [Kernels((), kernels.other_costs)]
-            rows = [row for part in apart for row in find_costings(part, times, by_flops=by_flops)]
-            return step_times._add_shares([Costing(row.kernels, row.cost._replace(share=None)) for row in rows])
+        def costs_of_each(kernels: Sequence[Kernel], times: TimesOf | None, by_flops: bool) -> list[StepCost]:
+            return [cost for kernel in kernels for cost in step_costs([kernel], times, by_flops)]
 
         monkeypatch.setattr(Fingerprints, "get", lambda *_: None)
         monkeypatch.setattr(computation, "_cost_key", lambda *_: None)
@@ -188,7 +187,7 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(op_names, "LAYER_NUMBER", re.compile("(?!)"))
         monkeypatch.setattr(view, "printed_element", lambda _: None)
         monkeypatch.setattr(view, "_METADATA", re.compile("(?!)"))
-        monkeypatch.setattr(step_times, "find_costings", costings_of_each)
+        monkeypatch.setattr(costings, "step_costs", costs_of_each)
         for owner, name in TABLES:
             forget(monkeypatch, owner, name)
 

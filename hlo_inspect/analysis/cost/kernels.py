@@ -7,7 +7,7 @@ are one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,7 +26,17 @@ from hlo_inspect.analysis.provenance import Labeller, Labels, kind_of_fusion
 from hlo_inspect.graph.calls import NOTHING, Bounds, CallGraph, InstructionPlace
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.opcodes import ASYNC_ENDS, DEVICE_NUMBERS, LITERAL_OPCODES, MARKERS, NAMING, TABLE, is_marker
+from hlo_inspect.hlo.opcodes import (
+    ASYNC_ENDS,
+    CALLING_OPCODES,
+    DEVICE_NUMBERS,
+    LITERAL_OPCODES,
+    MARKERS,
+    NAMING,
+    STARTING_COLLECTIVES,
+    TABLE,
+    is_marker,
+)
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves
 
 NO_KERNELS = NAMING | MARKERS | LITERAL_OPCODES | DEVICE_NUMBERS | RUNNERS
@@ -36,6 +46,8 @@ _NO_KERNEL_SPELLINGS = NO_KERNELS | {name for name in TABLE if wrapped(name) in 
 SLICING = frozenset({"slice", "dynamic-slice"})
 """Opcodes that read a part of their operand."""
 _STARTS = frozenset(name for name, opcode in TABLE.items() if opcode.half == "start")
+_WITH_OWN_TIMES = CALLING_OPCODES | STARTING_COLLECTIVES | _STARTS | {CUSTOM_CALL}
+"""Opcodes of kernels of which more than the cost decides the times."""
 _KINDS = {name: opcode.base for name, opcode in TABLE.items()}
 
 
@@ -64,10 +76,12 @@ class Kernel(NamedTuple):
     `kind` is its opcode; for an asynchronous kernel, the opcode of the wrapped operation. `parts` are the instruction and its
     dones. XLA's model counts the bytes of both, more than the kernel moves. `started` holds the bytes that a start reads and
     its done writes. A custom call without a rule `is_unknown`: its work is not counted. `row` is the row of its `instruction`
-    in its computation, `view`. `number` is its own in the module, unlike its place: one line may define a name twice.
+    in its computation, `view`. `number` is its own in the module, unlike its place: one line may define a name twice. `alike`
+    is the number of the first kernel from which it differs only in name, operands of equal shapes, and metadata.
     """
 
     number: int
+    alike: int
     place: InstructionPlace
     row: int
     kind: str
@@ -134,14 +148,16 @@ class Kernels:
     other_costs: Sequence[CountedCost]
 
 
-def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
-    """Find the kernels of a module with its cost."""
+def find_kernels(cost: ModuleCost, graph: CallGraph, computations: Container[str] | None = None) -> Kernels:
+    """Find the kernels of a module with its cost, or those of some computations."""
     unknown = {call.line for call in cost.unknown_calls}
     ends: dict[tuple[str, int], list[CountedCost]] = {}
     results: dict[tuple[str, int], Shape | None] = {}
     kernels: list[tuple[str, int, tuple[CountedCost]]] = []
     other_costs: list[CountedCost] = []
     for name, running in cost.running.items():
+        if computations is not None and name not in computations:
+            continue
         view, starts, opcodes = running.view, StartRows(running.view), running.view.opcodes
         counted: dict[InstructionCost, tuple[CountedCost]] = {}  # most instructions equal some others
         for row, row_cost in zip(running.rows, running.costs, strict=True):
@@ -158,6 +174,7 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
             else:
                 kernels.append((name, row, part))
     launched = []
+    first: dict[int, int] = {}  # of the kernels of one cost and computation
     kernels.sort(key=lambda kernel: cost.running[kernel[0]].view.lines[kernel[1]])
     for number, (name, row, part) in enumerate(kernels):
         view = cost.running[name].view
@@ -166,8 +183,10 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
         is_unknown = kind == CUSTOM_CALL and view.lines[row] in unknown
         started = _copied_bytes(view, row, results.get((name, row))) if opcode in _STARTS else None
         parts = (*part, *ends.pop((name, row))) if (name, row) in ends else part
+        is_plain = opcode not in _WITH_OWN_TIMES and parts is part and "backend_config" not in view.tails[row]
+        alike = first.setdefault(id(part), number) if is_plain else number
         place = name, view.lines[row], view.names[row]
-        launched.append(Kernel(number, place, row, kind, view, cost.labeller, parts, is_unknown, started))
+        launched.append(Kernel(number, alike, place, row, kind, view, cost.labeller, parts, is_unknown, started))
     other_costs += [part for parts in ends.values() for part in parts]
     return Kernels(launched, other_costs)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -38,10 +38,12 @@ from hlo_inspect.analysis.provenance import Labeller, Labels, Provenances
 from hlo_inspect.graph.calls import MAX_FIGURE, NOTHING, Bounds, Call, CallGraph
 from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, DEVICE_NUMBERS, MARKERS, NAMING, TABLE
 
 Label = Literal["kind", "phase", "source", "scope"]
 
+_ORDERING = NAMING | MARKERS | DEVICE_NUMBERS | ASYNC_ENDS
+"""Opcodes that name, order or forward what others make."""
 _RUNNER_SPELLINGS = frozenset(name for name in TABLE if wrapped(name) in RUNNERS)
 
 
@@ -191,11 +193,15 @@ class ModuleCost:
     @cached_property
     def _counts_by_labels(self) -> dict[str, Counter[tuple[InstructionCost, Labels]]]:
         """The number of rows of each computation of `running` that have the same cost and labels."""
-        labels_of = self.labeller.get
         return {
-            name: Counter(zip(running.costs, [labels_of(running.view, row) for row in running.rows], strict=True))
+            name: Counter(zip(running.costs, self.labeller.of_rows(running.view, running.rows), strict=True))
             for name, running in self.running.items()
         }
+
+    def labels_of_work(self) -> Iterator[Labels]:
+        """Yield the labels of instructions that compute or move data, those of equal cost in one computation once."""
+        for counts in self._counts_by_labels.values():
+            yield from (labels for cost, labels in counts if cost.opcode not in _ORDERING and (any(cost.amounts) or cost.gaps))
 
     @property
     def named_phases(self) -> Iterator[str]:
@@ -283,10 +289,10 @@ class _ModuleCounter:
         for counted, name in operands_first([start], self._needed):
             if counted == "running":
                 self.runs[name] = self._run(self._views.for_computation(name))
-            else:
+            elif self._is_missing((counted, name)):  # none of the same fingerprint was counted since
                 self.costs.count(counted, self._views.for_computation(name))
 
-    def _needed(self, role_and_name: tuple[Counted, str]) -> Iterable[tuple[Counted, str]]:
+    def _needed(self, role_and_name: tuple[Counted, str]) -> list[tuple[Counted, str]]:
         """Return the uncounted computations whose costs are parts of one computation's cost, as far as the text names them."""
         counted, name = role_and_name
         view = self._views.for_computation(name)
@@ -296,7 +302,7 @@ class _ModuleCounter:
                 needed += callees(view, row, counted)
             except UnknownCostError:  # raised again when the row is counted
                 continue
-        return filter(self._is_missing, reversed(dict.fromkeys(needed)))
+        return list(filter(self._is_missing, reversed(dict.fromkeys(needed))))
 
     def _is_missing(self, role_and_name: tuple[Counted, str]) -> bool:
         """Return True if a computation is in the text and not counted yet."""
@@ -352,10 +358,9 @@ def xla_order(view: View) -> Iterator[int]:
     Rows that nothing uses come first, the root last. Control dependencies are ignored.
     """
     rows = range(len(view.rows))
-    operands: list[tuple[int, ...]] = []
-    for row in rows:
-        defined = view.whole_operands(row)
-        operands.append(tuple([row for row in view.operand_rows(row) if row is not None]) if defined is None else defined)
+    operands = view.operands_of_rows
+    if view.has_undefined_operands:
+        operands = [tuple([row for row in defined if row is not None]) for defined in operands]
     used = {view.root}.union(*operands)
     roots = [view.root] if view.root is not None else []
     ends = (*(row for row in rows if row not in used), *roots, *rows)  # all rows at the end, for rows that use themselves

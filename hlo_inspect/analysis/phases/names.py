@@ -91,6 +91,9 @@ class NamedPhases:
         for collective, phase in zip(collectives, find_phases(collectives), strict=True):
             for instruction in (collective.inner, collective.start):
                 self._of_collectives[place(instruction)] = phase
+        self.opcodes_of_collectives = {
+            instruction.opcode for collective in collectives for instruction in (collective.inner, collective.start)
+        }
         self._graph = graph
 
     @cached_property

@@ -6,7 +6,7 @@ its computation. The graph is read on first use, and not at all if names decide 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,8 @@ from hlo_inspect.graph.calls import ONCE, Bounds, CallGraph, InstructionPlace, p
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
+from hlo_inspect.hlo.opcodes import CALLING_OPCODES, LITERAL_OPCODES
+from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.op_names import NOT_SOUGHT, RECOMPUTE, UNKNOWN
 from hlo_inspect.hlo.wants import Wants
 
@@ -32,6 +33,8 @@ WANTS = Wants(graph=True, entry=True)
 GraphSource = Callable[[], "GraphPhases | None"]
 """Callback that returns the phases by the graph; None if the graph is not to be used."""
 
+
+_PhaseOfRow = Callable[[int], InstructionPhase | None]
 
 _NAME: PhaseSource = "name"
 _GRAPH: PhaseSource = "graph"
@@ -98,6 +101,47 @@ class Phases:
         except tokens.ScanError:
             return None
 
+    def of_rows(self, view: View, rows: Iterable[int]) -> list[InstructionPhase | None]:
+        """Return the phase of each of some rows of a computation, as `of_row`.
+
+        What decides the phase of most rows is found once for equal metadata.
+        """
+        unusual = LITERAL_OPCODES | self.names.opcodes_of_collectives
+        by_metadata: dict[Metadata | None, _PhaseOfRow] = {}
+        phases = []
+        for row in rows:
+            metadata = view.metadata(row)
+            usual_phase = by_metadata.get(metadata)
+            if usual_phase is None:
+                usual_phase = by_metadata[metadata] = self._usual_phase(view, self.names.own_name(metadata))
+            is_usual = view.opcodes[row] not in unusual and view.whole_operands(row) is not None
+            phases.append((usual_phase(row) if is_usual else None) or self.of_row(view, row))
+        return phases
+
+    def _usual_phase(self, view: View, own: OpNamePhase) -> _PhaseOfRow:
+        """Return the phase of rows of one own name as a function of the row; it returns None if only `of_row` knows."""
+        named, opcodes = self._find_named((view.computation.name, 0, ""), own), view.opcodes
+        if named.is_decided or not named.calls:
+            phase = named.phase
+            return lambda row: phase if phase.phase != UNKNOWN or opcodes[row] != "fusion" else None
+        (frame, by_name, _), graph = named.calls[0], self._graph()
+        if graph is None or len(named.calls) > 1 or by_name != UNKNOWN or frame.view is not view or view.ambiguous:
+            return lambda _: None
+        value_of, phases = frame.value, graph.phases
+
+        def by_graph(row: int) -> InstructionPhase | None:
+            value = value_of(row) if opcodes[row] not in CALLING_OPCODES else None
+            return _phase(phases[value], _GRAPH) if isinstance(value, int) else None
+
+        return by_graph
+
+    def _find_named(self, key: InstructionPlace, own: OpNamePhase) -> _NamedPhase:
+        """Return the phase by names of the instruction at a place, one for all of a computation except collectives."""
+        named = self._named.get((key[0], own))
+        if named is None:
+            named = self._named[key[0], own] = self._in_calls(key, own)
+        return named
+
     def _find(self, key: InstructionPlace, own: OpNamePhase) -> InstructionPhase:
         """Return the phase of the instruction at a place, with the phase by its metadata."""
         if self.names.is_collective(key):  # its phase depends on the others too
@@ -107,10 +151,8 @@ class Phases:
                 self._open_collectives.update([] if named.is_decided else [key])
                 phase = self._of_collectives[key] = self._with_graph(named, key, own)
             return phase
-        in_calls = self._named.get((key[0], own))
-        if in_calls is None:
-            in_calls = self._named[key[0], own] = self._in_calls(key, own)
-        return in_calls.phase if in_calls.is_decided else self._with_graph(in_calls, key, own)
+        named = self._find_named(key, own)
+        return named.phase if named.is_decided else self._with_graph(named, key, own)
 
     def _phase_of_contents(self, fusion: Instruction) -> str:
         """Return the phase of the names in a fused computation: if they differ, the later one of forward and backward."""

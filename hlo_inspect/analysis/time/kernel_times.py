@@ -201,9 +201,9 @@ class KernelTimes:
 
     def for_kernel(self, kernel: Kernel) -> KernelTime:
         """Return the times of one run of a kernel; for a collective, the times of its work on the device itself."""
-        cached = self._known.get(kernel.number)
+        cached = self._known.get(kernel.alike)
         if cached is None:
-            cached = self._known[kernel.number] = self._find_equal(kernel)
+            cached = self._known[kernel.alike] = self._find_equal(kernel)
         return cached
 
     def _find_equal(self, kernel: Kernel) -> KernelTime:
@@ -214,12 +214,11 @@ class KernelTimes:
         stated = compiler_estimate(view, row)
         if kernel.is_unknown or kernel.started is not None:
             return self._find(kernel, stated)
-        shapes = [view.shapes[row]]
+        key: tuple[Hashable, ...] = kernel.parts[0].cost, stated
+        shapes: list[Shape | None] = []
         if self._is_tpu:
-            shapes += [view.operand_shape(row, number) for number in range(len(view.operand_rows(row)))]
-        is_split = SPLIT_OVER_CORES in view.tails[row]
-        kind = kernel.fusion_kind if self._is_tpu else ""
-        key = (kernel.parts[0].cost, kind, stated, is_split, *map(id, shapes))
+            shapes = [view.shapes[row], *view.operand_shapes(row)]
+            key = (*key, kernel.fusion_kind, SPLIT_OVER_CORES in view.tails[row], *map(id, shapes))
         cached = self._cache.get(key)
         if cached is None:  # kept with the shapes, so that no other shapes get their ids
             cached = self._cache[key] = (self._find(kernel, stated), shapes)

@@ -1,4 +1,4 @@
-"""Times of one step: FLOPs alone, bytes alone, kernels one after the other; costs of kernels and their shares."""
+"""Times of one step: FLOPs alone, bytes alone, kernels one after the other; times of each kernel in it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.figures import Figure, Tally, countable
-from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, sum_of_step
+from hlo_inspect.analysis.cost.figures import Tally, countable
+from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import Seconds, compute_time, memory_time
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.timelines import TimedStep, Timelines
-from hlo_inspect.graph.calls import NOTHING, Bounds, InstructionPlace
+from hlo_inspect.graph.calls import Bounds, InstructionPlace
 
 
 def flops_time(tally: Tally, times: KernelTimes) -> Seconds:
@@ -206,9 +206,9 @@ class TimesInStep:
 
     def for_kernel(self, kernel: Kernel) -> RowTimes:
         """Return the times of a kernel."""
-        cached = self._known.get(kernel.number)
+        cached = self._known.get(kernel.alike)
         if cached is None:
-            cached = self._known[kernel.number] = self._find_equal(kernel)
+            cached = self._known[kernel.alike] = self._find_equal(kernel)
         return cached
 
     def _find_equal(self, kernel: Kernel) -> RowTimes:
@@ -242,137 +242,3 @@ class TimesInStep:
             exposed,
             (estimate if exposed is None else exposed) if timelines.is_scheduled else None,
         )
-
-
-class StepCost(NamedTuple):
-    """The figures of one row in one step.
-
-    `share` is the share of all rows' time, without a profile of their bytes, or `by_flops` of their FLOPs; None if the whole is
-    unknown.
-    """
-
-    runs: Bounds
-    figures: tuple[Bounds, ...]
-    time: RowTimes | None
-    share: float | None = None
-    by_flops: bool = False
-
-    @property
-    def flops(self) -> Bounds:
-        return self.figures[0]
-
-    @property
-    def matmul_flops(self) -> Bounds:
-        return self.figures[1]
-
-    @property
-    def size(self) -> Bounds:
-        """Bytes, as XLA's cost model counts them."""
-        return self.figures[2]
-
-    @property
-    def _work(self) -> Bounds:
-        return self.flops if self.by_flops else self.size
-
-    @property
-    def weight(self) -> float:
-        """The part of the whole that the row is: its time with a profile, else its bytes or FLOPs."""
-        return self._work.least if self.time is None else self.time.bound.least
-
-    @property
-    def has_exact_weight(self) -> bool:
-        """True if the weight is exact, not a lower bound."""
-        return (self._work if self.time is None else self.time.bound).exact is not None
-
-    @property
-    def intensity(self) -> float | None:
-        """FLOP per byte."""
-        flops, size = self.flops.exact, self.size.exact
-        return None if flops is None or not size else flops / size
-
-    @property
-    def order(self) -> tuple[float, ...]:
-        """The sort key of the row: the time that it adds to a scheduled step, then its bound, its work, bytes and FLOPs."""
-        bound, in_step = (NO_SECONDS, None) if self.time is None else (self.time.bound, self.time.in_step)
-        added = 0.0 if in_step is None else in_step.least
-        return (added, bound.least, self._work.least, self.size.least, self.flops.least)
-
-
-class Costing(NamedTuple):
-    """A row: a kernel, several equal kernels, or costs outside kernels. Rows of one cost share `cost`."""
-
-    kernels: Sequence[Kernel]
-    cost: StepCost
-
-
-_FIGURES: tuple[Figure, ...] = ("flops", "matmul_flops", "bytes")
-
-
-def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None, *, by_flops: bool = False) -> list[Costing]:
-    """Return one row per kernel and one for costs outside kernels, the most expensive first.
-
-    `times` gives the time of all runs of a kernel; None without an accelerator.
-    """
-    costs: dict[tuple[int, int], StepCost] = {}
-    rows: list[tuple[Sequence[Kernel], StepCost]] = []
-    for kernel in kernels.launched:
-        time = None if times is None else times(kernel)
-        key = id(kernel.parts), id(time)  # kernels and times keep these alive
-        cost = costs.get(key)
-        if cost is None or kernel.is_unknown:
-            cost = StepCost(countable(kernel.runs), tuple(map(kernel.of_step, _FIGURES)), time, by_flops=by_flops)
-            if not kernel.is_unknown:
-                costs[key] = cost
-        rows.append(((kernel,), cost))
-    if kernels.other_costs:
-        figures = tuple(sum_of_step(kernels.other_costs, figure) for figure in _FIGURES)
-        if any(figure != NOTHING for figure in figures):
-            rows.append(((), StepCost(NOTHING, figures, None if times is None else NO_TIME, by_flops=by_flops)))
-    return _add_shares(rows)
-
-
-def _add_shares(rows: Sequence[tuple[Sequence[Kernel], StepCost]]) -> list[Costing]:
-    """Return the rows with their shares: the most expensive first, costs outside kernels last."""
-    costs = {id(cost): cost for _, cost in rows}
-    weights = {key: cost.weight for key, cost in costs.items()}
-    is_exact = all(cost.has_exact_weight for cost in costs.values())
-    whole = sum([weights[id(cost)] for _, cost in rows]) if is_exact else 0
-    shared = {key: cost._replace(share=weights[key] / whole) for key, cost in costs.items()} if whole else costs
-    orders = {key: cost.order for key, cost in costs.items()}
-    ranks = {order: rank for rank, order in enumerate(sorted(set(orders.values())))}
-    rank_of = {key: ranks[order] for key, order in orders.items()}
-    heaviest = sorted(rows, key=lambda row: rank_of[id(row[1])] if row[0] else -1, reverse=True)
-    return [Costing(kernels, shared[id(cost)]) for kernels, cost in heaviest]
-
-
-def join_costings(rows: Sequence[Costing]) -> list[Costing]:
-    """Join the rows that differ in their names only."""
-    groups: dict[object, list[Costing]] = {}
-    group_of: dict[tuple[int, ...], list[Costing]] = {}  # rows and kernels keep the objects of the keys
-    for row in rows:
-        kernel = row.kernels[0] if row.kernels else None
-        key = (id(row.cost),) if kernel is None else (id(row.cost), id(kernel.labels), id(kernel.shape), id(kernel.kind))
-        group = group_of.get(key)
-        if group is None:
-            group = group_of[key] = groups.setdefault(_without_name(row), [])
-        group.append(row)
-    return _add_shares([_sum(group) for group in groups.values()])
-
-
-def _without_name(row: Costing) -> object:
-    if not row.kernels:
-        return ()
-    kernel = row.kernels[0]
-    labels = kernel.labels
-    figures = (row.cost.runs, row.cost.figures, kernel.is_unknown)
-    return (kernel.kind, labels.kind, str(kernel.shape), labels.phase, labels.source, labels.scope, *figures)
-
-
-def _sum(rows: Sequence[Costing]) -> Costing:
-    """Add up rows of equal runs and figures."""
-    cost, count = rows[0].cost, Bounds.exactly(len(rows))
-    kernels = tuple([kernel for row in rows for kernel in row.kernels])
-    times = [row.cost.time for row in rows if row.cost.time is not None]
-    time = RowTimes.sum(times) if times else None
-    figures = tuple([figure.times(count) for figure in cost.figures])
-    return Costing(kernels, StepCost(cost.runs.times(count), figures, time, by_flops=cost.by_flops))

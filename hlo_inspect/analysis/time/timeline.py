@@ -395,6 +395,8 @@ class Timeline:
         callers: dict[str, list[str]] = {name: [] for name in steps}
         for name, steps_of in steps.items():
             for step in steps_of:
+                if isinstance(step, ComputeStep):  # as most
+                    continue
                 if isinstance(step, IssueStep):
                     used[name] |= dict.fromkeys(self.streams(step.place))
                 for callee in called_by(step):

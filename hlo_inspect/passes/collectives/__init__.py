@@ -306,14 +306,19 @@ def _plus(before: _InsideOfLoop, more: _InsideOfLoop) -> _InsideOfLoop:
 
 
 def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, _InsideOfLoop]]:
-    """Yield computations with the figures that they add to the loops around them."""
+    """Yield computations in loops with the figures that they add to the loops around them."""
     graph = context.call_graph
+    in_loops = {name for name in graph.order if next(graph.loops_around(name), None) is not None}
     for collective in context.collectives:
         name = collective.inner.computation.name
-        if not collective.is_point_to_point:
+        if name in in_loops and not collective.is_point_to_point:
             sent = Bounds(0, None) if collective.wire_bytes is None else Bounds.exactly(collective.wire_bytes)
             runs = graph.runs(name)
             yield name, _InsideOfLoop(runs, sent.times(runs), NOTHING, NOTHING)
-    for kernel in context.kernels.launched if with_cost else ():
+    if not (with_cost and in_loops):
+        return
+    from hlo_inspect.analysis.cost.kernels import find_kernels  # costs are not imported without need
+
+    for kernel in find_kernels(context.cost, graph, in_loops).launched:
         figures = _InsideOfLoop(NOTHING, NOTHING, kernel.of_step("flops"), kernel.of_step("bytes"))
         yield kernel.place[0], figures

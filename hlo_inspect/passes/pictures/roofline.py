@@ -9,8 +9,8 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, SHARED
 from hlo_inspect.analysis.cost.roofline import Seconds, rate, units_elsewhere
 from hlo_inspect.analysis.hardware import HardwareProfile
+from hlo_inspect.analysis.time.costings import Costing
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
-from hlo_inspect.analysis.time.step_times import Costing
 from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.passes.top import kernel_groups
 from hlo_inspect.report.model import Column, Row, Table
