@@ -71,6 +71,23 @@ def test_each_kernel_of_the_roofline_has_a_mark_that_leads_to_its_row(path: Path
     assert f"kernel_groups:{row}" == marks[-1][0]  # the row of the last point
 
 
+def test_a_file_is_entered_and_left_by_keys(written: Callable[..., Path], opened: Opened) -> None:
+    """Tab leads to one node of a tree alone; the second node is the first file, and the bar above leads back."""
+    page = opened(written(WITH_SOURCES))
+    figure = _picture(page, "source-tree")
+    drawing = figure.locator(".drawing").element_handle()
+    assert figure.locator("[tabindex='0']").count() == 1
+    figure.locator("g.slice").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == figure.locator("g.slice").nth(1).text_content()
+    page.keyboard.press("Enter")
+    wait_until(page, "area => area._fullData[0].level === 'n1'", drawing)
+    page.wait_for_selector("[id='picture/source-tree'] g.pathbar[role='button']")
+    figure.locator("g.pathbar").first.focus()
+    page.keyboard.press("Enter")
+    wait_until(page, "area => area._fullData[0].level !== 'n1'", drawing)
+
+
 def test_a_file_is_entered_and_the_measure_changes(written: Callable[..., Path], opened: Opened) -> None:
     page = opened(written(WITH_SOURCES))
     figure = _picture(page, "source-tree")
@@ -86,23 +103,6 @@ def test_a_file_is_entered_and_the_measure_changes(written: Callable[..., Path],
     figure.get_by_role("button", name="Bytes").click()
     (trace,) = _drawn(figure)
     assert trace["sum"] == facts["cost.executed_bytes_accessed"]
-
-
-def test_a_file_is_entered_and_left_by_keys(written: Callable[..., Path], opened: Opened) -> None:
-    """Tab leads to one node of a tree alone; the second node is the first file, and the bar above leads back."""
-    page = opened(written(WITH_SOURCES, "--quiet"))
-    figure = _picture(page, "source-tree")
-    drawing = figure.locator(".drawing").element_handle()
-    assert figure.locator("[tabindex='0']").count() == 1
-    figure.locator("g.slice").first.focus()
-    page.keyboard.press("ArrowRight")
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == figure.locator("g.slice").nth(1).text_content()
-    page.keyboard.press("Enter")
-    wait_until(page, "area => area._fullData[0].level === 'n1'", drawing)
-    page.wait_for_selector("[id='picture/source-tree'] g.pathbar[role='button']")
-    figure.locator("g.pathbar").first.focus()
-    page.keyboard.press("Enter")
-    wait_until(page, "area => area._fullData[0].level !== 'n1'", drawing)
 
 
 def test_every_picture_of_a_tpu_module_is_drawn(written: Callable[..., Path], opened: Opened) -> None:
