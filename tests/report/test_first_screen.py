@@ -1,4 +1,4 @@
-"""The first screen of a page: what the program is, strips whose parts add up, findings in a line each, and a command to copy."""
+"""The first screen of a page: what the program is, strips whose parts add up, a line for each finding, a command to copy."""
 
 from __future__ import annotations
 
