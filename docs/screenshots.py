@@ -38,7 +38,7 @@ def main() -> None:
             page.goto(path.as_uri())
             page.wait_for_selector("html[data-ready]")
             page.locator(place).evaluate("element => element.scrollIntoView()")
-            page.wait_for_selector(f"{place} .main-svg")
+            page.wait_for_selector(f"{place} svg.picture")
             page.wait_for_timeout(1500)  # until what is below is drawn too
             top = page.locator(place).bounding_box()["y"]
             page.screenshot(path=FOLDER / f"report_{name}.png", clip={"x": 0, "y": top, "width": WIDTH, "height": height})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collective_results import place_of, runs_of
@@ -77,14 +77,23 @@ def _gathers_input(views: Views, collective: Collective) -> bool:
 def _independent(view: View, members: Sequence[Collective]) -> Iterable[list[Collective]]:
     """Return the members by the length of the longest chain of members that each depends on."""
     rows = _rows(view, members)
-    depths = [0] * len(view.rows)
+    depths: dict[int, int] = {}  # of rows behind a member
     levels: dict[int, list[Collective]] = defaultdict(list)
     for row in range(min(rows, default=0), max(rows, default=-1) + 1):
-        depths[row] = max([depths[operand] for operand in view.operand_rows(row) if operand is not None], default=0)
+        depth = _depth(depths, view.operand_rows(row))
         if row in rows:
-            levels[depths[row]].append(rows[row])
-            depths[row] += 1
+            levels[depth].append(rows[row])
+            depth += 1
+        if depth:
+            depths[row] = depth
     return levels.values()
+
+
+def _depth(depths: Mapping[int, int], operands: Iterable[int | None]) -> int:
+    """Return the largest depth of operands; 0 if they have none."""
+    if depths.keys().isdisjoint(operands):
+        return 0
+    return max([depths[operand] for operand in operands if operand is not None and operand in depths])
 
 
 def _read_together(view: View, members: Sequence[Collective]) -> Iterable[list[Collective]]:
@@ -92,16 +101,19 @@ def _read_together(view: View, members: Sequence[Collective]) -> Iterable[list[C
     rows = _rows(view, members)
     passed_on = {row: row for row in rows}
     level_of: dict[int, int] = {}
-    depths = [0] * len(view.rows)
+    depths: dict[int, int] = {}  # of rows behind a reader of a member
     for row in range(min(rows, default=0), len(view.rows)):
-        operands = {operand for operand in view.operand_rows(row) if operand is not None}
-        read = {passed_on[operand] for operand in operands if operand in passed_on}
-        if row not in rows and len(operands) == 1 and read:  # a conversion, or the end of an asynchronous pair
+        operands = view.operand_rows(row)
+        is_reader = not passed_on.keys().isdisjoint(operands)
+        read = {passed_on[operand] for operand in operands if operand in passed_on} if is_reader else set()
+        if row not in rows and read and len({*operands} - {None}) == 1:  # a conversion, or the end of an asynchronous pair
             passed_on[row] = read.pop()
         elif row not in rows:
-            depths[row] = max([depths[operand] for operand in operands], default=0) + bool(read)
+            depth = _depth(depths, operands) + is_reader
+            if depth:
+                depths[row] = depth
             for member in read:
-                level_of.setdefault(member, depths[row])
+                level_of.setdefault(member, depth)
             if len(level_of) == len(rows):
                 break
     levels: dict[int, list[Collective]] = defaultdict(list)

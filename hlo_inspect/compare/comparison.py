@@ -15,7 +15,7 @@ from hlo_inspect.compare.changes import ModuleChange, changes_table, format_chan
 from hlo_inspect.compare.compared_settings import compare_settings
 from hlo_inspect.compare.device_permutation import Permutation, find_permutation
 from hlo_inspect.compare.explanation import Explanation, sites
-from hlo_inspect.compare.fact_changes import FactChange, axes_table, fact_changes, peak_table
+from hlo_inspect.compare.fact_changes import FactChange, axes_table, fact_changes, peak_table, scopes_table
 from hlo_inspect.findings.reading_problems import is_partial_module, truncation
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
 from hlo_inspect.hlo.settings.stablehlo import ElidedConstant
@@ -53,6 +53,8 @@ SPECS = (
 )
 _HEADLINE_FACTS, _LOOKED_THROUGH, _NOTABLE = 3, 24, 0.01
 _MOST_MOVED = 16
+_WORK = frozenset({"cost.executed_flops", "cost.executed_bytes_accessed"})
+"""Facts that differ if the work of a scope does."""
 
 
 class ComparedModule:
@@ -197,12 +199,14 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
 
 
 def _more_tables(old: ComparedModule, new: ComparedModule, facts: Sequence[FactChange]) -> Iterator[Table]:
-    """Yield the bytes sent over each axis, and the arrays at the peak, if these differ."""
+    """Yield the bytes sent over each axis, the arrays at the peak, and the work of scopes, if these differ."""
     names = {fact.name for fact in facts}
     if any(name.startswith("collectives.axis.") and name.endswith(".executed_wire_bytes") for name in names):
         yield axes_table(old.report, new.report)
     if "memory.peak_bytes" in names and old.context is not None and new.context is not None:
         yield peak_table(old.context.live_arrays, new.context.live_arrays)
+    if names & _WORK and old.context is not None and new.context is not None:
+        yield scopes_table(old.context, new.context)
 
 
 def _verdict(old: ComparedModule, new: ComparedModule, changes: Sequence[FactChange]) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeGuard
 
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.figures import Figure, Tally
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.facts import SpecIndex, exact_name
@@ -184,6 +186,32 @@ def peak_table(old: Sequence[LiveArray], new: Sequence[LiveArray]) -> Table:
         *_SIZES,
     )
     return Table.of("peak", "Arrays at the peak of memory that differ", columns, rows, page_rows=8)
+
+
+def scopes_table(old: Context, new: Context) -> Table:
+    """Return the table of scopes whose work in one step differs, the largest difference of bytes first."""
+    before, after = (dict(context.cost.tally("scope").by_label()) for context in (old, new))
+    rows = []
+    for scope in dict.fromkeys((*before, *after)):
+        pairs = [_pair(scope, figure, before.get(scope), after.get(scope)) for figure in ("bytes", "flops")]
+        if any(pair.old != pair.new for pair in pairs):
+            rows.append(pairs)
+    rows.sort(key=lambda pairs: [-abs(pair.more or 0) for pair in pairs])
+    columns = (
+        Column("scope", get=lambda pairs: pairs[0].label[0]),
+        Column("old_bytes", "bytes", get=lambda pairs: pairs[0].old),
+        Column("new_bytes", "bytes", get=lambda pairs: pairs[0].new),
+        Column("bytes_difference", "bytes", signed=True, get=lambda pairs: pairs[0].more),
+        Column("old_flops", "flops", get=lambda pairs: pairs[1].old),
+        Column("new_flops", "flops", get=lambda pairs: pairs[1].new),
+        Column("flops_difference", "flops", signed=True, get=lambda pairs: pairs[1].more),
+    )
+    return Table.of("scopes", "Scopes whose work in one step differs", columns, rows, on_page=False)
+
+
+def _pair(scope: str, figure: Figure, old: Tally | None, new: Tally | None) -> _FigurePair:
+    """Return a figure of a scope on both sides; that of a scope which a side does not have is 0."""
+    return _FigurePair((scope,), *(0 if tally is None else tally.bounds(figure).exact for tally in (old, new)))
 
 
 def _sums(arrays: Iterable[LiveArray]) -> dict[tuple[str, ...], tuple[int, int]]:

@@ -21,6 +21,8 @@ MOST_INSTRUCTIONS = 6_000
 """Above this number of instructions only parameters, loops and those with most bytes are listed."""
 MOST_NEIGHBOURS = 16
 """At most this many operands and users are named."""
+LONGEST_LINE = 4_000
+"""At most this many characters of a line are kept: that of a constant can have megabytes."""
 
 _HANDING_ON = NAMING | {"opt-barrier"}
 _NO_NODES = _HANDING_ON | DEVICE_NUMBERS | {"constant", "after-all"}
@@ -58,6 +60,7 @@ class _ListedInstruction(NamedTuple):
     computes: str
     operands: str
     users: str
+    sign: str
     context: Context
 
     @property
@@ -72,6 +75,13 @@ class _ListedInstruction(NamedTuple):
     def source(self) -> str:
         return printed(self.context.labels_of(self.view, self.row).source)
 
+    @property
+    def text(self) -> str:
+        """The line of the instruction, without the blanks before it; the end of a long line is cut."""
+        mark, name, head, tail = self.view.rows[self.row]
+        text = f"{mark}{self.sign}{name} = {head.lstrip()}({tail.rstrip()}"
+        return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}…"
+
 
 def _tables(context: Context, instructions: Sequence[tuple[View, int]]) -> Iterator[Table]:
     columns = (
@@ -85,6 +95,7 @@ def _tables(context: Context, instructions: Sequence[tuple[View, int]]) -> Itera
         Column("op_name", detail=6, get=lambda entry: entry.op_name),
         Column("source", get=lambda entry: entry.source),
         Column("line", "number", detail=5, get=lambda entry: entry.view.lines[entry.row]),
+        Column("text", detail=9, width=120, get=lambda entry: entry.text),
     )
     views = {view.computation.name: view for view, _ in instructions}
     around = {name: _Neighbours(view) for name, view in views.items()}
@@ -125,7 +136,8 @@ def _described(
     if view.opcodes[row] == "fusion":
         fused = next((call.name for call in view.instruction(row).called if call.role == "fused"), "")
         computes = expressions.for_computation(fused, around.operands(row))
-    return _ListedInstruction(view, row, computes, _listed(around.makers_of_operands(row)), _listed(around.users[row]), context)
+    operands, users = _listed(around.makers_of_operands(row)), _listed(around.users[row])
+    return _ListedInstruction(view, row, computes, operands, users, around.sign, context)
 
 
 class _Neighbours:
@@ -137,6 +149,8 @@ class _Neighbours:
 
     def __init__(self, view: View) -> None:
         self._view = view
+        self.sign = "%" if any("%" in tail for tail in view.tails) else ""
+        """The sign before a name, which older texts do not print."""
         self._tuples: list[int | None] = []
         self._behind = [self._handed_on(row) for row in range(len(view.rows))]
         self._makers = self._find_makers()

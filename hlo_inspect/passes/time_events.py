@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
@@ -125,8 +125,10 @@ def _cost(kernel: Kernel) -> tuple[int | None, int | None]:
     return moved, None if kernel.is_unknown or "flops" in cost.gaps else cost.amounts[0]
 
 
-RESOLUTION = 800
-"""Consecutive events that each take less than this part of the step share a mark."""
+MOST_EVENTS = 20_000
+"""Events up to which each has a mark of its own."""
+RESOLUTION = 4_000
+"""Consecutive events of more than `MOST_EVENTS` share a mark if they take less than this part of the step together."""
 
 
 class _Mark(NamedTuple):
@@ -174,14 +176,14 @@ def timeline_table(context: Context) -> Iterator[Table]:
     yield Table.of("timeline", f"Estimated timeline of a step{grouped}", columns, marks, on_page=False)
 
 
-def _marks(rows: Iterable[EventRow]) -> Iterator[_Mark]:
+def _marks(events: Sequence[EventRow]) -> Iterator[_Mark]:
     """Yield the marks by stream, in the order of their first event."""
     streams: dict[str, list[EventRow]] = {}
     end = 0.0
-    for row in rows:
+    for row in events:
         streams.setdefault(row.event.stream, []).append(row)
         end = max(end, row.event.end)
-    shortest = end / RESOLUTION
+    shortest = end / RESOLUTION if len(events) > MOST_EVENTS else 0.0
     for of_stream in streams.values():
         yield from _marks_of(of_stream, shortest)
 

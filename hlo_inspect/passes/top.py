@@ -167,7 +167,7 @@ def _costs(context: Context, *, has_times: bool) -> Iterator[Column]:
     yield bounded("flops", "flops", attrgetter("cost.flops"))
     yield bounded("matmul_flops", "flops", attrgetter("cost.matmul_flops"), detail=8)
     yield bounded("bytes", "bytes", attrgetter("cost.size"), page_name=bytes_name(context))
-    yield Column("flop_per_byte", "number", detail=3, optional=True, get=attrgetter("cost.intensity"))
+    yield Column("flop_per_byte", "number", detail=3, optional=True, rounded=True, get=attrgetter("cost.intensity"))
     if has_times:
         yield bounded("bound_s", "seconds", lambda row: row.cost.time and row.cost.time.bound)
         yield bounded("estimate_s", "seconds", lambda row: row.cost.time and row.cost.time.estimate, optional=True)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hlo_inspect.errors import UsageError, did_you_mean, printable
 from hlo_inspect.report.model import Column, Row, Table, Value
-from hlo_inspect.report.units import as_unit, format_bounded, format_like
+from hlo_inspect.report.units import as_unit, format_bounded, format_like, format_rounded
 
 _UNIT_WORDS = {"bytes": ("bytes", "size"), "seconds": ("s", "time")}
 """The word of a unit in the names of columns, and the heading of a column with that name alone."""
@@ -127,6 +127,8 @@ def cell(value: Value, at_least: Value, column: Column, raw_bytes: bool, of_sums
     """Return a cell. It is empty, not unknown, in an optional column, and among sums of a column that is not summed."""
     if value is None and at_least is None and (column.optional or (of_sums and not column.summed)):
         return ""
+    if column.rounded and isinstance(value, float):
+        return format_rounded(value)
     text = _signed(format_bounded(value, at_least, column.unit, raw_bytes), value, column)
     return text.removesuffix("FLOP").rstrip() if column.unit == "flops" else text
 

@@ -59,7 +59,8 @@ class Column(NamedTuple):
     `width` is the usual number of characters of a text (default 16): with `detail` it decides which columns have room. A page
     shows the files of a column (`is_file`, or called `source`) relative to their common directory. A column that is
     `only_verbose` needs -v. One that `is_chosen` was asked for, and is on every page. The numbers of a `signed` column are
-    differences, and have a plus sign too. The texts of a column that `wraps` take several lines, and are not shortened.
+    differences, and have a plus sign too. Those of a `rounded` column have the digits of quantities. The texts of a
+    column that `wraps` take several lines, and are not shortened.
 
     A page draws the shares of a column with a `bar`: `alone` each from the left, `stacked` each from the end of the one above.
     Its heading is made of `page_name` if that says more than the name, which scripts use. `members` are the values that a text
@@ -82,6 +83,7 @@ class Column(NamedTuple):
     only_verbose: bool = False
     is_chosen: bool = False
     signed: bool = False
+    rounded: bool = False
     wraps: bool = False
     bar: Literal["", "alone", "stacked"] = ""
     page_name: str = ""

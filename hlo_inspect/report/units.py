@@ -64,6 +64,12 @@ def format_bounded(value: Value, at_least: Value, unit: Unit, raw_bytes: bool = 
     return format_value(value, unit, raw_bytes)
 
 
+def format_rounded(value: float) -> str:
+    """Format a number without a unit with the digits of a quantity."""
+    rounded, decimals = as_printed(value)
+    return f"{rounded:,.{decimals}f}" if abs(rounded) >= 1 else f"{value:.3g}"
+
+
 def as_unit(name: Value) -> Unit:
     """Return the unit of that name; "text" if there is none."""
     return next((unit for unit in get_args(Unit) if unit == name), "text")

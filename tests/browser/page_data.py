@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
+from base64 import b64decode
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Any
+
+_PACKED = re.compile(r'<script type="application/octet-stream" data-packed="[^"]*">(.*?)</script>')
+"""A view that the page's script makes when it is shown."""
+
+
+def _unpacked(text: str) -> str:
+    return gzip.decompress(b64decode(text)).decode()
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,9 @@ class PageData(HTMLParser):
         self.policy = ""
         self._block: tuple[str, str, str] | None = None
         self._silent = ""
-        self.feed(text)
+        self._lines_of: str | None = None
+        self.lines: dict[str, list[str]] = {}
+        self.feed(_PACKED.sub(lambda view: _unpacked(view[1]), text))
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -45,6 +57,8 @@ class PageData(HTMLParser):
             self.policy = attributes["content"]
         if tag in ("script", "style"):
             self._silent = tag
+            if "data-lines-of" in attributes:
+                self._lines_of = attributes["data-lines-of"]
             kind = next((block for block in ("table", "picture") if f"data-{block}" in attributes), None)
             if kind is not None:
                 self._block = (attributes["data-view"], kind, attributes[f"data-{kind}"])
@@ -52,11 +66,13 @@ class PageData(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if tag == self._silent:
-            self._silent, self._block = "", None
+            self._silent, self._block, self._lines_of = "", None, None
 
     def handle_data(self, data: str) -> None:
         if self._block is not None:
             self.blocks[self._block] = json.loads(data)
+        elif self._lines_of is not None:
+            self.lines[self._lines_of] = json.loads(_unpacked(data))
         elif not self._silent:
             self.words.append(data)
 
@@ -67,12 +83,13 @@ class PageData(HTMLParser):
 
     def table(self, name: str, view: str = "") -> PageTable:
         data = self.blocks[view, "table", name]
-        columns = data["columns"]
 
         def cells(column: dict[str, Any], kind: str) -> list[Any]:
             values = column.get(kind, column["values"])
             return [values[index] for index in column.get("at", range(data["rows"]))]
 
+        lines = {"name": "text", "unit": "text", "values": self.lines[view]} if name == "instructions" else None
+        columns = [*data["columns"], *([lines] if lines else [])]
         return PageTable(
             data["title"],
             [column["name"] for column in columns],

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 import hlo_inspect
 from hlo_inspect.report import RenderOptions
-from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, PageView
+from hlo_inspect.report.html.charts.figures import Bar, BarSeries, bars_figure
+from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, PageView, TableGroup
 from hlo_inspect.report.html.page import write_page
 from hlo_inspect.report.model import Column, Input, Report, Table
+from hlo_inspect.report.units import format_value
 from tests.browser.conftest import Opened, wait_until
 from tests.browser.page_data import PageData
 
@@ -24,24 +26,29 @@ DATA = Path(__file__).parents[1] / "data"
 WITH_SOURCES = DATA / "cpu/adamw_step.after.txt"
 
 
+TEXTS = """area => {
+  const outside = area.getBoundingClientRect(), faults = [];
+  const texts = [...area.querySelectorAll("text")];
+  const boxes = texts.map((text) => [text.textContent, text.getBoundingClientRect(), text.matches(".note")]);
+  for (const [text, box] of boxes) if (box.left < outside.left - 1 || box.right > outside.right + 1) faults.push(text);
+  const notes = boxes.filter(([, , isNote]) => isNote);
+  notes.forEach(([text, one], at) => {
+    for (const [, other] of notes.slice(at + 1)) {
+      const [across, up] = [Math.max(one.left, other.left), Math.max(one.top, other.top) + 2];
+      if (across < Math.min(one.right, other.right) && up < Math.min(one.bottom, other.bottom)) faults.push(text);
+    }
+  });
+  return faults;
+}"""
+
+
 def _picture(page: BrowserPage, name: str) -> Locator:
     """Scroll to a picture, wait until it is drawn, and return it."""
     figure = page.locator(f"figure[data-picture='{name}']")
     figure.scroll_into_view_if_needed()
-    figure.locator(".main-svg").first.wait_for()
+    figure.locator("svg.picture, canvas").first.wait_for()
     page.wait_for_timeout(100)
     return figure
-
-
-def _drawn(figure: Locator) -> list[dict[str, Any]]:
-    """Return the traces as Plotly has drawn them: their type, the number of marks and their sum."""
-    traces: list[dict[str, Any]] = figure.locator(".drawing").evaluate(
-        """area => area._fullData.map((trace) => ({
-            type: trace.type, name: trace.name, marks: (trace.x ?? trace.values ?? []).length,
-            sum: (trace.values ?? trace.x ?? []).reduce((sum, one) => sum + Number(one), 0),
-        }))"""
-    )
-    return traces
 
 
 def test_each_kernel_of_the_roofline_has_a_mark_that_leads_to_its_row(path: Path, page_data: PageData, opened: Opened) -> None:
@@ -51,58 +58,59 @@ def test_each_kernel_of_the_roofline_has_a_mark_that_leads_to_its_row(path: Path
     marks = [
         mark
         for trace in page_data.pictures()["roofline"]["figures"][0]["figure"]["data"]
-        if "customdata" in trace
-        for mark in zip(trace["customdata"], trace["hovertext"], strict=True)
+        if trace["keys"]
+        for mark in zip(trace["keys"], trace["hovers"], strict=True)
     ]
-    points = figure.locator(".scatterlayer .trace path.point")
+    points = figure.locator("circle.point")
     assert points.count() == len(dict(marks)) == len(marks) > 10
     for to, words in marks:
         assert groups.texts[int(to.partition(":")[2])][0] in words
-    points.last.dispatch_event("mousemove")
-    box = points.last.bounding_box()
-    assert box is not None
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.mouse.down()
-    page.mouse.up()
-    wait_until(page, "location.hash.startsWith('#table/kernel_groups/')")
-    row = int(page.evaluate("location.hash").rpartition("/")[2])
-    page.wait_for_selector("[id='table/kernel_groups'] tr.here")
-    assert page.locator("[id='table/kernel_groups'] tr.here td").first.inner_text() == groups.texts[row][0]
-    assert f"kernel_groups:{row}" == marks[-1][0]  # the row of the last point
-
-
-def test_a_file_is_entered_and_left_by_keys(written: Callable[..., Path], opened: Opened) -> None:
-    """Tab leads to one node of a tree alone; the second node is the first file, and the bar above leads back."""
-    page = opened(written(WITH_SOURCES))
-    figure = _picture(page, "source-tree")
-    drawing = figure.locator(".drawing").element_handle()
-    assert figure.locator("[tabindex='0']").count() == 1
-    figure.locator("g.slice").first.focus()
-    page.keyboard.press("ArrowRight")
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == figure.locator("g.slice").nth(1).text_content()
-    page.keyboard.press("Enter")
-    wait_until(page, "area => area._fullData[0].level === 'n1'", drawing)
-    page.wait_for_selector("[id='picture/source-tree'] g.pathbar[role='button']")
-    figure.locator("g.pathbar").first.focus()
-    page.keyboard.press("Enter")
-    wait_until(page, "area => area._fullData[0].level !== 'n1'", drawing)
+    point = points.last
+    point.hover(force=True)
+    words = figure.locator(".beside").inner_text()
+    key = next(key for key, hover in marks if hover.replace("\n", "") == words.replace("\n", ""))
+    point.dispatch_event("click")
+    wait_until(page, "key => location.hash === `#table/${key.replace(':', '/')}`", key)
+    page.wait_for_selector("[data-of='kernel_groups'] tr.here")
+    row = int(key.rpartition(":")[2])
+    assert page.locator("[data-of='kernel_groups'] tr.here td").first.inner_text() == groups.texts[row][0]
 
 
 def test_a_file_is_entered_and_the_measure_changes(written: Callable[..., Path], opened: Opened) -> None:
+    """The widths of lines are their parts of a file, also of another measure."""
     page = opened(written(WITH_SOURCES))
     figure = _picture(page, "source-tree")
-    drawing = figure.locator(".drawing")
     figure.get_by_role("button", name="FLOPs").click()
-    facts = hlo_inspect.inspect(WITH_SOURCES, "cost").facts
-    (trace,) = _drawn(figure)
-    assert trace["sum"] == facts["cost.executed_flops"]
-    slices = figure.locator("g.slice")
-    assert slices.count() > 3
-    slices.nth(1).click()
-    wait_until(page, "area => area._fullData[0].level === 'n1'", drawing.element_handle())
+    flops = hlo_inspect.inspect(WITH_SOURCES, "cost").facts["cost.executed_flops"]
+    assert isinstance(flops, int)
+    whole = figure.locator("rect.node").first
+    whole.hover(force=True)
+    assert format_value(flops, "flops") in figure.locator(".beside").inner_text()
+    assert figure.locator("rect.node").count() > 3
+    first = figure.locator("rect.node").nth(1)
+    before = first.evaluate("node => node.getBoundingClientRect().width")
+    first.click(force=True)
+    wait_until(page, "figure => figure.querySelectorAll('.path button').length === 2", figure.element_handle())
+    assert whole.evaluate("node => node.getBoundingClientRect().width") > before
     figure.get_by_role("button", name="Bytes").click()
-    (trace,) = _drawn(figure)
-    assert trace["sum"] == facts["cost.executed_bytes_accessed"]
+    assert figure.locator(".path button").count() == 2
+
+
+def test_marks_are_walked_by_keys(written: Callable[..., Path], opened: Opened) -> None:
+    """Tab leads to a picture, arrows to its marks, and Enter into a file; the path above leads out again."""
+    page = opened(written(WITH_SOURCES, "--quiet"))
+    figure = _picture(page, "source-tree")
+    figure.locator(".drawing").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    said = page.locator("#said").inner_text()
+    assert said.startswith(figure.locator(".beside b").inner_text())
+    page.keyboard.press("Enter")
+    wait_until(page, "figure => figure.querySelectorAll('.path button').length === 2", figure.element_handle())
+    figure.locator(".path button").first.focus()
+    page.keyboard.press("Enter")
+    wait_until(page, "figure => !figure.querySelector('.path')", figure.element_handle())
+    assert page.evaluate("document.activeElement.className") == "drawing"
 
 
 def test_every_picture_of_a_tpu_module_is_drawn(written: Callable[..., Path], opened: Opened) -> None:
@@ -117,13 +125,13 @@ def test_every_picture_of_a_tpu_module_is_drawn(written: Callable[..., Path], op
 def test_each_measure_has_its_text(tmp_path: Path, opened: Opened) -> None:
     """A screen reader gets the text of the drawn measure; a measure without a text has that of the picture."""
     measures = tuple(
-        Measure(label, {"data": [{"type": "bar", "x": [1], "y": ["a"]}], "layout": {}}, text)
+        Measure(label, bars_figure(["a", "b"], [BarSeries("", "$series-0", [Bar(0, 1, "a"), Bar(1, 2, "b")])], "count"), text)
         for label, text in (("FLOPs", "a: 7 FLOP"), ("Bytes", "a: 9 B"), ("Runs", ""))
     )
     chart = Chart("bars", "Bars", "A bar.", "of the picture", measures[0].figure, "cost", measures)
     table = Table("cost", "Cost", (Column("name"),), (("a",),))
     report = Report("cost", Input("a.txt", 1, 1, 1), {"module.name": "m"}, (table,))
-    view = PageView("", "m", report, (PageSection("cost", "Cost", (chart,), ("cost",)),), report.tables)
+    view = PageView("", "m", report, (PageSection("cost", "Cost", (chart,), (TableGroup.of_one("cost"),)),), report.tables)
     path = tmp_path / "measures.html"
     with path.open("w", encoding="utf-8") as stream:
         write_page(Page((view,), {}), stream, RenderOptions())
@@ -132,36 +140,27 @@ def test_each_measure_has_its_text(tmp_path: Path, opened: Opened) -> None:
     for label in ("FLOPs", "Bytes", "Runs"):
         figure.get_by_role("button", name=label).click()
         said.append(figure.locator(".drawing").get_attribute("aria-label"))
-    assert said == ["a: 7 FLOP", "a: 9 B", "of the picture"]
+    assert [text.partition(". ")[0] for text in map(str, said)] == ["a: 7 FLOP", "a: 9 B", "of the picture"]
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_legends_and_texts_are_beside_the_marks(width: int, path: Path, opened: Opened) -> None:
-    """No legend lies over the marks of its picture, and no picture is wider than its place."""
+def test_texts_are_inside_of_their_picture(width: int, path: Path, opened: Opened) -> None:
+    """No picture is wider than its place, no text leaves its picture, and no two notes of a picture meet."""
     page = opened(path, width)
     for figure in page.locator("figure[data-picture]").all():
         _picture(page, figure.get_attribute("data-picture") or "")
-        over: bool = figure.locator(".drawing").evaluate(
-            """area => {
-                const box = (one) => one.getBoundingClientRect();
-                const legend = area.querySelector(".legend"), plot = area.querySelector(".bglayer .bg, .cartesianlayer .plot");
-                if (!legend || !plot) return false;
-                return box(legend).bottom > box(plot).top + 2 && box(legend).top < box(plot).bottom;
-            }"""
-        )
-        assert not over, figure.get_attribute("data-picture")
         inside: bool = figure.locator(".drawing").evaluate("area => area.scrollWidth <= area.clientWidth + 1")
         assert inside, figure.get_attribute("data-picture")
+        assert figure.locator(".drawing").evaluate(TEXTS) == [], figure.get_attribute("data-picture")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_colours_follow_the_readers_setting(path: Path, opened: Opened) -> None:
-    def ground(scheme: str) -> str:
+    def colour(scheme: str) -> str:
         page = opened(path, scheme=scheme)
-        figure = _picture(page, "step")
-        page.wait_for_timeout(300)
-        colour: str = figure.locator(".drawing").evaluate("area => area._fullLayout.paper_bgcolor")
-        return colour
+        bar = _picture(page, "step").locator("rect.bar").first
+        fill: str = bar.evaluate("bar => getComputedStyle(bar).fill")
+        return fill
 
-    assert ground("light") == "#ffffff"
-    assert ground("dark") == "#15181c"
+    assert colour("light") == "rgb(0, 114, 178)"
+    assert colour("dark") == "rgb(61, 155, 214)"

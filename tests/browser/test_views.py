@@ -30,7 +30,7 @@ def twelve(tmp_path_factory: pytest.TempPathFactory, written: Written) -> Path:
 
 def draw(page: Page, picture: str) -> None:
     page.evaluate("name => document.getElementById(name).scrollIntoView()", picture)
-    page.wait_for_selector(f"[id='{picture}'] .main-svg")
+    page.wait_for_selector(f"[id='{picture}'] svg.picture")
 
 
 def test_a_row_of_the_index_leads_to_its_module_and_back(twelve: Path, opened: Opened) -> None:
@@ -38,9 +38,9 @@ def test_a_row_of_the_index_leads_to_its_module_and_back(twelve: Path, opened: O
     index = PageData(twelve.read_text(encoding="utf-8")).table("modules")
     assert len(index.rows) == 12
     link = index.links[3]
-    rows = page.locator("[id='table/modules'] .dt-container tbody tr")
+    rows = page.locator("[data-of='modules'] .dt-container tbody tr")
     rows.first.wait_for()
-    assert page.locator(".js-plotly-plot:visible").count() == 0  # pictures of modules are drawn when these are shown
+    assert page.locator("svg.picture").count() == 0  # modules are made when they are shown
     rows.nth(3).get_by_role("link").first.click()
     wait_until(page, "() => !document.querySelector('main[data-view=\"\"]').checkVisibility()")
     view = page.locator(f"main[data-view='{link[1:]}']")
@@ -62,7 +62,7 @@ def test_a_page_of_changes_begins_with_them_and_links_both_modules(written: Writ
     opcodes = [
         row for row in PageData(path.read_text(encoding="utf-8")).table("facts").rows if str(row[0]).startswith("opcode.")
     ]
-    bars = "() => document.querySelectorAll(\"[id='picture/before-and-after'] .bars .point\").length"
+    bars = "() => document.querySelectorAll(\"[id='picture/before-and-after'] rect.bar\").length"
     assert len(opcodes) > 10
     wait_until(page, f"{bars} === {2 * len(opcodes)}")  # one before and one after
     page.get_by_role("link", name="NEW: jit_step").first.click()
@@ -75,8 +75,8 @@ def test_a_mark_of_a_pass_leads_to_its_row(written: Written, opened: Opened) -> 
     draw(page, "picture/collectives-by-pass")
     history = PageData(path.read_text(encoding="utf-8")).table("history")
     kinds = [column for column, name in enumerate(history.names) if name in {"all_reduce", "all_gather"}]
-    marks = page.locator("[id='picture/collectives-by-pass'] .bars .point")
+    marks = page.locator("[id='picture/collectives-by-pass'] rect.bar")
     assert marks.count() == sum(bool(row[column]) for row in history.rows for column in kinds)
     page.evaluate("location.hash = '#table/history/4'")
-    page.wait_for_selector("[id='table/history'] tr.here")
-    assert "spmd-partitioning" in page.locator("[id='table/history'] tr.here").inner_text()
+    page.wait_for_selector("[data-of='history'] tr.here")
+    assert "spmd-partitioning" in page.locator("[data-of='history'] tr.here").inner_text()

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.cli.main import run
-from hlo_inspect.report.html import assets
-from hlo_inspect.report.html import page as html_page
+from hlo_inspect.report.html import assets, page_size
 from tests.browser.page_data import PageData
 
 DATA = Path(__file__).parent.parent / "data"
@@ -35,7 +34,8 @@ def sections_without(path: Path, tmp_path: Path) -> dict[str, str]:
     text = output.read_text(encoding="utf-8")
     sections = re.findall(r'<section id="([\w-]+)">\s*<h2>[^<]*</h2>(.*?)</section>', text, re.DOTALL)
     assert all(re.sub(r"<[^>]*>|\s", "", inside) for _, inside in sections), "a section without a word"
-    return {name: said[1] for name, inside in sections if (said := re.search(r'class="nothing">([^<]*)<', inside))}
+    (empty,) = re.findall(r'<section class="nothing">(.*?)</section>', text, re.DOTALL)
+    return dict(re.findall(r'<span id="([\w-]+)">([^<]*)</span>', empty))
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,14 @@ def test_quoted_lines_have_a_page(tmp_path: Path) -> None:
     collectives = result.table("collectives")
     assert dict(zip(collectives.names, collectives.rows[0], strict=True))["operand_bytes"] == 4096
     assert "this partial module has" in result.text
+
+
+def test_a_text_without_a_module_says_what_it_holds(tmp_path: Path) -> None:
+    output = tmp_path / "page.html"
+    assert run(["report", str(DATA / "workloads" / "astra_sim.txt"), "-q", "-o", str(output)]) == 0
+    text = page(output).text
+    assert "This text holds no module. It holds: Pass over the rows (compute in cycles); " in text
+    assert "This module has no" not in text
 
 
 def test_an_input_without_a_module_leaves_the_old_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,14 +147,14 @@ def test_a_page_that_is_too_large_says_what_makes_it_smaller(
     assert run(["report", str(dump), "-q", "-o", str(output)]) == 0
     assert capsys.readouterr().err == ""
     whole = output.stat().st_size
-    monkeypatch.setattr(html_page.advice, "__defaults__", (whole - 50_000,))
+    monkeypatch.setattr(page_size.advice, "__defaults__", (whole - 5_000,))
     assert run(["report", str(dump), "-q", "-o", str(output)]) == 0
     said = capsys.readouterr().err
     rows = re.search(r"-n (\d+) makes it about", said)
     assert rows is not None
     assert "--module REGEX leaves modules out; the largest is large, " in said
     assert run(["report", str(dump), "-q", "-n", rows[1], "-o", str(output)]) == 0
-    assert output.stat().st_size < whole - 50_000
+    assert output.stat().st_size < whole - 5_000
     assert capsys.readouterr().err == ""
 
 

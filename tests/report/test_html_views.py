@@ -13,8 +13,9 @@ from hlo_inspect.cli.main import run
 from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.hlo.input.dump_directory import CompiledModule, compiled_modules
 from hlo_inspect.passes.modules import ModuleList
-from hlo_inspect.report.html.model import Figure, Page, PageView
-from hlo_inspect.report.html.views import MOST_VIEWS, history_section, page_of
+from hlo_inspect.report.html.model import Figure, Page, PageSection, PageView
+from hlo_inspect.report.html.other_sections import history_section
+from hlo_inspect.report.html.views import MOST_VIEWS, page_of
 from hlo_inspect.report.model import Column, Input, Report, Table
 from hlo_inspect.request import Request
 
@@ -42,6 +43,12 @@ def traces(figure: Figure) -> Any:
 
 def view(of_page: Page, name: str) -> PageView:
     (match,) = [match for match in of_page.views if match.name == name]
+    return match
+
+
+def section(of_page: Page, name: str) -> PageSection:
+    """Return a section of the first view."""
+    (match,) = [match for match in of_page.views[0].sections if match.name == name]
     return match
 
 
@@ -95,17 +102,15 @@ def test_a_pair_has_what_changed_and_both_modules(tmp_path: Path) -> None:
         ("new", "NEW: m"),
     ]
     assert list(pair_page.views[0].siblings) == list(pair_page.views[2].siblings) == ["", "old", "new"]
-    changes, facts, peak = pair_page.views[0].sections
-    assert [(section.name, section.tables) for section in (changes, facts)] == [
-        ("changes", ("changes", "flags")),
-        ("facts", ("facts", "axes")),
-    ]
+    tables = [(section.name, section.tables) for section in pair_page.views[0].sections if section.tables]
+    assert tables == [("facts", ("facts",)), ("changes", ("changes",)), ("scopes", ("scopes",))]
+    facts, peak = section(pair_page, "facts"), section(pair_page, "peak")
     assert "same arrays" in peak.nothing
     (chart,) = facts.pictures
     (opcodes,) = [measure.figure for measure in chart.measures if measure.label == "Instructions"]
     old, new = traces(opcodes)
     layout: Any = opcodes["layout"]
-    values = zip(layout["yaxis"]["ticktext"], old["x"], new["x"], strict=True)
+    values = zip(layout["y"]["labels"], old["x"], new["x"], strict=True)
     assert set(values) == {("negate", 1, 0), ("cosine", 0, 1)}
 
 
@@ -139,8 +144,7 @@ def before_and_after(tmp_path: Path, old: str, new: str) -> tuple[Any, str]:
     """Return the picture of bytes sent by kind, and its text."""
     (tmp_path / "old.txt").write_text(old)
     (tmp_path / "new.txt").write_text(new)
-    _, facts, _ = page(tmp_path / "old.txt", tmp_path / "new.txt", compares=True).views[0].sections
-    (chart,) = facts.pictures
+    (chart,) = section(page(tmp_path / "old.txt", tmp_path / "new.txt", compares=True), "facts").pictures
     (sent,) = [measure for measure in chart.measures if measure.label == "Bytes sent by kind"]
     assert sent.text in chart.text
     return sent.figure, sent.text
@@ -150,7 +154,7 @@ def test_an_unknown_figure_has_a_bar_of_its_lower_bound(tmp_path: Path) -> None:
     # an all-reduce among two sends 2 * 1/2 of its array: 4,096 bytes each of unknown many times, then of 3 times 1,024 bytes
     old, new = LOOP.format(size=1024, trip_count=""), LOOP.format(size=256, trip_count=KNOWN)
     figure, text = before_and_after(tmp_path, old, new)
-    bars = {trace["name"]: (trace["y"], trace["x"], trace["text"]) for trace in figure["data"]}
+    bars = {trace["name"]: (trace["y"], trace["x"], trace["texts"]) for trace in figure["data"]}
     assert bars == {"OLD": ([], [], []), "NEW": ([0], [3072], ["3.00 KiB"]), "OLD, lower bound": ([0], [4096], [">= 4.00 KiB"])}
     assert "all-reduce >= 4.00 KiB before, 3.00 KiB after" in text
 
@@ -158,7 +162,7 @@ def test_an_unknown_figure_has_a_bar_of_its_lower_bound(tmp_path: Path) -> None:
 def test_differing_lower_bounds_are_drawn_as_lower_bounds(tmp_path: Path) -> None:
     old, new = (LOOP.format(size=size, trip_count="") for size in (1024, 256))
     figure, text = before_and_after(tmp_path, old, new)
-    bars = {trace["name"]: (trace["x"], trace["text"]) for trace in figure["data"] if trace["x"]}
+    bars = {trace["name"]: (trace["x"], trace["texts"]) for trace in figure["data"] if trace["x"]}
     assert bars == {"OLD, lower bound": ([4096], [">= 4.00 KiB"]), "NEW, lower bound": ([1024], [">= 1.00 KiB"])}
     assert "all-reduce >= 4.00 KiB before, >= 1.00 KiB after" in text
 
@@ -167,11 +171,10 @@ def test_instructions_of_a_saved_report_are_not_compared(tmp_path: Path) -> None
     old, new = DATA / "cpu" / "sgd_unused.after.txt", DATA / "gpu" / "sgd_unused.after.txt"
     saved = tmp_path / "old.json"
     assert run(["fusions", str(old), "--format", "json", "-o", str(saved)]) == 0
-    changes, facts, _ = page(saved, new, compares=True).views[0].sections
-    assert changes.nothing.startswith("Instructions are not compared")
-    assert facts.pictures
-    same, *_ = page(old, old, compares=True).views[0].sections
-    assert same.nothing.startswith("No difference")
+    of_saved = page(saved, new, compares=True)
+    assert section(of_saved, "changes").nothing.startswith("Instructions are not compared")
+    assert section(of_saved, "facts").pictures
+    assert section(page(old, old, compares=True), "changes").nothing.startswith("No difference")
 
 
 def test_several_pairs_have_an_index(tmp_path: Path) -> None:
@@ -187,7 +190,8 @@ def test_several_pairs_have_an_index(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert pairs_page.views[0].links == {"pairs": ("#m1", "#m2", "#m3")}
     assert [pair_view.name for pair_view in pairs_page.views] == ["", "m1", "m1-old", "m1-new", "m2", "m2-old", "m2-new", "m3"]
-    assert all(section.nothing for section in view(pairs_page, "m3").sections)
+    (alone,) = [said.nothing for said in view(pairs_page, "m3").sections if said.nothing]
+    assert alone == "The other input has no module to compare with this one."
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +232,7 @@ def test_marks_of_compiler_passes_are_rows(passes: PageView) -> None:
     marks = {
         (mark, trace["name"]): height
         for trace in traces(collectives.figure)
-        for mark, height in zip(trace["customdata"], trace["y"], strict=True)
+        for mark, height in zip(trace["keys"], trace["y"], strict=True)
     }
     kinds = ("all_reduce", "all_gather")
     cells = {
@@ -257,5 +261,5 @@ def test_a_lower_bound_of_a_pass_is_drawn_as_such() -> None:
     assert trace["y"] == [500, 700, None]
     (text,) = [measure.text for measure in figures.measures if measure.label == "FLOPs"]
     assert text == "FLOPs after each pass that changed them: a: 500 FLOP; b: >= 700 FLOP; c: ?."
-    assert trace["marker"]["color"] == ["$series-0", "$unknown", "$unknown"]
-    assert [text.split("<br>")[1] for text in trace["hovertext"]] == ["FLOPs: 500 FLOP", "FLOPs: &gt;= 700 FLOP", "FLOPs: ?"]
+    assert trace["colors"] == ["$series-0", "$unknown", "$unknown"]
+    assert [text.split("\n")[1] for text in trace["hovers"]] == ["FLOPs: 500 FLOP", "FLOPs: >= 700 FLOP", "FLOPs: ?"]

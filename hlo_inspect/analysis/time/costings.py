@@ -158,12 +158,12 @@ def _without_name(row: Costing) -> object:
 
 def _sum(rows: Sequence[Costing], ranks: dict[int, int]) -> Costing:
     """Add up rows of equal runs and figures. The most expensive kernels come first, then those that the text has first."""
-    ranked = [(-ranks[id(row.cost)], kernel.number, kernel, row.cost) for row in rows for kernel in row.kernels]
+    costed = [(kernel, row.cost) for row in rows for kernel in row.kernels]
     if len(rows) > 1:
-        ranked.sort()
-    kernels = tuple([kernel for _, _, kernel, _ in ranked])
+        costed.sort(key=lambda pair: (-ranks[id(pair[1])], pair[0].number))
+    kernels = tuple([kernel for kernel, _ in costed])
     cost, count = rows[0].cost, Bounds.exactly(len(kernels))
-    times = [cost.time for _, _, _, cost in ranked if cost.time is not None]
+    times = [cost.time for _, cost in costed if cost.time is not None]
     time = RowTimes.sum(times) if times else None
     figures = tuple([figure.times(count) for figure in cost.figures])
     return Costing(kernels, StepCost(cost.runs.times(count), figures, time, by_flops=cost.by_flops))

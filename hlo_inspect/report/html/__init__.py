@@ -1,6 +1,7 @@
 """An HTML file with everything inside: pictures, tables, findings. It opens anywhere and loads nothing.
 
-Of the extra `[html]`: Jinja2 makes the page, Plotly draws, DataTables (as itables ships it) sorts, filters and searches.
+Of the extra `[html]`: Jinja2 makes the page, DataTables (as itables ships it) sorts, filters and searches. The files of
+`drawing/` draw pictures.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from importlib.util import find_spec
 from typing import TextIO
 
 from hlo_inspect.report.html.assets import need_extra, read_asset
-from hlo_inspect.report.html.page import ViewText, render_template, write_page
+from hlo_inspect.report.html.page import render_template, write_page
+from hlo_inspect.report.html.view_texts import ViewText
 from hlo_inspect.report.html.views import page_of
 from hlo_inspect.report.layout import Grid, make_grid
 from hlo_inspect.report.model import Report
@@ -45,7 +47,7 @@ def _parts(view: ViewText, report: Report, options: RenderOptions) -> list[tuple
     """Return the sections that have rows, each with the tables that any page for people shows."""
     grids = {table.name: make_grid(table, options.width) for table in shown_tables(report, options, for_people=True)}
     sections = [
-        (section_text.section.title, [grids[table.name] for table in section_text.tables if table.name in grids])
+        (section_text.section.title, [grids[name] for name in section_text.section.tables if name in grids])
         for section_text in view.sections
     ]
     return [(title, [grid for grid in shown if grid.rows]) for title, shown in sections if any(grid.rows for grid in shown)]

@@ -1,4 +1,4 @@
-"""The parts of a page besides its data: Plotly, DataTables, the page's script and style, and the policy that allows these."""
+"""The parts of a page besides its data: DataTables, the page's scripts and style, and the policy that allows these."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ import base64
 import gzip
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 
 from hlo_inspect.errors import MissingExtraError
 
-_NEEDED = ("jinja2", "plotly", "itables")
+_NEEDED = ("jinja2", "itables")
 _OWN = Path(__file__).parent
+SCRIPTS = (
+    *("base", "libraries", "data", "clipboard", "switch", "instructions", "card"),
+    *("filter", "states", "tables", "pictures", "views", "search", "paper", "start"),
+)
+"""The files of the page's script in the order in which they run; a file uses what those before it define."""
 _EXPORTS = re.compile(r"export\s*\{([^}]*)\}\s*;?\s*(?=/\*|\Z|\n)")
 _DEFAULT = re.compile(r"([\w$]+)\s+as\s+default\b")
 
@@ -26,21 +32,48 @@ def need_extra() -> None:
         raise MissingExtraError(f"a page needs the extra [html]: pip install {' '.join(missing)}")
 
 
-def libraries() -> dict[str, str]:
-    """Return the scripts of others that the page runs, by their purpose."""
-    return {"tables": _tables_script(), "pictures": _plotly_script()}
+def libraries(kinds: Collection[str]) -> dict[str, str]:
+    """Return the scripts that wait in the page, by their purpose. `kinds` are those of its pictures."""
+    return {"tables": _tables_script()} | ({"pictures": pictures_script(kinds)} if kinds else {})
+
+
+DRAWINGS: Mapping[str, tuple[str, ...]] = {
+    "bar": ("axes", "bars"),
+    "line": ("axes", "points"),
+    "points": ("axes", "points"),
+    "cells": ("cells",),
+    "icicle": ("trees",),
+    "treemap": ("trees",),
+    "timeline": ("time_axis", "timeline_canvas", "timeline_search", "timeline"),
+}
+"""The files that draw each kind of picture, beside `figure`."""
+
+
+def pictures_script(kinds: Collection[str]) -> str:
+    """Return the script that draws pictures of these kinds: the function `drawFigure`."""
+    files = dict.fromkeys(("figure", *(name for kind, names in DRAWINGS.items() if kind in kinds for name in names)))
+    texts = "\n".join(read_asset(f"drawing/{name}.js") for name in files)
+    return f"(() => {{\n{texts}\nwindow.drawFigure = drawFigure;\n}})();"
 
 
 @cache
 def packed(text: str) -> str:
     """Return a script as the page holds it, which is a third of its size."""
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode("ascii")
+    return packed_pieces([text])
 
 
-@cache
-def _plotly_script() -> str:
-    """Return the JavaScript of Plotly's Python package, which is not imported."""
-    return (_package("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+def packed_pieces(pieces: Iterable[str]) -> str:
+    """Return texts one after the other as the page holds them: compressed, in letters."""
+    compressed = BytesIO()
+    with gzip.GzipFile(fileobj=compressed, mode="wb", mtime=0) as stream:
+        for piece in pieces:
+            stream.write(piece.encode())
+    return base64.b64encode(compressed.getbuffer()).decode("ascii")
+
+
+def unpacked(text: str) -> str:
+    """Return the text that `packed_pieces` made of these letters."""
+    return gzip.decompress(base64.b64decode(text)).decode()
 
 
 @cache
@@ -62,6 +95,12 @@ def tables_style() -> str:
 def read_asset(name: str) -> str:
     """Return the text of a file of this folder."""
     return _text(_OWN / name)
+
+
+@cache
+def page_script() -> str:
+    """Return the page's own script: its files as one module."""
+    return "\n".join(read_asset(f"script/{name}.js") for name in SCRIPTS)
 
 
 def policy(scripts: Iterable[str]) -> str:
@@ -88,5 +127,5 @@ def _text(path: Path) -> str:
     """Return the text of a file for a page; it holds nothing that would end its element."""
     text = path.read_text(encoding="utf-8")
     if ("</style" if path.suffix == ".css" else "</script") in text.lower():
-        raise MissingExtraError(f"{path} cannot be put in a page: pip install --upgrade plotly itables")
+        raise MissingExtraError(f"{path} cannot be put in a page: pip install --upgrade itables")
     return text

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from hlo_inspect.report.model import Report, Table
 
-Figure = Mapping[str, object]
-"""The input of Plotly: `data` and `layout`. Colours are names of the palette, as `$forward`."""
+Figure = Mapping[str, Any]
+"""The marks of a picture in `data`, its axes in `layout`, as the files of `drawing/` draw them.
+
+A part of `data` has a `type`, one of `assets.DRAWINGS`. Its lists have an item for each mark: places, sizes, texts, `hovers`,
+and in `keys` its row as `TABLE:ROW`. Colours are names of the palette, as `$forward`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class Chart:
     `name` is unique in a view, `sentence` says what to see in it, and `text` has its figures for readers who cannot see it.
     `table` is the name of the table. `measures` are the figures to choose from, the first of them `figure`; empty if there is
     only one.
-    `height` is in pixels; the width is that of the page. The `customdata` of a mark is `TABLE:ROW`, the row it is about.
+    `height` is in pixels; the width is that of the page.
     """
 
     name: str
@@ -42,6 +47,12 @@ class Chart:
     measures: tuple[Measure, ...] = ()
     height: int = 360
 
+    @property
+    def is_single(self) -> bool:
+        """True if each figure has one mark at most: its text says as much."""
+        figures = [measure.figure for measure in self.measures] or [self.figure]
+        return all(sum(len(part.get("hovers", "??")) for part in figure["data"]) <= 1 for figure in figures)
+
     @classmethod
     def of_measures(
         cls, name: str, title: str, sentence: str, measures: Sequence[Measure], table: str, *, text: str = "", height: int = 360
@@ -52,21 +63,43 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
+class TableGroup:
+    """Tables that answer one question by different keys: a page shows one of them at a time, with a switch.
+
+    `choices` are the labels of the tables on the switch, by the names of the tables. A group of one has the title of its table.
+    """
+
+    title: str
+    choices: Mapping[str, str]
+
+    @classmethod
+    def of_one(cls, name: str) -> TableGroup:
+        """Return the group of a table that answers a question alone."""
+        return cls("", {name: ""})
+
+
+@dataclass(frozen=True, slots=True)
 class PageSection:
-    """A part of a view under a heading: pictures, then tables by their names; those that a view lacks are left out.
+    """A part of a view under a heading: pictures, then groups of tables; tables that a view lacks are left out.
 
     `text` says what the section is about, after the first lines of the page of `command`. If it has neither pictures nor rows,
-    `nothing` says why. The first table is open if there is no picture, or if the section `opens_table`.
+    `nothing` says why. Pictures come first, and the first table is open only without pictures. If the section
+    `begins_with_tables`, these come first, and the first of them is open.
     """
 
     name: str
     title: str
     pictures: tuple[Chart, ...] = ()
-    tables: tuple[str, ...] = ()
+    groups: tuple[TableGroup, ...] = ()
     text: str = ""
     nothing: str = ""
     command: str = ""
-    opens_table: bool = False
+    begins_with_tables: bool = False
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables in all groups."""
+        return tuple(name for group in self.groups for name in group.choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +108,8 @@ class PageView:
 
     `name` is empty for the first. `tables` are those of the report, and others that the sections name; no two have one name.
     `links` gives each row of a table, by its name, the address within the page that its first column leads to, or "".
-    `siblings` are the views that it names at its top, itself among them: the title of each, by its name.
+    `siblings` are the views that it names at its top, itself among them: the title of each, by its name. `text` is a sentence
+    about the whole view.
     """
 
     name: str
@@ -85,6 +119,7 @@ class PageView:
     tables: tuple[Table, ...]
     links: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     siblings: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,68 +2,83 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
-from html import unescape
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.html import assets
 from hlo_inspect.report.html.charts.palette import css_variables
-from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, PageView
-from hlo_inspect.report.layout import Grid, make_grid
-from hlo_inspect.report.model import Finding, HeadlineRow, Passage, Report, Table, Value, number_of
+from hlo_inspect.report.html.model import Measure, Page, PageView
+from hlo_inspect.report.html.table_data import table_data
+from hlo_inspect.report.html.view_texts import ViewText
+from hlo_inspect.report.model import Table, number_of
 from hlo_inspect.report.options import RenderOptions, naming, with_relative_paths
-from hlo_inspect.report.page import headline_text, input_details, module_details, page_notes, paragraphs, split_headline
-from hlo_inspect.report.units import decimal_factors, format_value
+from hlo_inspect.report.page import (
+    paragraphs,
+)
+from hlo_inspect.report.units import decimal_factors
 from hlo_inspect.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-import json
-import math
-from collections.abc import Callable
-from types import NoneType
-
-from hlo_inspect.report.cells import cell, cell_in_own_unit, heading
-from hlo_inspect.report.csv import csv_field
-from hlo_inspect.report.model import Column
 
 
 def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
-    """Write the page piece by piece, so that only one block of data is in memory beside the reports."""
-    script, libraries = assets.read_asset("page.js"), assets.libraries()
+    """Write the page piece by piece, so that only one block of data is in memory beside the reports.
+
+    The views after the first are packed: the page's script makes them when they are shown.
+    """
+    script, libraries = assets.page_script(), assets.libraries(_kinds(page))
     styles = (assets.tables_style(), css_variables(), assets.read_asset("style.css"))
     title = printable(page.views[0].title) if page.views else ""
     policy = assets.policy((script, *libraries.values()))
     stream.write(render_template("head.html", title=title, policy=policy, styles=styles, version=__version__))
-    for view in page.views:
-        with naming(view.report):
-            shown = {table.name: table for table in with_relative_paths(view.tables)}
-            stream.write(render_template("view.html", view=ViewText(view, shown, page.documentation, options)))
-            stream.writelines(_blocks(view, shown, options))
+    for number, view in enumerate(page.views):
+        pieces = _view(view, page, options)
+        if number == 0:
+            stream.writelines(pieces)
+        else:
+            stream.write(render_template("packed.html", name=view.name, text=assets.packed_pieces(pieces)))
     quantities = json_block(decimal_factors())
     stream.write(render_template("foot.html", version=__version__, quantities=quantities, script=script, libraries=libraries))
 
 
+def _kinds(page: Page) -> set[str]:
+    """Return the kinds of pictures that the page has."""
+    charts = [chart for view in page.views for section in view.sections for chart in section.pictures if not chart.is_single]
+    figures = [figure for chart in charts for figure in (chart.figure, *(measure.figure for measure in chart.measures))]
+    return {trace["type"] for figure in figures for trace in figure["data"]}
+
+
+def _view(view: PageView, page: Page, options: RenderOptions) -> Iterator[str]:
+    """Yield a view and its data, piece by piece."""
+    with naming(view.report):
+        shown = {table.name: table for table in with_relative_paths(view.tables)}
+        yield render_template("view.html", view=ViewText(view, shown, page.documentation, options))
+        yield from _blocks(view, shown, options)
+
+
 def _blocks(view: PageView, shown: Mapping[str, Table], options: RenderOptions) -> Iterator[str]:
     """Yield the data of a view's pictures and tables."""
-    pictures = [picture for section in view.sections for picture in section.pictures]
+    pictures = [picture for section in view.sections for picture in section.pictures if not picture.is_single]
     for picture in pictures:
         measures = picture.measures or (Measure("", picture.figure),)
         figures = [
             {"label": measure.label, "figure": measure.figure, "text": measure.text or picture.text} for measure in measures
         ]
         yield _block(view, "picture", picture.name, {"figures": figures, "height": picture.height, "table": picture.table})
-    named = {name for section in view.sections for name in section.tables}
-    named |= {picture.table for picture in pictures} | BEHIND_NAMES
-    for table in view.tables:
-        if table.name in named and table.rows:
-            rows = options.top or 0
-            data = table_data(table.top(rows), shown[table.name].top(rows), options.raw_bytes)
+    named = {name for section in view.sections for name in section.tables} | BEHIND_NAMES
+    for whole in view.tables:
+        if whole.name in named and whole.rows:
+            table, others = whole.top(options.top or 0), shown[whole.name].top(options.top or 0)
+            if table.name == _INSTRUCTIONS and table.columns[-1].name == _LINE:
+                lines = assets.packed_pieces([json_block([row[-1] for row in table.rows])])
+                yield render_template("lines.html", view=view.name, text=lines)
+                table = replace(table, columns=table.columns[:-1], rows=[row[:-1] for row in table.rows])
+            data = table_data(table, others, options.raw_bytes)
             links = view.links.get(table.name)
             yield _block(view, "table", table.name, {**data, "links": links} if links else data)
 
@@ -103,166 +118,13 @@ def _environment() -> Environment:
     return environment
 
 
-BEHIND_NAMES = frozenset({"instructions", "call_stacks"})
+_INSTRUCTIONS, _LINE = "instructions", "text"
+"""The table of instructions, and its last column, which waits compressed."""
+
+BEHIND_NAMES = frozenset({_INSTRUCTIONS, "call_stacks"})
 """Tables that describe what other tables name."""
 
-_LINES = "finding_lines"
-_STATIC_ROWS = 40  # also of a table that pages show whole, because it can be long
-_OVERVIEW = frozenset({"", "summary"})
-"""The commands of the first lines that a view begins with."""
-
-
-@dataclass(frozen=True, slots=True)
-class SectionText:
-    """A section with the tables that the view has, and the first lines above it."""
-
-    section: PageSection
-    pictures: tuple[Chart, ...]
-    tables: tuple[Table, ...]
-    lines: Sequence[tuple[str, str]]
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.pictures and not any(table.rows for table in self.tables)
-
-
-@dataclass(frozen=True, slots=True)
-class RuleText:
-    """The findings of one rule with its documentation: its name, its summary line, and the passages."""
-
-    code: str
-    severity: str
-    name: str
-    findings: Sequence[Finding]
-    passages: Sequence[Passage]
-
-
-class ViewText:
-    """The texts of a view for the template. `shown` are its tables with relative paths."""
-
-    def __init__(
-        self, view: PageView, shown: Mapping[str, Table], documentation: Mapping[str, Report], options: RenderOptions
-    ) -> None:
-        report = view.report
-        self._options = options
-        self._tables = shown
-        self.view = view
-        self.prefix = f"{view.name}/" if view.name else ""
-        self.details = [*module_details(report), *input_details(report)]
-        warnings, rows = split_headline(report)
-        self.warnings = [headline_text(row, options.raw_bytes) for row in warnings]
-        above = {section.command for section in view.sections} - _OVERVIEW
-        self.headline = self._lines(row for row in rows if row.command not in above)
-        self.sections = [self._section(section, rows) for section in view.sections]
-        self.rules = list(_by_rule(report.findings, documentation))
-        lines = self._tables.get(_LINES)
-        self.line_texts: dict[Value, Value] = {row[0]: row[1] for row in lines.rows} if lines is not None else {}
-        reasons, remarks = page_notes(report)
-        self.notes = [printable(note) for note in (*reasons, *remarks)]
-        self.passages = report.passages
-
-    def _lines(self, rows: Iterable[HeadlineRow]) -> list[tuple[str, str]]:
-        return [(printable(row.label), headline_text(row, self._options.raw_bytes)) for row in rows]
-
-    def _section(self, section: PageSection, rows: Sequence[HeadlineRow]) -> SectionText:
-        names = dict.fromkeys((*section.tables, *(picture.table for picture in section.pictures)))
-        tables = tuple(self._tables[name] for name in names if name in self._tables)
-        above = [row for row in rows if section.command and row.command == section.command]
-        return SectionText(section, section.pictures, tables, self._lines(above))
-
-    def quoted(self, rule: RuleText) -> list[str]:
-        """Return the lines that the findings of a rule name, each once."""
-        places = [finding.location for finding in rule.findings if finding.location is not None]
-        numbers = dict.fromkeys(place.line for place in places if place.path == self.view.report.input.path)
-        return [str(self.line_texts[number]) for number in numbers if number in self.line_texts]
-
-    @property
-    def copied(self) -> str:
-        """The first lines as plain text."""
-        title = " · ".join((printable(self.view.title), *self.details))
-        width = max((len(label) for label, _ in self.headline), default=0)
-        lines = [f"{label:{width}}  {text}" if label else text for label, text in self.headline]
-        return "\n".join((title, *self.warnings, *lines)).replace("\u00a0", " ")
-
-    def grid(self, table: Table) -> Grid:
-        """Return the first rows, for paper and for browsers without scripts."""
-        top = self._options.top
-        rows = min((table.page_rows if top is None else top) or _STATIC_ROWS, _STATIC_ROWS)
-        return make_grid(replace(table, page_rows=rows).top(rows), None, self._options.raw_bytes)
-
-
-def _by_rule(findings: Iterable[Finding], documentation: Mapping[str, Report]) -> Iterator[RuleText]:
-    """Yield the findings by their rules, in the order of the first of each."""
-    groups: dict[str, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(finding.rule, []).append(finding)
-    for code, findings_of_rule in groups.items():
-        page = documentation.get(code)
-        name = str(page.facts.get("rule.name", "")) if page is not None else ""
-        yield RuleText(code, findings_of_rule[0].severity, name, findings_of_rule, page.passages if page is not None else ())
-
-
-LIMIT = 100_000_000
-"""Bytes of a page that opens quickly and can be sent."""
-
-_ROWS = (10_000, 3_000, 1_000, 300, 100, 30, 10)
-"""Rows of each table that are offered."""
-
-_TABLE = re.compile(r'<script type="application/json" data-view="([^"]*)" data-table="[^"]*" data-rows="(\d+)">')
-_VIEW = re.compile(r'<main data-view="([^"]*)"')
-_TITLE = re.compile(r"<h1>(.*)</h1>")
-
-
-class _WrittenTable(NamedTuple):
-    """A table of a page: the view that has it, its rows, and how many characters it takes."""
-
-    view: str
-    rows: int
-    size: int
-
-
-def advice(path: Path, limit: int = LIMIT) -> str:
-    """Return the -n or --module that makes the page smaller, if it has more bytes than the limit, else ""."""
-    size = path.stat().st_size
-    if size <= limit:
-        return ""
-    titles: dict[str, str] = {}
-    tables: list[_WrittenTable] = []
-    view = ""
-    with path.open(encoding="utf-8", newline="\n") as lines:
-        for line in lines:
-            if (table := _TABLE.match(line)) is not None:
-                tables.append(_WrittenTable(table[1], int(table[2]), len(line)))
-            elif (start := _VIEW.match(line)) is not None:
-                view = start[1]
-            elif (title := _TITLE.match(line)) is not None:
-                titles[view] = printable(unescape(title[1]))
-    words = [*_fewer_rows(size, tables, limit), *_fewer_modules(tables, titles)]
-    return f"the page has {format_value(size, 'bytes')}; browsers open it slowly: {'; '.join(words)}"
-
-
-def _fewer_rows(size: int, tables: Sequence[_WrittenTable], limit: int) -> Iterable[str]:
-    """Yield the most rows of each table with which the page is small enough, else the fewest that are offered."""
-    largest = max((table.rows for table in tables), default=0)
-    for rows in _ROWS:
-        left_out = sum(table.size * (table.rows - rows) // table.rows for table in tables if table.rows > rows)
-        if rows < largest and (size - left_out <= limit or rows == _ROWS[-1]):
-            yield f"-n {rows} makes it about {format_value(size - left_out, 'bytes')}"
-            return
-
-
-def _fewer_modules(tables: Sequence[_WrittenTable], titles: dict[str, str]) -> Iterable[str]:
-    """Yield the advice to leave out the module that takes most, if there are several."""
-    if len(titles) > 1 and tables:
-        sizes = {view: sum(table.size for table in tables if table.view == view) for view in titles}
-        largest = max(sizes, key=lambda view: sizes[view])
-        yield (f"--module REGEX leaves modules out; the largest is {titles[largest]}, {format_value(sizes[largest], 'bytes')}")
-
-
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-_EXACT = 2**53  # JavaScript cannot represent larger integers exactly
-_NARROW = 44  # characters on the screen of a telephone
-_WIDE = 160
 
 
 def json_block(value: object) -> str:
@@ -278,85 +140,3 @@ def json_block(value: object) -> str:
         ord(c): f"\\u{ord(c):04x}" for c in set(text) if not c.isprintable() and "\x7e" < c < "\U00010000" and c != "\u00a0"
     }
     return text.translate(hidden) if hidden else text
-
-
-def table_data(table: Table, shown: Table, raw_bytes: bool) -> dict[str, object]:
-    """Return a table for the page's script: its columns with values, and with texts as `shown`, with relative paths."""
-    wide, narrow = _shown(table, _WIDE), _shown(table, _NARROW)
-    bounds = table.bound_columns
-    values: list[tuple[Value, ...]] = list(zip(*table.rows, strict=True)) or [() for _ in table.columns]
-    columns = [
-        {
-            "name": column.name,
-            "heading": heading(column, raw_bytes),
-            "unit": column.unit,
-            "wide": index in wide,
-            "narrow": index in narrow,
-            "machine": index in bounds.values(),
-            **_column_data(
-                column, values[index], values[bounds[index]] if index in bounds else None, _texts(shown, index, raw_bytes)
-            ),
-        }
-        for index, column in enumerate(table.columns)
-    ]
-    return {"name": table.name, "title": table.title, "rows": len(table.rows), "columns": columns}
-
-
-def _texts(table: Table, index: int, raw_bytes: bool) -> Callable[[int], str]:
-    """Return the text of a column in a row, as on any page for people."""
-    columns, rows = table.columns, table.rows
-    column, bound = columns[index], table.bound_columns.get(index)
-    if column.unit_of:
-        return lambda row: cell_in_own_unit(rows[row], index, columns, raw_bytes)
-    if bound is None:
-        return lambda row: cell(rows[row][index], None, column, raw_bytes, of_sums=False)
-    return lambda row: cell(rows[row][index], rows[row][bound], column, raw_bytes, of_sums=False)
-
-
-def _shown(table: Table, width: int) -> set[int]:
-    """Return the columns that a page of that width begins with."""
-    hidden = set(make_grid(Table(table.name, table.title, table.columns, ()), width).hidden)
-    return {index for index, column in enumerate(table.columns) if column.name not in hidden}
-
-
-def _column_data(
-    column: Column, values: Sequence[Value], bounds: Sequence[Value] | None, texts: Callable[[int], str]
-) -> dict[str, object]:
-    """Return distinct `values` and `texts`, and in `at` the position of each row's value; without `at` each row has its own.
-
-    Texts are left out if they equal the values, and bounds if no value is unknown. `texts` returns that of a row. `csv` has the
-    fields of CSV that differ from their values, by position.
-    """
-    keys: Sequence[object] = values if bounds is None else list(zip(values, bounds, strict=True))
-    if column.unit_of:
-        keys = [(value, texts(row)) for row, value in enumerate(values)]
-    elif len(set(map(type, values)) - {NoneType}) > 1:  # 1, 1.0 and True are one key of a dict
-        keys = list(zip(keys, map(type, values), strict=True))
-    positions: dict[object, int] = {}
-    first: list[int] = []
-    for row, key in enumerate(keys):
-        if key not in positions:
-            positions[key] = len(first)
-            first.append(row)
-    distinct = [_json_value(values[row]) for row in first]
-    shown = list(map(texts, first))
-    data: dict[str, object] = {"values": distinct}
-    if shown != distinct:
-        data["texts"] = shown
-    fields = [(number, value, csv_field(value)) for number, row in enumerate(first) if isinstance(value := values[row], str)]
-    if changed := {str(number): field for number, value, field in fields if field != value}:
-        data["csv"] = changed
-    if bounds is not None and None in distinct:
-        data["bounds"] = [_json_value(bounds[row]) for row in first]
-    if len(first) < len(values):
-        data["at"] = list(map(positions.__getitem__, keys))
-    return data
-
-
-def _json_value(value: Value) -> Value:
-    """Return the value; a number that JavaScript would change becomes a text of its digits."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    return value if abs(value) <= _EXACT else str(value)

@@ -1,1 +1,1 @@
-"""Pictures of a report's tables, as figures for Plotly: plain data, a file for each picture."""
+"""Pictures of a report's tables as plain data, which the files of `drawing/` draw: a file for each picture."""

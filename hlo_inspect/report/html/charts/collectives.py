@@ -12,11 +12,10 @@ from hlo_inspect.report.html.charts.figures import (
     axis,
     bars_figure,
     bars_height,
-    base_layout,
     marks,
     tick_text,
 )
-from hlo_inspect.report.html.charts.palette import colour, text_on
+from hlo_inspect.report.html.charts.palette import colour
 from hlo_inspect.report.html.charts.rows import (
     ChartRow,
     Tables,
@@ -25,7 +24,6 @@ from hlo_inspect.report.html.charts.rows import (
     grouped,
     hover,
     not_shown,
-    plain,
     rows_of,
     short,
 )
@@ -47,7 +45,7 @@ def axes_chart(tables: Tables) -> Chart | None:
         BarSeries(kind, colour(kind), [_bar(row, axes.index(row["axis"])) for row in of_kind])
         for kind, of_kind in _by_kind(rows).items()
     ]
-    figure = bars_figure([_axis_name(label) for label in axes], parts, "bytes", has_legend=True)
+    figure = bars_figure([_axis_name(label) for label in axes], parts, "bytes")
     return Chart(
         "collectives-by-axis",
         "Sent in one step, by mesh axis",
@@ -55,7 +53,7 @@ def axes_chart(tables: Tables) -> Chart | None:
         alt_text((f"{row['kind']} along {_axis_name(row['axis'])}", row.text("executed_wire_bytes")) for row in rows),
         figure,
         "collectives_by_axis_and_kind",
-        height=bars_height(len(axes) + 1),
+        height=bars_height(len(axes)),
     )
 
 
@@ -124,24 +122,22 @@ def _histogram(rows: Sequence[ChartRow], column: str, unit: Unit, classes: Seque
             "bar",
             (hover(_class(row), f"{_runs(row)}, {row.text('executed_wire_bytes')} sent") for row in of_kind),
             (row.key for row in of_kind),
-            name=plain(kind),
+            name=short(kind),
+            color=colour(kind),
+            is_vertical=True,
             x=[classes.index(row["up_to_bytes"]) for row in of_kind],
             y=[row.least(column) for row in of_kind],
-            marker={"color": colour(kind), "line": {"color": "$paper", "width": 1}},
         )
         for kind, of_kind in _by_kind(rows).items()
     ]
     xaxis = axis(
         "size of the whole array",
-        tickvals=list(range(len(classes))),
-        ticktext=["not<br>known" if size is None else f"≤ {tick_text(size, 'bytes').replace(' ', '<br>')}" for size in classes],
-        tickangle=0,
+        ticks=list(range(len(classes))),
+        labels=["unknown" if size is None else f"≤ {tick_text(size, 'bytes')}" for size in classes],
         range=[-0.5, max(_CLASSES, len(classes)) - 0.5],
-        showgrid=False,
-        zeroline=False,
+        is_names=True,
     )
-    layout = base_layout(barmode="stack", bargap=0.3, xaxis=xaxis, yaxis=amounts_axis(heights, unit), showlegend=True)
-    return {"data": traces, "layout": layout}
+    return {"data": traces, "layout": {"bars": "stacked", "x": xaxis, "y": amounts_axis(heights, unit)}}
 
 
 def largest_chart(tables: Tables) -> Chart | None:
@@ -199,42 +195,19 @@ def mesh_chart(tables: Tables) -> Chart | None:
         return None
     rows = max(int(device.least("row")) for device in devices) + 1
     columns = max(int(device.least("column")) for device in devices) + 1
-    texts: list[list[str]] = [[""] * columns for _ in range(rows)]
-    hovers: list[list[str]] = [[""] * columns for _ in range(rows)]
-    cells: list[list[int | None]] = [[None] * columns for _ in range(rows)]
-    keys: list[list[str | None]] = [[None] * columns for _ in range(rows)]
-    for device in devices:
-        row, column = int(device.least("row")), int(device.least("column"))
-        texts[row][column] = plain(device["device"])
-        hovers[row][column] = hover(f"device {device['device']}", device["coordinates"])
-        cells[row][column] = 0
-        keys[row][column] = device.key
-    trace = {
-        "type": "heatmap",
-        "z": cells,
-        "text": texts,
-        "texttemplate": "%{text}" if len(devices) <= _NUMBERED else "",
-        "textfont": {"size": 11, "color": text_on("$series-4")},
-        "hovertext": hovers,
-        "hoverinfo": "text",
-        "customdata": keys,
-        "zmin": 0,
-        "zmax": 1,
-        "showscale": False,
-        "colorscale": [[0, "$series-4"], [1, "$series-4"]],
-        "xgap": 2,
-        "ygap": 2,
-    }
+    trace = marks(
+        "cells",
+        (hover(f"device {device['device']}", device["coordinates"]) for device in devices),
+        (device.key for device in devices),
+        color="$series-4",
+        x=[int(device.least("column")) for device in devices],
+        y=[int(device.least("row")) for device in devices],
+        texts=[short(device["device"]) if len(devices) <= _NUMBERED else "" for device in devices],
+    )
     sent = {row["axis"]: row.text("executed_wire_bytes") for row in rows_of(tables, "collectives_by_axis")}
     named = [_named(mesh_axis["axis"], mesh_axis["size"], sent) for mesh_axis in axes]
     outer = ", ".join(named[:-1])
-    blank = {"ticks": "", "showgrid": False, "zeroline": False, "showticklabels": False}
-    layout = base_layout(
-        xaxis=axis(f"{named[-1]} →", fixedrange=True, **blank),
-        yaxis=axis("", range=[rows - 0.5, -0.5], fixedrange=True, **blank),
-        annotations=[_heading(f"↓ {outer}")] if outer else [],
-        margin={"l": 8, "r": 8, "t": 28 if outer else 8, "b": 8, "pad": 0},
-    )
+    layout = {"x": axis(short(f"{named[-1]} →"), size=columns), "y": axis(short(f"↓ {outer}") if outer else "", size=rows)}
     return Chart(
         "mesh",
         tables["mesh_devices"].title,
@@ -249,9 +222,3 @@ def mesh_chart(tables: Tables) -> Chart | None:
 
 def _named(name: Value, size: Value, sent: dict[Value, str]) -> str:
     return f"{name} = {size}, {sent[name]} sent" if name in sent else f"{name} = {size}"
-
-
-def _heading(text: str) -> dict[str, object]:
-    """Return a text over the left upper corner."""
-    place = {"xref": "paper", "yref": "paper", "x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom"}
-    return {"text": plain(text), "showarrow": False, "font": {"size": 12, "color": "$quiet"}, **place}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from hlo_inspect.report.html.charts.figures import Layout, amounts_axis, axis, bars_height, base_layout, lines_axis, marks
+from hlo_inspect.report.html.charts.figures import Layout, amounts_axis, axis, bars_height, lines_axis, marks
 from hlo_inspect.report.html.charts.palette import PALETTE, colour, series
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, hover, is_number, plain, rows_of
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, hover, is_number, rows_of, short
 from hlo_inspect.report.html.model import Chart, Figure, Measure
 from hlo_inspect.report.model import LOWER_BOUND, Table, Unit, Value
 from hlo_inspect.report.units import as_unit, format_bounded
@@ -72,26 +73,24 @@ def _by_kind(bars: Sequence[_DifferenceBar], unit: Unit, *, is_signed: bool) -> 
                 "bar",
                 (hover(bar.kind, bar.text) for bar in chosen),
                 (bar.key for bar in chosen),
-                orientation="h",
                 name=name,
+                color=color,
                 y=[kinds.index(bar.kind) for bar in chosen],
                 x=[bar.more for bar in chosen],
-                marker={"color": color, "line": {"color": "$paper", "width": 1}},
             )
             traces.append(trace)
-    layout = base_layout(
-        barmode="relative",
-        xaxis=_signed_axis(bars, unit) if is_signed else amounts_axis(_sums(bars), unit),
-        yaxis=lines_axis(kinds),
-        showlegend=is_signed,
-        height=bars_height(len(kinds)),
-    )
+    layout = {
+        "bars": "stacked",
+        "x": _signed_axis(bars, unit) if is_signed else amounts_axis(_sums(bars), unit),
+        "y": lines_axis(kinds),
+        "height": bars_height(len(kinds)),
+    }
     return {"data": traces, "layout": layout}
 
 
 def peak_differences_chart(tables: Tables) -> Chart | None:
     """Draw the arrays at the peak by role, each a part of a bar."""
-    bars = _bars(tables, "peak", "role", "difference", _array_in_words)
+    bars = _visible(_bars(tables, "peak", "role", "difference", _array_in_words))
     if not bars:
         return None
     return Chart(
@@ -105,6 +104,40 @@ def peak_differences_chart(tables: Tables) -> Chart | None:
     )
 
 
+def scope_differences_chart(tables: Tables) -> Chart | None:
+    """Draw the work of scopes that has become more or less."""
+    measures = []
+    for name, label, unit in (("bytes", "Bytes accessed", "bytes"), ("flops", "FLOPs", "flops")):
+        bars = _visible(_bars(tables, "scopes", "scope", f"{name}_difference", partial(_work_in_words, name)))[:_MOST_BARS]
+        if bars:
+            measures.append(Measure(label, _by_kind(bars, as_unit(unit), is_signed=True), f"{label}: {_listed(bars)}"))
+    if not measures:
+        return None
+    return Chart.of_measures(
+        "scope-differences",
+        "Work of scopes, NEW - OLD",
+        "Right: a scope has more work in NEW; left: it has less. Scopes without a visible difference are in the table only.",
+        measures,
+        "scopes",
+        text=". ".join(measure.text for measure in measures),
+        height=bars_height(1),
+    )
+
+
+def _work_in_words(name: str, row: ChartRow) -> str:
+    return f"{row.text(f'old_{name}')} → {row.text(f'new_{name}')}"
+
+
+_VISIBLE = 0.005
+"""The least part of an axis that is seen: some pixels of the widest page."""
+
+
+def _visible(bars: Sequence[_DifferenceBar]) -> list[_DifferenceBar]:
+    """Return the bars that can be seen beside the longest."""
+    longest = max((abs(bar.more) for bar in bars), default=0)
+    return [bar for bar in bars if abs(bar.more) >= _VISIBLE * longest]
+
+
 def _array_in_words(row: ChartRow) -> str:
     return f"{row['shape']} {row.text('old_bytes')} → {row.text('new_bytes')}"
 
@@ -113,10 +146,10 @@ def _signed_axis(bars: Sequence[_DifferenceBar], unit: Unit) -> Layout:
     """Return an axis with decreases to the left of 0, and with the same ticks on both sides."""
     less, more = (_sums([bar for bar in bars if bar.more * sign > 0]) for sign in (-1, 1))
     positive = amounts_axis([abs(length) for length in (*less, *more)], unit, "NEW - OLD")
-    ticks = list(zip(positive["tickvals"], positive["ticktext"], strict=True))[:: 2 if less and more else 1]
+    ticks = list(zip(positive["ticks"], positive["labels"], strict=True))[:: 2 if less and more else 1]
     mirrored = [(-value, f"-{text}") for value, text in reversed(ticks) if value]
     both = [*(mirrored if less else []), *(ticks if more else ticks[:1])]
-    return positive | {"tickvals": [value for value, _ in both], "ticktext": [text for _, text in both], "zeroline": True}
+    return positive | {"ticks": [value for value, _ in both], "labels": [text for _, text in both]}
 
 
 def _sums(bars: Sequence[_DifferenceBar]) -> list[int | float]:
@@ -181,7 +214,7 @@ def before_after_chart(tables: Tables) -> Chart | None:
     table = tables.get("facts")
     if table is None:
         return None
-    families = [(name, pairs) for name, form in _FAMILIES if (pairs := _pairs(table, form))]
+    families = [(name, pairs) for name, form in _FAMILIES if (pairs := _visible_pairs(_pairs(table, form)))]
     if not families:
         return None
     measures = [Measure(name, _before_and_after(table, pairs), _pairs_in_words(pairs)) for name, pairs in families]
@@ -189,7 +222,7 @@ def before_after_chart(tables: Tables) -> Chart | None:
     return Chart.of_measures(
         "before-and-after",
         "Before and after",
-        "Two bars for each fact that differs: what is the same has none.",
+        "Two bars for each fact whose difference can be seen; the table has the others.",
         measures,
         table.name,
         text=words,
@@ -221,6 +254,12 @@ def _pairs(table: Table, form: re.Pattern[str]) -> list[_FactPair]:
     return sorted(pairs, key=lambda pair: pair.row)
 
 
+def _visible_pairs(pairs: Sequence[_FactPair]) -> list[_FactPair]:
+    """Return the pairs whose bars differ visibly on their common axis."""
+    longest = max((abs(side.length) for pair in pairs for side in (pair.old, pair.new)), default=0)
+    return [pair for pair in pairs if abs(pair.new.length - pair.old.length) > _VISIBLE * longest]
+
+
 def _before_and_after(table: Table, pairs: Sequence[_FactPair]) -> Figure:
     """Draw a bar of OLD and one of NEW for each fact, on one axis. That of an unknown figure is its lower bound, in grey."""
     shown = pairs[:_MOST_BARS]
@@ -231,13 +270,12 @@ def _before_and_after(table: Table, pairs: Sequence[_FactPair]) -> Figure:
         for side, figures in sides.items()
         if any(figure.value is None for figure in figures)
     ]
-    layout = base_layout(
-        barmode="group",
-        xaxis=amounts_axis([figure.length for figures in sides.values() for figure in figures], shown[0].old.unit),
-        yaxis=lines_axis([pair.label for pair in shown]),
-        showlegend=True,
-        height=_height_of_pairs(shown),
-    )
+    layout = {
+        "bars": "grouped",
+        "x": amounts_axis([figure.length for figures in sides.values() for figure in figures], shown[0].old.unit),
+        "y": lines_axis([pair.label for pair in shown]),
+        "height": _height_of_pairs(shown),
+    }
     return {"data": traces, "layout": layout}
 
 
@@ -246,20 +284,17 @@ def _side(
 ) -> dict[str, object]:
     """Return the bars of OLD or NEW, either of the known figures or of the lower bounds of unknown ones."""
     chosen = [index for index, figure in enumerate(figures) if (figure.value is not None) is is_known]
-    fill = {"color": f"${side.lower()}"} if is_known else {"color": "$unknown", "pattern": {"shape": "/", "fgcolor": "$paper"}}
     pairs = [shown[index] for index in chosen]
     return marks(
         "bar",
         (hover(pair.label, f"OLD {pair.old.text}", f"NEW {pair.new.text}") for pair in pairs),
         (f"{table.name}:{pair.row}" for pair in pairs),
-        orientation="h",
         name=side if is_known else f"{side}, lower bound",
-        offsetgroup=side,
+        color=f"${side.lower()}" if is_known else "$unknown",
+        group=side,
         y=chosen,
         x=[figures[index].length for index in chosen],
-        text=[figures[index].text for index in chosen],
-        textposition=["auto" if figures[index].length else "outside" for index in chosen],
-        marker=fill,
+        texts=[figures[index].text for index in chosen],
     )
 
 
@@ -329,10 +364,9 @@ def _stacked(rows: Sequence[ChartRow], kinds: Sequence[str]) -> Figure:
         hovers = [_hover(rows[number], f"{kind}: {rows[number].text(name)}") for number in numbers]
         heights = [rows[number][name] for number in numbers]
         keys = [rows[number].key for number in numbers]
-        traces.append(marks("bar", hovers, keys, name=kind, x=numbers, y=heights, marker={"color": colour(kind)}))
+        traces.append(marks("bar", hovers, keys, name=kind, color=colour(kind), is_vertical=True, x=numbers, y=heights))
     counts = amounts_axis([row["collectives"] for row in rows], "count")
-    layout = base_layout(barmode="stack", bargap=0.1, xaxis=_passes_axis(rows), yaxis=counts, showlegend=True)
-    return {"data": traces, "layout": layout}
+    return {"data": traces, "layout": {"bars": "stacked", "x": _passes_axis(rows), "y": counts}}
 
 
 def _line(rows: Sequence[ChartRow], name: str, label: str) -> Figure:
@@ -342,17 +376,16 @@ def _line(rows: Sequence[ChartRow], name: str, label: str) -> Figure:
     """
     values = [row.least(name) or row[name] for row in rows]
     trace = marks(
-        "scatter",
+        "line",
         (_hover(row, f"{label}: {row.text(name)}") for row in rows),
         (row.key for row in rows),
-        mode="lines+markers",
-        line={"shape": "hv", "color": series(0), "width": 2},
-        marker={"size": 5, "color": [series(0) if row[name] is not None else "$unknown" for row in rows]},
+        color=series(0),
+        colors=[series(0) if row[name] is not None else "$unknown" for row in rows],
+        is_stepped=True,
         x=list(range(len(rows))),
         y=values,
     )
-    layout = base_layout(xaxis=_passes_axis(rows), yaxis=amounts_axis(values, rows[0].units[name]), showlegend=False)
-    return {"data": [trace], "layout": layout}
+    return {"data": [trace], "layout": {"x": _passes_axis(rows), "y": amounts_axis(values, rows[0].units[name])}}
 
 
 def _passes_axis(rows: Sequence[ChartRow]) -> Layout:
@@ -360,11 +393,10 @@ def _passes_axis(rows: Sequence[ChartRow]) -> Layout:
     ticks = range(0, len(rows), max(1, -(-len(rows) // _MOST_TICKS)))
     return axis(
         "passes, by the number of their file",
-        tickvals=list(ticks),
-        ticktext=[plain(_file(rows[number])) for number in ticks],
+        ticks=list(ticks),
+        labels=[short(_file(rows[number])) for number in ticks],
         range=[-0.5, len(rows) - 0.5],
-        showgrid=False,
-        zeroline=False,
+        is_names=True,
     )
 
 

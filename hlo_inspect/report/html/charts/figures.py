@@ -1,4 +1,4 @@
-"""The common parts of all figures: fonts, margins, legends, axes with the units of tables, and bars."""
+"""The common parts of all figures: axes with the units of tables, and bars."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from hlo_inspect.report.html.charts.palette import text_on
-from hlo_inspect.report.html.charts.rows import plain
+from hlo_inspect.report.html.charts.rows import short
 from hlo_inspect.report.model import Unit, Value
 from hlo_inspect.report.units import format_value
 
@@ -17,54 +16,16 @@ _TICKS = 4
 _STEPS = (1, 2, 5)
 
 
-def base_layout(**more: Any) -> Layout:  # noqa: ANN401 - what Plotly takes
-    """Return a layout as wide as its place. `more` adds to it or replaces its parts, and axes extend those of all figures."""
-    return {
-        "autosize": True,
-        "paper_bgcolor": "$paper",
-        "plot_bgcolor": "$paper",
-        "font": {"color": "$text", "size": 12, "family": "system-ui, sans-serif"},
-        "margin": {"l": 8, "r": 16, "t": 8, "b": 8, "pad": 4},
-        "hovermode": "closest",
-        "hoverlabel": {
-            "align": "left",
-            "namelength": -1,
-            "bgcolor": "$soft",
-            "bordercolor": "$line",
-            "font": {"color": "$text", "size": 12},
-        },
-        "legend": {
-            "orientation": "h",
-            "traceorder": "normal",
-            "itemsizing": "constant",
-            "x": 0,
-            "xanchor": "left",
-            "y": 1.02,
-            "yanchor": "bottom",
-            "font": {"size": 12},
-        },
-        "dragmode": False,
-    } | (more | {name: axis() | more.get(name, {}) for name in ("xaxis", "yaxis")})
-
-
-def axis(title: str = "", **more: Any) -> Layout:  # noqa: ANN401 - what Plotly takes
-    """Return an axis that makes room for its labels."""
-    return {
-        "automargin": True,
-        "gridcolor": "$grid",
-        "linecolor": "$line",
-        "zerolinecolor": "$line",
-        "tickcolor": "$line",
-        "tickfont": {"color": "$quiet"},
-        "title": {"text": plain(title), "font": {"color": "$quiet", "size": 12}, "standoff": 8},
-    } | more
+def axis(title: str = "", **more: Any) -> Layout:  # noqa: ANN401 - values of JSON
+    """Return an axis. `ticks` has the positions of its labels, `labels` their texts, and `range` its ends."""
+    return ({"title": title} if title else {}) | more
 
 
 def amounts_axis(values: Iterable[Value], unit: Unit, title: str = "") -> Layout:
     """Return a linear axis from 0 with few ticks, in the units of tables."""
     greatest = max((value for value in values if isinstance(value, int | float)), default=0)
     ticks = _ticks(float(greatest), 1024 if unit == "bytes" else 1000, 1 if unit in ("bytes", "count", "flops") else 0)
-    return axis(title, rangemode="tozero", tickvals=ticks, ticktext=[tick_text(tick, unit) for tick in ticks], tickangle=0)
+    return axis(title, ticks=ticks, labels=[tick_text(tick, unit) for tick in ticks])
 
 
 def _ticks(greatest: float, base: int, least: float) -> list[float]:
@@ -87,7 +48,7 @@ def tick_text(value: float, unit: Unit) -> str:
     """Format a round value without decimals that say nothing."""
     number, _, suffix = format_value(int(value) if value == int(value) else value, unit).partition(" ")
     number = number.rstrip("0").rstrip(".") if "." in number else number
-    return plain(f"{number} {suffix}".rstrip())
+    return f"{number} {suffix}".rstrip()
 
 
 def log_axis(values: Iterable[float], unit: Unit, title: str) -> Layout:
@@ -99,17 +60,17 @@ def log_axis(values: Iterable[float], unit: Unit, title: str) -> Layout:
     first, last = math.floor(low - room), math.ceil(high + room)
     ticks = [float(base) ** power for power in range(first, last + 1, max(1, math.ceil((last - first) / 6)))]
     texts = [tick_text(tick, unit) for tick in ticks]
-    ends = [(low - room) * math.log10(base), (high + room) * math.log10(base)]
-    return axis(title, type="log", range=ends, tickvals=ticks, ticktext=texts, zeroline=False)
+    ends = [float(base) ** (low - room), float(base) ** (high + room)]
+    return axis(title, is_log=True, range=ends, ticks=ticks, labels=texts)
 
 
 # -- bars --------------------------------------------------------------------------------------------------------------
 
 
-LINE = 30
+LINE = 32
 NAME = 28
 """Characters of a name at an axis."""
-_AROUND = 96
+_AROUND = 44
 
 
 class Bar(NamedTuple):
@@ -130,44 +91,35 @@ class BarSeries(NamedTuple):
     bars: Sequence[Bar]
 
 
-def bars_figure(
-    labels: Sequence[Value], series: Iterable[BarSeries], unit: Unit, *, has_legend: bool | None = None
-) -> dict[str, Any]:
-    """Draw a line for each label, the first on top. By default there is a legend if several series have names."""
+def bars_figure(labels: Sequence[Value], series: Iterable[BarSeries], unit: Unit) -> dict[str, Any]:
+    """Draw a line for each label, the first on top."""
     drawn = [bar_series for bar_series in series if bar_series.bars]
     lengths = [0.0] * len(labels)
     for bar_series in drawn:
         for bar in bar_series.bars:
             lengths[bar.line] += bar.length
-    layout = base_layout(
-        barmode="stack",
-        xaxis=amounts_axis(lengths, unit),
-        yaxis=lines_axis(labels),
-        showlegend=sum(bool(bar_series.name) for bar_series in drawn) > 1 if has_legend is None else has_legend,
-    )
+    layout = {"bars": "stacked", "x": amounts_axis(lengths, unit), "y": lines_axis(labels)}
     return {"data": [_trace(bar_series) for bar_series in drawn], "layout": layout}
 
 
 def marks(kind: str, hovers: Iterable[str], keys: Iterable[str], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
     """Return a trace whose marks lead to rows: `hovers` are the texts beside the mouse, `keys` the rows."""
-    return {"type": kind, **more, "hovertext": list(hovers), "hoverinfo": "text", "customdata": list(keys)}
+    return {"type": kind, **more, "hovers": list(hovers), "keys": list(keys)}
 
 
 def lines_axis(labels: Sequence[Value]) -> Layout:
     """Return an axis of names from top to bottom; equal names are lines of their own."""
     return axis(
         range=[len(labels) - 0.5, -0.5],
-        tickvals=list(range(len(labels))),
-        ticktext=[plain(text, NAME) for text in labels],
-        tickfont={"color": "$text"},
-        showgrid=False,
-        zeroline=False,
+        ticks=list(range(len(labels))),
+        labels=[short(text, NAME) for text in labels],
+        is_names=True,
     )
 
 
 def bars_height(lines: int) -> int:
     """Return the height of a figure with `lines` lines, in pixels."""
-    return _AROUND + LINE * max(2, lines)
+    return _AROUND + LINE * lines
 
 
 def _trace(series: BarSeries) -> dict[str, Any]:
@@ -175,16 +127,9 @@ def _trace(series: BarSeries) -> dict[str, Any]:
         "bar",
         (bar.hover for bar in series.bars),
         (bar.key for bar in series.bars),
-        orientation="h",
-        width=0.65,
-        name=plain(series.name),
+        name=short(series.name),
+        color=series.colour,
         x=[bar.length for bar in series.bars],
         y=[bar.line for bar in series.bars],
-        text=[plain(bar.text) for bar in series.bars],
-        textposition="inside",
-        insidetextanchor="middle",
-        textangle=0,
-        constraintext="none",
-        insidetextfont={"color": text_on(series.colour)},
-        marker={"color": series.colour, "line": {"color": "$paper", "width": 1}},
+        texts=[short(bar.text) for bar in series.bars],
     )

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from operator import methodcaller
 from typing import Any
 
-from hlo_inspect.report.html.charts.figures import Bar, BarSeries, bars_figure, bars_height, base_layout, log_axis, marks
+from hlo_inspect.report.html.charts.figures import Bar, BarSeries, bars_figure, bars_height, log_axis, marks
 from hlo_inspect.report.html.charts.palette import colour, series
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, grouped, hover, not_shown, plain, rows_of
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, grouped, hover, not_shown, rows_of, short
 from hlo_inspect.report.html.model import Chart
 
 _KERNELS = "measured_kernel_groups"
@@ -24,20 +24,11 @@ def bounds_chart(tables: Tables) -> Chart | None:
         return None
     bounds, times = ([row.least(column) for row in shown] for column in ("bound_s", "self_s"))
     ends = [min(*bounds, *times), max(*bounds, *times)]
-    line = {
-        "type": "scatter",
-        "mode": "lines",
-        "x": ends,
-        "y": ends,
-        "hoverinfo": "skip",
-        "showlegend": False,
-        "line": {"color": "$quiet", "width": 1.5},
+    line = {"type": "line", "x": ends, "y": ends, "color": "$quiet"}
+    layout = {
+        "x": log_axis(bounds, "seconds", "bound of one step"),
+        "y": log_axis(times, "seconds", "measured self time of one step"),
     }
-    layout = base_layout(
-        xaxis=log_axis(bounds, "seconds", "bound of one step"),
-        yaxis=log_axis(times, "seconds", "measured self time of one step"),
-        showlegend=True,
-    )
     phases = grouped(shown, lambda row: str(row["phase"] or "unknown"))
     unknown = not_shown(len(rows) - len(shown), "loops, asynchronous work and kernels of unknown cost")
     return Chart(
@@ -54,7 +45,7 @@ def bounds_chart(tables: Tables) -> Chart | None:
 
 def _kernels(phase: str, rows: Sequence[ChartRow]) -> dict[str, Any]:
     return marks(
-        "scatter",
+        "points",
         (
             hover(
                 row["name"],
@@ -65,13 +56,16 @@ def _kernels(phase: str, rows: Sequence[ChartRow]) -> dict[str, Any]:
             for row in rows
         ),
         (row.key for row in rows),
-        mode="markers",
-        name=plain(phase),
+        name=short(phase),
+        color=colour(phase),
         x=[row.least("bound_s") for row in rows],
         y=[row.least("self_s") for row in rows],
-        cliponaxis=False,
-        marker={"color": colour(phase), "opacity": 0.75, "size": 9, "line": {"color": "$paper", "width": 0.5}},
     )
+
+
+def colour_of_measured(part: str) -> str:
+    """Return the colour of a part of a measured step."""
+    return _COLOURS.get(part) or _OF_COLLECTIVES.get(part.partition(",")[0], "$other")
 
 
 def measured_parts_chart(tables: Tables) -> Chart | None:
@@ -82,7 +76,7 @@ def measured_parts_chart(tables: Tables) -> Chart | None:
     parts = []
     for row in rows:
         name = str(row["part"])
-        drawn = _COLOURS.get(name) or _OF_COLLECTIVES.get(name.partition(",")[0], "$other")
+        drawn = colour_of_measured(name)
         bar = Bar(0, row.least("time_s"), hover(name, row.text("time_s"), f"{row.text('share')} of the parts"), row.key)
         parts.append(BarSeries(name, drawn, (bar,)))
     return Chart(
@@ -90,9 +84,9 @@ def measured_parts_chart(tables: Tables) -> Chart | None:
         "The measured step by what waits",
         "Mean of a step on one device: kernels, transfer of collectives, their waiting for the slowest device, and idle time.",
         alt_text((row["part"], row.text("time_s")) for row in rows),
-        bars_figure(["measured"], parts, "seconds", has_legend=True),
+        bars_figure(["measured"], parts, "seconds"),
         "measured_parts",
-        height=bars_height(2),
+        height=bars_height(1),
     )
 
 
@@ -115,9 +109,9 @@ def waits_chart(tables: Tables) -> Chart | None:
         "Waiting by device",
         f"Time of a step in which a device waits in collectives, and in which others wait because it begins last.{unknown}",
         alt_text((row["device"], f"waits {row.text('wait_s')}, holds others up {row.text('held_s')}") for row in shown),
-        bars_figure([f"device {row['device']}" for row in shown], parts, "seconds", has_legend=True),
+        bars_figure([f"device {row['device']}" for row in shown], parts, "seconds"),
         "measured_by_device",
-        height=bars_height(len(shown) + 1),
+        height=bars_height(len(shown)),
     )
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from hlo_inspect.report.html.charts.figures import (
     Bar,
     BarSeries,
     amounts_axis,
-    axis,
     bars_figure,
     bars_height,
-    base_layout,
     marks,
 )
 from hlo_inspect.report.html.charts.palette import colour, rank
-from hlo_inspect.report.html.charts.rows import LONGEST, ChartRow, Tables, alt_text, hover, plain, role_words, rows_of, short
+from hlo_inspect.report.html.charts.rows import LONGEST, ChartRow, Tables, alt_text, hover, role_words, rows_of, short
 from hlo_inspect.report.html.model import Chart, Measure
 
 _UNKNOWN = "unknown"
@@ -26,6 +23,11 @@ _PARTS = {
     "constants": "$constant",
     "temporaries": "$temporary",
 }
+
+
+def colour_of_part(part: str) -> str:
+    """Return the colour of a part of the memory that a program needs."""
+    return _PARTS[part]
 
 
 def fit_chart(tables: Tables) -> Chart | None:
@@ -39,7 +41,7 @@ def fit_chart(tables: Tables) -> Chart | None:
     parts = [
         BarSeries(
             str(row["part"]),
-            _PARTS[str(row["part"])],
+            colour_of_part(str(row["part"])),
             [Bar(0, row.least("bytes"), hover(row["part"], row.text("bytes")), row.key)],
         )
         for row in rows
@@ -47,7 +49,7 @@ def fit_chart(tables: Tables) -> Chart | None:
     labels, sentence = ["needed"], "Device memory that the program needs, in parts that add up."
     if missing:
         sentence = f"Device memory that the program needs, or more: {missing} are unknown."
-    figure = bars_figure(labels, parts, "bytes", has_legend=True)
+    figure = bars_figure(labels, parts, "bytes")
     measures = [Measure("In parts", figure, alt_text((row["part"], row.text("bytes")) for row in listed))]
     if fit is not None:
         labels = [f"needed, {fit.text('needed_bytes')}", f"{fit['profile']}, {fit.text('capacity_bytes')}"]
@@ -57,9 +59,9 @@ def fit_chart(tables: Tables) -> Chart | None:
         )
         fits = f"it fits, {fit.text('left_bytes')} left" if fit["fits"] else "it does not fit"
         sentence = f"Need of the program beside the {fit.text('capacity_bytes')} of {fit['profile']}: {fits}."
-        compared = bars_figure(labels, parts, "bytes", has_legend=True)
+        compared = bars_figure(labels, parts, "bytes")
         measures.append(Measure("Beside the accelerator", compared, "; ".join(labels)))
-    height = bars_height(len(labels) + 1)
+    height = bars_height(len(labels))
     return Chart.of_measures("memory-fit", "Does it fit", sentence, measures, "memory_parts", height=height)
 
 
@@ -71,56 +73,32 @@ def curve_chart(tables: Tables) -> Chart | None:
     peak = max(rows, key=lambda row: row.least("bytes"))
     runs = [run for run in _phases(rows) if run[0] != _UNKNOWN]
     curve = marks(
-        "scatter",
+        "line",
         map(_hover, rows),
         (row.key for row in rows),
-        mode="lines",
+        color="$text",
+        is_stepped=True,
         x=[row["first"] for row in rows],
         y=[row["bytes"] for row in rows],
-        showlegend=False,
-        line={"shape": "hv", "color": "$text", "width": 1.5},
     )
-    known_phases = sorted({phase for phase, _, _ in runs}, key=rank)
-    legend = [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": [None],
-            "y": [None],
-            "name": plain(phase),
-            "hoverinfo": "skip",
-            "marker": {"symbol": "square", "size": 12, "color": colour(phase), "opacity": 0.4},
-        }
-        for phase in known_phases
-    ]
-    layout = base_layout(
-        xaxis=axis("instructions of the schedule", range=[0, rows[-1]["last"]], nticks=6, tickformat=",d", showgrid=False),
-        yaxis=amounts_axis([row["bytes"] for row in rows], "bytes"),
-        hovermode="x",
-        showlegend=True,
-        shapes=[_band(phase, first, last) for phase, first, last in runs],
-        annotations=[
-            {
-                "x": peak["highest_at"],
-                "y": peak["bytes"],
-                "text": plain(f"peak {peak.text('bytes')}"),
-                "showarrow": True,
-                "arrowhead": 2,
-                "arrowcolor": "$text",
-                "ax": 0,
-                "ay": -24,
-                "bgcolor": "$paper",
-                "font": {"size": 12, "color": "$text"},
-            }
+    last = rows[-1].least("last")
+    layout = {
+        "x": amounts_axis([last], "count", "instructions of the schedule") | {"range": [0, last]},
+        "y": amounts_axis([row["bytes"] for row in rows], "bytes"),
+        "hover": "x",
+        "bands": [
+            {"name": short(phase), "color": colour(phase), "from": first, "to": last}
+            for phase, first, last in sorted(runs, key=lambda run: rank(run[0]))
         ],
-    )
+        "notes": [{"x": peak["highest_at"], "y": peak["bytes"], "text": short(f"peak {peak.text('bytes')}")}],
+    }
     return Chart(
         "live-bytes",
         "Live bytes over the schedule",
         "Live bytes at each schedule position, with the phases behind the curve. The peak decides how much memory the program "
         "needs. Hover shows the largest arrays of a position.",
         _peak_in_words(peak),
-        {"data": [curve, *legend], "layout": layout},
+        {"data": [curve], "layout": layout},
         "live_curve",
         height=360,
     )
@@ -140,21 +118,6 @@ def _phases(rows: Sequence[ChartRow]) -> Iterator[tuple[str, float, float]]:
         if following is None or following["phase"] != begin["phase"]:
             yield str(begin["phase"]), begin.least("first"), following.least("first") if following else row.least("last")
             begin = following or begin
-
-
-def _band(phase: str, first: float, last: float) -> dict[str, Any]:
-    return {
-        "type": "rect",
-        "layer": "below",
-        "yref": "paper",
-        "y0": 0,
-        "y1": 1,
-        "x0": first,
-        "x1": last,
-        "fillcolor": colour(phase),
-        "opacity": 0.22,
-        "line": {"width": 0},
-    }
 
 
 def _hover(row: ChartRow) -> str:
@@ -202,7 +165,7 @@ def parameters_chart(tables: Tables) -> Chart | None:
         if row["donated_bytes"] is None
     ]
     parts.append(BarSeries("unknown", "$unknown", unknown))
-    figure = bars_figure([role_words(row["role"]) for row in rows], parts, "bytes", has_legend=True)
+    figure = bars_figure([role_words(row["role"]) for row in rows], parts, "bytes")
     return Chart(
         "parameters",
         "Parameters by role",
@@ -210,5 +173,5 @@ def parameters_chart(tables: Tables) -> Chart | None:
         alt_text((role_words(row["role"]), f"{row.text('bytes')}, {row.text('donated_bytes')} donated") for row in rows),
         figure,
         "params_by_role",
-        height=bars_height(len(rows) + 1),
+        height=bars_height(len(rows)),
     )

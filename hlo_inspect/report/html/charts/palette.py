@@ -126,11 +126,6 @@ def luminance(rgb: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def text_on(ground: str) -> str:
-    """Return the colour of a text on a colour of the palette: `$on-forward` on `$forward`."""
-    return f"$on-{ground.removeprefix('$')}"
-
-
 def colour(name: Value) -> str:
     """Return the placeholder of a figure for the colour of a phase, a kind of collective or another name of the palette."""
     return f"${name}" if name in PALETTE else "$unknown"

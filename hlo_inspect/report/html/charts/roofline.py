@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import nlargest
 from typing import Any
 
-from hlo_inspect.report.html.charts.figures import base_layout, log_axis, marks
+from hlo_inspect.report.html.charts.figures import log_axis, marks
 from hlo_inspect.report.html.charts.palette import colour
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, grouped, hover, plain, rows_of
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, grouped, hover, rows_of, short
 from hlo_inspect.report.html.model import Chart, Measure
-from hlo_inspect.report.model import Unit
+from hlo_inspect.report.model import Unit, Value
 
 _NAMED = 5
 _WITH_PROFILE = "With --profile the page shows how far each is from what the accelerator can."
-_HIGH, _RIGHT = 0.75, 0.4  # shares of the picture: a name hangs below a higher point, and ends at a point further right
-# width and height of a neighbourhood as shares of the picture, and the number of names in it
-_WIDE, _TALL, _STACKED = 0.25, 0.2, 2
-_APART = 0.4  # powers of ten between the names of roofs
 _LARGEST_MARK = 36
 _MEASURES = (
     ("estimate_flops_per_s", "Estimate"),
@@ -86,73 +82,43 @@ def _without_roofs(rows: Sequence[ChartRow], remark: str) -> Chart:
 
 
 def _figure(rows: Sequence[ChartRow], x: str, y: str, unit: Unit, roofs: Sequence[ChartRow]) -> dict[str, Any]:
-    named = {row.key for row in nlargest(_NAMED, rows, key=_weight(rows))}
+    named = nlargest(_NAMED, rows, key=_weight(rows))
     size = _size(rows)
     largest = max(row.least(size) for row in rows)
+    equal = _equal_roofs(roofs)
     phases = grouped(rows, lambda row: str(row["phase"] or "unknown"))
     marks = [_trace(phase, of_phase, (x, y, size), largest) for phase, of_phase in phases.items()]
     xs = [*(row.least(x) for row in rows), *_ends(roofs, "from_flop_per_byte", "to_flop_per_byte")]
     ys = [*(row.least(y) for row in rows), *_ends(roofs, "from_flops_per_s", "flops_per_s")]
-    layout = base_layout(
-        xaxis=log_axis(
+    layout = {
+        "x": log_axis(
             xs, "number" if roofs else "bytes", "FLOP per byte of device memory" if roofs else "bytes moved in one step"
         ),
-        yaxis=log_axis(ys, unit, "FLOP/s" if roofs else "FLOPs of one step"),
-        showlegend=True,
-    )
-    layout["annotations"] = [
-        *_names([row for row in rows if row.key in named], (x, y), (layout["xaxis"]["range"], layout["yaxis"]["range"])),
-        *_peaks(roofs),
-    ]
-    return {"data": [*map(_roof, roofs), *marks], "layout": layout}
+        "y": log_axis(ys, unit, "FLOP/s" if roofs else "FLOPs of one step"),
+        "notes": [
+            *({"x": row.least(x), "y": row.least(y), "text": short(row["name"], 22)} for row in named),
+            *map(_peak, equal),
+        ],
+    }
+    return {"data": [*map(_roof, equal), *marks], "layout": layout}
 
 
-def _names(
-    rows: Iterable[ChartRow], columns: tuple[str, str], ends: tuple[Sequence[float], Sequence[float]]
-) -> Iterator[dict[str, Any]]:
-    """Yield the names of marks: below those near the top, above the others. Names near each other are in several lines."""
-    taken: list[tuple[float, float, bool]] = []
-    for row in sorted(rows, key=lambda row: row.least(columns[1])):
-        x, y = (math.log10(row.least(column)) for column in columns)
-        along, up = ((position - low) / (high - low) for position, (low, high) in zip((x, y), ends, strict=True))
-        is_below = up > _HIGH
-        near = sum(
-            abs(along - across) < _WIDE and abs(up - other) < _TALL and below == is_below for across, other, below in taken
-        )
-        taken.append((along, up, is_below))
-        if near >= _STACKED:
-            continue
-        yield {
-            "x": x,
-            "y": y,
-            "text": plain(row["name"], 22),
-            "showarrow": True,
-            "arrowhead": 0,
-            "arrowwidth": 1,
-            "arrowcolor": "$quiet",
-            "ax": 0,
-            "ay": (26 + 15 * near) * (1 if is_below else -1),
-            "xanchor": "right" if along > _RIGHT else "left",
-            "font": {"size": 11, "color": "$text"},
-        }
-
-
-def _peaks(roofs: Iterable[ChartRow]) -> Iterator[dict[str, Any]]:
-    """Yield a label for the flat part of each roof, the highest first; of those near each other only the highest."""
-    lowest = math.inf
+def _equal_roofs(roofs: Iterable[ChartRow]) -> list[list[ChartRow]]:
+    """Return the roofs with one peak together: they are one line."""
+    groups: dict[Value, list[ChartRow]] = {}
     for roof in roofs:
-        if math.log10(roof.least("flops_per_s")) > lowest - _APART:
-            continue
-        lowest = math.log10(roof.least("flops_per_s"))
-        yield {
-            "x": math.log10(roof.least("to_flop_per_byte")),
-            "y": math.log10(roof.least("flops_per_s")),
-            "text": plain(f"{roof['unit']} {roof.text('flops_per_s')}"),
-            "showarrow": False,
-            "xanchor": "right",
-            "yanchor": "bottom",
-            "font": {"size": 11, "color": "$quiet"},
-        }
+        groups.setdefault(roof["flops_per_s"], []).append(roof)
+    return list(groups.values())
+
+
+def _units(roofs: Sequence[ChartRow]) -> str:
+    return ", ".join(str(roof["unit"]) for roof in roofs)
+
+
+def _peak(roofs: Sequence[ChartRow]) -> dict[str, Any]:
+    """Return the label of the flat part of equal roofs."""
+    text = short(f"{_units(roofs)} {roofs[0].text('flops_per_s')}")
+    return {"x": roofs[0]["to_flop_per_byte"], "y": roofs[0]["flops_per_s"], "text": text, "is_line": True}
 
 
 def _ends(roofs: Iterable[ChartRow], *columns: str) -> Iterable[float]:
@@ -172,25 +138,15 @@ def _weight(rows: Sequence[ChartRow]) -> Callable[[ChartRow], float]:
 
 def _trace(name: str, rows: Sequence[ChartRow], columns: tuple[str, str, str], largest: float) -> dict[str, Any]:
     x, y, size = columns
-    marker = {
-        "color": colour(name),
-        "opacity": 0.75,
-        "line": {"color": "$paper", "width": 0.5},
-        "size": [row.least(size) for row in rows],
-        "sizemode": "area",
-        "sizeref": 2 * largest / _LARGEST_MARK**2 if largest else 1,
-        "sizemin": 3,
-    }
     return marks(
-        "scatter",
+        "points",
         map(_hover, rows),
         (f"kernel_groups:{row['group']}" for row in rows),
-        mode="markers",
-        name=plain(name),
+        name=short(name),
+        color=colour(name),
         x=[row.least(x) for row in rows],
         y=[row.least(y) for row in rows],
-        cliponaxis=False,
-        marker=marker,
+        sizes=[_LARGEST_MARK * math.sqrt(row.least(size) / largest) if largest else 0 for row in rows],
     )
 
 
@@ -211,21 +167,19 @@ def _hover(row: ChartRow) -> str:
     )
 
 
-def _roof(roof: ChartRow) -> dict[str, Any]:
-    """Draw the line of a unit: along the memory's bandwidth up to its peak."""
+def _roof(roofs: Sequence[ChartRow]) -> dict[str, Any]:
+    """Draw the line of units with one peak: along the memory's bandwidth up to that."""
+    roof = roofs[0]
     hover_text = hover(
-        roof["unit"],
+        _units(roofs),
         f"{roof.text('flops_per_s')} from {roof.text('ridge_flop_per_byte')} FLOP a byte on",
         f"memory {roof.text('bytes_per_s')}",
     )
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": plain(f"roof {roof['unit']}"),
-        "x": [roof["from_flop_per_byte"], roof["ridge_flop_per_byte"], roof["to_flop_per_byte"]],
-        "y": [roof["from_flops_per_s"], roof["flops_per_s"], roof["flops_per_s"]],
-        "hovertext": [hover_text] * 3,
-        "hoverinfo": "text",
-        "showlegend": False,
-        "line": {"color": "$quiet", "width": 1.5},
-    }
+    return marks(
+        "line",
+        [hover_text] * 3,
+        (),
+        color="$quiet",
+        x=[roof["from_flop_per_byte"], roof["ridge_flop_per_byte"], roof["to_flop_per_byte"]],
+        y=[roof["from_flops_per_s"], roof["flops_per_s"], roof["flops_per_s"]],
+    )

@@ -15,6 +15,10 @@ Tables = Mapping[str, Table]
 """The tables of a report by name."""
 
 
+def by_name(tables: Iterable[Table]) -> dict[str, Table]:
+    return {table.name: table for table in tables}
+
+
 @dataclass(frozen=True, slots=True)
 class ChartRow:
     """A row by the names of its columns; `key` is its address within the page."""
@@ -63,21 +67,10 @@ def is_number(value: Value) -> TypeGuard[int | float]:
 LONGEST = 160
 """Characters of a text in a picture; the table has the whole."""
 
-_LINE = 52
-"""Characters of a line beside the mouse, which is no wider than a telephone."""
 
-_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;", "%": "&#37;"})
-"""Beside tags and entities Plotly knows formulas between dollars and, in templates, names after percent signs."""
-
-
-def plain(text: Value, longest: int = LONGEST) -> str:
-    """Return a text that Plotly shows letter by letter, on one line. A longer text loses its middle."""
-    return short("" if text is None else str(text), longest).translate(_ENTITIES)
-
-
-def short(text: str, longest: int) -> str:
+def short(text: Value, longest: int = LONGEST) -> str:
     """Cut the middle of a text to `longest` characters at most, and escape control characters. Names differ at both ends."""
-    shown = printable(text)
+    shown = printable("" if text is None else str(text))
     if len(shown) <= longest:
         return shown
     begin = (longest - 1) // 2
@@ -85,13 +78,8 @@ def short(text: str, longest: int) -> str:
 
 
 def hover(title: Value, *parts: Value) -> str:
-    """Return the text beside the mouse: a title and lines below it. Empty lines are left out, long ones go on in the next."""
-    return "<br>".join([f"<b>{_wrapped(title)}</b>", *(_wrapped(part) for part in parts if part)])
-
-
-def _wrapped(text: Value) -> str:
-    shown = short("" if text is None else str(text), LONGEST)
-    return "<br>".join(plain(shown[start : start + _LINE]) for start in range(0, max(1, len(shown)), _LINE))
+    """Return the text beside the mouse: a title and lines below it. Empty lines are left out."""
+    return "\n".join([short(title), *(short(part) for part in parts if part)])
 
 
 def counted(count: str, what: str) -> str:
@@ -110,7 +98,7 @@ def role_words(role: Value) -> str:
 
 
 def alt_text(parts: Iterable[tuple[Value, str]], most: int = 12) -> str:
-    """Return the figures of a picture for readers who cannot see it. It is no text of a figure: its writer escapes it."""
+    """Return the figures of a picture for readers who cannot see it. Its writer escapes it."""
     figures: Sequence[tuple[Value, str]] = list(parts)
-    words = "; ".join(f"{short(str(name), LONGEST)}: {value}" for name, value in figures[:most])
+    words = "; ".join(f"{short(name)}: {value}" for name, value in figures[:most])
     return f"{words}; {len(figures) - most:,} more in the table" if len(figures) > most else words

@@ -1,24 +1,19 @@
-"""The step: its compute, memory and exposed time, and the events of each stream."""
+"""The step: its compute, memory and exposed time, and its loops."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import nlargest
 from operator import methodcaller
-from typing import Any
 
 from hlo_inspect.report.html.charts.figures import (
     Bar,
     BarSeries,
-    amounts_axis,
     bars_figure,
     bars_height,
-    base_layout,
-    lines_axis,
-    marks,
 )
 from hlo_inspect.report.html.charts.palette import colour, rank, series
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, grouped, hover, not_shown, plain, rows_of
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, hover, not_shown, rows_of
 from hlo_inspect.report.html.model import Chart, Measure
 from hlo_inspect.report.model import Unit
 
@@ -53,14 +48,17 @@ _ALONE = (
 
 
 def _times(rows: Sequence[ChartRow], title: str, sentence: str, table: str) -> Chart:
+    lines = [("bound", "bound_s", "bound_share"), ("estimate", "estimate_s", "share")]
+    if all(row["bound_s"] == row["estimate_s"] for row in rows):
+        lines = [("bound = estimate", "estimate_s", "share")]
     parts = []
-    axes = iter(_OF_AXES * len(rows))
-    for row in rows:
-        bar_colour = _COLOURS.get(str(row["part"])) or next(axes)
-        least = Bar(0, row.least("bound_s"), _hover(row, "bound_s", "bound_share", "bound"), row.key)
-        likely = Bar(1, row.least("estimate_s"), _hover(row, "estimate_s", "share", "estimate"), row.key)
-        parts.append(BarSeries(str(row["part"]), bar_colour, (least, likely)))
-    figure = bars_figure(["bound", "estimate"], parts, "seconds")
+    for row, drawn in zip(rows, colours_of_step(rows), strict=True):
+        bars = [
+            Bar(line, row.least(column), _hover(row, column, share, name), row.key, row.text(column))
+            for line, (name, column, share) in enumerate(lines)
+        ]
+        parts.append(BarSeries(str(row["part"]), drawn, bars))
+    figure = bars_figure([name for name, _, _ in lines], parts, "seconds")
     return Chart(
         "step",
         title,
@@ -68,8 +66,14 @@ def _times(rows: Sequence[ChartRow], title: str, sentence: str, table: str) -> C
         alt_text((row["part"], f"bound {row.text('bound_s')}, estimate {row.text('estimate_s')}") for row in rows),
         figure,
         table,
-        height=bars_height(3),
+        height=bars_height(len(lines)),
     )
+
+
+def colours_of_step(rows: Sequence[ChartRow]) -> list[str]:
+    """Return the colours of the parts of a step: each axis of collectives has one of its own."""
+    axes = iter(_OF_AXES * len(rows))
+    return [_COLOURS.get(str(row["part"])) or next(axes) for row in rows]
 
 
 def _hover(row: ChartRow, seconds: str, share: str, which: str) -> str:
@@ -88,11 +92,11 @@ def _costs(rows: Sequence[ChartRow]) -> Chart | None:
             BarSeries(
                 str(row["phase"]),
                 colour(row["phase"]),
-                [Bar(0, row.least(column), hover(row["phase"], row.text(column)), row.key)],
+                [Bar(0, row.least(column), hover(row["phase"], row.text(column)), row.key, row.text(column))],
             )
             for row in shown
         ]
-        figure = bars_figure(["one step"], parts, unit, has_legend=True)
+        figure = bars_figure(["one step"], parts, unit)
         measures.append(Measure(title, figure, alt_text((row["phase"], row.text(column)) for row in shown)))
     if not measures:
         return None
@@ -103,71 +107,8 @@ def _costs(rows: Sequence[ChartRow]) -> Chart | None:
         measures,
         "cost_by_phase",
         text=alt_text((row["phase"], f"{row.text('bytes_accessed')} moved, {row.text('flops')}") for row in rows),
-        height=bars_height(2),
+        height=bars_height(1),
     )
-
-
-# -- the timeline ------------------------------------------------------------------------------------------------------
-
-
-_WAITING, _LOOPS = "waiting", "iterations"
-
-
-def timeline_chart(tables: Tables) -> Chart | None:
-    """Draw a line for each stream, marks coloured by phase; the mouse zooms into a part of the time."""
-    rows = rows_of(tables, "timeline")
-    if not rows:
-        return None
-    streams = list(dict.fromkeys(str(row["stream"]) for row in rows))
-    kinds = grouped(rows, _kind)
-    layout = base_layout(
-        barmode="overlay",
-        dragmode="zoom",
-        xaxis=amounts_axis([row["end_s"] for row in rows], "seconds"),
-        yaxis=lines_axis(streams) | {"fixedrange": True},
-        showlegend=True,
-    )
-    return Chart(
-        "timeline",
-        tables["timeline"].title,
-        "Estimated timeline of each stream, colored by phase. Gaps and waits on the compute stream are exposed collectives. "
-        "Drag to zoom in, double-click to go back.",
-        alt_text((row["phase"], f"estimate {row.text('estimate_s')}") for row in rows_of(tables, "time_by_phase")),
-        {"data": [_marks_of(name, of_kind, streams) for name, of_kind in kinds.items()], "layout": layout},
-        "timeline",
-        height=bars_height(len(streams) + 1),
-    )
-
-
-def _kind(row: ChartRow) -> str:
-    if row["event"] == "wait":
-        return _WAITING
-    return _LOOPS if row["event"] == "iterations" else str(row["phase"] or "unknown")
-
-
-def _marks_of(name: str, rows: list[ChartRow], streams: list[str]) -> dict[str, Any]:
-    drawn = {_WAITING: "$grid", _LOOPS: "$soft"}.get(name) or colour(name)
-    return marks(
-        "bar",
-        map(_event_in_words, rows),
-        (row.key for row in rows),
-        orientation="h",
-        width=0.75,
-        name=plain(name),
-        base=[row["begin_s"] for row in rows],
-        x=[row["span_s"] for row in rows],
-        y=[streams.index(str(row["stream"])) for row in rows],
-        marker={"color": drawn, "line": {"color": "$line" if drawn in ("$grid", "$soft") else drawn, "width": 0.5}},
-    )
-
-
-def _event_in_words(row: ChartRow) -> str:
-    name, many = str(row["name"]), row["events"] != 1
-    what = {"wait": f"waits for {name}", "iterations": f"{row.text('iterations')} iterations of {name}"}.get(
-        str(row["event"]), f"{row.text('events')} events, the longest {name}" if many else name
-    )
-    when = f"{row.text('begin_s')} to {row.text('end_s')}, busy {row.text('busy_s')}"
-    return hover(what, when, row["kind"], row["source"])
 
 
 _MOST = 15

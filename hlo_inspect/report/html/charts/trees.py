@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from hlo_inspect.report.html.charts.figures import base_layout
-from hlo_inspect.report.html.charts.palette import colour_of_role, series, text_on
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, hover, plain, role_words, rows_of
+from hlo_inspect.report.html.charts.figures import marks
+from hlo_inspect.report.html.charts.palette import colour_of_role, series
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, hover, role_words, rows_of, short
 from hlo_inspect.report.html.model import Chart, Measure
 
 _MEASURES = (("estimate_s", "Time"), ("bound_s", "Time at least"), ("bytes_accessed", "Bytes"), ("flops", "FLOPs"))
 _MOST = 0.4
-_DEPTH, _LEVEL, _AROUND = 5, 64, 30  # levels shown, pixels per level, and pixels around them
+_DEPTH, _LEVEL = 5, 64  # levels shown, and pixels per level
 _ALONE = "Time is that of the kernels, one after the other: the module is not scheduled."
 _WITHOUT_NAME = ("(no named scope)", "(not printed)")
 
@@ -65,7 +65,7 @@ def _icicle(tables: Tables, name: str, path: str, title: str, sentence: str) -> 
         sentence,
         measures,
         f"cost_by_{path}",
-        height=_AROUND + _LEVEL * min(_DEPTH, 1 + max(_levels(rows))),
+        height=_LEVEL * min(_DEPTH, 1 + max(_levels(rows))),
     )
 
 
@@ -126,30 +126,18 @@ def _inherited(rows: Sequence[ChartRow], chosen: Mapping[Any, str]) -> Sequence[
 
 def _figure(kind: str, rows: Sequence[ChartRow], column: str, path: str, colours: Sequence[str]) -> dict[str, Any]:
     """Draw the nodes. Values are the parts outside children: the areas add up to the whole without rounded sums in between."""
-    trace = {
-        "type": kind,
-        "ids": [f"n{row['node']}" for row in rows],
-        "parents": ["" if row["inside"] is None else f"n{row['inside']}" for row in rows],
-        "labels": [plain(_label(row, path), 40) for row in rows],
-        "values": [row[f"{column}_own"] for row in rows],
-        "branchvalues": "remainder",
-        "text": [plain(row.text(column)) for row in rows],
-        "textinfo": "label+text",
-        "textfont": {"color": [text_on(fill) for fill in colours]},
-        "hovertext": [hover(row[path] or row["label"], row.text(column), _share_of_root(row, column)) for row in rows],
-        "hoverinfo": "text",
-        "sort": False,
-        "maxdepth": _DEPTH if kind == "icicle" else 4,
-        "marker": {"colors": list(colours), "line": {"color": "$paper", "width": 1}},
-        "pathbar": {"visible": True, "side": "top", "textfont": {"size": 12}},
-        "tiling": {"orientation": "v", "pad": 1} if kind == "icicle" else {"pad": 2},
-    }
-    if kind == "icicle":
-        trace |= {"root": {"color": "$soft"}, "leaf": {"opacity": 1}}
-    return {
-        "data": [trace],
-        "layout": base_layout(margin={"l": 0, "r": 0, "t": 4, "b": 0}, uniformtext={"minsize": 10, "mode": "hide"}),
-    }
+    parents = {row["node"]: number for number, row in enumerate(rows)}
+    trace = marks(
+        kind,
+        (hover(row[path] or row["label"], row.text(column), _share_of_root(row, column)) for row in rows),
+        (),
+        parents=[None if row["inside"] is None else parents[row["inside"]] for row in rows],
+        labels=[short(_label(row, path), 40) for row in rows],
+        values=[row[f"{column}_own"] for row in rows],
+        texts=[short(row.text(column)) for row in rows],
+        colors=list(colours),
+    )
+    return {"data": [trace], "layout": {}}
 
 
 def _share_of_root(row: ChartRow, column: str) -> str:
