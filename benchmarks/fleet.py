@@ -1,7 +1,8 @@
 """`collect` and `query` on many modules: modules a second, memory, size of the store, times of queries, cost of a module.
 
-`python -m benchmarks.fleet [DUMP ...] [--modules N] [--jobs N] [--sample N]`. Modules are copies of the dumps with other names
-and constants. Of 16 files, 8 are plain, 4 compressed by gzip, and 4 are logs of four modules.
+`python -m benchmarks.fleet [PATH ...] [--modules N] [--jobs N] [--sample N]`. Modules are copies of dumps, or of the small
+dumps below directories, with other names and constants. Of 16 files, 8 are plain, 4 compressed by gzip, and 4 are logs of four
+modules. Each tenth directory is a zip archive.
 """
 
 from __future__ import annotations
@@ -10,21 +11,28 @@ import argparse
 import gzip
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.measure import PEAK_UNIT, ROOT
 from hlo_inspect.cli.main import run
 
 DATA = ROOT / "tests" / "data"
 MOST_BYTES = 40_000
-"""The largest dump that is copied unless dumps are named."""
+"""The largest dump of a directory that is copied."""
+JOB_MODULES = 1000
+"""Modules of a directory or archive."""
+UNREADABLE = 3
+"""The status of a collection that had unreadable inputs."""
 _NAME = re.compile(r"^(HloModule )[\w.\-]+", re.MULTILINE)
 _CONSTANT = re.compile(r"constant\((\d+\.\d*)\)")
 QUERIES = {
@@ -47,10 +55,13 @@ print(json.dumps([status, time.perf_counter() - begin, cpu, own.ru_maxrss, child
 """
 
 
-def small_dumps() -> list[Path]:
-    """Return the dumps of the tests that are copied by default."""
-    paths = [path for folder in ("cpu", "gpu", "tpu") for path in sorted((DATA / folder).glob("*.after.txt"))]
-    return [path for path in paths if path.stat().st_size <= MOST_BYTES]
+def small_dumps(paths: Sequence[Path]) -> list[Path]:
+    """Return the dumps among the paths and the small dumps below them."""
+    dumps = [path for path in paths if path.is_file()]
+    for folder in paths:
+        texts = [path for path in sorted(folder.rglob("*.txt")) if path.is_file() and path.stat().st_size <= MOST_BYTES]
+        dumps += [path for path in texts if path.read_bytes().startswith(b"HloModule ")]
+    return dumps
 
 
 def renamed(text: str, number: int) -> str:
@@ -59,27 +70,36 @@ def renamed(text: str, number: int) -> str:
     return _CONSTANT.sub(lambda match: f"constant({float(match[1]) + number / 1024})", other)
 
 
-def write_fleet(folder: Path, dumps: Sequence[Path], modules: int) -> None:
-    """Write the modules, 1,000 in a directory."""
-    texts = [dump.read_text(encoding="utf-8") for dump in dumps]
-    number = 0
-    while number < modules:
-        directory = folder / f"job{number // 1000:03d}"
-        directory.mkdir(parents=True, exist_ok=True)
+def write_fleet(folder: Path, dumps: Sequence[Path], modules: int) -> list[str]:
+    """Write the modules and return the inputs."""
+    texts = [dump.read_text(encoding="utf-8", errors="replace") for dump in dumps]
+    archives = []
+    for first in range(0, modules, JOB_MODULES):
+        directory = folder / f"job{first // JOB_MODULES:03d}"
+        directory.mkdir(parents=True)
+        write_job(directory, texts, range(first, min(first + JOB_MODULES, modules)))
+        if first // JOB_MODULES % 10 == 9:
+            archive = shutil.make_archive(str(directory), "zip", folder, directory.name)
+            shutil.rmtree(directory)
+            archives.append(f"zip://{directory.name}::{archive}")
+    return [str(folder), *archives]
+
+
+def write_job(directory: Path, texts: Sequence[str], numbers: range) -> None:
+    """Write the modules of these numbers."""
+    left = deque(numbers)
+    while left:
+        number = left.popleft()
         text = renamed(texts[number % len(texts)], number)
-        name = f"module_{number % 1000:04d}.jit_f{number % 997}.cpu_after_optimizations.txt"
+        path = directory / f"module_{number % JOB_MODULES:04d}.jit_f{number % 997}.cpu_after_optimizations.txt"
         form = number % 16
         if form < 8:
-            (directory / name).write_text(text)
-            number += 1
+            path.write_text(text)
         elif form < 12:
-            (directory / f"{name}.gz").write_bytes(gzip.compress(text.encode(), 1))
-            number += 1
+            Path(f"{path}.gz").write_bytes(gzip.compress(text.encode(), 1))
         else:
-            count = min(4, modules - number)
-            several = (renamed(texts[index % len(texts)], index) for index in range(number, number + count))
-            (directory / name).write_text("step 1 done\n" + "\n".join(several))
-            number += count
+            others = [renamed(texts[other % len(texts)], other) for other in (left.popleft() for _ in range(min(3, len(left))))]
+            path.write_text("\n".join(("step 1 done", text, *others)))
 
 
 def timed(arguments: Sequence[str]) -> tuple[float, float]:
@@ -91,15 +111,25 @@ def timed(arguments: Sequence[str]) -> tuple[float, float]:
     return time.perf_counter() - begin, time.process_time() - processor
 
 
-def collect(folder: Path, store: Path, jobs: int) -> tuple[float, float, int, int]:
-    """Collect in a process of its own; return seconds, processor seconds, and peaks of parent and child in bytes."""
-    command = [sys.executable, "-c", _COLLECT, "collect", str(folder), "--store", str(store), "-j", str(jobs)]
-    options = ["--tables", "collectives", "--label-from", f"{folder}/{{job}}/*", "-q"]
-    done = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, check=True)
+class Collected(NamedTuple):
+    """Seconds, processor seconds, peaks of parent and child in bytes, and the closing table of a collection."""
+
+    seconds: float
+    cpu: float
+    parent: int
+    child: int
+    counts: dict[str, str]
+
+
+def collect(inputs: Sequence[str], store: Path, jobs: int, *options: str) -> Collected:
+    """Collect in a process of its own."""
+    command = [sys.executable, "-c", _COLLECT, "collect", *inputs, "--store", str(store), "-j", str(jobs), *options]
+    done = subprocess.run([*command, "-q", "--format", "csv"], cwd=ROOT, capture_output=True, text=True, check=True)
     status, seconds, cpu, own, child = json.loads(done.stderr.splitlines()[-1])
-    if status:
+    if status not in (0, UNREADABLE):
         raise SystemExit(done.stderr)
-    return seconds, cpu, own * PEAK_UNIT, child * PEAK_UNIT
+    names, values = (line.split(",") for line in done.stdout.splitlines())
+    return Collected(seconds, cpu, own * PEAK_UNIT, child * PEAK_UNIT, dict(zip(names, values, strict=True)))
 
 
 def cost_apart(folder: Path, sample: int) -> float:
@@ -110,40 +140,53 @@ def cost_apart(folder: Path, sample: int) -> float:
     return timed(["summary", *paths, "--format", "json"])[1] + timed(["fingerprint", *paths, "--format", "json"])[1]
 
 
+def print_collection(inputs: Sequence[str], store: Path, jobs: int) -> None:
+    """Print what a collection and its repetition cost."""
+    options = ("--tables", "collectives", "--label-from", f"{inputs[0]}/{{job}}/*")
+    first = collect(inputs, store, jobs, *options)
+    modules = int(first.counts["modules"])
+    text, size = (
+        sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) for folder in (Path(inputs[0]), store)
+    )
+    print(f"{modules:,} modules, {text / 1e6:.0f} MB, -j {jobs}: {first.seconds:.0f} s, {first.cpu:.0f} s of processor time")
+    print(f"{modules / first.seconds:.1f} modules a second, {1000 * first.cpu / modules:.1f} ms of processor time each")
+    print(f"memory: parent {first.parent / 2**20:.0f} MiB, child {first.child / 2**20:.0f} MiB; store {size / 2**20:.1f} MiB")
+    again = collect(inputs, store, jobs, *options)
+    counts = f"{again.counts['read']} read, {again.counts['skipped']} skipped"
+    print(f"again: {counts}, {again.seconds:.1f} s, {again.cpu:.1f} s of processor time", flush=True)
+
+
+def print_cost(folder: Path, sample: int) -> None:
+    """Print the processor time of `collect` on some plain files, and that of its passes apart."""
+    copies = folder.with_name("sample")
+    copies.mkdir()
+    plain = [path for path in sorted(folder.rglob("*.txt")) if not path.read_bytes().startswith(b"step")][:sample]
+    for number, path in enumerate(plain):
+        shutil.copy(path, copies / f"{number}_{path.name}")
+    apart = cost_apart(copies, sample)
+    work, start = (collect([str(copies)], folder.with_name("sampled"), 1).cpu for _ in range(2))
+    ratio = f"{(work - start) / apart:.2f} times"
+    print(f"{len(plain)} modules: collect {work:.1f} s of processor time, {start:.1f} s if nothing is to read;", end=" ")
+    print(f"summary and fingerprint apart {apart:.1f} s: {ratio}")
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("dumps", nargs="*", type=Path)
+    parser.add_argument("paths", nargs="*", type=Path, default=[DATA / folder for folder in ("cpu", "gpu", "tpu")])
     parser.add_argument("--modules", type=int, default=100_000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--sample", type=int, default=200)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder, store = Path(name) / "dumps", Path(name) / "store"
-        write_fleet(folder, options.dumps or small_dumps(), options.modules)
-        seconds, cpu, parent, child = collect(folder, store, options.jobs)
-        size = sum(path.stat().st_size for path in store.rglob("*") if path.is_file())
-        text = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        modules = f"{options.modules:,} modules, {text / 1e6:.0f} MB, -j {options.jobs}"
-        print(f"{modules}: {seconds:.0f} s, {cpu:.0f} s of processor time", flush=True)
-        each = f"{1000 * cpu / options.modules:.1f} ms of processor time each"
-        print(f"{options.modules / seconds:.1f} modules a second; {each}", flush=True)
-        print(f"memory: parent {parent / 2**20:.0f} MiB, child {child / 2**20:.0f} MiB; store {size / 2**20:.1f} MiB")
-        again, cpu_again, *_ = collect(folder, store, options.jobs)
-        print(f"again, nothing to read: {again:.1f} s, {cpu_again:.1f} s of processor time")
+        inputs = write_fleet(folder, small_dumps(options.paths), options.modules)
+        print_collection(inputs, store, options.jobs)
         for title, sql in QUERIES.items():
             settings = ["--set", "label=job"] if sql == "findings-by-rule-and-label" else []
             taken, _ = timed(["query", str(store), sql, *settings])
-            print(f"query, {title}: {taken:.2f} s")
-        (Path(name) / "sample").mkdir()
-        plain = [path for path in sorted(folder.rglob("*.txt")) if not path.read_bytes().startswith(b"step")][: options.sample]
-        for number, path in enumerate(plain):
-            path.rename(Path(name) / "sample" / f"{number}_{path.name}")
-        apart = cost_apart(Path(name) / "sample", options.sample)
-        _, together, *_ = collect(Path(name) / "sample", Path(name) / "sampled", 1)
-        _, start, *_ = collect(Path(name) / "sample", Path(name) / "sampled", 1)
-        work = f"collect {together:.1f} s of processor time, {start:.1f} s of it start and imports"
-        print(f"{len(plain)} modules: {work}; summary and fingerprint apart {apart:.1f} s")
+            print(f"query, {title}: {taken:.2f} s", flush=True)
+        print_cost(folder, options.sample)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from hlo_inspect.errors import MissingExtraError, UsageError
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.remote_listings import listing_pages
 
 _ADDRESS = lazy_pattern(r"[A-Za-z][A-Za-z0-9+.\-]*+(?:://|::)", re.ASCII)
 _MAGIC = lazy_pattern(r"[*?\[]")
@@ -49,11 +50,12 @@ class FileVersion(NamedTuple):
     etag: str | None = None
 
 
-class RemoteFile(NamedTuple):
-    """A file of a remote listing."""
+class RemoteEntry(NamedTuple):
+    """A file or folder of a remote listing."""
 
     address: str
     version: FileVersion
+    is_folder: bool
 
 
 class _FileSystem(NamedTuple):
@@ -115,16 +117,24 @@ def matching_addresses(pattern: str) -> list[str]:
         return [system.address(path) for path in sorted(system.files.glob(system.path))]
 
 
-def remote_folders(address: str) -> Iterator[list[RemoteFile]]:
-    """Yield the files of each folder below an address, by name. One folder is listed at a time."""
+def remote_entries(address: str) -> Iterator[RemoteEntry]:
+    """Yield the files and folders directly below an address, by name, a page of the listing at a time."""
     with _translated(address):
         system = _file_system(address)
-        folders = [system.path]
-        while folders:
-            entries = sorted(system.files.ls(folders.pop(), detail=True), key=lambda entry: str(entry["name"]))
-            folders += [entry["name"] for entry in reversed(entries) if entry["type"] == "directory"]
-            files = [entry for entry in entries if entry["type"] != "directory" and not entry["name"].endswith("/")]
-            yield [RemoteFile(system.address(entry["name"]), _version(entry)) for entry in files]
+        for page in listing_pages(system.files, system.protocol, system.path):
+            for entry in sorted(page, key=lambda entry: str(entry["name"])):
+                is_folder = entry["type"] == "directory"
+                if is_folder or not entry["name"].endswith("/"):
+                    yield RemoteEntry(system.address(entry["name"]), _version(entry), is_folder)
+
+
+def remote_files_below(address: str) -> Iterator[str]:
+    """Yield the addresses of the files below an address, folder by folder."""
+    folders = [address]
+    while folders:
+        entries = list(remote_entries(folders.pop()))
+        folders += [entry.address for entry in reversed(entries) if entry.is_folder]
+        yield from (entry.address for entry in entries if not entry.is_folder)
 
 
 def remote_file_system(address: str) -> tuple[Any, str]:

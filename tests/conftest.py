@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -20,6 +21,9 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 # Pages have the same width wherever the tests run.
 os.environ.pop("COLUMNS", None)
+# Workers of xdist and hundreds of other processes start in the tests: without cached bytecode each compiles the package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 EVERYTHING = Wants(
     opcodes=OPCODES | fusions.OPCODES,

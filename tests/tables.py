@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from hlo_inspect.report.model import Table, Value
 
 
@@ -18,3 +22,8 @@ def columns(table: Table, *names: str) -> list[tuple[Value, ...]]:
 def totals(table: Table) -> dict[str, Value]:
     """Return the total of each column; nothing of a table without totals."""
     return dict(zip([item.name for item in table.columns], table.total or (), strict=False))
+
+
+def approximately(value: Value) -> Any:
+    """Return an object that equals the value, but for the rounding of a float."""
+    return pytest.approx(value, rel=1e-12) if isinstance(value, float) else value

@@ -19,6 +19,7 @@ from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs, find_pass
 from hlo_inspect.report.facts import find_spec
 from hlo_inspect.report.model import Report, Value
 from tests.contract import declared
+from tests.tables import approximately
 
 DATA = Path(__file__).parent / "data"
 
@@ -481,27 +482,31 @@ def report(dump: str, command: str = "summary") -> Report:
     return hlo_inspect.inspect(path if path.exists() else path.with_name(f"{path.stem}.hlo"), (command,), profile=profile)
 
 
-@pytest.mark.parametrize(("dump", "fact", "number"), [case for cases in FACTS.values() for case in cases])
-def test_fact(dump: str, fact: str, number: Value) -> None:
-    command = next((pass_.name for pass_ in PASSES if find_spec(fact, pass_.specs)), "summary")
-    value = report(dump, command).facts[fact]
-    assert type(value) is type(number)
-    assert value == (pytest.approx(number, rel=1e-12) if isinstance(number, float) else number)
+@pytest.mark.parametrize("group", FACTS)
+def test_facts(group: str) -> None:
+    for dump, fact, number in FACTS[group]:
+        command = next((pass_.name for pass_ in PASSES if find_spec(fact, pass_.specs)), "summary")
+        check_fact(dump, command, fact, number)
 
 
-@pytest.mark.parametrize(("dump", "fact", "number"), [case for cases in WORKLOAD_FACTS.values() for case in cases])
 @pytest.mark.parametrize("command", ["workload", "summary"])
-def test_fact_of_a_workload(dump: str, fact: str, number: Value, command: str) -> None:
+def test_facts_of_workloads(command: str) -> None:
+    for cases in WORKLOAD_FACTS.values():
+        for dump, fact, number in cases:
+            check_fact(dump, command, fact, number)
+
+
+def test_facts_of_alpa() -> None:
+    for cases in ALPA_FACTS.values():
+        for dump, fact, number in cases:
+            check_fact(dump, "alpa", fact, number)
+
+
+def check_fact(dump: str, command: str, fact: str, number: Value) -> None:
+    """Check the type and the value of a fact."""
     value = report(dump, command).facts[fact]
-    assert type(value) is type(number)
-    assert value == number
-
-
-@pytest.mark.parametrize(("dump", "fact", "number"), [case for cases in ALPA_FACTS.values() for case in cases])
-def test_fact_of_alpa(dump: str, fact: str, number: Value) -> None:
-    value = report(dump, "alpa").facts[fact]
-    assert type(value) is type(number)
-    assert value == pytest.approx(number, rel=1e-12)
+    assert (dump, fact, type(value)) == (dump, fact, type(number))
+    assert (dump, fact, value) == (dump, fact, approximately(number))
 
 
 MEASURED_FACTS = {

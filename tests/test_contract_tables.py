@@ -11,7 +11,7 @@ import hlo_inspect
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report.model import Report, Value
 from tests.contract import declared
-from tests.tables import column
+from tests.tables import approximately, column
 
 DATA = Path(__file__).parent / "data"
 
@@ -279,17 +279,15 @@ def report(dump: str, command: str) -> Report:
     return hlo_inspect.inspect(path, (command,), profile="tpu-v5e" if dump.startswith("tpu/") else "h100-sxm")
 
 
-COLUMN_CASES = [
-    (table, key, name, *case) for table, (key, names) in COLUMNS.items() for name, cases in names.items() for case in cases
-]
-
-
-@pytest.mark.parametrize(("table", "key", "name", "dump", "row", "value"), COLUMN_CASES)
-def test_column(table: str, key: str, name: str, dump: str, row: Value, value: Value) -> None:
-    result = report(dump, COMMANDS.get(table, table)).table(table)
-    rows = dict(zip(column(result, key), column(result, name), strict=True))
-    assert type(rows[row]) is type(value)
-    assert rows[row] == (pytest.approx(value, rel=1e-12) if isinstance(value, float) else value)
+@pytest.mark.parametrize("table", COLUMNS)
+def test_columns(table: str) -> None:
+    key, names = COLUMNS[table]
+    for name, cases in names.items():
+        for dump, row, value in cases:
+            result = report(dump, COMMANDS.get(table, table)).table(table)
+            rows = dict(zip(column(result, key), column(result, name), strict=True))
+            assert (name, dump, type(rows[row])) == (name, dump, type(value))
+            assert (name, dump, rows[row]) == (name, dump, approximately(value))
 
 
 @pytest.mark.parametrize("table", sorted(COLUMNS))

@@ -21,7 +21,8 @@ ROOT = "hlo_inspect"
 LAYERS: dict[str, tuple[str, ...]] = {
     "lazy_pattern": (),
     "errors": (),
-    "remote_files": ("errors",),
+    "remote_listings": (),
+    "remote_files": ("errors", "remote_listings"),
     "atomic_files": ("errors", "remote_files"),
     "request": ("errors",),
     "version": (),

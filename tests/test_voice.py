@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 FILES = [
     str(path.relative_to(ROOT))
@@ -109,8 +107,12 @@ def faults_of(line: int, text: str, most_words: int) -> Iterator[str]:
             yield f"{line}: {len(sentence.split())} words"
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_docstrings_names_and_messages_follow_the_rules(file: str) -> None:
+def test_docstrings_names_and_messages_follow_the_rules() -> None:
+    """A fault is shown with its file and line."""
+    assert "\n".join(f"{file}:{fault}" for file in FILES for fault in faults_of_file(file)) == ""
+
+
+def faults_of_file(file: str) -> list[str]:
     nodes = list(ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))))
     faults = [fault for line, text in docstrings(nodes) for fault in faults_of(line, text, MAX_WORDS)]
     faults += [f"{line}: name {name}" for line, name in bound_names(nodes) if name in _NAMES]
@@ -118,4 +120,4 @@ def test_docstrings_names_and_messages_follow_the_rules(file: str) -> None:
         if text not in _FIXED:
             faults += faults_of(line, text, MAX_WORDS_OF_MESSAGE)
             faults += [f"{line}: {match[0]}" for match in _PAGE_PHRASES.finditer(text)]
-    assert faults == []
+    return faults

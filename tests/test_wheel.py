@@ -20,7 +20,7 @@ def test_an_installed_wheel_reads_a_dump(tmp_path: Path) -> None:
     environment = tmp_path / "environment"
     venv.create(environment)
     python = environment / "bin" / "python"
-    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", str(wheel)]
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-compile", str(wheel)]
     subprocess.run(install, check=True, capture_output=True)
 
     def run(program: str, *arguments: str) -> str:
@@ -35,6 +35,7 @@ def test_an_installed_wheel_reads_a_dump(tmp_path: Path) -> None:
     page = package / "report" / "html"
     assert {path.name for path in page.glob("*.css")} == {"style.css", "compact.css"}
     assert (page / "script" / "start.js").is_file()
+    assert (page / "drawing" / "figure.js").is_file()
     assert (page / "templates" / "view.html").is_file()
     assert (package / "py.typed").is_file()
     assert not list(package.rglob("test_*"))

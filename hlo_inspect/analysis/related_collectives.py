@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collective_results import place_of, runs_of
@@ -33,11 +33,11 @@ class RelatedCollectives(NamedTuple):
     wire_bytes: int
 
 
-def find_small(views: Views, calls: CallGraph, collectives: Iterable[Collective]) -> Iterator[RelatedCollectives]:
+def find_small(views: Views, calls: CallGraph, collectives: Iterable[Collective], least: float) -> Iterator[RelatedCollectives]:
     """Yield `MANY` or more small collectives of one kind, type and groups of which none needs the result of another.
 
-    Gathers of inputs count together if their readers do not wait for each other either. Sharded weights are gathered one by
-    one, each when its layer needs it.
+    Together they send `least` bytes or more in one step. Gathers of inputs count together if their readers do not wait for each
+    other either. Sharded weights are gathered one by one, each when its layer needs it.
     """
     groups: dict[tuple[str, bool, Hashable], list[Collective]] = defaultdict(list)
     for collective in collectives:
@@ -47,12 +47,15 @@ def find_small(views: Views, calls: CallGraph, collectives: Iterable[Collective]
             kind = (collective.kind, dtype, collective.reduction, _groups(collective))
             groups[collective.start.computation.name, _gathers_input(views, collective), kind].append(collective)
     for (computation, is_input, _), members in groups.items():
-        if len(members) >= MANY and computation in views.computations:
-            view = views.for_computation(computation)
-            for level in (_read_together if is_input else _independent)(view, members):
-                if len(level) >= MANY:
-                    sent = sum(member.wire_bytes or 0 for member in level)
-                    yield RelatedCollectives(tuple(level), sent * runs_of(calls, computation))
+        runs = runs_of(calls, computation)
+        if len(members) >= MANY and _sent(members) * runs >= least and computation in views.computations:
+            for level in (_read_together if is_input else _independent)(views.for_computation(computation), members):
+                if len(level) >= MANY and _sent(level) * runs >= least:
+                    yield RelatedCollectives(tuple(level), _sent(level) * runs)
+
+
+def _sent(members: Iterable[Collective]) -> int:
+    return sum(member.wire_bytes or 0 for member in members)
 
 
 def _groups(collective: Collective) -> Hashable:
@@ -74,14 +77,23 @@ def _gathers_input(views: Views, collective: Collective) -> bool:
 def _independent(view: View, members: Sequence[Collective]) -> Iterable[list[Collective]]:
     """Return the members by the length of the longest chain of members that each depends on."""
     rows = _rows(view, members)
-    depths = [0] * len(view.rows)
+    depths: dict[int, int] = {}  # of rows behind a member
     levels: dict[int, list[Collective]] = defaultdict(list)
     for row in range(min(rows, default=0), max(rows, default=-1) + 1):
-        depths[row] = max([depths[operand] for operand in view.operand_rows(row) if operand is not None], default=0)
+        depth = _depth(depths, view.operand_rows(row))
         if row in rows:
-            levels[depths[row]].append(rows[row])
-            depths[row] += 1
+            levels[depth].append(rows[row])
+            depth += 1
+        if depth:
+            depths[row] = depth
     return levels.values()
+
+
+def _depth(depths: Mapping[int, int], operands: Iterable[int | None]) -> int:
+    """Return the largest depth of operands; 0 if they have none."""
+    if depths.keys().isdisjoint(operands):
+        return 0
+    return max([depths[operand] for operand in operands if operand is not None and operand in depths])
 
 
 def _read_together(view: View, members: Sequence[Collective]) -> Iterable[list[Collective]]:
@@ -89,16 +101,19 @@ def _read_together(view: View, members: Sequence[Collective]) -> Iterable[list[C
     rows = _rows(view, members)
     passed_on = {row: row for row in rows}
     level_of: dict[int, int] = {}
-    depths = [0] * len(view.rows)
+    depths: dict[int, int] = {}  # of rows behind a reader of a member
     for row in range(min(rows, default=0), len(view.rows)):
-        operands = {operand for operand in view.operand_rows(row) if operand is not None}
-        read = {passed_on[operand] for operand in operands if operand in passed_on}
-        if row not in rows and len(operands) == 1 and read:  # a conversion, or the end of an asynchronous pair
+        operands = view.operand_rows(row)
+        is_reader = not passed_on.keys().isdisjoint(operands)
+        read = {passed_on[operand] for operand in operands if operand in passed_on} if is_reader else set()
+        if row not in rows and read and len({*operands} - {None}) == 1:  # a conversion, or the end of an asynchronous pair
             passed_on[row] = read.pop()
         elif row not in rows:
-            depths[row] = max([depths[operand] for operand in operands], default=0) + bool(read)
+            depth = _depth(depths, operands) + is_reader
+            if depth:
+                depths[row] = depth
             for member in read:
-                level_of.setdefault(member, depths[row])
+                level_of.setdefault(member, depth)
             if len(level_of) == len(rows):
                 break
     levels: dict[int, list[Collective]] = defaultdict(list)
@@ -138,7 +153,7 @@ def find_repeated(
             candidates[collective.start.computation.name, kind].append(collective)
     for (computation, _), members in candidates.items():
         runs = runs_of(calls, computation)
-        if sum(member.wire_bytes or 0 for member in members) * runs >= least:
+        if _sent(members) * runs >= least:
             for related in _send_again(views, members, phase_of, runs):
                 if related.wire_bytes >= least:
                     yield related

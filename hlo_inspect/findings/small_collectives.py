@@ -68,10 +68,8 @@ class SmallCollectives(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         if len(context.collectives) < MANY:
             return
-        least = self.least(context)
-        for many in find_small(context.views, context.call_graph, context.collectives):
-            if many.wire_bytes >= least:
-                first = many.members[0]
-                what = f"{len(many.members)} independent {first.kind}s of at most 256 KiB"
-                message = f"{what} send {size(many.wire_bytes)} a step; join their operands"
-                yield self.finding(context, message, first.start.line, first.start.name, many.wire_bytes)
+        for many in find_small(context.views, context.call_graph, context.collectives, self.least(context)):
+            first = many.members[0]
+            what = f"{len(many.members)} independent {first.kind}s of at most 256 KiB"
+            message = f"{what} send {size(many.wire_bytes)} a step; join their operands"
+            yield self.finding(context, message, first.start.line, first.start.name, many.wire_bytes)

@@ -1,7 +1,7 @@
 """A collection on a Dask cluster: chunks of inputs, which the workers read and write into the store. Counts come back.
 
-Each thread of a worker keeps a `Collection` with one child process for all of its chunks. A chunk is one part with the chunk's
-number, so a chunk that runs again, because its worker left, replaces what it wrote before.
+Each thread of a worker keeps a `Collection` with one child process for all of its chunks; they share their analyses. A chunk is
+one part with the chunk's number, so a chunk that runs again, because its worker left, replaces what it wrote before.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any
 
 from hlo_inspect.errors import InputError, Location, MissingExtraError, UsageError
+from hlo_inspect.fleet.analyses import Analyses
 from hlo_inspect.fleet.collection import Collection, Counts, Failure, Plan
 from hlo_inspect.fleet.inputs import FleetInput
 from hlo_inspect.fleet.store import Store
@@ -112,6 +113,8 @@ def _connected(address: str, threads: int) -> Iterator[Any]:
 
 _IDLE: dict[tuple[str, int], Collection] = {}
 """Collections of this worker that wait for their next chunk, by run and thread."""
+_ANALYSES: dict[str, Analyses] = {}
+"""Analyses of the runs of this worker."""
 _ENDED: set[str] = set()
 """Runs that are over, for this worker."""
 _LOCK = threading.Lock()
@@ -122,11 +125,12 @@ def collect_chunk(root: str, plan: Plan, number: int, inputs: Sequence[FleetInpu
     key = plan.run, threading.get_ident()
     with _LOCK:
         collection = _IDLE.pop(key, None)
+        analyses = _ANALYSES.get(plan.run) or _ANALYSES.setdefault(plan.run, Analyses())
     if collection is None:
         process = multiprocessing.current_process()
         if process.daemon:  # such processes may not have children; this one's end with their pipes
             process.daemon = False
-        collection = Collection(Store(root), plan, jobs=1, has_threads=True)
+        collection = Collection(Store(root), plan, jobs=1, has_threads=True, analyses=analyses)
     try:
         collection.begin_part(f"{number:06d}")
         deque(collection.collect(inputs), maxlen=0)
@@ -144,5 +148,6 @@ def close_collections(run: str) -> None:
     """End the child processes of a run, those of a chunk with the chunk. This runs in a worker."""
     with _LOCK:
         _ENDED.add(run)
+        _ANALYSES.pop(run, None)
         for key in [key for key in _IDLE if key[0] == run]:
             _IDLE.pop(key).close()

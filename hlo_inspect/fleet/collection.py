@@ -8,17 +8,15 @@ A child that dies costs the input that it had. An equal text waits for the proce
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
-from pathlib import Path
 from typing import NamedTuple
 
 from hlo_inspect.errors import InputError, Location, UsageError, internal_error_text
+from hlo_inspect.fleet.analyses import Analyses
 from hlo_inspect.fleet.inputs import FleetInput, absolute, label_pattern
 from hlo_inspect.fleet.parts import Encoding, StoreRow
 from hlo_inspect.fleet.reading import ModuleFigures, Reading, ReadingOptions, failed_reading, start_reading
@@ -31,9 +29,6 @@ from hlo_inspect.version import __version__
 
 PART_MODULES, PART_ROWS, PART_SECONDS = 2000, 100_000, 60.0
 """The most modules, rows of findings and tables, and seconds of work of a part."""
-CACHE_ROWS = 200_000
-"""Rows of analyses that are kept for equal texts."""
-
 FAILED = frozenset({"unreadable", "lost"})
 
 
@@ -74,19 +69,21 @@ class Plan(NamedTuple):
 class Collection:
     """Writer of a run into a store. It writes a part whenever it has enough rows, or one for each `begin_part`."""
 
-    def __init__(self, store: Store, plan: Plan, *, jobs: int, has_threads: bool = False) -> None:
+    def __init__(
+        self, store: Store, plan: Plan, *, jobs: int, has_threads: bool = False, analyses: Analyses | None = None
+    ) -> None:
+        """`analyses` are those of the run in this process, if other threads collect for it too."""
         self._store = store
         self._plan = plan
         self._part = ""
         self._parts = 0
         self._patterns = [label_pattern(text) for text in plan.label_patterns]
-        self._claims = tempfile.mkdtemp(prefix="hlo-inspect-")
-        options = ReadingOptions(plan.request, plan.tables, self._claims)
+        self._analyses = analyses or Analyses()
+        self._analyses.open()
+        options = ReadingOptions(plan.request, plan.tables, self._analyses.claims)
         self._jobs: Jobs[FleetInput, Reading] = Jobs(jobs, partial(start_reading, options), has_threads=has_threads)
         self._rows: dict[str, list[StoreRow]] = {}
         self._written_at = time.monotonic()
-        self._cache: OrderedDict[str, list[ModuleFigures]] = OrderedDict()
-        self._cached_rows = 0
         self._waiting: dict[str, list[tuple[FleetInput, Reading]]] = {}
         self._forced: deque[FleetInput] = deque()
         self._in_flight = 0
@@ -106,7 +103,7 @@ class Collection:
     def close(self) -> None:
         """End the child processes."""
         self._jobs.__exit__()
-        shutil.rmtree(self._claims, ignore_errors=True)
+        self._analyses.close()
 
     def collect(self, inputs: Iterable[FleetInput]) -> Generator[Counts, None, None]:
         """Read the inputs and yield the counts after each."""
@@ -117,7 +114,8 @@ class Collection:
             if failure is None:
                 self._take(file, readings[0])
             else:
-                self._release_claims_of(file)
+                for digest in self._analyses.release_claims_of(file.path):
+                    self._forced += [waiting for waiting, _ in self._waiting.pop(digest, [])]
                 message = str(failure) if isinstance(failure, LostProcessError) else internal_error_text(failure)
                 out_of_memory = "the process that worked on it was out of memory"
                 error = InputError(out_of_memory if isinstance(failure, MemoryError) else message, Location(file.path))
@@ -151,42 +149,34 @@ class Collection:
                 yield following
             elif self._in_flight:
                 yield None
-            elif self._waiting:  # their analysis was dropped from the cache
-                for waiting in self._waiting.values():
-                    self._forced += [file._replace(is_forced=True) for file, _ in waiting]
-                self._waiting = {}
+            elif self._waiting:
+                self._settle_waiting()
             else:
                 return
+
+    def _settle_waiting(self) -> None:
+        """Take the analyses that another thread made meanwhile. Begin those that it has not finished, or dropped."""
+        waiting, self._waiting = self._waiting, {}
+        for digest, inputs in waiting.items():
+            modules = self._analyses.get(digest)
+            for file, reading in inputs:
+                if modules is None:
+                    self._forced.append(file._replace(is_forced=True))
+                else:
+                    self._add(file, reading, modules, is_equal=True)
 
     def _take(self, file: FleetInput, reading: Reading) -> None:
         digest = reading.digest
         if digest is None or not reading.is_equal:
             self._add(file, reading, reading.modules)
             if digest is not None:
-                self._remember(digest, reading.modules)
+                self._analyses.keep(digest, reading.modules)
                 for equal_file, equal in self._waiting.pop(digest, []):
                     self._add(equal_file, equal, reading.modules, is_equal=True)
-        elif digest in self._cache:
-            self._add(file, reading, self._cache[digest], is_equal=True)
+        elif (modules := self._analyses.get(digest)) is not None:
+            self._add(file, reading, modules, is_equal=True)
         else:
             self._waiting.setdefault(digest, []).append((file, reading))
-
-    def _remember(self, digest: str, modules: list[ModuleFigures]) -> None:
-        """Keep an analysis for equal texts; drop the oldest ones above `CACHE_ROWS`, which are then analyzed again."""
-        self._cache[digest] = modules
-        self._cached_rows += _row_count(modules)
-        while self._cached_rows > CACHE_ROWS and len(self._cache) > 1:
-            dropped, oldest = self._cache.popitem(last=False)
-            self._cached_rows -= _row_count(oldest)
-            Path(self._claims, dropped).unlink(missing_ok=True)
-
-    def _release_claims_of(self, file: FleetInput) -> None:
-        """Let another process analyze the text of an input whose process died, and the inputs that wait for it."""
-        for claim in Path(self._claims).iterdir():
-            if claim.read_text(encoding="utf-8", errors="surrogateescape") == file.path and claim.name not in self._cache:
-                claim.unlink(missing_ok=True)
-                for waiting, _ in self._waiting.pop(claim.name, []):
-                    self._forced.append(waiting)
 
     def _add(self, file: FleetInput, reading: Reading, modules: list[ModuleFigures], *, is_equal: bool = False) -> None:
         """Add the rows of an input."""
@@ -234,10 +224,6 @@ class Collection:
         is_due = time.monotonic() - self._written_at >= PART_SECONDS
         if rows >= PART_ROWS or len(self._rows.get(MODULES, ())) >= PART_MODULES or (is_due and rows):
             self.flush()
-
-
-def _row_count(modules: list[ModuleFigures]) -> int:
-    return sum(1 + len(module.findings) + sum(map(len, (module.tables or {}).values())) for module in modules)
 
 
 def _key(file: FleetInput, reading: Reading, number: int) -> str:

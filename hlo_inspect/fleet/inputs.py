@@ -1,25 +1,31 @@
 """The inputs of a collection: files, directories, patterns and addresses, one at a time, each with its version.
 
-A directory is listed folder by folder. The files of a folder are those that any command reads of it; below a folder with dumps
-of XLA, other texts do not count, because they stand beside the dumps.
+A directory is listed folder by folder, a large folder in batches. The files of a folder are those that any command reads of it;
+below a folder with dumps of XLA, other texts do not count, because they stand beside the dumps.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from hashlib import blake2b
+from heapq import nsmallest
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from hlo_inspect.errors import HloInspectError, InputError, Location, UsageError
-from hlo_inspect.hlo.input.dump_directory import DirectoryFile, chosen_files, expanded, files_by_module, is_directory
+from hlo_inspect.hlo.input.dump_directory import DirectoryFile, chosen_files, expanded, is_directory, module_of
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.remote_files import FileVersion, inner_path, is_address, remote_folders, remote_version
+from hlo_inspect.remote_files import FileVersion, inner_path, is_address, remote_entries, remote_version
 
 _SHARD = lazy_pattern(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 _FIELD = lazy_pattern(r"\{([A-Za-z_]\w*)\}|(\*\*)|(\*)|(\?)", re.ASCII)
+BATCH_FILES = 10_000
+"""Entries of a folder that are held at a time, unless a module has more files."""
 
 
 class FleetInput(NamedTuple):
@@ -92,17 +98,16 @@ def _of_source(source: str, stage: str | None, shard: Shard) -> Iterator[FleetIn
             yield _with_version(path, DirectoryFile(Path(path)))
         return
     is_empty, refusal = True, None
-    for item in _folders(path):
+    for item in _batches(path):
         if isinstance(item, HloInspectError):
             yield item
             continue
-        files, has_dumps_above = item
         try:
-            for file in _chosen(path, sorted(files), stage, has_dumps_above):
+            for file in _chosen(path, item, stage):
                 is_empty = False
                 name = str(file.source)
                 if shard.holds(name):
-                    yield _with_version(name, file, files[name])
+                    yield _with_version(name, file, item[name])
         except UsageError as error:
             refusal = error
     if is_empty:
@@ -110,48 +115,80 @@ def _of_source(source: str, stage: str | None, shard: Shard) -> Iterator[FleetIn
         yield refusal or InputError(what, Location(path))
 
 
-_Folder = tuple[dict[str, FileVersion | None], bool]
-"""The files of a folder with their versions if the listing has them; True if a folder above has dumps."""
+class _Entry(NamedTuple):
+    """A file or folder of a listing, with the version of a file if the listing has it."""
+
+    path: str
+    is_folder: bool
+    version: FileVersion | None = None
 
 
-def _folders(root: str) -> Iterator[_Folder | HloInspectError]:
-    if is_address(root):
-        yield from _remote_folders(root)
-        return
+def _batches(root: str) -> Iterator[dict[str, FileVersion | None] | HloInspectError]:
+    """Yield the files of each folder that may count, with the versions that the listing has; a large folder in batches."""
     todo = [(root, False)]
     while todo:
         folder, has_dumps_above = todo.pop()
+        folders: list[str] = []
         try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            entries = _relistable(partial(_entries, folder))
+            has_dumps = has_dumps_above or any(_module_of(entry.path) for entry in entries() if not entry.is_folder)
+            yield from _files_together(entries(), has_dumps, folders)
         except OSError as error:
             yield InputError(f"cannot be read: {error.strerror or error}", Location(folder))
             continue
-        files: dict[str, FileVersion | None] = {entry.path: None for entry in entries if entry.is_file()}
-        below = has_dumps_above or bool(files_by_module(map(Path, files)))
-        todo += [(entry.path, below) for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
-        yield files, has_dumps_above
+        todo += [(below, has_dumps) for below in reversed(folders)]
 
 
-def _remote_folders(root: str) -> Iterator[_Folder | HloInspectError]:
-    dumps: list[str] = []
-    try:
-        for listed in remote_folders(root):
-            files: dict[str, FileVersion | None] = {file.address: file.version for file in listed}
-            if files:
-                folder = inner_path(next(iter(files))).rpartition("/")[0]
-                has_dumps_above = any(folder.startswith(f"{other}/") for other in dumps)
-                if files_by_module(Path(inner_path(address)) for address in files):
-                    dumps.append(folder)
-                yield files, has_dumps_above
-    except OSError as error:
-        yield InputError(f"cannot be read: {error.strerror or error}", Location(root))
-
-
-def _chosen(root: str, paths: Sequence[str], stage: str | None, has_dumps_above: bool) -> Iterator[DirectoryFile]:
-    """Yield the files of one folder that are read."""
-    names = {Path(inner_path(path)): path for path in paths}
-    if has_dumps_above and not files_by_module(names):
+def _entries(folder: str) -> Iterator[_Entry]:
+    """Yield files and folders directly below a folder, by name."""
+    if is_address(folder):
+        yield from (_Entry(entry.address, entry.is_folder, entry.version) for entry in remote_entries(folder))
         return
+    last, is_last = "", False
+    while not is_last:  # a folder of any size is sorted a batch at a time
+        with os.scandir(folder) as scanned:
+            entries = nsmallest(BATCH_FILES, (entry for entry in scanned if entry.name > last), key=attrgetter("name"))
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield _Entry(entry.path, is_folder=True)
+            elif entry.is_file():
+                yield _Entry(entry.path, is_folder=False)
+            last = entry.name
+        is_last = len(entries) < BATCH_FILES
+
+
+def _relistable(entries: Callable[[], Iterator[_Entry]]) -> Callable[[], Iterator[_Entry]]:
+    """Return a function that lists again. The entries of a small folder are kept instead."""
+    listed = entries()
+    kept = list(islice(listed, BATCH_FILES))
+    return entries if next(listed, None) is not None else lambda: iter(kept)
+
+
+def _files_together(entries: Iterable[_Entry], has_dumps: bool, folders: list[str]) -> Iterator[dict[str, FileVersion | None]]:
+    """Yield the files in batches that divide no module, and add the folders to `folders`. Beside dumps, only dumps count."""
+    batch: dict[str, FileVersion | None] = {}
+    last = None
+    for entry in entries:
+        module = _module_of(entry.path)
+        if entry.is_folder:
+            folders.append(entry.path)
+        elif module is not None or not has_dumps:
+            if len(batch) >= BATCH_FILES and (module is None or module != last):
+                yield batch
+                batch = {}
+            batch[entry.path] = entry.version
+            last = module
+    if batch:
+        yield batch
+
+
+def _module_of(path: str) -> tuple[str, str] | None:
+    return module_of(inner_path(path).rpartition("/")[2])
+
+
+def _chosen(root: str, paths: Iterable[str], stage: str | None) -> Iterator[DirectoryFile]:
+    """Yield the files of a folder that are read."""
+    names = {Path(inner_path(path)): path for path in paths}
     try:
         for file in chosen_files(Path(root), list(names), stage):
             yield file._replace(address=names[file.path])

@@ -7,7 +7,7 @@ column for each member. An open family has one map from member to value. `docs/f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
 
 from hlo_inspect.errors import UsageError, did_you_mean
@@ -84,17 +84,13 @@ _MAP_OF: Mapping[Type, Type] = {"text": "labels", "int": "ints", "float": "float
 
 
 class _FactColumn(NamedTuple):
-    """A fact of a column; the specification of an open family, whose members are in one map."""
+    """A fact of a column: a single one, a member of a closed family, or an open family, whose members are in one map."""
 
     name: str
     spec: FactSpec
-    pass_name: str
+    type: Type
+    is_member: bool
     is_map: bool
-
-    @property
-    def type(self) -> Type:
-        scalar = _TYPE_OF_UNIT.get(self.spec.unit, "float")
-        return _MAP_OF[scalar] if self.is_map else scalar
 
 
 @cache
@@ -103,9 +99,11 @@ def fact_columns() -> tuple[_FactColumn, ...]:
     columns: dict[str, _FactColumn] = {}
     for pass_ in (OTHERS.load(MODULE_FACTS), *PASSES):
         for spec in pass_.specs:
+            scalar = _TYPE_OF_UNIT.get(spec.unit, "float")
             is_map = is_family(spec) and spec.members is None
-            for name in [spec.name] if is_map else fact_names([spec]):
-                columns.setdefault(name, _FactColumn(name, spec, pass_.name, is_map))
+            type_, names = (_MAP_OF[scalar], [spec.name]) if is_map else (scalar, fact_names([spec]))
+            for name in names:
+                columns.setdefault(name, _FactColumn(name, spec, type_, is_family(spec) and not is_map, is_map))
     return tuple(columns.values())
 
 
@@ -152,15 +150,17 @@ def fact_values(facts: Facts, answering: Iterable[FactSpec]) -> tuple[list[Any],
     bounds = {name.removesuffix(LOWER_BOUND): float(value or 0) for name, value in facts.items() if _is_bound(name, value)}
     in_maps = _map_members(facts)
     for column in fact_columns():
+        value = facts.get(column.name)
         if column.is_map:
             values.append(in_maps.get(column.name, {}) if column.spec.name in answered else None)
-            continue
-        value = facts.get(column.name)
-        if value is None and column.spec.name in answered and is_family(column.spec) and column.name not in facts:
-            value = 0
-        if _overflows(value):
-            bounds[column.name], value = float(MAX_INTEGER), None
-        values.append(stored(value, column.type))
+        elif value is None:
+            is_zero = column.is_member and column.spec.name in answered and column.name not in facts
+            values.append(0 if is_zero else None)
+        elif _overflows(value):
+            bounds[column.name] = float(MAX_INTEGER)
+            values.append(None)
+        else:
+            values.append(stored(value, column.type))
     return values, bounds
 
 
@@ -174,16 +174,27 @@ def _overflows(value: Value) -> bool:
 
 def _map_members(facts: Facts) -> dict[str, dict[str, Value]]:
     """Return the members of the open families that occur, by the name of the family's column."""
-    singles = {column.name for column in fact_columns() if not column.is_map}
-    families = [column for column in fact_columns() if column.is_map]
     maps: dict[str, dict[str, Value]] = {}
     for name, value in facts.items():
-        if name in singles or name.endswith(LOWER_BOUND):
-            continue
-        for column in families:
-            for member in members_of(name, column.spec):
-                maps.setdefault(column.name, {})[member or ""] = None if _overflows(value) else value
+        if not name.endswith(LOWER_BOUND):
+            for family, member in _members_of_maps(name):
+                maps.setdefault(family, {})[member] = None if _overflows(value) else value
     return maps
+
+
+@lru_cache(maxsize=10_000)
+def _members_of_maps(name: str) -> list[tuple[str, str]]:
+    """Return the open families that a fact is of, each with the member; none for the fact of a column."""
+    singles, families = _singles_and_maps()
+    if name in singles:
+        return []
+    return [(family.name, member or "") for family in families for member in members_of(name, family.spec)]
+
+
+@cache
+def _singles_and_maps() -> tuple[frozenset[str], tuple[_FactColumn, ...]]:
+    columns = fact_columns()
+    return frozenset(column.name for column in columns if not column.is_map), tuple(c for c in columns if c.is_map)
 
 
 def stored(value: Value, type_: Type) -> Value:

@@ -23,7 +23,7 @@ from hlo_inspect.errors import InputError, Location, UsageError
 from hlo_inspect.fleet.parts import Encoding, StoreRow, encode
 from hlo_inspect.fleet.schema import FINDINGS, MODULES, STORE_SCHEMA, TABLES
 from hlo_inspect.fleet.table_columns import TABLE_COLUMNS
-from hlo_inspect.remote_files import check_replaces, is_address, is_remote_directory, open_remote, remote_folders
+from hlo_inspect.remote_files import check_replaces, is_address, is_remote_directory, open_remote, remote_entries
 
 _MARK = "store.json"
 _ENDINGS = (".parquet", ".jsonl")
@@ -121,8 +121,8 @@ class Store:
         path = self._path(folder) if folder != "." else self.root
         try:
             if is_address(path):
-                files = next(remote_folders(path), []) if is_remote_directory(path) else []
-                names = [file.address for file in files]
+                entries = remote_entries(path) if is_remote_directory(path) else ()
+                names = [entry.address for entry in entries if not entry.is_folder]
             else:
                 names = sorted(entry.path for entry in os.scandir(path) if entry.is_file())
         except (FileNotFoundError, NotADirectoryError):

@@ -126,6 +126,7 @@ class Dataflow:
         self.graph = self.nodes.graph
         self.constants = self.nodes.constants
         self._equal_fusions = EqualFusions(self.graph, views.fingerprints, self.frames)
+        self._operands: dict[Place, tuple[Place, ...]] = {}  # of operations whose operands are read first
 
     def node(self, place: Place) -> int:
         """Return the expression at a place."""
@@ -134,17 +135,16 @@ class Dataflow:
         active: dict[Place, Place | None] = {}  # places on the stack, and the place from which each value comes unchanged
         while stack:
             top = stack[-1]
-            before = active.get(top)
             step: int | Place | list[Place] | None = nodes.get(top)
             if step is None:
+                before = active.get(top)
                 step = nodes[before] if before is not None else self._step(top)
             if isinstance(step, int):
                 nodes[top] = step
                 active.pop(top, None)
                 stack.pop()
                 continue
-            if isinstance(step, tuple):
-                before, step = step, [step]
+            before, step = (step, [step]) if isinstance(step, tuple) else (None, step)
             if active.keys().isdisjoint(step) and top not in step and len(nodes) + len(active) < frames.max_places:
                 active[top] = before
                 stack += step
@@ -201,22 +201,20 @@ class Dataflow:
     def _operation(self, place: Place, op: str) -> int | list[Place]:
         """Return the node of an elementwise operation on all operands, or the operands to read first."""
         nodes = self.nodes.by_place
-        args: list[int] = []
-        missing: list[Place] = []
-        for operand in self.frames.operands(place):
-            node = nodes.get(operand)
-            if node is None:
-                missing.append(operand)
-            else:
-                args.append(node)
-        if missing:
-            return missing
+        operands = self._operands.pop(place, None)
+        if operands is None:
+            operands = self.frames.operands(place)
+            missing = [operand for operand in operands if operand not in nodes]
+            if missing:
+                self._operands[place] = operands
+                return missing
+        args = [nodes[operand] for operand in operands]
         if len(args) != opcodes.TABLE[op].operands:
             return self.nodes.broken(place, "has operands that cannot be read")
         if op == "divide" and self.frames.dtype(place)[:1] in {"s", "u"}:
             op = "integer-divide"  # cuts digits off, which the algebra of real numbers does not
         if op in {"add", "subtract"} and cancel(self.graph, op, args[0], args[1]):
-            order = transposed_order(self.frames, *self.frames.operands(place))
+            order = transposed_order(self.frames, *operands)
             if order is not None:  # with its sign, so that the sum is one gradient that is taken off
                 other = args[1] if op == "add" else self.graph.make("negate", (args[1],))
                 op, args[1] = "add", self.graph.make("transpose", (other,), order)

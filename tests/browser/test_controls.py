@@ -1,4 +1,4 @@
-"""What a reader does to a page: the address keeps it, controls say it, the search finds; little is made before it is needed."""
+"""Controls of a page: they say what they did, the address keeps it, the search finds; little is made before it is needed."""
 
 from __future__ import annotations
 

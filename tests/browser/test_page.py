@@ -8,6 +8,8 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report import ALL_FORMATS, RenderOptions
 from hlo_inspect.report.filters import parse_filter, row_test
@@ -19,8 +21,14 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 
-UNKNOWN_LOOP = """\
-HloModule unknown, is_scheduled=true, num_partitions=4
+NAMES_AND_LOOP = """\
+HloModule names, is_scheduled=true, num_partitions=4
+
+%called (p: f32[8]) -> f32[8] {
+  %p = f32[8] parameter(0)
+  %x = f32[8] negate(%p)
+  ROOT %y = f32[8] negate(%x)
+}
 
 %add (a: f32[], b: f32[]) -> f32[] {
   %a = f32[] parameter(0)
@@ -36,37 +44,27 @@ HloModule unknown, is_scheduled=true, num_partitions=4
   ROOT %next = (f32[], f32[16384]) tuple(%left, %reduced)
 }
 
-%condition (c: (f32[], f32[16384])) -> pred[] {
-  %c = (f32[], f32[16384]) parameter(0)
-  %now = f32[] get-tuple-element(%c), index=0
+%condition (v: (f32[], f32[16384])) -> pred[] {
+  %v = (f32[], f32[16384]) parameter(0)
+  %now = f32[] get-tuple-element(%v), index=0
   %zero = f32[] constant(0)
   ROOT %more = pred[] compare(%now, %zero), direction=GT
 }
 
-ENTRY %main (x: f32[16384], n: f32[]) -> (f32[], f32[16384]) {
-  %x = f32[16384] parameter(0)
-  %n = f32[] parameter(1)
-  %begin = (f32[], f32[16384]) tuple(%n, %x)
-  ROOT %loop = (f32[], f32[16384]) while(%begin), condition=%condition, body=%body
-}
-"""
-
-EQUAL_NAMES = """\
-HloModule names, is_scheduled=true
-
-%called (p: f32[8]) -> f32[8] {
-  %p = f32[8] parameter(0)
-  %x = f32[8] negate(%p)
-  ROOT %y = f32[8] negate(%x)
-}
-ENTRY %main (q: f32[8], r: f32[1024]) -> (f32[8], f32[1024]) {
+ENTRY %main (q: f32[8], r: f32[1024], i: f32[16384], n: f32[]) -> (f32[8], f32[1024], (f32[], f32[16384])) {
   %r = f32[1024] parameter(1)
   %x = f32[1024] exponential(%r)
   %q = f32[8] parameter(0)
   %c = f32[8] call(%q), to_apply=%called
-  ROOT %all = (f32[8], f32[1024]) tuple(%c, %x)
+  %i = f32[16384] parameter(2)
+  %n = f32[] parameter(3)
+  %begin = (f32[], f32[16384]) tuple(%n, %i)
+  %loop = (f32[], f32[16384]) while(%begin), condition=%condition, body=%body
+  ROOT %all = (f32[8], f32[1024], (f32[], f32[16384])) tuple(%c, %x, %loop)
 }
 """
+"""Two instructions called `x`, and a loop whose trip count is unknown."""
+
 OPERATORS = ("=", "==", "!=", "<", "<=", ">", ">=", "~")
 FILTER_VALUES = (
     *("?", '"?"', "5", "5KiB", ".5", "5.", ".", "1_000", "1__0", "1,000", "1e3", "1E-3", "1e9999", "0x10", "+4", "-1", "e3"),
@@ -268,34 +266,52 @@ def test_sections_without_anything_are_one_line_at_the_end(path: Path, opened: O
     assert page.locator("#custom-calls").is_visible()
 
 
-def test_a_filter_is_that_of_the_option(tmp_path: Path, opened: Opened) -> None:
-    """The same rows as --filter, for values in all units, unknown ones, and lower bounds; what it refuses is marked."""
-    size = Column("size", "bytes")
-    table = Table(
-        "cost",
-        "Cost",
-        (
-            Column("name"),
-            size,
-            size.lower_bound(),
-            Column("time", "seconds"),
-            Column("part", "share"),
-            Column("rate", "bytes_per_s"),
-            Column("speed", "flops_per_s"),
-            Column("work", "flops"),
-            Column("runs", "count"),
-            Column("fits", "bool"),
-            Column("words"),
-        ),
-        (
-            ("a", 4 * 2**20, 4 * 2**20, 0.003, 0.25, 3_000_000_000, 2e12, 5, 1, True, "dot.1"),
-            ("b", None, 4 * 2**20, 0.0003, 0.07, 2_500_000, 1e9, 1_500, 1_000, False, "dot.2 (x)"),
-            ("c", None, 0, None, None, None, None, None, None, None, None),
-            ("d", 1_000_000, 1_000_000, 1e-6, 1.0, 0, 0, 0, 0, True, "Fusion dot"),
-            ("e", 6 * 2**20, 6 * 2**20, 1.5, 0.0, 10**13, 1.1e3, 2_000_000, 8, False, "?"),
-            ("f", 0, 0, 0, 0.5, 1, 1, 1, 2, True, "yes"),
-        ),
+_SIZE = Column("size", "bytes")
+FILTERED = Table(
+    "cost",
+    "Cost",
+    (
+        Column("name"),
+        _SIZE,
+        _SIZE.lower_bound(),
+        Column("time", "seconds"),
+        Column("part", "share"),
+        Column("rate", "bytes_per_s"),
+        Column("speed", "flops_per_s"),
+        Column("work", "flops"),
+        Column("runs", "count"),
+        Column("fits", "bool"),
+        Column("words"),
+    ),
+    (
+        ("a", 4 * 2**20, 4 * 2**20, 0.003, 0.25, 3_000_000_000, 2e12, 5, 1, True, "dot.1"),
+        ("b", None, 4 * 2**20, 0.0003, 0.07, 2_500_000, 1e9, 1_500, 1_000, False, "dot.2 (x)"),
+        ("c", None, 0, None, None, None, None, None, None, None, None),
+        ("d", 1_000_000, 1_000_000, 1e-6, 1.0, 0, 0, 0, 0, True, "Fusion dot"),
+        ("e", 6 * 2**20, 6 * 2**20, 1.5, 0.0, 10**13, 1.1e3, 2_000_000, 8, False, "?"),
+        ("f", 0, 0, 0, 0.5, 1, 1, 1, 2, True, "yes"),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def tables_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the page of a table to filter, and of one with 10,000 rows."""
+    texts = range(10)
+    columns = (Column("name"), Column("bytes", "bytes"), *(Column(f"text_{index}") for index in texts))
+    rows: tuple[Row, ...] = tuple(
+        (f"op.{number}", number * 4096, *[f"cell {number} {index}" for index in texts]) for number in range(10_000)
     )
+    tables = (FILTERED, Table("kernels", "Kernels", columns, rows))
+    path = tmp_path_factory.mktemp("tables") / "page.html"
+    with path.open("w", encoding="utf-8") as stream:
+        ALL_FORMATS["html"]([Report("cost", Input("a.txt", 1, 1, 1), {"module.name": "m"}, tables)], stream, RenderOptions())
+    return path
+
+
+def test_a_filter_is_that_of_the_option(tables_page: Path, opened: Opened) -> None:
+    """The same rows as --filter, for values in all units, unknown ones, and lower bounds; what it refuses is marked."""
+    table = FILTERED
     cases = [
         (column.name, f"{OPERATORS[(index + number // 3) % len(OPERATORS)]} {word}")
         for index, column in enumerate(table.columns)
@@ -305,22 +321,19 @@ def test_a_filter_is_that_of_the_option(tmp_path: Path, opened: Opened) -> None:
     cases += [("size", f"{operator} 4 MiB") for operator in OPERATORS] + [("words", f"{operator} ?") for operator in OPERATORS]
     expected = [_chosen(table, f"{name} {condition}") for name, condition in cases]
     assert {None, "", "a", "abe", "adf", "bcdef"} <= set(expected)
-    path = tmp_path / "filters.html"
-    report = Report("cost", Input("a.txt", 1, 1, 1), {"module.name": "m"}, (table,))
-    with path.open("w", encoding="utf-8") as stream:
-        ALL_FORMATS["html"]([report], stream, RenderOptions())
-    page = opened(path)
+    page = opened(tables_page)
     _open_table(page, "cost")
     names = [column.name for column in table.columns]
     left: list[str | None] = page.evaluate(
         """cases => {
-            const choice = document.querySelector(".filter select"), field = document.querySelector(".filter input");
+            const table = document.getElementById("table/cost");
+            const choice = table.querySelector(".filter select"), field = table.querySelector(".filter input");
             return cases.map(([at, text]) => {
                 choice.value = at;
                 field.value = text;
                 field.dispatchEvent(new Event("input"));
                 if (field.getAttribute("aria-invalid") === "true") return null;
-                const cells = document.querySelectorAll(".dt-scroll-body tbody tr td:first-child:not(.dt-empty)");
+                const cells = table.querySelectorAll(".dt-scroll-body tbody tr td:first-child:not(.dt-empty)");
                 return [...cells].map((cell) => cell.textContent).join("");
             });
         }""",
@@ -340,10 +353,16 @@ def _chosen(table: Table, condition: str) -> str | None:
     return "".join(str(row[0]) for row in table.rows if test(row))
 
 
-def test_two_instructions_of_one_name(tmp_path: Path, written: Callable[..., Path], opened: Opened) -> None:
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the dump with equal names and an unknown loop."""
+    path = tmp_path_factory.mktemp("dump") / "names.hlo"
+    path.write_text(NAMES_AND_LOOP)
+    return path
+
+
+def test_two_instructions_of_one_name(dump: Path, written: Callable[..., Path], opened: Opened) -> None:
     """`x` is a negate in one computation, and an exponential in the other: each row and each operand leads to its own."""
-    dump = tmp_path / "names.hlo"
-    dump.write_text(EQUAL_NAMES)
     page = opened(written(dump))
     dialog = page.get_by_role("dialog")
 
@@ -368,7 +387,7 @@ def test_two_instructions_of_one_name(tmp_path: Path, written: Callable[..., Pat
     assert len(set(addresses.values())) == 2
     both = follow("#instruction/x")
     assert "line 5" in both
-    assert "line 10" in both
+    assert "line 32" in both
     dialog.get_by_role("link", name="in main").click()
     wait_until(page, "() => document.getElementById('instruction').innerText.includes('exponential')")
     assert "negate" in follow("#instruction/y")
@@ -377,10 +396,8 @@ def test_two_instructions_of_one_name(tmp_path: Path, written: Callable[..., Pat
     page.keyboard.press("Escape")
 
 
-def test_columns_of_unknown_figures_are_shown(tmp_path: Path, written: Callable[..., Path], opened: Opened) -> None:
+def test_columns_of_unknown_figures_are_shown(dump: Path, written: Callable[..., Path], opened: Opened) -> None:
     """Nothing is known of how often the loop runs: at least once, with its one all-reduce."""
-    dump = tmp_path / "while.hlo"
-    dump.write_text(UNKNOWN_LOOP)
     page = opened(written(dump))
     _open_table(page, "loops")
     assert _column(page, "loops", "trip count") == ["?"]
@@ -388,23 +405,14 @@ def test_columns_of_unknown_figures_are_shown(tmp_path: Path, written: Callable[
     assert _column(page, "loops", "collectives") == [">= 1"]
 
 
-def test_ten_thousand_rows_scroll(tmp_path: Path, opened: Opened) -> None:
+def test_ten_thousand_rows_scroll(tables_page: Path, opened: Opened) -> None:
     """Only the rows on the screen are elements of the page."""
-    texts = range(10)
-    columns = (Column("name"), Column("bytes", "bytes"), *(Column(f"text_{index}") for index in texts))
-    rows: tuple[Row, ...] = tuple(
-        (f"op.{number}", number * 4096, *[f"cell {number} {index}" for index in texts]) for number in range(10_000)
-    )
-    report = Report("cost", Input("a.txt", 1, 1, 1), {"module.name": "m"}, (Table("cost", "Cost", columns, rows),))
-    path = tmp_path / "rows.html"
-    with path.open("w", encoding="utf-8") as stream:
-        ALL_FORMATS["html"]([report], stream, RenderOptions())
-    page = opened(path)
-    _open_table(page, "cost")
-    body = page.locator("[data-of='cost'] .dt-scroll-body")
+    page = opened(tables_page)
+    _open_table(page, "kernels")
+    body = page.locator("[data-of='kernels'] .dt-scroll-body")
     body.evaluate("element => { element.scrollTop = element.scrollHeight; }")
-    wait_until(page, "() => document.querySelector('.dt-scroll-body').innerText.includes('op.9999')")
-    assert page.locator("[data-of='cost'] tbody tr").count() < 250
-    page.evaluate("location.hash = '#table/cost/5000'")
+    wait_until(page, "() => document.querySelector('[data-of=kernels]').innerText.includes('op.9999')")
+    assert page.locator("[data-of='kernels'] tbody tr").count() < 250
+    page.evaluate("location.hash = '#table/kernels/5000'")
     page.wait_for_selector("tr.here")
     assert page.locator("tr.here td").first.inner_text() == "op.5000"

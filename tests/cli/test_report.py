@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.cli.main import run
-from hlo_inspect.report.html import assets
-from hlo_inspect.report.html import page as html_page
+from hlo_inspect.report.html import assets, page_size
 from tests.browser.page_data import PageData
 
 DATA = Path(__file__).parent.parent / "data"
@@ -148,7 +147,7 @@ def test_a_page_that_is_too_large_says_what_makes_it_smaller(
     assert run(["report", str(dump), "-q", "-o", str(output)]) == 0
     assert capsys.readouterr().err == ""
     whole = output.stat().st_size
-    monkeypatch.setattr(html_page.advice, "__defaults__", (whole - 5_000,))
+    monkeypatch.setattr(page_size.advice, "__defaults__", (whole - 5_000,))
     assert run(["report", str(dump), "-q", "-o", str(output)]) == 0
     said = capsys.readouterr().err
     rows = re.search(r"-n (\d+) makes it about", said)

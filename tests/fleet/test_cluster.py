@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.util import find_spec
@@ -16,9 +17,12 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.fleet import cluster
-from hlo_inspect.fleet.inputs import FleetInput
+from hlo_inspect.fleet.analyses import Analyses
+from hlo_inspect.fleet.collection import Collection, Plan
+from hlo_inspect.fleet.inputs import FleetInput, Shard, find_inputs
 from hlo_inspect.fleet.store import Store
 from hlo_inspect.remote_files import FileVersion
+from hlo_inspect.request import Request
 from tests.calling import call_text
 from tests.fleet.stores import collect, comparable, raw_rows, text_of, write_job
 
@@ -59,8 +63,12 @@ import asyncio, json, os, signal, sys
 from pathlib import Path
 from distributed import Scheduler, Worker
 from hlo_inspect.cli.main import run
-from hlo_inspect.fleet import cluster
+from hlo_inspect.fleet import cluster, run as fleet_run
+from hlo_inspect.fleet.reading import ReadingOptions, prepare_reading
+from hlo_inspect.request import Request
 cluster.CHUNK_INPUTS = 2
+fleet_run.best_encoding = lambda: "jsonl"
+prepare_reading(ReadingOptions(Request(("summary", "params", "fingerprint")), (), ""))
 
 async def serve(server, folder):
     async with server as started:
@@ -272,6 +280,25 @@ def test_a_cluster_without_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(cluster, "find_spec", lambda _: None)
     done = call_text("collect", write_job(tmp_path / "dumps", 1, 1), "--store", tmp_path / "store", "--cluster", "local")
     assert (done.returncode, "pip install 'dask[distributed]'" in done.stderr) == (2, True)
+
+
+def test_threads_of_a_worker_analyze_equal_texts_once(tmp_path: Path) -> None:
+    """The second of two collections that share their analyses reads equal texts only."""
+    job = write_job(tmp_path / "dumps", 2, 3)
+    plan = Plan(Request(("params",)), (), {}, (), "jsonl", "run")
+    store, analyses = Store(str(tmp_path / "store")), Analyses()
+    files = [file for file in find_inputs([str(job)], None, Shard()) if isinstance(file, FleetInput)]
+    with (
+        Collection(store, plan, jobs=1, analyses=analyses) as first,
+        Collection(store, plan, jobs=1, analyses=analyses) as second,
+    ):
+        for number, (collection, part) in enumerate(((first, files[:3]), (second, files[3:]))):
+            collection.begin_part(str(number))
+            deque(collection.collect(part), maxlen=0)
+        assert (first.counts.read, second.counts.read, second.counts.equal) == (3, 0, 3)
+    rows = raw_rows(tmp_path / "store")
+    assert sorted(row["params.bytes"] for row in rows) == [12, 12, 16, 16, 20, 20]
+    assert not Path(analyses.claims).exists()
 
 
 def test_chunks_by_number_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

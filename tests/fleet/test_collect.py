@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.cli.commands.collect import CollectionBar
-from hlo_inspect.fleet import parts, run
+from hlo_inspect.fleet import inputs, parts, run
 from hlo_inspect.fleet.collection import Counts
-from hlo_inspect.fleet.inputs import Shard
+from hlo_inspect.fleet.inputs import FleetInput, Shard, find_inputs
 from hlo_inspect.fleet.schema import FINDINGS
 from tests.calling import call_text
 from tests.fleet.stores import collect, comparable, raw_rows, text_of, write_job
@@ -91,6 +91,29 @@ def test_stores_are_equal_for_one_process_two_and_shards(tmp_path: Path) -> None
 def test_each_path_is_in_one_shard() -> None:
     shards = [Shard.parse(f"{number}/5") for number in range(1, 6)]
     assert all(sum(shard.holds(f"/dumps/{number}") for shard in shards) == 1 for number in range(50))
+
+
+def test_a_folder_of_any_size_has_the_files_of_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight modules with three stages each, among other texts, and a folder of nine texts; batches of four."""
+    for folder in ("dumps", "texts", "dumps/below"):
+        (tmp_path / folder).mkdir()
+    for number in range(8):
+        for stage in ("before_optimizations", "cpu_after_optimizations", "cpu_after_optimizations-buffer-assignment"):
+            (tmp_path / "dumps" / f"module_{number:04d}.jit_f{number}.{stage}.txt").touch()
+    for number in range(9):
+        for folder in ("dumps", "dumps/below", "texts"):
+            (tmp_path / folder / f"{number}.txt").touch()
+
+    def names() -> list[str]:
+        files = find_inputs([str(tmp_path)], None, Shard())
+        return [str(Path(file.path).relative_to(tmp_path)) for file in files if isinstance(file, FleetInput)]
+
+    small = names()
+    monkeypatch.setattr(inputs, "BATCH_FILES", 4)
+    assert names() == small
+    assert small == [f"dumps/module_{n:04d}.jit_f{n}.cpu_after_optimizations.txt" for n in range(8)] + [
+        f"texts/{n}.txt" for n in range(9)
+    ]
 
 
 def test_texts_below_a_folder_of_dumps_do_not_count(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from io import StringIO
 from pathlib import Path
 from shlex import split
 
@@ -18,7 +19,7 @@ from hlo_inspect.fleet.inputs import parse_assignments
 from hlo_inspect.fleet.queries import find_query, named_queries
 from hlo_inspect.fleet.query_reports import query_report
 from hlo_inspect.fleet.store import Store
-from hlo_inspect.report import FORMATS
+from hlo_inspect.report import FORMATS, RenderOptions
 from tests.calling import call_text
 from tests.fleet.stores import ask, collect, raw_rows, text_of, write_job
 
@@ -58,17 +59,23 @@ def test_views_and_their_rows(store: Path) -> None:
     ]
 
 
+COLUMNS = '"module.name" AS name, "params.bytes" AS bytes, labels, changed IS NULL AS odd, 1.5 AS half'
+NAMES_AND_BYTES = f"SELECT {COLUMNS} FROM modules ORDER BY 1, 2"  # noqa: S608 - a text of the test
+
+
 @pytest.mark.parametrize("form", FORMATS)
-def test_each_format(store: Path, form: str) -> None:
-    columns = '"module.name" AS name, "params.bytes" AS bytes, labels, changed IS NULL AS odd, 1.5 AS half'
-    sql = f"SELECT {columns} FROM modules ORDER BY 1, 2"  # noqa: S608 - a text of the test
-    done = call_text("query", store, sql, "--format", form)
+def test_each_format(database: Database, form: str) -> None:
+    stream = StringIO()
+    FORMATS[form]([query_report("store", "Rows", database.query(NAMES_AND_BYTES, {}))], stream, RenderOptions())
+    assert "jit_only" in stream.getvalue().replace("\\", "")
+
+
+def test_the_types_of_columns(store: Path) -> None:
+    done = call_text("query", store, NAMES_AND_BYTES, "--format", "json")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "jit_only" in done.stdout.replace("\\", "")
-    if form == "json":
-        (table,) = json.loads(done.stdout)["tables"]
-        assert [column["unit"] for column in table["columns"]] == ["text", "bytes", "text", "bool", "number"]
-        assert table["rows"][0] == ["jit_f0", 24, '{"build": "a"}', False, 1.5]
+    (table,) = json.loads(done.stdout)["tables"]
+    assert [column["unit"] for column in table["columns"]] == ["text", "bytes", "text", "bool", "number"]
+    assert table["rows"][0] == ["jit_f0", 24, '{"build": "a"}', False, 1.5]
 
 
 ANSWERS: dict[str, tuple[tuple[str, ...], list[str]]] = {

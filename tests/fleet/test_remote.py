@@ -14,8 +14,8 @@ from typing import IO, Any
 
 import pytest
 
-from hlo_inspect import remote_files
-from hlo_inspect.fleet import run
+from hlo_inspect import remote_files, remote_listings
+from hlo_inspect.fleet import inputs, run
 from hlo_inspect.fleet.inputs import FleetInput, Shard, find_inputs
 from hlo_inspect.hlo.input import source
 from tests.calling import call_text
@@ -67,6 +67,15 @@ def test_every_command_reads_objects_folders_and_patterns(bucket: str) -> None:
         assert (done.returncode, done.stderr.count("\n")) == (3, 1)
 
 
+def test_a_large_folder_is_listed_in_pages_and_batches(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page has one object."""
+    whole = [file for file in find_inputs([f"{bucket}/dumps"], None, Shard()) if isinstance(file, FleetInput)]
+    monkeypatch.setattr(remote_listings, "PAGE_OBJECTS", 1)
+    monkeypatch.setattr(inputs, "BATCH_FILES", 1)
+    assert list(find_inputs([f"{bucket}/dumps"], None, Shard())) == whole
+    assert len(whole) == 3
+
+
 def test_a_compressed_object_is_downloaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A local file is decompressed to its end first, which would be a second download."""
     import fsspec
@@ -90,10 +99,10 @@ def test_a_store_and_a_report_in_a_bucket(bucket: str, tmp_path: Path, monkeypat
     store, is_s3 = f"{bucket}/store", bucket.startswith("s3")
     if is_s3:
         monkeypatch.setattr(run, "best_encoding", lambda: "parquet")
-    inputs = f"{bucket}/dumps" if is_s3 else str(write_job(tmp_path / "dumps", 1, 1))
-    table, _ = collect(store, inputs, "--label-from", f"{bucket}/dumps/{{rank}}/*")
+    dumps = f"{bucket}/dumps" if is_s3 else str(write_job(tmp_path / "dumps", 1, 1))
+    table, _ = collect(store, dumps, "--label-from", f"{bucket}/dumps/{{rank}}/*")
     assert (table["read"], table["equal"]) == ((2, 1) if is_s3 else (1, 0))
-    assert collect(store, inputs)[0]["skipped"] == table["modules"]
+    assert collect(store, dumps)[0]["skipped"] == table["modules"]
     if is_s3:
         sql = """SELECT labels['rank'], "module.name", etag IS NOT NULL AND changed IS NOT NULL FROM modules ORDER BY 1, 2"""
         assert ask(store, sql) == ["0,jit_f,true", "1,jit_f,true", "1,jit_g,true"]
@@ -177,6 +186,9 @@ def test_unknown_protocols_and_those_that_cannot_replace_a_file(tmp_path: Path) 
 
 def test_refused_credentials_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("s3fs")
+    from s3fs import S3FileSystem
+
+    monkeypatch.setattr(S3FileSystem, "retries", 1)
 
     class Refusing(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

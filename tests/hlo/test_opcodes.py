@@ -81,16 +81,15 @@ NO_SUGAR = [  # opcodes with a native pair have no other spelling
 ]
 
 
-@pytest.mark.parametrize("opcode", UNEXPECTED + RECENT + REMOVED + NATIVE_ASYNC)
-def test_old_and_new_opcodes_are_listed(opcode: str) -> None:
-    assert opcode in OPCODES
-    assert opcode in TABLE
+def test_old_and_new_opcodes_are_listed() -> None:
+    listed = {*UNEXPECTED, *RECENT, *REMOVED, *NATIVE_ASYNC}
+    assert listed <= set(OPCODES)
+    assert listed <= set(TABLE)
 
 
-@pytest.mark.parametrize("opcode", SUGAR)
-def test_async_sugar_is_in_the_table_but_not_listed(opcode: str) -> None:
-    assert opcode not in OPCODES
-    assert opcode in TABLE
+def test_async_sugar_is_in_the_table_but_not_listed() -> None:
+    assert set(SUGAR).isdisjoint(OPCODES)
+    assert set(SUGAR) <= set(TABLE)
 
 
 @pytest.mark.parametrize("opcode", [*NO_SUGAR, "negate-start-done", "negate-begin", "-start", "exp", "barrier", "Add", ""])

@@ -1,4 +1,4 @@
-"""The first screen of a page: what the program is, strips whose parts add up, a line for each finding, a command to copy."""
+"""The first screen of a page: its title, strips whose parts add up, findings in a line each, and a command to copy."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def page_text(report: Report) -> str:
 
 
 def test_the_strip_of_a_step_has_its_known_parts() -> None:
-    """Of 4 ms that are known 3 ms compute; an unknown part makes the whole a lower bound, and a part of no time is left out."""
+    """Kernels take 3 of the known 4 ms. An unknown part makes the whole a lower bound, and a part without time is left out."""
     (strip,) = strips_of({"step": STEP})
     assert (strip.section, strip.title) == ("step", "Step, estimate >= 4.00 ms")
     assert [(part.name, part.share, part.text) for part in strip.parts] == [

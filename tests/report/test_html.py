@@ -18,7 +18,7 @@ from hlo_inspect.inspection import source_lines
 from hlo_inspect.inspection.source_lines import with_finding_lines
 from hlo_inspect.report import ALL_FORMATS, RenderOptions
 from hlo_inspect.report.html import assets
-from hlo_inspect.report.html.page import ViewText
+from hlo_inspect.report.html.view_texts import ViewText
 from hlo_inspect.report.html.views import page_of
 from hlo_inspect.report.model import Column, Finding, Input, Passage, Report, Table
 from tests.browser.page_data import PageData

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Set
+from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -98,11 +98,10 @@ class Costs:
 
     def of_row(self, view: View, row: int) -> InstructionCost:
         """Return the cost of a row that runs no other computation; equal rows share one."""
-        opcode = view.opcodes[row]
-        key = _cost_key(view, row) if opcode not in _WITHOUT_KEY else None
+        key = _cost_key(view, row)
         cost = self._row_cache.get(key) if key is not None else None
         if cost is None:
-            opcode = wrapped(opcode)
+            opcode = wrapped(view.opcodes[row])
             if opcode == "fusion":
                 return self._fusion(view, row)
             if opcode == CUSTOM_CALL:
@@ -272,25 +271,26 @@ def _cost_key(view: View, row: int) -> tuple[str, ...] | None:
 
     Return None if the cost depends on more, or if the key would take longer than the cost itself.
     """
-    heads = _operand_heads(view, row)
-    if heads is None:
+    opcode, heads = view.opcodes[row], _operand_heads(view, row)
+    if heads is None or opcode in _WITHOUT_KEY:
         return None
-    texts = view.rows.column.texts
-    if view.opcodes[row] in _BY_HEADS:  # as most
-        return texts[row], *heads
+    head = view.rows.column.texts[row]
+    if opcode in _BY_HEADS:  # as most
+        return head, *heads
     tail = view.tails[row]
     start = tail.find("), ")
     end = tail.find(", metadata={", start)
     attributes = tail[start:] if end < 0 else tail[start:end] + tail[tail.find("}", end) :]
-    return None if '"' in attributes else (texts[row], attributes, *heads)
+    return None if '"' in attributes else (head, attributes, *heads)
 
 
-def _operand_heads(view: View, row: int) -> Iterable[str] | None:
+def _operand_heads(view: View, row: int) -> list[str] | None:
     """Return shape and opcode of each operand of a row; None if these may not be enough."""
     whole = view.whole_operands(row)
     if view.ambiguous or view.rows.column.shapeless or whole is None:
         return None
-    return map(view.rows.column.texts.__getitem__, whole)
+    texts = view.rows.column.texts
+    return [texts[operand] for operand in whole]
 
 
 def get_counted(table: Mapping[str, _T], name: str) -> _T:

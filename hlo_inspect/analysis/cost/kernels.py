@@ -7,7 +7,7 @@ are one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -76,12 +76,12 @@ class Kernel(NamedTuple):
     `kind` is its opcode; for an asynchronous kernel, the opcode of the wrapped operation. `parts` are the instruction and its
     dones. XLA's model counts the bytes of both, more than the kernel moves. `started` holds the bytes that a start reads and
     its done writes. A custom call without a rule `is_unknown`: its work is not counted. `row` is the row of its `instruction`
-    in its computation, `view`. `number` is its own in the module, unlike its place: one line may define a name twice. `alike`
+    in its computation, `view`. `number` is its own in the module, unlike its place: one line may define a name twice. `twin`
     is the number of the first kernel from which it differs only in name, operands of equal shapes, and metadata.
     """
 
     number: int
-    alike: int
+    twin: int
     place: InstructionPlace
     row: int
     kind: str
@@ -148,14 +148,16 @@ class Kernels:
     other_costs: Sequence[CountedCost]
 
 
-def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
-    """Find the kernels of a module with its cost."""
+def find_kernels(cost: ModuleCost, graph: CallGraph, computations: Container[str] | None = None) -> Kernels:
+    """Find the kernels of a module with its cost, or those of some computations."""
     unknown = {call.line for call in cost.unknown_calls}
     ends: dict[tuple[str, int], list[CountedCost]] = {}
     results: dict[tuple[str, int], Shape | None] = {}
     kernels: list[tuple[str, int, tuple[CountedCost]]] = []
     other_costs: list[CountedCost] = []
     for name, running in cost.running.items():
+        if computations is not None and name not in computations:
+            continue
         view, starts, opcodes = running.view, StartRows(running.view), running.view.opcodes
         counted: dict[InstructionCost, tuple[CountedCost]] = {}  # most instructions equal some others
         for row, row_cost in zip(running.rows, running.costs, strict=True):
@@ -182,9 +184,9 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
         started = _copied_bytes(view, row, results.get((name, row))) if opcode in _STARTS else None
         parts = (*part, *ends.pop((name, row))) if (name, row) in ends else part
         is_plain = opcode not in _WITH_OWN_TIMES and parts is part and "backend_config" not in view.tails[row]
-        alike = first.setdefault(id(part), number) if is_plain else number
+        twin = first.setdefault(id(part), number) if is_plain else number
         place = name, view.lines[row], view.names[row]
-        launched.append(Kernel(number, alike, place, row, kind, view, cost.labeller, parts, is_unknown, started))
+        launched.append(Kernel(number, twin, place, row, kind, view, cost.labeller, parts, is_unknown, started))
     other_costs += [part for parts in ends.values() for part in parts]
     return Kernels(launched, other_costs)
 

@@ -38,10 +38,12 @@ from hlo_inspect.analysis.provenance import Labeller, Labels, Provenances
 from hlo_inspect.graph.calls import MAX_FIGURE, NOTHING, Bounds, Call, CallGraph
 from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, DEVICE_NUMBERS, MARKERS, NAMING, TABLE
 
 Label = Literal["kind", "phase", "source", "scope"]
 
+_ORDERING = NAMING | MARKERS | DEVICE_NUMBERS | ASYNC_ENDS
+"""Opcodes that name, order or forward what others make."""
 _RUNNER_SPELLINGS = frozenset(name for name in TABLE if wrapped(name) in RUNNERS)
 
 
@@ -195,6 +197,11 @@ class ModuleCost:
             name: Counter(zip(running.costs, self.labeller.of_rows(running.view, running.rows), strict=True))
             for name, running in self.running.items()
         }
+
+    def labels_of_work(self) -> Iterator[Labels]:
+        """Yield the labels of instructions that compute or move data, those of equal cost in one computation once."""
+        for counts in self._counts_by_labels.values():
+            yield from (labels for cost, labels in counts if cost.opcode not in _ORDERING and (any(cost.amounts) or cost.gaps))
 
     @property
     def named_phases(self) -> Iterator[str]:

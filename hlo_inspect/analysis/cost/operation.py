@@ -5,6 +5,7 @@ Raise UnknownCostError if the text lacks the input of a rule.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -114,7 +115,11 @@ class Operation:
         """Return the shape of an operand, or of its first array."""
         return first_array(self.operand_shape(number))
 
-    def operand_shapes(self) -> list[Shape]:
+    def operand_shapes(self) -> Sequence[Shape]:
+        shapes = self.view.operand_shapes(self.index) if self.view.whole_operands(self.index) is not None else [None]
+        defined = [shape for shape in shapes if shape is not None]
+        if len(defined) == len(shapes):  # as most
+            return defined
         return [self.operand_shape(number) for number in range(self.operand_count)]
 
     def integers(self, attribute: IntegersAttribute) -> tuple[int, ...]:

@@ -88,8 +88,7 @@ class LargestArrays:
         self._source_of = source_of
         self._in_place = _InPlace(views) if module.header.is_scheduled else None
         entry = module.entry.name if module.entry is not None else ""
-        arrays = [array for view in flow.views for array in _arrays(view, has_inputs=entry in {"", view.computation.name})]
-        sized = [(size, array) for array in arrays if (size := array[3].padded_bytes)]
+        sized = [array for view in flow.views for array in _sized_arrays(view, has_inputs=entry in {"", view.computation.name})]
         self._sized = sorted(sized, key=lambda item: -item[0])
 
     @cached_property
@@ -141,20 +140,29 @@ class LargestArrays:
         return LargeArray(view, row, element, shape, self._relation_of(view, row, element), source.labels, source.path)
 
 
-def _arrays(view: View, *, has_inputs: bool) -> Iterator[Made]:
-    """Yield the arrays that the rows of a computation make, and its parameters if they are inputs of the program."""
-    leaves_of_shape: dict[int, list[tuple[ShapeIndex, ArrayShape]]] = {}  # equal shapes are one object
+def _sized_arrays(view: View, *, has_inputs: bool) -> list[tuple[int, Made]]:
+    """Return the arrays that the rows of a computation make, and its parameters if they are inputs, with their padded bytes.
+
+    Arrays of no or unknown bytes are left out.
+    """
+    made_elsewhere = _MADE_ELSEWHERE if has_inputs else _MADE_ELSEWHERE | {"parameter"}
+    leaves_of_shape: dict[int, list[tuple[int, ShapeIndex, ArrayShape]]] = {}  # equal shapes are one object
+    arrays: list[tuple[int, Made]] = []
     for row, (opcode, shape) in enumerate(zip(view.opcodes, view.shapes, strict=True)):
-        if opcode not in _MADE_ELSEWHERE and (has_inputs or opcode != "parameter") and not _is_marker(view, row, opcode):
-            leaves = leaves_of_shape.get(id(shape))
-            if leaves is None:
-                leaves = leaves_of_shape[id(shape)] = array_leaves(shape)
-            yield from ((view, row, *leaf) for leaf in leaves)
+        if opcode in made_elsewhere or (opcode == "custom-call" and _is_marker(view, row)):
+            continue
+        leaves = leaves_of_shape.get(id(shape))
+        if leaves is None:
+            leaves = [(size, *leaf) for leaf in array_leaves(shape) if (size := leaf[1].padded_bytes)]
+            leaves_of_shape[id(shape)] = leaves
+        for size, index, leaf in leaves:
+            arrays.append((size, (view, row, index, leaf)))
+    return arrays
 
 
-def _is_marker(view: View, row: int, opcode: str) -> bool:
-    """Return True if a row is a custom call that returns its operands in place."""
-    return opcode == "custom-call" and view.instruction_at(row).attr("custom_call_target") in _MARKERS
+def _is_marker(view: View, row: int) -> bool:
+    """Return True if a custom call returns its operands in place."""
+    return view.instruction_at(row).attr("custom_call_target") in _MARKERS
 
 
 class _InPlace:

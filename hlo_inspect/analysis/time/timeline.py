@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -208,7 +209,7 @@ class Timeline:
         """Return the ticks (1/`TICKS` s) of one run of the instruction."""
         cached = self._ticks.get(place)
         if cached is None:
-            cached = self._ticks[place] = min(round(self._seconds(place) * TICKS), MAX_FIGURE)
+            cached = self._ticks[place] = _ticks_of(self._seconds(place))
         return cached
 
     def parallel_run(self, place: InstructionPlace) -> TimedRun | None:
@@ -436,6 +437,11 @@ class Timeline:
             place: InstructionTimes(runs, self.ticks(place) * runs / TICKS, window / TICKS, exposed / TICKS)
             for place, (runs, window, exposed) in sums.items()
         }
+
+
+@lru_cache(maxsize=4096)  # most kernels take as long as others
+def _ticks_of(seconds: float) -> int:
+    return min(round(seconds * TICKS), MAX_FIGURE)
 
 
 def _runs_by_computation(runs: Mapping[TimedRun, int]) -> Counter[str]:

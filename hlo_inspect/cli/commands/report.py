@@ -83,7 +83,7 @@ def report(
 
 def _warn_of_size(output: str) -> None:
     """Print how to make a page smaller that is too large."""
-    from hlo_inspect.report.html.page import advice
+    from hlo_inspect.report.html.page_size import advice
 
     path = Path(output)
     words = advice(path) if path.is_file() else ""

@@ -18,7 +18,7 @@ from typing import NamedTuple, cast
 from hlo_inspect.errors import InputError, Location, MissingExtraError, UsageError, did_you_mean
 from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.remote_files import inner_path, is_address, is_remote_directory, matching_addresses, remote_folders
+from hlo_inspect.remote_files import inner_path, is_address, is_remote_directory, matching_addresses, remote_files_below
 
 _COMPRESSED = r"(?:\.(?:gz|bz2|xz|zst))?"
 _FILE = lazy_pattern(
@@ -135,7 +135,7 @@ def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile
 def _remote_dump_files(address: str, stage: str | None) -> Iterator[DirectoryFile]:
     """Yield the files to read of a remote directory. Files of XLA beside a remote text are not read."""
     with _remote(address):
-        addresses = {Path(inner_path(file.address)): file.address for files in remote_folders(address) for file in files}
+        addresses = {Path(inner_path(file)): file for file in remote_files_below(address)}
     try:
         for file in chosen_files(Path(address), sorted(addresses), stage):
             yield file._replace(address=addresses[file.path])
@@ -197,6 +197,12 @@ def chosen_files(root: Path, files: Sequence[Path], stage: str | None) -> Iterat
         hint = did_you_mean(stage, names)
         raise UsageError(f"no file of {root} has {stage!r} in its name; choose from: {', '.join(names)}{hint}")
     yield from chosen
+
+
+def module_of(name: str) -> tuple[str, str] | None:
+    """Return number and name of the module that a file of a dump is of, by the file's name; None for other files."""
+    match = _FILE.fullmatch(name)
+    return None if match is None or _SIDECAR.search(match["stem"]) else (match["number"], match["stem"].partition(".")[0])
 
 
 def files_by_module(files: Iterable[Path]) -> list[list[tuple[Path, str]]]:

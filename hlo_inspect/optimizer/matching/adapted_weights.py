@@ -16,7 +16,7 @@ from hlo_inspect.hlo.opcodes import SLICES, opcodes_that_are
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.optimizer.operations import CONCATENATING_TARGETS, ELEMENTWISE
-from hlo_inspect.optimizer.step.products import CALLING, Factor, Products
+from hlo_inspect.optimizer.step.products import CALLING, OF_INTEREST, Factor, Products
 from hlo_inspect.optimizer.step.successions import FLOATS
 
 MAX_TERMS = 32  # values in a sum
@@ -27,6 +27,7 @@ Leaf = tuple[int, ShapeIndex]
 
 _SCALING = opcodes_that_are("scale")
 _MADE_OF = ELEMENTWISE | {"broadcast"}
+_OF_INTEREST = OF_INTEREST | {"add", "subtract"}
 _FIRST_OPERAND = SLICES | {"negate"}
 _PATH = lazy_pattern(r"\w++(?:\.\w++|\[[^\]]*+\])*+", re.ASCII)
 _KEYS = lazy_pattern(r"\[[^\]]*+\]|\.?+\w++", re.ASCII)
@@ -64,6 +65,7 @@ class _LinearSums:
         self._parameters = parameters
         self._loops: dict[int, Place] = {}
         self._terms: dict[Place, list[Place]] = {}
+        self._leaves: dict[Place, Leaf | None] = {}
 
     @cached_property
     def places(self) -> list[Place]:
@@ -74,8 +76,9 @@ class _LinearSums:
         places: list[Place] = []
         while waiting and len(places) < frames.max_places:
             frame = waiting.pop()
-            for row, opcode in enumerate(frames[frame].view.opcodes):
-                place = (frame, row, ())
+            opcodes = frames[frame].view.opcodes
+            for row in [row for row, opcode in enumerate(opcodes) if opcode in _OF_INTEREST]:
+                opcode, place = opcodes[row], (frame, row, ())
                 inner: int | None = None
                 if opcode in CALLING:
                     called = frames.called(place)
@@ -98,7 +101,8 @@ class _LinearSums:
             terms = self._terms[place] = self._find_terms(place)
         return terms
 
-    def _find_terms(self, place: Place) -> list[Place]:
+    def _find_terms(self, place: Place, most: int = MAX_TERMS) -> list[Place]:
+        """Return the terms of a value; none if there are more than `most`."""
         terms: list[Place] = []
         seen: set[Place] = set()
         stack = [place]
@@ -107,7 +111,7 @@ class _LinearSums:
             if top in seen:
                 continue
             seen.add(top)
-            if len(seen) > MAX_TERMS:
+            if len(seen) > MAX_TERMS or len(terms) > most:
                 return []
             below = self._addends(top)
             if below is None:
@@ -154,9 +158,11 @@ class _LinearSums:
 
     def leaf(self, place: Place) -> Leaf | None:
         """Return the array of an entry parameter that a value is, apart from a factor."""
-        terms = self.terms(place)
-        source = self.frames.input(terms[0]) if len(terms) == 1 else None
-        return self._parameters.get(source) if source is not None else None
+        if place not in self._leaves:
+            terms = self._find_terms(place, most=1)
+            source = self.frames.input(terms[0]) if len(terms) == 1 else None
+            self._leaves[place] = self._parameters.get(source) if source is not None else None
+        return self._leaves[place]
 
     def maker(self, place: Place) -> Place:
         """Return the place that makes a value, apart from a factor."""
@@ -195,11 +201,23 @@ class _LowRankAdditions:
 
     def find(self) -> set[Leaf]:
         """Return the matrices that get such an addition."""
+        products = set(filter(self._sums.products.is_product, self._sums.places))
+        if not any(map(self._holds_two_weights, products)):  # as in most programs
+            return set()
         adapted: set[Leaf] = set()
         for place in self._sums.places:
-            is_product = self._sums.products.is_product(place)
-            adapted.update(self._in_product(place) if is_product else self._in_sum(place))
+            adapted.update(self._in_product(place) if place in products else self._in_sum(place))
         return adapted
+
+    def _holds_two_weights(self, product: Place) -> bool:
+        """Return True for `A @ B` and `(x @ A) @ B` of weights `A` and `B`."""
+        factors = self._sums.products.factors(product)
+        others = [factor for factor in factors if self._sums.leaf(factor.place) not in self._weights]
+        if len(others) != 1:
+            return not others
+        terms = self._sums.terms(others[0].place)
+        inner = self._sums.products.factors(terms[0]) if len(terms) == 1 and self._sums.products.is_product(terms[0]) else ()
+        return any(self._sums.leaf(factor.place) in self._weights for factor in inner)
 
     def _in_sum(self, place: Place) -> Iterator[Leaf]:
         """Yield the matrix `W` of `x @ W + (x @ A) @ B`."""

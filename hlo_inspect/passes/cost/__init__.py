@@ -105,7 +105,7 @@ def _notes(context: Context, reasons: Sequence[str]) -> Iterator[str]:
     yield from _rates(cost.opcodes, context.on_machine.profile)
     yield from _recomputed(context)
     yield from _uncounted(context)
-    yield from phase_notes(context, (kernel.labels for kernel in context.kernels.launched))
+    yield from phase_notes(context, cost.labels_of_work())
 
 
 def _tables(context: Context) -> Iterator[Table]:

@@ -44,7 +44,7 @@ DRAWINGS: Mapping[str, tuple[str, ...]] = {
     "cells": ("cells",),
     "icicle": ("trees",),
     "treemap": ("trees",),
-    "timeline": ("timeline",),
+    "timeline": ("time_axis", "timeline_canvas", "timeline_search", "timeline"),
 }
 """The files that draw each kind of picture, beside `figure`."""
 

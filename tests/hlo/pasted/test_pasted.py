@@ -6,6 +6,7 @@ import html
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -170,10 +171,17 @@ def reports(text: str, command: str) -> list[Report]:
     return list(hlo_inspect.inspect_all(text.encode(), command))
 
 
+@cache
+def plain_report(command: str) -> Report:
+    """Return the report of the dump as it is."""
+    (plain,) = reports(DUMP, command)
+    return plain
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("command", ["summary", "collectives"])
 def test_a_pasted_module_has_the_report_of_its_file(form: str, command: str) -> None:
-    (plain,) = reports(DUMP, command)
+    plain = plain_report(command)
     (pasted,) = reports(FORMS[form](DUMP), command)
     assert without_places(pasted) == without_places(plain)
     assert len(pasted.notes) > len(plain.notes)
@@ -181,7 +189,7 @@ def test_a_pasted_module_has_the_report_of_its_file(form: str, command: str) -> 
 
 @pytest.mark.parametrize("form", sorted(FORMS))
 def test_a_pasted_module_is_read_across_small_pieces(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    (plain,) = reports(DUMP, "collectives")
+    plain = plain_report("collectives")
     monkeypatch.setattr("hlo_inspect.hlo.input.source.PIECE_BYTES", 700)
     (pasted,) = reports(FORMS[form](DUMP), "collectives")
     assert without_places(pasted) == without_places(plain)

@@ -27,9 +27,11 @@ function widthOf(text, size = FONT) {
 function fitting(text, room, size = FONT) {
   const width = widthOf(text, size);
   if (width <= room) return text;
-  const kept = Math.floor((text.length * room) / width) - 2;
-  if (kept < 3) return "";
-  return `${text.slice(0, Math.ceil(kept / 2))}…${text.slice(text.length - Math.floor(kept / 2))}`;
+  for (let kept = Math.floor((text.length * room) / width); kept > 2; kept -= 1) {
+    const cut = `${text.slice(0, Math.ceil(kept / 2))}…${text.slice(text.length - Math.floor(kept / 2))}`;
+    if (widthOf(cut, size) <= room) return cut;
+  }
+  return "";
 }
 
 const svgText = (x, y, text, more = {}) => svg("text", { x, y, ...more }, text);
@@ -61,17 +63,21 @@ function toRow(stage, key) {
   return key ? () => { location.hash = `#${prefix(stage.view)}table/${key.replace(":", "/")}`; } : null;
 }
 
-// Names of colours, unless there is one alone.
 function addLegend(stage) {
   const entries = new Map();
   for (const { name, color } of [...(stage.figure.layout.bands ?? []), ...stage.figure.data]) if (name && color) entries.set(name, color);
-  if (entries.size < 2) return;
-  const items = [...entries].map(([name, color]) => {
+  stage.area.prepend(...legendOf([...entries]));
+}
+
+// The legend of names and their colours; none if there is one alone.
+function legendOf(entries) {
+  if (entries.length < 2) return [];
+  const items = entries.map(([name, color]) => {
     const square = element("i");
     square.style.background = `var(--c-${color.slice(1)})`;
     return element("li", {}, square, name);
   });
-  stage.area.prepend(element("ul", { class: "legend" }, ...items));
+  return [element("ul", { class: "legend" }, ...items)];
 }
 
 // ---- mouse and keys ----------------------------------------------------------------------------------------------------
