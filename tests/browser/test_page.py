@@ -411,7 +411,7 @@ def test_ten_thousand_rows_scroll(tables_page: Path, opened: Opened) -> None:
     _open_table(page, "kernels")
     body = page.locator("[data-of='kernels'] .dt-scroll-body")
     body.evaluate("element => { element.scrollTop = element.scrollHeight; }")
-    wait_until(page, "() => document.getElementById('table/kernels').innerText.includes('op.9999')")
+    wait_until(page, "() => document.querySelector('[data-of=kernels]').innerText.includes('op.9999')")
     assert page.locator("[data-of='kernels'] tbody tr").count() < 250
     page.evaluate("location.hash = '#table/kernels/5000'")
     page.wait_for_selector("tr.here")

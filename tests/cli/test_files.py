@@ -27,7 +27,7 @@ ADAMW = DATA / "cpu" / "adamw_step.after.txt"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 COMMAND = f"'{sys.executable}' -m hlo_inspect"
 _SHELL = frozenset("|&;<>$~`")
-"""What needs a shell. The tool itself expands patterns."""
+"""Characters that need a shell. The tool itself expands patterns."""
 TINY = "HloModule m\n\nENTRY e {\n  a = f32[4]{0} parameter(0)\n  ROOT b = f32[4]{0} negate(a)\n}\n"
 
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")

@@ -248,6 +248,36 @@ def test_tables_of_sums_before_and_after() -> None:
     assert moved.table("axes").records() == [{"axis": "d0", "old_bytes": 48, "new_bytes": 480, "difference": 432}]
 
 
+SCOPED = """HloModule m, is_scheduled=true
+
+ENTRY e {{
+  a = f32[8,8]{{1,0}} parameter(0)
+  b = f32[8,{size}]{{1,0}} parameter(1)
+  c = f32[8,8]{{1,0}} negate(a), metadata={{op_name="jit(f)/same/neg"}}
+  d = f32[8,{size}]{{1,0}} PRODUCT, metadata={{op_name="jit(f)/{scope}/dot"}}
+  ROOT t = (f32[8,{size}]{{1,0}}) tuple(d)
+}}
+""".replace("PRODUCT", "dot(c, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}")
+
+
+def test_scopes_whose_work_differs() -> None:
+    """A product of 8 × 8 × n has 2 · 64 · n FLOPs and reads and writes 4 · (64 + 16 n) bytes."""
+
+    def scopes(**new: object) -> list[dict[str, object]]:
+        old = module(SCOPED.format(size=2, scope="mlp"))
+        table = compare(old, module(SCOPED.format(**{"size": 2, "scope": "mlp"} | new))).report.table("scopes")
+        return [{name: value for name, value in record.items() if value} for record in table.records()]
+
+    assert scopes(size=4) == [
+        {"scope": "mlp", "old_bytes": 384, "new_bytes": 512, "bytes_difference": 128}
+        | {"old_flops": 256, "new_flops": 512, "flops_difference": 256}
+    ]
+    assert scopes(size=4, scope="head") == [
+        {"scope": "head", "new_bytes": 512, "bytes_difference": 512, "new_flops": 512, "flops_difference": 512},
+        {"scope": "mlp", "old_bytes": 384, "bytes_difference": -384, "old_flops": 256, "flops_difference": -256},
+    ]
+
+
 def test_a_long_chain_of_which_each_link_changed_is_matched_in_one_go() -> None:
     """Additions of another type, each of which reads the one before it: pairs follow pairs, not rounds rounds."""
 

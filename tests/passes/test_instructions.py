@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import hlo_inspect
 from hlo_inspect.passes import instructions
+
+DATA = Path(__file__).parents[1] / "data"
 
 STEP = """HloModule step, is_scheduled=true
 
@@ -54,6 +58,7 @@ def test_instructions_that_only_forward_values_are_no_step() -> None:
     rows = _rows(STEP)
     assert list(rows["product"].values()) == [
         "product", "fusion", "f32[8]", "loop * b", "loop, b", "(returned)", "main", "", "", 34,
+        "ROOT %product = f32[8] fusion(%done, %b), kind=kLoop, calls=%fused",
     ]  # fmt: skip
     assert rows["a"]["used_by"] == "loop"  # through a bitcast and a tuple
     assert rows["b"]["used_by"] == "product"
@@ -143,3 +148,20 @@ def test_a_note_says_that_some_are_not_listed(monkeypatch: pytest.MonkeyPatch) -
     assert not notes()
     monkeypatch.setattr(instructions, "MOST_INSTRUCTIONS", 4)
     assert notes() == ["instructions: 4 of 5 are listed: parameters, loops, and the largest by bytes accessed"]
+
+
+@pytest.mark.parametrize(
+    "name", ["cpu/adamw_step.after.txt", "gpu/gathered_matmul.after.txt", "cpu/number_operators.before.txt"]
+)
+def test_the_text_of_an_instruction_is_its_line(name: str) -> None:
+    path = DATA / name
+    lines = path.read_text(encoding="utf-8").splitlines()
+    records = hlo_inspect.inspect(path, ["instructions"]).table("instructions").records()
+    assert len(records) > 5
+    assert [record["text"] for record in records] == [lines[int(str(record["line"])) - 1].strip() for record in records]
+
+
+def test_the_end_of_a_long_line_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instructions, "LONGEST_LINE", 20)
+    texts = [record["text"] for record in hlo_inspect.inspect(STEP, ["instructions"]).table("instructions").records()]
+    assert "%a = f32[8] paramete…" in texts

@@ -13,8 +13,9 @@ from hlo_inspect.cli.main import run
 from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.hlo.input.dump_directory import CompiledModule, compiled_modules
 from hlo_inspect.passes.modules import ModuleList
-from hlo_inspect.report.html.model import Figure, Page, PageSection, PageView
+from hlo_inspect.report.html.model import Chart, Figure, Measure, Page, PageSection, PageView, TableGroup
 from hlo_inspect.report.html.other_sections import history_section
+from hlo_inspect.report.html.shown_tables import with_shown_tables
 from hlo_inspect.report.html.views import MOST_VIEWS, page_of
 from hlo_inspect.report.model import Column, Input, Report, Table
 from hlo_inspect.request import Request
@@ -263,3 +264,30 @@ def test_a_lower_bound_of_a_pass_is_drawn_as_such() -> None:
     assert text == "FLOPs after each pass that changed them: a: 500 FLOP; b: >= 700 FLOP; c: ?."
     assert trace["colors"] == ["$series-0", "$unknown", "$unknown"]
     assert [text.split("\n")[1] for text in trace["hovers"]] == ["FLOPs: 500 FLOP", "FLOPs: >= 700 FLOP", "FLOPs: ?"]
+
+
+def _shown(tables: tuple[Table, ...], chart: Chart | None = None) -> list[tuple[str, list[str]]]:
+    """Return the titles of the groups that a view shows of `tables`, with the names of their tables."""
+    group = TableGroup("Sizes", {table.name: table.title for table in tables})
+    sections = (PageSection("sizes", "Sizes", () if chart is None else (chart,), (group,)),)
+    report = Report("cost", Input("a.txt", 1, 1, 1), {"module.name": "m"}, tables)
+    (shown,) = with_shown_tables(PageView("", "m", report, sections, tables)).sections
+    return [(group.title, list(group.choices)) for group in shown.groups]
+
+
+def test_tables_without_rows_or_with_the_rows_of_another_are_not_shown() -> None:
+    name, size, kind = Column("name"), Column("size", "bytes"), Column("kind")
+    whole = Table("whole", "", (name, size, kind), (("a", 1, "x"), ("b", 2, "y")))
+    part = Table("part", "", (size, name), ((2, "b"), (1, "a")))
+    other = Table("other", "", (name, size), (("a", 1), ("b", 3)))
+    empty = Table("empty", "", (name,), ())
+    assert _shown((part, whole, other, empty)) == [("Sizes", ["whole", "other"])]
+    chart = Chart("sizes", "Sizes", "", "", {"data": [], "layout": {}}, "part")
+    assert _shown((part, whole, other), chart) == [("Sizes", ["part", "whole", "other"])]  # the picture leads to it
+
+
+def test_a_picture_of_one_value_is_a_sentence() -> None:
+    one, two = ({"data": [{"type": "bar", "hovers": ["a"] * count}], "layout": {}} for count in (1, 2))
+    assert Chart("a", "A", "", "a: 7", one, "t").is_single
+    assert not Chart("a", "A", "", "a: 7", two, "t").is_single
+    assert not Chart.of_measures("a", "A", "", (Measure("x", one), Measure("y", two)), "t").is_single

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlo_inspect.report.model import Unit, Value
+from hlo_inspect.report.cells import cell
+from hlo_inspect.report.model import Column, Unit, Value
 from hlo_inspect.report.units import format_bounded, format_like, format_value, parse_quantity
 
 MIB = 1024 * 1024
@@ -200,3 +201,11 @@ def test_a_share_is_read_in_percent_or_as_a_part_of_1(text: str, share: float) -
 )
 def test_a_value_in_the_unit_of_what_is_written(value: Value, unit: Unit, written: str, shown: str) -> None:
     assert format_like(value, unit, written) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(23.9994, "24.0"), (341.25, "341.2"), (9.999, "10.0"), (0.44444, "0.444"), (12345.6, "12,346"), (0.0, "0")],
+)
+def test_a_rounded_number_has_the_digits_of_a_quantity(value: float, text: str) -> None:
+    assert cell(value, None, Column("flop_per_byte", "number", rounded=True), raw_bytes=False, of_sums=False) == text

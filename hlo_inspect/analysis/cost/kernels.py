@@ -76,12 +76,12 @@ class Kernel(NamedTuple):
     `kind` is its opcode; for an asynchronous kernel, the opcode of the wrapped operation. `parts` are the instruction and its
     dones. XLA's model counts the bytes of both, more than the kernel moves. `started` holds the bytes that a start reads and
     its done writes. A custom call without a rule `is_unknown`: its work is not counted. `row` is the row of its `instruction`
-    in its computation, `view`. `number` is its own in the module, unlike its place: one line may define a name twice. `alike`
+    in its computation, `view`. `number` is its own in the module, unlike its place: one line may define a name twice. `twin`
     is the number of the first kernel from which it differs only in name, operands of equal shapes, and metadata.
     """
 
     number: int
-    alike: int
+    twin: int
     place: InstructionPlace
     row: int
     kind: str
@@ -184,9 +184,9 @@ def find_kernels(cost: ModuleCost, graph: CallGraph, computations: Container[str
         started = _copied_bytes(view, row, results.get((name, row))) if opcode in _STARTS else None
         parts = (*part, *ends.pop((name, row))) if (name, row) in ends else part
         is_plain = opcode not in _WITH_OWN_TIMES and parts is part and "backend_config" not in view.tails[row]
-        alike = first.setdefault(id(part), number) if is_plain else number
+        twin = first.setdefault(id(part), number) if is_plain else number
         place = name, view.lines[row], view.names[row]
-        launched.append(Kernel(number, alike, place, row, kind, view, cost.labeller, parts, is_unknown, started))
+        launched.append(Kernel(number, twin, place, row, kind, view, cost.labeller, parts, is_unknown, started))
     other_costs += [part for parts in ends.values() for part in parts]
     return Kernels(launched, other_costs)
 

@@ -117,9 +117,9 @@ class Operation:
 
     def operand_shapes(self) -> Sequence[Shape]:
         shapes = self.view.operand_shapes(self.index) if self.view.whole_operands(self.index) is not None else [None]
-        known = [shape for shape in shapes if shape is not None]
-        if len(known) == len(shapes):  # as most
-            return known
+        defined = [shape for shape in shapes if shape is not None]
+        if len(defined) == len(shapes):  # as most
+            return defined
         return [self.operand_shape(number) for number in range(self.operand_count)]
 
     def integers(self, attribute: IntegersAttribute) -> tuple[int, ...]:

@@ -92,16 +92,16 @@ def find_costings(kernels: Kernels, times: TimesOf | None, by_flops: bool) -> li
 
 def find_joined_costings(kernels: Kernels, times: TimesOf | None, by_flops: bool) -> list[Costing]:
     """Return the rows of `find_costings`, joined if they differ in the names of their kernels only."""
-    alike: dict[tuple[int, ...], tuple[list[Kernel], StepCost]] = {}  # kernels and costs keep the objects of the keys
+    rows: dict[tuple[int, ...], tuple[list[Kernel], StepCost]] = {}  # kernels and costs keep the objects of the keys
     for kernel, cost in zip(kernels.launched, step_costs(kernels.launched, times, by_flops), strict=True):
         key = id(cost), id(kernel.labels), id(kernel.shape), id(kernel.kind)
-        together = alike.get(key)
+        together = rows.get(key)
         if together is None:
-            together = alike[key] = [], cost
+            together = rows[key] = [], cost
         together[0].append(kernel)
-    ranks = _ranks(cost for _, cost in alike.values())
+    ranks = _ranks(cost for _, cost in rows.values())
     groups: dict[object, list[Costing]] = {}
-    for row in sorted(map(Costing._make, alike.values()), key=lambda row: ranks[id(row.cost)], reverse=True):
+    for row in sorted(map(Costing._make, rows.values()), key=lambda row: ranks[id(row.cost)], reverse=True):
         groups.setdefault(_without_name(row), []).append(row)
     joined = [_sum(group, ranks) for group in groups.values()]
     return _with_shares([*joined, *_outside(kernels, times, by_flops)])
@@ -109,16 +109,16 @@ def find_joined_costings(kernels: Kernels, times: TimesOf | None, by_flops: bool
 
 def step_costs(kernels: Sequence[Kernel], times: TimesOf | None, by_flops: bool) -> list[StepCost]:
     """Return the cost of each kernel in one step, without its share; kernels of one cost and time share an object."""
-    known: dict[tuple[int, int], StepCost] = {}
+    cost_of_key: dict[tuple[int, int], StepCost] = {}
     costs = []
     for kernel in kernels:
         time = None if times is None else times(kernel)
         key = id(kernel.parts), id(time)  # kernels and times keep these alive
-        cost = known.get(key)
+        cost = cost_of_key.get(key)
         if cost is None or kernel.is_unknown:
             cost = StepCost(countable(kernel.runs), tuple(map(kernel.of_step, _FIGURES)), time, by_flops=by_flops)
             if not kernel.is_unknown:
-                known[key] = cost
+                cost_of_key[key] = cost
         costs.append(cost)
     return costs
 

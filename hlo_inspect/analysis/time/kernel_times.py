@@ -201,9 +201,9 @@ class KernelTimes:
 
     def for_kernel(self, kernel: Kernel) -> KernelTime:
         """Return the times of one run of a kernel; for a collective, the times of its work on the device itself."""
-        cached = self._known.get(kernel.alike)
+        cached = self._known.get(kernel.twin)
         if cached is None:
-            cached = self._known[kernel.alike] = self._find_equal(kernel)
+            cached = self._known[kernel.twin] = self._find_equal(kernel)
         return cached
 
     def _find_equal(self, kernel: Kernel) -> KernelTime:

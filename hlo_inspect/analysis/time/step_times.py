@@ -206,9 +206,9 @@ class TimesInStep:
 
     def for_kernel(self, kernel: Kernel) -> RowTimes:
         """Return the times of a kernel."""
-        cached = self._known.get(kernel.alike)
+        cached = self._known.get(kernel.twin)
         if cached is None:
-            cached = self._known[kernel.alike] = self._find_equal(kernel)
+            cached = self._known[kernel.twin] = self._find_equal(kernel)
         return cached
 
     def _find_equal(self, kernel: Kernel) -> RowTimes:

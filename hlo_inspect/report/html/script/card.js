@@ -3,38 +3,41 @@
 const FIGURES = new Set(["kernels", "params"]); // tables that have the figures of an instruction
 const ELSEWHERE = new Set(["line", "step_share", "number", "memory_space"]); // columns of these that the card leaves out
 
+// The rows of the tables of a view by a text in one of their columns: [table, row], in the order of the tables.
+const indexes = new Map();
+function rowsBy(view, name, columnIn) {
+  if (!indexes.has(`${view}|${name}`)) {
+    const index = new Map();
+    for (const key of blocks.keys()) {
+      const [of, kind, table] = key.split("|");
+      if (of !== view || kind !== "table" || !placeOf(view, table)) continue;
+      const shown = data(view, "table", table), column = columnIn(shown);
+      for (let row = 0; column && row < shown.rows; row += 1) {
+        const value = valueAt(column, row);
+        if (index.has(value)) index.get(value).push([shown, row]);
+        else index.set(value, [[shown, row]]);
+      }
+    }
+    indexes.set(`${view}|${name}`, index);
+  }
+  return indexes.get(`${view}|${name}`);
+}
+
 // The first row of each table that is about an instruction. Of two of one name only tables that have places tell which is meant.
 function rowsAbout(view, name, place) {
   const isOne = instructions(view).get(name).length === 1;
-  const found = [];
-  for (const table of shownTables(view)) {
-    const column = columnOf(table, "name");
-    if (!column?.values.includes(name) || !(isOne || PLACE.some((one) => columnOf(table, one)))) continue;
-    const row = rowWhere(table, (at) => valueAt(column, at) === name && agree(place, placeAt(table, at)));
-    if (row >= 0) found.push([table, row]);
+  const first = new Map();
+  for (const [table, row] of rowsBy(view, "name", (shown) => columnOf(shown, "name")).get(name) ?? []) {
+    const isMeant = (isOne || PLACE.some((one) => columnOf(table, one))) && agree(place, placeAt(table, row));
+    if (isMeant && !first.has(table)) first.set(table, row);
   }
-  return found;
+  return [...first];
 }
 
 // The rows about a source line, in tables that have one for each line.
 function rowsOfSource(view, source) {
-  const found = [];
-  for (const table of shownTables(view)) {
-    if (table.columns[0].name !== "source" || table.name === "call_stacks") continue;
-    const row = rowWhere(table, (at) => valueAt(table.columns[0], at) === source);
-    if (row >= 0) found.push([table, row]);
-  }
-  return found;
-}
-
-function shownTables(view) {
-  const names = [...blocks.keys()].map((key) => key.split("|")).filter(([of, kind, name]) => of === view && kind === "table" && placeOf(view, name));
-  return names.map(([, , name]) => data(view, "table", name));
-}
-
-function rowWhere(table, test) {
-  for (let row = 0; row < table.rows; row += 1) if (test(row)) return row;
-  return -1;
+  const ofLines = (table) => (table.columns[0].name === "source" && table.name !== "call_stacks" ? table.columns[0] : null);
+  return rowsBy(view, "source", ofLines).get(source) ?? [];
 }
 
 // The lines of the instructions of a view, which wait compressed.
@@ -117,14 +120,14 @@ function lineOfText(view, row) {
   lines(view).then((all) => {
     if (!all[row]) return;
     text.textContent = all[row];
-    text.after(copyButton("Copy line", all[row]));
+    text.after(copyButton("Copy line", all[row], "the line"));
   });
   return text;
 }
 
-function copyButton(label, text) {
+function copyButton(label, text, what) {
   const button = element("button", { type: "button" }, label);
-  button.addEventListener("click", () => copyText(text));
+  button.addEventListener("click", () => copyText(text, what));
   return button;
 }
 
@@ -173,7 +176,7 @@ function sourceLine(view, table, row) {
   const everything = element("details", {},
     element("summary", {}, `everything of this line: ${others.length === 1 ? "1 instruction" : `${others.length} instructions`}`),
     element("ul", {}, ...items), rowLinks(view, rowsOfSource(view, source)) ?? "");
-  return element("div", {}, `${textAt(column, row)} `, copyButton("Copy", source), everything);
+  return element("div", {}, `${textAt(column, row)} `, copyButton("Copy", source, "the source line"), everything);
 }
 
 function rowLinks(view, rows) {

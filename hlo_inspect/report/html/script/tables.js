@@ -86,7 +86,11 @@ function tableOf(details) {
   const columns = shown.map((column) => ({
     title: escaped(column.heading),
     className: NUMERIC.has(column.unit) ? "figure" : "words",
-    createdCell: (cell, _text, [row]) => { if (isCut(column, textAt(column, row))) cell.title = textAt(column, row); },
+    createdCell: (cell, _text, [row]) => {
+      const whole = textAt(column, row);
+      if (isCut(column, whole)) cell.title = whole;
+      else if (whole.length > wide()) cell.classList.add("sentence");
+    },
     visible: column.from !== null && (column.from <= width || column.from === least),
     type: NUMERIC.has(column.unit) ? "num" : "string",
     orderSequence: NUMERIC.has(column.unit) ? ["desc", "asc", ""] : ["asc", "desc", ""],
