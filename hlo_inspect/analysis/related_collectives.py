@@ -80,7 +80,7 @@ def _independent(view: View, members: Sequence[Collective]) -> Iterable[list[Col
     depths: dict[int, int] = {}  # of rows behind a member
     levels: dict[int, list[Collective]] = defaultdict(list)
     for row in range(min(rows, default=0), max(rows, default=-1) + 1):
-        depth = _depth(depths, view.operand_rows(row))
+        depth = _depth(depths, view.operands_of_rows[row])
         if row in rows:
             levels[depth].append(rows[row])
             depth += 1
@@ -103,7 +103,7 @@ def _read_together(view: View, members: Sequence[Collective]) -> Iterable[list[C
     level_of: dict[int, int] = {}
     depths: dict[int, int] = {}  # of rows behind a reader of a member
     for row in range(min(rows, default=0), len(view.rows)):
-        operands = view.operand_rows(row)
+        operands = view.operands_of_rows[row]
         is_reader = not passed_on.keys().isdisjoint(operands)
         read = {passed_on[operand] for operand in operands if operand in passed_on} if is_reader else set()
         if row not in rows and read and len({*operands} - {None}) == 1:  # a conversion, or the end of an asynchronous pair
