@@ -69,7 +69,7 @@ def _area(page: BrowserPage) -> ElementHandle:
     page.wait_for_selector("figure[data-picture='timeline'] canvas")
     area = page.query_selector("figure[data-picture='timeline'] .drawing")
     assert area is not None
-    page.evaluate("area => area.timeline.whole()", area)
+    page.evaluate("area => { area.timeline.select(null); area.timeline.whole(); }", area)
     page.evaluate("() => new Promise(requestAnimationFrame)")
     return area
 
