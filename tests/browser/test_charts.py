@@ -76,6 +76,23 @@ def test_each_kernel_of_the_roofline_has_a_mark_that_leads_to_its_row(path: Path
     assert page.locator("[data-of='kernel_groups'] tr.here td").first.inner_text() == groups.texts[row][0]
 
 
+def test_marks_are_walked_by_keys(written: Callable[..., Path], opened: Opened) -> None:
+    """Tab leads to a picture, arrows to its marks, and Enter into a file; the path above leads out again."""
+    page = opened(written(WITH_SOURCES))
+    figure = _picture(page, "source-tree")
+    figure.locator(".drawing").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    said = page.locator("#said").inner_text()
+    assert said.startswith(figure.locator(".beside b").inner_text())
+    page.keyboard.press("Enter")
+    wait_until(page, "figure => figure.querySelectorAll('.path button').length === 2", figure.element_handle())
+    figure.locator(".path button").first.focus()
+    page.keyboard.press("Enter")
+    wait_until(page, "figure => !figure.querySelector('.path')", figure.element_handle())
+    assert page.evaluate("document.activeElement.className") == "drawing"
+
+
 def test_a_file_is_entered_and_the_measure_changes(written: Callable[..., Path], opened: Opened) -> None:
     """The widths of lines are their parts of a file, also of another measure."""
     page = opened(written(WITH_SOURCES))
@@ -94,23 +111,6 @@ def test_a_file_is_entered_and_the_measure_changes(written: Callable[..., Path],
     assert whole.evaluate("node => node.getBoundingClientRect().width") > before
     figure.get_by_role("button", name="Bytes").click()
     assert figure.locator(".path button").count() == 2
-
-
-def test_marks_are_walked_by_keys(written: Callable[..., Path], opened: Opened) -> None:
-    """Tab leads to a picture, arrows to its marks, and Enter into a file; the path above leads out again."""
-    page = opened(written(WITH_SOURCES, "--quiet"))
-    figure = _picture(page, "source-tree")
-    figure.locator(".drawing").focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")
-    said = page.locator("#said").inner_text()
-    assert said.startswith(figure.locator(".beside b").inner_text())
-    page.keyboard.press("Enter")
-    wait_until(page, "figure => figure.querySelectorAll('.path button').length === 2", figure.element_handle())
-    figure.locator(".path button").first.focus()
-    page.keyboard.press("Enter")
-    wait_until(page, "figure => !figure.querySelector('.path')", figure.element_handle())
-    assert page.evaluate("document.activeElement.className") == "drawing"
 
 
 def test_every_picture_of_a_tpu_module_is_drawn(written: Callable[..., Path], opened: Opened) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import hlo_inspect
+from hlo_inspect.passes import time_events
 from hlo_inspect.passes.pictures.trees import MAX_DEPTH, MAX_NODES, TreeAmount, TreeMeasure, tree_table
 from hlo_inspect.report.model import Report
 from tests.tables import totals
@@ -192,8 +193,10 @@ dimensions={1,0}\n}\n"
     assert records(report, "roofline_left_out") == [{"reason": "without FLOPs", "sites": 1}]
 
 
-def test_a_timeline_of_many_events_has_few_marks(tmp_path: Path) -> None:
-    """Each sum of two numbers takes a little more than the microsecond of its launch."""
+def test_a_timeline_of_many_events_has_few_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each sum of two numbers takes a little more than the microsecond of its launch; two of them share a mark."""
+    monkeypatch.setattr(time_events, "MOST_EVENTS", 2001)
+    monkeypatch.setattr(time_events, "RESOLUTION", 800)
     sums = "\n".join(f"  s{number} = f32[] add(s{number - 1}, p)" for number in range(1, 2001))
     text = f"""HloModule chain, is_scheduled=true, entry_computation_layout={{(f32[])->f32[]}}
 
