@@ -115,7 +115,7 @@ def test_a_switch_keeps_what_was_done_to_a_table(path: Path, page_data: PageData
     page.locator("[data-of='kernels']").get_by_label("Search").fill("backward")
     kernels = page.locator("details.table", has=page.locator("[data-choice='kernels']"))
     switch = kernels.get_by_role("group", name="Kernels", exact=True)
-    assert [one.inner_text() for one in switch.get_by_role("button", pressed=True).all()] == ["single"]
+    assert [button.inner_text() for button in switch.get_by_role("button", pressed=True).all()] == ["single"]
     assert kernels.locator(".subtitle").inner_text() == page_data.table("kernels").title
     switch.get_by_role("button", name="merged").click()
     kernels.locator("[data-of='kernel_groups'] tbody td").first.wait_for()
@@ -205,13 +205,13 @@ def test_axe_finds_nothing(scheme: str, path: Path, comparison: Path, opened: Op
             table,
         )
         page.evaluate(Path(AXE).read_text(encoding="utf-8") + "; undefined")
-        found = [page.evaluate(RUN_AXE)]
+        violations = [page.evaluate(RUN_AXE)]
         if file == path:
             page.evaluate("location.hash = `#instruction/${valueAt(columnOf(data('', 'table', 'instructions'), 'name'), 0)}`")
             page.wait_for_selector("dialog[open]")
-            found.append(page.evaluate(RUN_AXE))
+            violations.append(page.evaluate(RUN_AXE))
             page.keyboard.press("Escape")
-        assert found == [[]] * len(found)
+        assert violations == [[]] * len(violations)
 
 
 RUN_AXE = """async () => {

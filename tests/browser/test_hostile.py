@@ -145,6 +145,7 @@ CARDS = """async () => {
 """Shows the card of every second instruction. Returns their number, and those with markup or with a wrong name or line."""
 
 
+@pytest.mark.parametrize("watched_page", ["without a policy"], indirect=True)
 def test_instructions_are_shown_as_text(watched_page: WatchedPage) -> None:
     cards, wrong = watched_page.page.evaluate(CARDS)
     assert cards >= len(NAMES)

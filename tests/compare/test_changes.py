@@ -261,7 +261,7 @@ ENTRY e {{
 
 
 def test_scopes_whose_work_differs() -> None:
-    """A product of 8 × 8 × n has 2 · 64 · n FLOPs and reads and writes 4 · (64 + 16 n) bytes."""
+    """A product of 8 × 8 × n has 2 · 64 · n FLOPs. It accesses 4 · (64 + 16 n) bytes."""
 
     def scopes(**new: object) -> list[dict[str, object]]:
         old = module(SCOPED.format(size=2, scope="mlp"))

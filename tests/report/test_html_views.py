@@ -287,7 +287,7 @@ def test_tables_without_rows_or_with_the_rows_of_another_are_not_shown() -> None
 
 
 def test_a_picture_of_one_value_is_a_sentence() -> None:
-    one, two = ({"data": [{"type": "bar", "hovers": ["a"] * count}], "layout": {}} for count in (1, 2))
-    assert Chart("a", "A", "", "a: 7", one, "t").is_single
-    assert not Chart("a", "A", "", "a: 7", two, "t").is_single
-    assert not Chart.of_measures("a", "A", "", (Measure("x", one), Measure("y", two)), "t").is_single
+    single, pair = ({"data": [{"type": "bar", "hovers": ["a"] * count}], "layout": {}} for count in (1, 2))
+    assert Chart("a", "A", "", "a: 7", single, "t").is_single
+    assert not Chart("a", "A", "", "a: 7", pair, "t").is_single
+    assert not Chart.of_measures("a", "A", "", (Measure("x", single), Measure("y", pair)), "t").is_single
