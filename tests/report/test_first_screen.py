@@ -79,8 +79,8 @@ def test_without_a_step_the_strip_has_flops_by_phase() -> None:
 @pytest.mark.parametrize(
     ("tables", "title", "shares"),
     [
-        (MEMORY, "Memory, 3.00 GiB of 12.0 GiB: it fits", [1 / 12, 2 / 12, 9 / 12]),
-        ({"memory_parts": MEMORY["memory_parts"]}, "Memory, 3.00 GiB", [1 / 3, 2 / 3]),
+        (MEMORY, "Memory needed, 3.00 GiB of 12.0 GiB: it fits", [1 / 12, 2 / 12, 9 / 12]),
+        ({"memory_parts": MEMORY["memory_parts"]}, "Memory needed, 3.00 GiB", [1 / 3, 2 / 3]),
     ],
 )
 def test_the_strip_of_memory_is_that_of_the_accelerator(tables: Mapping[str, Table], title: str, shares: list[float]) -> None:

@@ -92,7 +92,7 @@ def _memory(tables: Tables) -> Strip | None:
     usable = fit.least("usable_bytes") if fit is not None else 0
     whole = max(needed, usable)
     parts = [_part(str(row["part"]), colour_of_part(str(row["part"])), row, "bytes", whole) for row in rows]
-    title = f"Memory, {format_value(needed, 'bytes')}"
+    title = f"Memory needed, {format_value(needed, 'bytes')}"
     if fit is not None and usable:
         title += f" of {format_value(usable, 'bytes')}: {'it fits' if fit['fits'] else 'it does not fit'}"
         parts.append(StripPart("left", "$grid", 1 - needed / whole, fit.text("left_bytes")))
