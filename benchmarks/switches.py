@@ -100,7 +100,7 @@ def _keep_unpacked(_: Function) -> Function:
 
 
 def _by_instruction(_: Function) -> Function:
-    """Make a method that returns the phase of a row's instruction."""
+    """Make a method that returns the phase of the instruction of each row."""
 
     def phase(self: Phases, view: View, row: int) -> object:
         try:
@@ -108,7 +108,7 @@ def _by_instruction(_: Function) -> Function:
         except ScanError:
             return None
 
-    return phase
+    return lambda self, view, rows: [phase(self, view, row) for row in rows]
 
 
 _COST, _ALL = ("cost",), ("summary", "cost", "collectives", "optimizer", "time --profile h100-sxm")
@@ -211,9 +211,9 @@ SWITCHES: dict[str, Switch] = {
         {"analysis.provenance:Provenances.get": _clear_first("_by_metadata", "_parts_by_name")},
     ),
     "phases of rows": Switch(
-        "the phase of a row is found without its instruction",
+        "the phases of rows are found without their instructions, once for equal metadata",
         ("cost", "time --profile h100-sxm"),
-        {"analysis.phases.phases:Phases.of_row": _by_instruction},
+        {"analysis.phases.phases:Phases.of_rows": _by_instruction},
     ),
     "bounds of a packing": Switch(
         "a second packing stops when it cannot be lower",
