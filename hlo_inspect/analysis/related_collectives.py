@@ -79,8 +79,9 @@ def _independent(view: View, members: Sequence[Collective]) -> Iterable[list[Col
     rows = _rows(view, members)
     depths: dict[int, int] = {}  # of rows behind a member
     levels: dict[int, list[Collective]] = defaultdict(list)
+    operands_of_rows = view.operands_of_rows
     for row in range(min(rows, default=0), max(rows, default=-1) + 1):
-        depth = _depth(depths, view.operand_rows(row))
+        depth = _depth(depths, operands_of_rows[row])
         if row in rows:
             levels[depth].append(rows[row])
             depth += 1
@@ -102,8 +103,9 @@ def _read_together(view: View, members: Sequence[Collective]) -> Iterable[list[C
     passed_on = {row: row for row in rows}
     level_of: dict[int, int] = {}
     depths: dict[int, int] = {}  # of rows behind a reader of a member
+    operands_of_rows = view.operands_of_rows
     for row in range(min(rows, default=0), len(view.rows)):
-        operands = view.operand_rows(row)
+        operands = operands_of_rows[row]
         is_reader = not passed_on.keys().isdisjoint(operands)
         read = {passed_on[operand] for operand in operands if operand in passed_on} if is_reader else set()
         if row not in rows and read and len({*operands} - {None}) == 1:  # a conversion, or the end of an asynchronous pair

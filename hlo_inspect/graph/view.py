@@ -97,7 +97,7 @@ class View:
 
     # -- operands -------------------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def operands_of_rows(self) -> Sequence[tuple[int | None, ...]]:
         """`operand_rows` of all rows."""
         return [self.operand_rows(row) if rows is None else rows for row, rows in enumerate(self._whole_operands)]
