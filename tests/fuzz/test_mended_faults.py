@@ -36,7 +36,7 @@ def fault(name: str, seed: int) -> str:
     ("name", "seed", "message"),
     [
         ("asynchronous-end", 573, "IndexError: "),
-        ("missing-operand", 73, "IndexError: "),
+        ("missing-operand", 318, "IndexError: "),
         ("lost-modules", 2, "modules are lost by an internal error in the first"),
     ],
 )

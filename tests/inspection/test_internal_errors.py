@@ -291,7 +291,7 @@ def test_a_pair_that_cannot_be_judged_is_left_out(folder: Path, monkeypatch: pyt
     assert (done.stderr, done.returncode) == (f"hlo-inspect: {file}:8: second: {ERROR}\n", 3)
 
 
-@pytest.mark.parametrize("place", ["html.page.split_headline", "html.views.distinct_tables"])
+@pytest.mark.parametrize("place", ["html.view_texts.split_headline", "html.views.distinct_tables"])
 def test_a_page_that_cannot_be_rendered_keeps_its_old_file(folder: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     """The page is one document, so no part of it is written."""
     pytest.importorskip("jinja2")

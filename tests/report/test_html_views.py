@@ -13,10 +13,11 @@ from hlo_inspect.cli.main import run
 from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.hlo.input.dump_directory import CompiledModule, compiled_modules
 from hlo_inspect.passes.modules import ModuleList
+from hlo_inspect.report.html import views
 from hlo_inspect.report.html.model import Chart, Figure, Measure, Page, PageSection, PageView, TableGroup
 from hlo_inspect.report.html.other_sections import history_section
 from hlo_inspect.report.html.shown_tables import with_shown_tables
-from hlo_inspect.report.html.views import MOST_VIEWS, page_of
+from hlo_inspect.report.html.views import page_of
 from hlo_inspect.report.model import Column, Input, Report, Table
 from hlo_inspect.request import Request
 
@@ -74,16 +75,19 @@ def test_several_modules_have_an_index_with_a_link_each(tmp_path: Path) -> None:
     assert view(modules_page, "m3").siblings == {"": "3 modules", "m3": "small"}
 
 
-def test_the_largest_of_too_many_modules_have_a_view() -> None:
+def test_the_largest_of_too_many_modules_have_a_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 100
+    monkeypatch.setattr(views, "MOST_VIEWS", most)
+
     def reports() -> Iterator[Report]:
         listed = ModuleList()
-        for number in range(MOST_VIEWS + 5):
+        for number in range(most + 5):
             facts = {"module.name": f"m{number}"}
             yield from listed.noting([Report("summary", Input(f"{number}.txt", 1, 5 + number % 40, 100), facts)])
         yield listed.report("all")
 
     modules_page = page_of(reports())
-    assert len(modules_page.views) == 1 + MOST_VIEWS
+    assert len(modules_page.views) == 1 + most
     (section,) = modules_page.views[0].sections
     assert "The 100 largest of 105 modules" in section.text
     assert "--module" in section.text

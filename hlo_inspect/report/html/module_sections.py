@@ -104,7 +104,7 @@ _PLAN = (
                     "collective_links": "by link",
                     "exposed_collectives": "exposed",
                     "collectives_phase_differences": "phases that disagree",
-                    "point_to_point": "send and recv",
+                    "point_to_point": "point to point",
                 },
             ),
             TableGroup("Mesh of devices", {"mesh_axes": "axes", "mesh_devices": "devices"}),

@@ -20,7 +20,7 @@ from hlo_inspect.report.model import Report, Row, Table, Value
 from hlo_inspect.report.options import naming
 from hlo_inspect.report.page import module_name
 
-MOST_VIEWS = 100
+MOST_VIEWS = 300
 """At most this many modules or pairs have a view; the index has all."""
 
 DOCUMENTATION, HISTORY, DIFFERENCE = "rule", "history", "diff"

@@ -16,7 +16,6 @@ function watch(main) {
     if (details.open) near.observe(details);
     details.addEventListener("toggle", () => { if (details.open && !opened.has(details)) near.observe(details); });
   }
-  addSwitches(main);
   for (const button of main.querySelectorAll("button[data-find]")) {
     button.hidden = false;
     button.addEventListener("click", openFinder);
