@@ -25,7 +25,8 @@ if TYPE_CHECKING:
         UnknownFactError,
         UsageError,
     )
-    from hlo_inspect.report.model import Report, Table
+    from hlo_inspect.report.model import Report
+    from hlo_inspect.report.table import Table
 
 __all__ = [
     "HloInspectError",
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 
-_HOMES = {"inspect": "api", "inspect_all": "api", "Report": "report.model", "Table": "report.model"}
+_HOMES = {"inspect": "api", "inspect_all": "api", "Report": "report.model", "Table": "report.table"}
 """The modules of what is not in `errors`."""
 
 

@@ -13,7 +13,8 @@ from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes.partial_modules import is_partial_report
 from hlo_inspect.report.displayable import show_with
-from hlo_inspect.report.model import Report, Table
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Table
 from hlo_inspect.request import OPTIONS, Request, check_names
 
 P = ParamSpec("P")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hlo_inspect.report.model import Table, Value
+from hlo_inspect.report.table import Table, Value
 
 
 def column(table: Table, name: str) -> list[Value]:

@@ -17,7 +17,8 @@ import hlo_inspect
 from hlo_inspect.optimizer.rules import RULES
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs, find_pass
 from hlo_inspect.report.facts import find_spec
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Value
 from tests.contract import declared
 from tests.tables import approximately
 

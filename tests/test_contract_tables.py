@@ -9,7 +9,8 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.passes import PASSES
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Value
 from tests.contract import declared
 from tests.tables import approximately, column
 

@@ -16,7 +16,8 @@ from hlo_inspect.findings import RULE_TABLE, RULES
 from hlo_inspect.inspection import module_reports
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes import PASSES
-from hlo_inspect.report.model import Report, Table
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Table
 from hlo_inspect.request import Request
 from tests.calling import call
 

@@ -13,7 +13,8 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.inspection.other_inputs import rewritten_workload
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Value
 
 SEEDS = Path(__file__).parents[2] / "shared/dumps/seeds"
 

@@ -25,7 +25,8 @@ from hlo_inspect.compare.fact_changes import differ, difference, share, value_in
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.report.facts import find_spec
-from hlo_inspect.report.model import Column, FactSpec, Report, Table, Unit, Value, Verdict
+from hlo_inspect.report.model import FactSpec, Report, Verdict
+from hlo_inspect.report.table import Column, Table, Unit, Value
 from hlo_inspect.report.units import format_like, parse_quantity
 
 DIFFERENT, FLAGS = "different", "flags"

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.model import Unit, Value
+from hlo_inspect.report.table import Unit, Value
 from hlo_inspect.report.units import parse_quantity
 
 Form = Literal["==", "!=", "<", "<=", ">", ">=", "in", "one of", "known", "null", "different"]

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from hlo_inspect.checks.differences import conditions_verdict
 from hlo_inspect.checks.policy import Check, parse_condition, remark, resolve, value_of
-from hlo_inspect.report.model import Column, FactSpec, Report, Table, Value
+from hlo_inspect.report.model import FactSpec, Report
+from hlo_inspect.report.table import Column, Table, Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,19 +19,16 @@ from hlo_inspect.report.model import (
     SEVERITIES,
     STAKE_UNITS,
     Amount,
-    Column,
     FactSpec,
     Finding,
     HeadlineRow,
     Passage,
     Report,
     Severity,
-    Table,
-    Value,
     Verdict,
-    number_of,
     reaching,
 )
+from hlo_inspect.report.table import Column, Table, Value, number_of
 
 LINT = "lint"
 LINT_SPECS = (

@@ -35,20 +35,8 @@ from hlo_inspect.configs import ConfigFile, Node
 from hlo_inspect.errors import did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.facts import SpecIndex, exact_name, fact_names, find_spec, is_family, members_of
-from hlo_inspect.report.model import (
-    LOWER_BOUND,
-    PART_NOTE,
-    SEVERITIES,
-    Column,
-    FactSpec,
-    Input,
-    Report,
-    Row,
-    Severity,
-    Table,
-    Unit,
-    Value,
-)
+from hlo_inspect.report.model import PART_NOTE, SEVERITIES, FactSpec, Input, Report, Severity
+from hlo_inspect.report.table import LOWER_BOUND, Column, Row, Table, Unit, Value
 
 T = TypeVar("T")
 

@@ -22,7 +22,8 @@ from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.cells import find_column
 from hlo_inspect.report.filters import Comparison, Test, parse_filter, row_test
-from hlo_inspect.report.model import Report, Row, Table, Unit, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Row, Table, Unit, Value
 
 Function = Literal["count", "sum", "max", "min"]
 

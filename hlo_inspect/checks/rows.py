@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from hlo_inspect.checks.expressions import Condition
 from hlo_inspect.checks.policy import Check
 from hlo_inspect.report.facts import exact_name
-from hlo_inspect.report.model import Report, Row, Table, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Row, Table, Value
 
 MAX_ROWS = 10
 

@@ -19,21 +19,8 @@ from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.findings.reading_problems import FAILED_CHECK, UNKNOWN_VALUE, truncation
 from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.faults import Failed, answers
-from hlo_inspect.report.model import (
-    SEVERITIES,
-    Column,
-    FactSpec,
-    Finding,
-    Report,
-    Severity,
-    Table,
-    Unit,
-    Value,
-    Verdict,
-    most_severe_first,
-    number_of,
-    reaching,
-)
+from hlo_inspect.report.model import SEVERITIES, FactSpec, Finding, Report, Severity, Verdict, most_severe_first, reaching
+from hlo_inspect.report.table import Column, Table, Unit, Value, number_of
 from hlo_inspect.report.units import format_like
 
 CHECK_SPECS = (

@@ -12,7 +12,8 @@ from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name
 from hlo_inspect.passes.params import joined_path
-from hlo_inspect.report.model import Amount, Column, Parts, Table, sentence
+from hlo_inspect.report.model import Amount, Parts, sentence
+from hlo_inspect.report.table import Column, Table
 
 Area = Literal[
     "parameters", "outputs", "optimizer", "collectives", "loops", "custom calls", "kernels", "constants", "compiler", "other"

@@ -8,7 +8,8 @@ from operator import attrgetter
 
 from hlo_inspect.compare.setting_changes import SettingChange, incomparable_settings, setting_changes
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
-from hlo_inspect.report.model import Column, HeadlineRow, Table
+from hlo_inspect.report.model import HeadlineRow
+from hlo_inspect.report.table import Column, Table
 
 _NAMED, _LONGEST = 3, 40
 """Settings that the first lines name, and characters of their values."""

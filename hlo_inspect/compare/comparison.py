@@ -20,20 +20,8 @@ from hlo_inspect.findings.reading_problems import is_partial_module, truncation
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
 from hlo_inspect.hlo.settings.stablehlo import ElidedConstant
 from hlo_inspect.report.facts import Facts
-from hlo_inspect.report.model import (
-    Amount,
-    Column,
-    FactSpec,
-    Finding,
-    HeadlineRow,
-    Input,
-    Parts,
-    Report,
-    Table,
-    Value,
-    number_of,
-    sentence,
-)
+from hlo_inspect.report.model import Amount, FactSpec, Finding, HeadlineRow, Input, Parts, Report, sentence
+from hlo_inspect.report.table import Column, Table, Value, number_of
 
 if TYPE_CHECKING:
     from hlo_inspect.passes.measured.rows import MeasuredRows

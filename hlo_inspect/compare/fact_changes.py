@@ -12,7 +12,8 @@ from hlo_inspect.analysis.cost.figures import Figure, Tally
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.facts import SpecIndex, exact_name
-from hlo_inspect.report.model import Column, FactSpec, Report, Table, Unit, Value
+from hlo_inspect.report.model import FactSpec, Report
+from hlo_inspect.report.table import Column, Table, Unit, Value
 
 IMPORTANCE = tuple(
     lazy_pattern(pattern)

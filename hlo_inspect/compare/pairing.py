@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from hlo_inspect.compare.changes import Area, ModuleChange
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Value
 
 Item = TypeVar("Item")
 

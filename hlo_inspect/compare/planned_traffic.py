@@ -15,7 +15,8 @@ from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.export.axis_words import AxisWords, parse_axis_words
 from hlo_inspect.passes.base import bounded, with_lower_bound
 from hlo_inspect.report.facts import Facts
-from hlo_inspect.report.model import Amount, Column, FactSpec, HeadlineRow, Input, Parts, Report, Table, Value, sentence
+from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Input, Parts, Report, sentence
+from hlo_inspect.report.table import Column, Table, Value
 from hlo_inspect.workloads.row import HLO_KINDS
 from hlo_inspect.workloads.totals import PartialSum, WorkloadTotals
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hlo_inspect.fleet.collection import Counts
-from hlo_inspect.report.model import Column, Input, Report, Table
+from hlo_inspect.report.model import Input, Report
+from hlo_inspect.report.table import Column, Table
 
 COMMAND = "collect"
 _COLUMNS = (

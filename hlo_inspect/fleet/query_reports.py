@@ -11,7 +11,8 @@ from typing import Any
 
 from hlo_inspect.fleet.database import Database, QueryResult
 from hlo_inspect.fleet.queries import named_queries
-from hlo_inspect.report.model import Column, Input, Report, Table, Unit, Value
+from hlo_inspect.report.model import Input, Report
+from hlo_inspect.report.table import Column, Table, Unit, Value
 
 COMMAND = "query"
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "NUMBER")

@@ -25,7 +25,8 @@ from hlo_inspect.inspection.module_reports import ReportNeeds
 from hlo_inspect.inspection.source_reports import NoModuleError
 from hlo_inspect.remote_files import FileVersion, is_address
 from hlo_inspect.report.facts import Facts
-from hlo_inspect.report.model import Finding, Report, Table
+from hlo_inspect.report.model import Finding, Report
+from hlo_inspect.report.table import Table
 from hlo_inspect.request import Request
 
 KEPT_BYTES = 1 << 26

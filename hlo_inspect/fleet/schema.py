@@ -14,7 +14,8 @@ from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.fleet.table_columns import TABLE_COLUMNS
 from hlo_inspect.passes import MODULE_FACTS, OTHERS, PASSES
 from hlo_inspect.report.facts import Facts, fact_names, is_family, members_of
-from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Unit, Value
+from hlo_inspect.report.model import FactSpec
+from hlo_inspect.report.table import LOWER_BOUND, Unit, Value
 
 STORE_SCHEMA = 1
 """The version of the layout and the columns. A store of a newer one is refused."""

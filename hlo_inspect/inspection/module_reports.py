@@ -29,7 +29,8 @@ from hlo_inspect.passes.partial_modules import (
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
 from hlo_inspect.profiler.wanted_samples import WantedSamples
 from hlo_inspect.report.facts import Facts
-from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, Table, Value, most_severe_first
+from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, most_severe_first
+from hlo_inspect.report.table import Table, Value
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:

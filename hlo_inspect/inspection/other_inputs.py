@@ -24,7 +24,8 @@ from hlo_inspect.passes.base import WorkloadPass
 from hlo_inspect.passes.memory.tables import out_of_memory_rows, out_of_memory_tables
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
 from hlo_inspect.report.facts import Facts
-from hlo_inspect.report.model import Amount, Column, HeadlineRow, Input, Report, Table, Value, most_severe_first
+from hlo_inspect.report.model import Amount, HeadlineRow, Input, Report, most_severe_first
+from hlo_inspect.report.table import Column, Table, Value
 from hlo_inspect.workloads.reader import Workload, read_workload
 from hlo_inspect.workloads.totals import WorkloadTotals
 from hlo_inspect.workloads.writer import written

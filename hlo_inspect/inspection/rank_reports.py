@@ -16,7 +16,8 @@ from hlo_inspect.inspection.rank_directories import RankDirectory, rank_director
 from hlo_inspect.inspection.rank_programs import RankPrograms
 from hlo_inspect.inspection.rank_texts import RankLister
 from hlo_inspect.inspection.source_reports import name_pattern, no_such_module
-from hlo_inspect.report.model import Report, number_of
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import number_of
 
 
 @dataclass(slots=True)

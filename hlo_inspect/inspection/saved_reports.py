@@ -16,20 +16,8 @@ from hlo_inspect.hlo.input.source import START_CHARS, Source
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, workload_passes
 from hlo_inspect.report.facts import Facts, is_family
-from hlo_inspect.report.model import (
-    SCHEMA_VERSION,
-    SEVERITIES,
-    STAKE_UNITS,
-    Column,
-    FactSpec,
-    Finding,
-    Input,
-    Report,
-    Row,
-    Table,
-    Unit,
-    Value,
-)
+from hlo_inspect.report.model import SCHEMA_VERSION, SEVERITIES, STAKE_UNITS, FactSpec, Finding, Input, Report
+from hlo_inspect.report.table import Column, Row, Table, Unit, Value
 
 MAX_DEPTH = 64
 """Deeper nesting than any report has."""

@@ -11,7 +11,8 @@ from hlo_inspect.graph.neighbourhood.instruction_lookup import WILDCARD, fits
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.model import Column, Report, Table
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Column, Table
 
 FINDING_LINES = "finding_lines"
 _LONGEST = 400  # characters: lines can have megabytes, and their beginning is enough

@@ -19,7 +19,8 @@ from hlo_inspect.analysis.alpa import (
 )
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.passes.base import Pass, with_lower_bound
-from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
+from hlo_inspect.report.model import FactSpec, Section
+from hlo_inspect.report.table import Column, Table, Value
 
 _COUNTS = frozenset({"total", *(kind.replace("-", "_") for kind in KINDS)})
 _NO_UNIT = "alpa.search_cost: costs have no unit; compare them with each other, never with times"

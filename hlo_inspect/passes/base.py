@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.report.model import LOWER_BOUND, Column, FactSpec, Section, Unit, Value
+from hlo_inspect.report.model import FactSpec, Section
+from hlo_inspect.report.table import LOWER_BOUND, Column, Unit, Value
 
 if TYPE_CHECKING:
     from hlo_inspect.workloads.totals import WorkloadTotals

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.passes.instruction_rows import joined_name
-from hlo_inspect.report.model import Amount, Column, HeadlineRow, Parts, Table, Value, number_of
+from hlo_inspect.report.model import Amount, HeadlineRow, Parts
+from hlo_inspect.report.table import Column, Table, Value, number_of
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.compiler_warnings import JoinedWarning  # few texts have a log: not imported without need

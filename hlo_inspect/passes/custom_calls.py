@@ -20,7 +20,8 @@ from hlo_inspect.hlo.opcodes import TRANSFERS, is_marker
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
 from hlo_inspect.passes.instruction_rows import group_rows
-from hlo_inspect.report.model import Column, FactSpec, Passage, Section, Table, Value
+from hlo_inspect.report.model import FactSpec, Passage, Section
+from hlo_inspect.report.table import Column, Table, Value
 
 _FACTS: dict[str, CallFigure] = {
     "custom_calls.flops": "flops",

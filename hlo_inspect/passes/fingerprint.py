@@ -10,7 +10,8 @@ from hlo_inspect.graph.canonical.cache_parts import CachePart, cache_identity, c
 from hlo_inspect.graph.canonical.elided_constants import hash_with_constants
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
+from hlo_inspect.report.model import FactSpec, Section
+from hlo_inspect.report.table import Column, Table, Value
 
 _NAMES = ("fingerprint.program", "fingerprint.schedule")
 _MEANINGS = (

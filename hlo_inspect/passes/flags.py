@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from operator import itemgetter
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.report.model import Column, Table
+from hlo_inspect.report.table import Column, Table
 
 
 def flags_table(context: Context) -> Iterator[Table]:

@@ -22,7 +22,8 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass, bounded
 from hlo_inspect.passes.custom_calls import custom_calls_by_target
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, stacks_of
-from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
+from hlo_inspect.report.model import FactSpec, Section
+from hlo_inspect.report.table import Column, Table, Value
 
 KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})
 

@@ -13,7 +13,8 @@ from hlo_inspect.hlo.input.dump_directory import CompiledModule, PassFile
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.instruction_rows import group_rows
-from hlo_inspect.report.model import ALL_ROWS, Column, HeadlineRow, Input, Report, Table, Unit, Value, number_of
+from hlo_inspect.report.model import HeadlineRow, Input, Report
+from hlo_inspect.report.table import ALL_ROWS, Column, Table, Unit, Value, number_of
 
 COMMAND = "history"
 _KINDS = (*COLLECTIVE_KINDS, *POINT_TO_POINT)

@@ -15,7 +15,7 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.op_names import PHASES, UNKNOWN, Origin, StackFrames, origin_of
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.model import Column, Table
+from hlo_inspect.report.table import Column, Table
 
 Item = TypeVar("Item")
 

@@ -15,7 +15,8 @@ from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, DEVICE_NUMBERS, NAMING
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.show.tables import shape_text
-from hlo_inspect.report.model import Column, Section, Table
+from hlo_inspect.report.model import Section
+from hlo_inspect.report.table import Column, Table
 
 MOST_INSTRUCTIONS = 6_000
 """Above this number of instructions only parameters, loops and those with most bytes are listed."""

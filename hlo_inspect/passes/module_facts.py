@@ -9,7 +9,8 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.module import LogEntry
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
+from hlo_inspect.report.model import FactSpec, Section
+from hlo_inspect.report.table import Column, Table, Value
 
 
 class ModuleFacts(Pass):

@@ -7,20 +7,8 @@ from operator import itemgetter
 
 from hlo_inspect.findings.reading_problems import is_truncated
 from hlo_inspect.hlo.input.dump_directory import stage_of
-from hlo_inspect.report.model import (
-    ALL_ROWS,
-    LOWER_BOUND,
-    Column,
-    HeadlineRow,
-    Input,
-    Report,
-    Row,
-    Table,
-    Unit,
-    Value,
-    number_of,
-    with_bounds,
-)
+from hlo_inspect.report.model import HeadlineRow, Input, Report
+from hlo_inspect.report.table import ALL_ROWS, LOWER_BOUND, Column, Row, Table, Unit, Value, number_of, with_bounds
 
 COMMAND = "list"
 

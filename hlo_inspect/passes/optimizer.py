@@ -9,7 +9,8 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.optimizer.overview import HYPERPARAMETERS, Overview, Row, rule_names
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
 from hlo_inspect.passes.params import index_text
-from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
+from hlo_inspect.report.model import FactSpec, Section
+from hlo_inspect.report.table import Column, Table, Value
 
 RULE_NAMES = rule_names()
 WITHOUT_RULE = ["shampoo", "soap"]

@@ -18,7 +18,8 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.optimizer.overview import role_names
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
 from hlo_inspect.passes.instruction_rows import group_rows
-from hlo_inspect.report.model import Amount, Column, FactSpec, HeadlineRow, Parts, Section, Table, Value, sentence
+from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, sentence
+from hlo_inspect.report.table import Column, Table, Value
 
 Leaves = Sequence[ParameterLeaf] | Sequence[Output]
 

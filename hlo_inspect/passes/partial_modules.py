@@ -6,17 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hlo_inspect.passes.base import with_lower_bound
-from hlo_inspect.report.model import (
-    LOWER_BOUND,
-    PART_NOTE,
-    Amount,
-    Column,
-    HeadlineRow,
-    Report,
-    Table,
-    Value,
-    number_of,
-)
+from hlo_inspect.report.model import PART_NOTE, Amount, HeadlineRow, Report
+from hlo_inspect.report.table import LOWER_BOUND, Column, Table, Value, number_of
 
 _OF_WHOLE = frozenset({"module.computations", "module.instructions", "module.entry_instructions", "module.devices"})
 _FAMILIES_OF_WHOLE = ("params.", "outputs.", "optimizer.", "cost.", "memory.", "time.", "fingerprint.")

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from hlo_inspect.analysis.hardware import HardwareProfile, Link, load_profile, profile_names
 from hlo_inspect.analysis.hardware_figures import Figure
 from hlo_inspect.configs import shipped_configs
-from hlo_inspect.report.model import Column, Input, Report, Table, Value
+from hlo_inspect.report.model import Input, Report
+from hlo_inspect.report.table import Column, Table, Value
 
 COMMAND = "profiles"
 

@@ -6,18 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from hlo_inspect.findings import find_rule, rule_pages
 from hlo_inspect.hlo.module import TRUNCATED
-from hlo_inspect.report.model import (
-    SEVERITIES,
-    Amount,
-    Column,
-    Finding,
-    HeadlineRow,
-    Input,
-    Passage,
-    Report,
-    Table,
-    Value,
-)
+from hlo_inspect.report.model import SEVERITIES, Amount, Finding, HeadlineRow, Input, Passage, Report
+from hlo_inspect.report.table import Column, Table, Value
 
 _INPUT = Input("hlo_inspect/rules", first_line=1, lines=0, bytes=0)  # no input is read
 _COLUMNS = (

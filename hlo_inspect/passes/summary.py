@@ -30,7 +30,8 @@ from hlo_inspect.passes.custom_calls import custom_calls_by_target
 from hlo_inspect.passes.flags import flags_notes, flags_table
 from hlo_inspect.passes.fusions import fusions_by_kind
 from hlo_inspect.passes.memory.tables import array_groups, total_moved
-from hlo_inspect.report.model import Amount, Column, FactSpec, HeadlineRow, Parts, Section, Table, Value, sentence
+from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, sentence
+from hlo_inspect.report.table import Column, Table, Value
 
 _DETAILS = {"learning_rate": 1, "beta1": 1, "beta2": 1, "weight_decay": 1, "epsilon": 2, "momentum": 3, "clip_norm": 4}
 """Order in which a narrow page drops the hyper-parameters that most optimizers have."""

@@ -16,7 +16,8 @@ from hlo_inspect.graph.calls import InstructionPlace, place
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.values.op_names import origin_of
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.report.model import Column, Section, Table
+from hlo_inspect.report.model import Section
+from hlo_inspect.report.table import Column, Table
 
 
 class TimeEvents(Pass):

@@ -30,7 +30,8 @@ from hlo_inspect.passes.instruction_rows import (
     phase_source,
     stacks_of,
 )
-from hlo_inspect.report.model import Amount, Column, FactSpec, HeadlineRow, Section, Table, Value, sentence
+from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Section, sentence
+from hlo_inspect.report.table import Column, Table, Value
 
 
 class Top(Pass):

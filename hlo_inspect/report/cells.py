@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hlo_inspect.errors import UsageError, did_you_mean, printable
-from hlo_inspect.report.model import Column, Row, Table, Value
+from hlo_inspect.report.table import Column, Row, Table, Value
 from hlo_inspect.report.units import as_unit, format_bounded, format_like, format_rounded
 
 _UNIT_WORDS = {"bytes": ("bytes", "size"), "seconds": ("s", "time")}

@@ -17,8 +17,9 @@ from itertools import chain, islice
 from typing import TextIO
 
 from hlo_inspect.errors import UsageError, printable
-from hlo_inspect.report.model import Report, Row, Value
+from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions, rendered, shown_tables
+from hlo_inspect.report.table import Row, Value
 
 _FORMULA_STARTS = ("=", "+", "-", "@")
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from hlo_inspect.errors import printable
-from hlo_inspect.report.model import Table, Value
 from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.table import Table, Value
 from hlo_inspect.report.units import format_value
 
 HEIGHT = 8

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from hlo_inspect.errors import UnknownFactError, did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Value
+from hlo_inspect.report.model import FactSpec
+from hlo_inspect.report.table import LOWER_BOUND, Value
 
 _FAMILY = lazy_pattern(r"(.*)<(\w+)>(.*)")
 _WHOLE = lazy_pattern(r"[1-9][0-9]*")

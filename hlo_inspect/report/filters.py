@@ -14,7 +14,7 @@ from typing import Any
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.cells import find_column
-from hlo_inspect.report.model import Column, Row, Table, Value
+from hlo_inspect.report.table import Column, Row, Table, Value
 from hlo_inspect.report.units import UNKNOWN, parse_quantity
 
 _HEAD = lazy_pattern(r"([A-Za-z_][\w.-]*)\s*(==|!=|<=|>=|=|<|>|~)\s*", re.ASCII)

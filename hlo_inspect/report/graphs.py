@@ -9,8 +9,9 @@ from typing import NamedTuple, TextIO
 
 from hlo_inspect.errors import MissingExtraError, UsageError, printable
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions, rendered
+from hlo_inspect.report.table import Value
 
 MOST_NODES = 300
 """Nobody reads a picture of more."""

@@ -13,8 +13,9 @@ from dataclasses import replace
 from itertools import chain, repeat
 from typing import Any, TextIO
 
-from hlo_inspect.report.model import SCHEMA_VERSION, Finding, Report, Row, Table, Value
+from hlo_inspect.report.model import SCHEMA_VERSION, Finding, Report
 from hlo_inspect.report.options import RenderOptions, rendered, shown_tables
+from hlo_inspect.report.table import Row, Table, Value
 from hlo_inspect.version import __version__
 
 _encode = json.JSONEncoder(allow_nan=False).encode

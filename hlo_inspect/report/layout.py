@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hlo_inspect.errors import printable
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.cells import Cells, Texts, format_table, heading
-from hlo_inspect.report.model import Column, Table, Unit
+from hlo_inspect.report.table import Column, Table, Unit
 from hlo_inspect.report.units import UNKNOWN
 
 GAP = 2  # blanks between columns

@@ -13,7 +13,7 @@ from hlo_inspect.errors import printable
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.curve import curve_lines, is_drawn
 from hlo_inspect.report.layout import PAGE_WIDTH, Grid, make_grid
-from hlo_inspect.report.model import Report, number_of
+from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions, rendered, shown_tables
 from hlo_inspect.report.page import (
     findings_heading,
@@ -28,6 +28,7 @@ from hlo_inspect.report.page import (
     paragraphs,
     shown_findings,
 )
+from hlo_inspect.report.table import number_of
 
 _MARKUP = lazy_pattern(r"[\\`*_{}\[\]<>|~&#$]")
 _REFERENCE = lazy_pattern(r"@(?=\w)|#(?=[0-9])")

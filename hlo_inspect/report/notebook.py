@@ -7,8 +7,9 @@ from html import escape
 from io import StringIO
 
 from hlo_inspect.report.layout import PAGE_WIDTH, Grid, make_grid
-from hlo_inspect.report.model import Report, Table
+from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.table import Table
 from hlo_inspect.report.terminal import render_table, table_text
 
 _OPTIONS = RenderOptions(width=PAGE_WIDTH)

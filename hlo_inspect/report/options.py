@@ -12,7 +12,8 @@ from typing import NamedTuple, TextIO, TypeVar
 from hlo_inspect.errors import HloInspectError
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.faults import Failed, answers, internal_error
-from hlo_inspect.report.model import Report, Row, Table, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Row, Table, Value
 
 T = TypeVar("T")
 

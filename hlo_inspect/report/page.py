@@ -9,8 +9,9 @@ from typing import NamedTuple
 from hlo_inspect.errors import printable
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.layout import Grid
-from hlo_inspect.report.model import Amount, Finding, HeadlineRow, Passage, Report, Value, number_of
+from hlo_inspect.report.model import Amount, Finding, HeadlineRow, Passage, Report
 from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.table import Value, number_of
 from hlo_inspect.report.units import format_bounded, format_value
 
 NO_BREAK = "\u00a0"

@@ -14,8 +14,9 @@ from itertools import count
 from typing import Any, TextIO
 
 from hlo_inspect.errors import printable
-from hlo_inspect.report.model import Report, Table, Value
+from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions, rendered
+from hlo_inspect.report.table import Table, Value
 
 _NANOSECONDS = 10**9
 _FIRST = "compute"

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report.cells import find_column
 from hlo_inspect.report.filters import parse_filter, row_test
-from hlo_inspect.report.model import Report, Row, Table, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Row, Table, Value
 
 _PAGES = ("summary",)
 """Commands that are a page of tables and have none of their own."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, get_args
 
 from hlo_inspect.errors import printable
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.model import Unit, Value
+from hlo_inspect.report.table import Unit, Value
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from hlo_inspect.checks.runner import CheckResult
 from hlo_inspect.errors import printable
-from hlo_inspect.report.model import Table, number_of
 from hlo_inspect.report.options import RenderOptions, with_relative_paths
+from hlo_inspect.report.table import Table, number_of
 from hlo_inspect.report.terminal import table_text
 
 MAX_LINES = 16

@@ -21,7 +21,8 @@ from hlo_inspect.findings.reading_problems import truncation
 from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.passes import FINDINGS, all_specs
 from hlo_inspect.report.facts import fact_names, find_spec
-from hlo_inspect.report.model import Finding, Report, Severity, Value, reaching
+from hlo_inspect.report.model import Finding, Report, Severity, reaching
+from hlo_inspect.report.table import Value
 from hlo_inspect.testing.failures import failure_text
 
 

@@ -43,7 +43,8 @@ from hlo_inspect.hlo.values import op_names
 from hlo_inspect.hlo.values.attribute_forms import FormTable
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Value
 from hlo_inspect.request import Request
 
 PASSES = ("time", "summary", "params", "fusions", "collectives", "cost", "optimizer", "memory", "top")

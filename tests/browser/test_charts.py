@@ -13,7 +13,8 @@ from hlo_inspect.report import RenderOptions
 from hlo_inspect.report.html.charts.figures import Bar, BarSeries, bars_figure
 from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, PageView, TableGroup
 from hlo_inspect.report.html.page import write_page
-from hlo_inspect.report.model import Column, Input, Report, Table
+from hlo_inspect.report.model import Input, Report
+from hlo_inspect.report.table import Column, Table
 from hlo_inspect.report.units import format_value
 from tests.browser.conftest import Opened, wait_until
 from tests.browser.page_data import PageData

@@ -16,7 +16,8 @@ import hlo_inspect
 from hlo_inspect.cli.commands.report import PASSES
 from hlo_inspect.cli.main import run
 from hlo_inspect.report import ALL_FORMATS, RenderOptions
-from hlo_inspect.report.model import Column, Input, Report, Table
+from hlo_inspect.report.model import Input, Report
+from hlo_inspect.report.table import Column, Table
 from hlo_inspect.report.units import as_unit, parse_quantity
 from tests.browser.conftest import Opened, wait_until
 from tests.browser.page_data import PageData

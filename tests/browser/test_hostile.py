@@ -12,8 +12,9 @@ import pytest
 
 from hlo_inspect.cli.main import run
 from hlo_inspect.report.csv import render_csv
-from hlo_inspect.report.model import Column, Input, Report, Table
+from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.table import Column, Table
 from tests.browser.conftest import WatchedPage, wait_until
 from tests.browser.hostile_dump import hostile_module, in_one_line
 from tests.browser.hostile_names import hostile_names

@@ -8,7 +8,8 @@ from typing import Any
 from hlo_inspect import configs
 from hlo_inspect.checks.policy import Policy, policy_of
 from hlo_inspect.errors import Location
-from hlo_inspect.report.model import Column, FactSpec, Finding, Input, Report, Table, Value
+from hlo_inspect.report.model import FactSpec, Finding, Input, Report
+from hlo_inspect.report.table import Column, Table, Value
 
 KINDS = frozenset({"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send", "recv"})
 OPCODES = frozenset({"add", "dot", "fusion", "all-to-all", "get-tuple-element"})

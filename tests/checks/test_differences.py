@@ -9,7 +9,8 @@ from hlo_inspect.checks.expressions import bind, parse_expression
 from hlo_inspect.checks.policy import given
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report.facts import Facts
-from hlo_inspect.report.model import FactSpec, Input, Report, Value
+from hlo_inspect.report.model import FactSpec, Input, Report
+from hlo_inspect.report.table import Value
 
 SPECS = (
     FactSpec("memory.peak_bytes", "bytes", ""),

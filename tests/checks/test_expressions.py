@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlo_inspect.checks.expressions import bind, parse_expression
-from hlo_inspect.report.model import Unit, Value
+from hlo_inspect.report.table import Unit, Value
 
 MIB = 1024 * 1024
 

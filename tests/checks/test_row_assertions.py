@@ -11,7 +11,8 @@ from hlo_inspect.checks.policy import Policy, parse_assertion
 from hlo_inspect.checks.row_assertions import TABLES
 from hlo_inspect.checks.runner import CheckResult, CheckRun
 from hlo_inspect.errors import UsageError
-from hlo_inspect.report.model import Column, Input, Report, Row, Table
+from hlo_inspect.report.model import Input, Report
+from hlo_inspect.report.table import Column, Row, Table
 from tests.calling import call_text
 from tests.checks.sample import parse_policy
 

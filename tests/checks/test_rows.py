@@ -4,7 +4,8 @@ import pytest
 
 from hlo_inspect.checks.policy import parse_assertion, resolve
 from hlo_inspect.checks.rows import MAX_ROWS, rows_that_broke
-from hlo_inspect.report.model import Column, FactSpec, Table, Value
+from hlo_inspect.report.model import FactSpec
+from hlo_inspect.report.table import Column, Table, Value
 from tests.checks.sample import sample_report
 
 MORE = tuple(

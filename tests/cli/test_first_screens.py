@@ -18,7 +18,8 @@ from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.layout import make_grid
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Value
 from hlo_inspect.request import Request
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,8 @@ import pytest
 import hlo_inspect
 from hlo_inspect.cli.main import run
 from hlo_inspect.passes import PASSES
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Value
 
 DATA = Path(__file__).parents[1] / "data"
 XLA_READS = DATA.parent / "hlo" / "xla_reads.py"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.compare.comparison import compare
-from hlo_inspect.report.model import Value
+from hlo_inspect.report.table import Value
 from tests.compare.sides import module
 
 TEXT = """HloModule m, is_scheduled=true, num_partitions=6

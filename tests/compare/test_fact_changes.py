@@ -13,7 +13,8 @@ from hlo_inspect.compare.fact_changes import differ, difference, fact_changes, s
 from hlo_inspect.passes import all_specs
 from hlo_inspect.report import facts
 from hlo_inspect.report.facts import Facts, SpecIndex, find_spec
-from hlo_inspect.report.model import FactSpec, Input, Report, Value
+from hlo_inspect.report.model import FactSpec, Input, Report
+from hlo_inspect.report.table import Value
 
 SPECS = (
     FactSpec("memory.peak_bytes", "bytes", ""),

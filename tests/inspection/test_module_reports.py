@@ -12,7 +12,8 @@ from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.inspection.module_reports import ModuleReports, ReportNeeds
 from hlo_inspect.passes import MODULE_FACTS, find_pass
 from hlo_inspect.report.facts import is_family
-from hlo_inspect.report.model import Report, Table
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Table
 from hlo_inspect.request import Request
 from tests.inspection.samples import module
 

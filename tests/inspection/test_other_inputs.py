@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Value
 
 DUMP = Path(__file__).parents[1] / "data/xla_dump_to/module_0000.jit_step.cpu_after_optimizations"
 GIB = 1 << 30

@@ -19,7 +19,8 @@ from hlo_inspect.optimizer.algebra.normal_form import NormalForms, Sum
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.graph import Graph
 from hlo_inspect.optimizer.overview import Overview
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Value
 
 DATA = Path(__file__).parents[1] / "data" / "optimizers"
 STAGES = ("before", "after")

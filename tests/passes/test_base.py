@@ -18,8 +18,9 @@ from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.inspection.module_reports import NeededTables, ReportNeeds
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs, find_pass
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Report, Value
+from hlo_inspect.report.model import FactSpec, Report
 from hlo_inspect.report.options import RenderOptions, needed_tables, shown_tables
+from hlo_inspect.report.table import LOWER_BOUND, Value
 from hlo_inspect.request import Request
 from tests.tables import column
 

@@ -12,7 +12,8 @@ import hlo_inspect
 from hlo_inspect.passes.cost import Cost
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.facts import find_spec
-from hlo_inspect.report.model import LOWER_BOUND, Report, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import LOWER_BOUND, Value
 from tests.tables import columns
 
 DATA = Path(__file__).parents[1] / "data"

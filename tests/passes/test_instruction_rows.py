@@ -4,7 +4,7 @@ import pytest
 
 from hlo_inspect.passes.base import with_lower_bound
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name
-from hlo_inspect.report.model import Value
+from hlo_inspect.report.table import Value
 
 
 def test_equal_items_are_together_in_the_place_of_the_first() -> None:

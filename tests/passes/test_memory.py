@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
 from hlo_inspect.report.page import headline_text
+from hlo_inspect.report.table import Value
 
 DATA = Path(__file__).parents[1] / "data"
 

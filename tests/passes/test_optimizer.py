@@ -10,7 +10,8 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.report.layout import make_grid
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Value
 from tests.optimizer.programs import changed, entry_of, report_of, step_of, text_of
 from tests.tables import column
 

@@ -7,7 +7,7 @@ import pytest
 from hlo_inspect.analysis.hardware import load_profile, profile_names
 from hlo_inspect.errors import UsageError
 from hlo_inspect.passes.profiles import profile_report, profiles_report
-from hlo_inspect.report.model import Table, Value
+from hlo_inspect.report.table import Table, Value
 
 
 def columns(table: Table) -> list[str]:

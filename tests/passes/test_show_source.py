@@ -6,7 +6,8 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.errors import NoSuchInstructionError
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Value
 from tests.tables import columns
 
 TEXT = """HloModule m, is_scheduled=true, num_partitions=2

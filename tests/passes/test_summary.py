@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.model import Amount, Report, Value
+from hlo_inspect.report.model import Amount, Report
 from hlo_inspect.report.page import NO_BREAK, headline_text
+from hlo_inspect.report.table import Value
 
 DATA = Path(__file__).parents[1] / "data"
 

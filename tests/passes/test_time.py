@@ -11,7 +11,8 @@ import pytest
 import hlo_inspect
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.passes.time.tables import resources_table
-from hlo_inspect.report.model import Amount, Report, Value
+from hlo_inspect.report.model import Amount, Report
+from hlo_inspect.report.table import Value
 from tests.tables import column
 
 DATA = Path(__file__).parents[1] / "data"

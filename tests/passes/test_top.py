@@ -9,8 +9,9 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.report.layout import make_grid
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
 from hlo_inspect.report.page import headline_text
+from hlo_inspect.report.table import Value
 from tests.tables import columns, totals
 
 DATA = Path(__file__).parents[1] / "data"

@@ -15,7 +15,8 @@ import pytest
 
 from hlo_inspect.errors import Location
 from hlo_inspect.report import FORMATS, RenderOptions
-from hlo_inspect.report.model import Column, Finding, Input, Report, Row, Table, Value
+from hlo_inspect.report.model import Finding, Input, Report
+from hlo_inspect.report.table import Column, Row, Table, Value
 
 GOLDEN = Path(__file__).parent / "golden"
 PATH = "dumps/module_0042.jit_train_step.after_optimizations.txt"

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from io import StringIO
 
 from hlo_inspect.report import ALL_FORMATS, RenderOptions
-from hlo_inspect.report.model import Column, Input, Report, Row, Table
+from hlo_inspect.report.model import Input, Report
+from hlo_inspect.report.table import Column, Row, Table
 
 HOSTILE = 'a"]; evil [label="<script>alert(1)</script>\\" -> \\n &quot; %% ]\n} end"; classDef x'
 

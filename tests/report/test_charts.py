@@ -23,8 +23,9 @@ from hlo_inspect.report.html.module_sections import module_sections
 from hlo_inspect.report.html.page import write_page
 from hlo_inspect.report.html.pictures import PICTURES
 from hlo_inspect.report.html.views import distinct_tables, page_of
-from hlo_inspect.report.model import Column, Report, Table
+from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.table import Column, Table
 from hlo_inspect.report.units import format_value
 from tests.browser.page_data import PageData
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hlo_inspect.report.curve import HEIGHT, curve_lines
-from hlo_inspect.report.model import Column, Input, Report, Row, Table
+from hlo_inspect.report.model import Input, Report
+from hlo_inspect.report.table import Column, Row, Table
 
 COLUMNS = (Column("first", "number"), Column("bytes", "bytes"), Column("phase"), Column("loop"))
 

@@ -4,7 +4,7 @@ import pytest
 
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report.filters import Comparison, parse_filter, row_test
-from hlo_inspect.report.model import Column, Row, Table
+from hlo_inspect.report.table import Column, Row, Table
 
 RUNS = Column("runs", "count", summed=True)
 COLUMNS = (

@@ -14,7 +14,8 @@ from hlo_inspect.cli.commands.report import PASSES
 from hlo_inspect.report import ALL_FORMATS, RenderOptions
 from hlo_inspect.report.html import assets
 from hlo_inspect.report.html.strips import strips_of
-from hlo_inspect.report.model import Column, Finding, Input, Report, Table
+from hlo_inspect.report.model import Finding, Input, Report
+from hlo_inspect.report.table import Column, Table
 from tests.browser.page_data import PageData
 
 DATA = Path(__file__).parents[1] / "data"

@@ -20,7 +20,8 @@ from hlo_inspect.report import ALL_FORMATS, RenderOptions
 from hlo_inspect.report.html import assets
 from hlo_inspect.report.html.view_texts import ViewText
 from hlo_inspect.report.html.views import page_of
-from hlo_inspect.report.model import Column, Finding, Input, Passage, Report, Table
+from hlo_inspect.report.model import Finding, Input, Passage, Report
+from hlo_inspect.report.table import Column, Table
 from tests.browser.page_data import PageData
 
 

@@ -18,7 +18,8 @@ from hlo_inspect.report.html.model import Chart, Figure, Measure, Page, PageSect
 from hlo_inspect.report.html.other_sections import history_section
 from hlo_inspect.report.html.shown_tables import with_shown_tables
 from hlo_inspect.report.html.views import page_of
-from hlo_inspect.report.model import Column, Input, Report, Table
+from hlo_inspect.report.model import Input, Report
+from hlo_inspect.report.table import Column, Table
 from hlo_inspect.request import Request
 
 DATA = Path(__file__).parent.parent / "data"

@@ -8,7 +8,8 @@ import pytest
 
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.report.json import report_to_dict
-from hlo_inspect.report.model import Column, Finding, Input, Report, Table
+from hlo_inspect.report.model import Finding, Input, Report
+from hlo_inspect.report.table import Column, Table
 
 SMALL = Report(
     command="collectives",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from hlo_inspect.report.layout import NARROW, make_grid, pad, shorten, wrap
-from hlo_inspect.report.model import Column, Table
+from hlo_inspect.report.table import Column, Table
 
 PATH = "jit(step)/layer_7/attention/dot_general"
 

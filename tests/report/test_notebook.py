@@ -8,7 +8,8 @@ import pytest
 
 import hlo_inspect.api  # noqa: F401 - from then on reports show themselves
 from hlo_inspect.report import html
-from hlo_inspect.report.model import Amount, Column, HeadlineRow, Report, Table
+from hlo_inspect.report.model import Amount, HeadlineRow, Report
+from hlo_inspect.report.table import Column, Table
 
 
 class Tags(HTMLParser):

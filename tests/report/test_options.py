@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from hlo_inspect.report.model import Column, Input, Report, Table
+from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.options import RenderOptions, needed_tables, shown_tables
+from hlo_inspect.report.table import Column, Table
 
 COLUMNS = (Column("name"), Column("bytes", "bytes", summed=True))
 SITES = Table("fusions", "Fusions", COLUMNS, (("a.1", 4), ("a.2", 4)), page_as="fusion_groups")

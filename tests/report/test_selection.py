@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from hlo_inspect.errors import UsageError
-from hlo_inspect.report.model import Column, Input, Report, Table
+from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.selection import TableSelection, selected
+from hlo_inspect.report.table import Column, Table
 
 MIB = 2**20
 

@@ -7,7 +7,8 @@ from weakref import ref
 
 import pytest
 
-from hlo_inspect.report.model import Column, Input, Report, Table
+from hlo_inspect.report.model import Input, Report
+from hlo_inspect.report.table import Column, Table
 
 
 def test_each_column_takes_its_value_from_each_item() -> None:

@@ -10,8 +10,9 @@ from rich.cells import cell_len
 
 import hlo_inspect
 from hlo_inspect.errors import Location
-from hlo_inspect.report.model import Amount, Column, Finding, HeadlineRow, Input, Report, Table
+from hlo_inspect.report.model import Amount, Finding, HeadlineRow, Input, Report
 from hlo_inspect.report.page import page_notes
+from hlo_inspect.report.table import Column, Table
 
 OPTIMIZERS = Path(__file__).parents[1] / "data" / "optimizers"
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from hlo_inspect.errors import UsageError
-from hlo_inspect.report.model import Column, Input, Report, Row, Table
+from hlo_inspect.report.model import Input, Report
+from hlo_inspect.report.table import Column, Row, Table
 
 
 def _read(text: str) -> list[list[str]]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlo_inspect.report.cells import cell
-from hlo_inspect.report.model import Column, Unit, Value
+from hlo_inspect.report.table import Column, Unit, Value
 from hlo_inspect.report.units import format_bounded, format_like, format_value, parse_quantity
 
 MIB = 1024 * 1024

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from hlo_inspect.passes.fingerprint import CACHE_PARTS
-from hlo_inspect.report.model import HeadlineRow, Report, Value
+from hlo_inspect.report.model import HeadlineRow, Report
+from hlo_inspect.report.table import Value
 
 _PROGRAM, _SCHEDULE = "fingerprint.program", "fingerprint.schedule"
 _KEYLESS = frozenset({"instruction names", "metadata"})

@@ -13,7 +13,7 @@ from hlo_inspect.compare.programs.module_set import JobRanks, RankReader, SetPro
 from hlo_inspect.compare.programs.ranks import Miscount, ModuleSet, RankText, majority
 from hlo_inspect.compare.programs.set_meetings import SetMeetings
 from hlo_inspect.compare.setting_changes import incomparable_settings, setting_changes
-from hlo_inspect.report.model import number_of
+from hlo_inspect.report.table import number_of
 
 _MOST_CHANGES = 3
 """Limit of flags that a detail names."""

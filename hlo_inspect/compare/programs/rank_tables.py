@@ -9,7 +9,8 @@ from hlo_inspect.compare.programs.deviations import VERDICTS, RankVerdict
 from hlo_inspect.compare.programs.module_set import JobRanks
 from hlo_inspect.compare.programs.rank_comparison import ComparedSet, RankDeviation
 from hlo_inspect.report.facts import Facts
-from hlo_inspect.report.model import Column, FactSpec, HeadlineRow, Input, Report, Severity, Table, Value, number_of
+from hlo_inspect.report.model import FactSpec, HeadlineRow, Input, Report, Severity
+from hlo_inspect.report.table import Column, Table, Value, number_of
 
 COMMAND = "ranks"
 

@@ -9,17 +9,8 @@ from typing import NamedTuple
 from hlo_inspect.compare.programs.reasons import FIRST, LOADED, NOTHING, REASONS
 from hlo_inspect.compare.programs.recompilation import Compile, RecompiledFunction
 from hlo_inspect.report.facts import Facts
-from hlo_inspect.report.model import (
-    Amount,
-    Column,
-    FactSpec,
-    HeadlineRow,
-    Input,
-    Report,
-    Table,
-    Value,
-    number_of,
-)
+from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Input, Report
+from hlo_inspect.report.table import Column, Table, Value, number_of
 
 COMMAND = "recompiles"
 _DISTINCT, _AVOIDABLE = "recompiles.distinct", "recompiles.avoidable"

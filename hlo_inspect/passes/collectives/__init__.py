@@ -20,7 +20,8 @@ from hlo_inspect.passes.base import Pass, bounded, unknown, with_lower_bound
 from hlo_inspect.passes.collectives import tables
 from hlo_inspect.passes.compiler_warnings import warnings_notes, warnings_rows, warnings_table
 from hlo_inspect.passes.instruction_rows import call_stacks, differences, phase_notes
-from hlo_inspect.report.model import LOWER_BOUND, Column, FactSpec, Section, Table, Value
+from hlo_inspect.report.model import FactSpec, Section
+from hlo_inspect.report.table import LOWER_BOUND, Column, Table, Value
 
 Label = TypeVar("Label", bound=Hashable)
 

@@ -17,7 +17,7 @@ from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.instruction_rows import joined_name, joined_sources, loop_names, phase_column, phase_source
-from hlo_inspect.report.model import Column, Table, Value
+from hlo_inspect.report.table import Column, Table, Value
 
 Label = TypeVar("Label", bound=Hashable)
 

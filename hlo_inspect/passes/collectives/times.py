@@ -14,7 +14,7 @@ from hlo_inspect.analysis.time.step_times import NO_SECONDS, seconds_times_runs,
 from hlo_inspect.analysis.time.timelines import TimedStep, Timelines
 from hlo_inspect.graph.calls import NOTHING, Bounds
 from hlo_inspect.passes.base import bounded
-from hlo_inspect.report.model import Column, Table
+from hlo_inspect.report.table import Column, Table
 
 
 def time_columns(context: Context, members: Callable[[Any], Sequence[Collective]]) -> tuple[Column, ...]:

@@ -21,7 +21,8 @@ from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
 from hlo_inspect.passes.cost import times as step_times
 from hlo_inspect.passes.cost.products import SPEC, matmul_facts, matmuls_by_type
 from hlo_inspect.passes.instruction_rows import phase_notes
-from hlo_inspect.report.model import Column, FactSpec, Section, Table, Unit, Value, number_of
+from hlo_inspect.report.model import FactSpec, Section
+from hlo_inspect.report.table import Column, Table, Unit, Value, number_of
 
 _AS_XLA: dict[str, Figure] = {
     "cost.flops": "flops",

@@ -11,7 +11,8 @@ from hlo_inspect.analysis.cost.figures import FIGURES, InstructionCost, Tally
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.values.shapes import BITS
 from hlo_inspect.passes.base import bounded
-from hlo_inspect.report.model import Column, FactSpec, Table
+from hlo_inspect.report.model import FactSpec
+from hlo_inspect.report.table import Column, Table
 
 MIXED = "mixed"
 SPEC = FactSpec(

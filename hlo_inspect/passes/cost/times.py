@@ -11,7 +11,8 @@ from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
 from hlo_inspect.analysis.time.step_times import StepTimes, compiler_cycles
 from hlo_inspect.analysis.time.utilization import model_seconds, utilization_bound
 from hlo_inspect.passes.base import with_lower_bound
-from hlo_inspect.report.model import Amount, FactSpec, Parts, Unit, Value, sentence
+from hlo_inspect.report.model import Amount, FactSpec, Parts, sentence
+from hlo_inspect.report.table import Unit, Value
 
 _NO_PROFILE = "times need a hardware profile: give --profile NAME"
 

@@ -18,7 +18,8 @@ from hlo_inspect.passes.export.tables import (
     not_expressed_table,
     notes,
 )
-from hlo_inspect.report.model import FactSpec, Section, Table, Value
+from hlo_inspect.report.model import FactSpec, Section
+from hlo_inspect.report.table import Table, Value
 
 _KINDS = frozenset(COLLECTIVE_KINDS)
 

@@ -15,7 +15,8 @@ from hlo_inspect.export.plan_nodes import ComputeNode
 from hlo_inspect.export.step_export import StepExport
 from hlo_inspect.export.workload_export import WorkloadExport
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
-from hlo_inspect.report.model import Amount, Column, HeadlineRow, Parts, Table, Unit, number_of, sentence
+from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
+from hlo_inspect.report.table import Column, Table, Unit, number_of
 from hlo_inspect.workloads.row import PASSES
 
 _SECONDS_OF_TICK, _NANOSECOND = 1e-6, 1e-9

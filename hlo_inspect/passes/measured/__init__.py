@@ -15,7 +15,8 @@ from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.measured.rows import MeasuredRows
 from hlo_inspect.passes.measured.tables import measured_tables
 from hlo_inspect.profiler.measurements import labels_of_devices
-from hlo_inspect.report.model import Amount, FactSpec, Finding, HeadlineRow, Parts, Section, Unit, Value, number_of, sentence
+from hlo_inspect.report.model import Amount, FactSpec, Finding, HeadlineRow, Parts, Section, sentence
+from hlo_inspect.report.table import Unit, Value, number_of
 
 _NO_TIMES = "only a recorded profile has measured times"
 _FACTS: tuple[tuple[str, Unit, str], ...] = (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.passes.measured.rows import KernelRow, MeasuredRows
 from hlo_inspect.profiler.measurements import SECONDS_PER_PS, ExecutedInstruction, RecordedProgram, labels_of_devices
-from hlo_inspect.report.model import Column, Table
+from hlo_inspect.report.table import Column, Table
 
 MOST_EVENTS = 100_000
 """Limit of the executions in a trace, as of the estimated events."""

@@ -13,7 +13,7 @@ from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_c
 from hlo_inspect.passes.measured.rates import achieved_rates, rates_table
 from hlo_inspect.passes.measured.rows import CollectiveRow, KernelRow, MeasuredRows
 from hlo_inspect.profiler.measurements import SECONDS_PER_PS, DeviceWaits, labels_of_devices, percentile
-from hlo_inspect.report.model import Column, Table
+from hlo_inspect.report.table import Column, Table
 
 
 def measured_tables(context: Context, rows: MeasuredRows) -> Iterator[Table]:

@@ -27,7 +27,8 @@ from hlo_inspect.passes.memory.tables import (
     reports_of,
     space_name,
 )
-from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, Table, Value, sentence
+from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, sentence
+from hlo_inspect.report.table import Table, Value
 
 _PREALLOCATED = 0.75
 """The share of a GPU's memory that JAX preallocates by default (JAX documentation, GPU memory allocation)."""

@@ -12,7 +12,7 @@ from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.passes.params import index_text
-from hlo_inspect.report.model import Column, Table
+from hlo_inspect.report.table import Column, Table
 
 
 class _Event(NamedTuple):

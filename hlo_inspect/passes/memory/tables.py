@@ -19,7 +19,8 @@ from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
 from hlo_inspect.passes.params import index_text, joined_path, number_ranges
-from hlo_inspect.report.model import Amount, Column, HeadlineRow, Parts, Table, sentence
+from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
+from hlo_inspect.report.table import Column, Table
 
 SPACE_NAMES = {0: "HBM", 1: "VMEM", 3: "CMEM", 5: "host"}
 """Memory spaces of TPU; 0 and 5 are those of every platform."""

@@ -25,7 +25,8 @@ from hlo_inspect.passes.pictures.roofline import roofline_tables
 from hlo_inspect.passes.pictures.trees import Path, TreeAmount, TreeMeasure, tree_table
 from hlo_inspect.passes.time.tables import TimePart, step_table, time_parts
 from hlo_inspect.passes.time_events import timeline_table
-from hlo_inspect.report.model import Column, Row, Section, Table, Value
+from hlo_inspect.report.model import Section
+from hlo_inspect.report.table import Column, Row, Table, Value
 
 
 class Pictures(Pass):

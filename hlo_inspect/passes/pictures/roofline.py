@@ -13,7 +13,7 @@ from hlo_inspect.analysis.time.costings import Costing
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.passes.top import kernel_groups
-from hlo_inspect.report.model import Column, Row, Table
+from hlo_inspect.report.table import Column, Row, Table
 
 
 class _Point(NamedTuple):

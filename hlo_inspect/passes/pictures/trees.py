@@ -10,7 +10,7 @@ from itertools import count
 from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.figures import MAX_COUNT
-from hlo_inspect.report.model import Column, Table, Unit, Value
+from hlo_inspect.report.table import Column, Table, Unit, Value
 
 MAX_NODES = 1000
 """At most this many nodes of a tree have a row, beside one in each node for all that is left out of it."""

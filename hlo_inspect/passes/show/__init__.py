@@ -50,7 +50,8 @@ from hlo_inspect.passes.show.tables import (
     path_text,
     shape_text,
 )
-from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, Table, number_of, sentence
+from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, sentence
+from hlo_inspect.report.table import Table, number_of
 
 
 class Show(Pass):

@@ -9,7 +9,8 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.reshards import Reshard, Reshards, find_reshards
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.values.sharding import Sharding
-from hlo_inspect.report.model import Column, Parts, Table
+from hlo_inspect.report.model import Parts
+from hlo_inspect.report.table import Column, Table
 
 _MOST_SHOWN = 3
 

@@ -13,7 +13,8 @@ from hlo_inspect.graph.neighbourhood.source_lookup import find_sources, is_sourc
 from hlo_inspect.hlo.values.op_names import Origin
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.cost.times import bytes_name
-from hlo_inspect.report.model import Amount, Column, HeadlineRow, Table
+from hlo_inspect.report.model import Amount, HeadlineRow
+from hlo_inspect.report.table import Column, Table
 
 
 class LineFigures(NamedTuple):

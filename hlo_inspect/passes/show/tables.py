@@ -21,7 +21,8 @@ from hlo_inspect.passes.collectives.tables import sites
 from hlo_inspect.passes.cost.times import bytes_name
 from hlo_inspect.passes.instruction_rows import phase_column
 from hlo_inspect.passes.top import kernels_table
-from hlo_inspect.report.model import Amount, Column, Parts, Table, Value, number_of, sentence
+from hlo_inspect.report.model import Amount, Parts, sentence
+from hlo_inspect.report.table import Column, Table, Value, number_of
 
 _LONGEST_WAY, _WAY_ENDS = 12, 5
 """A longer way is written with its first and last instructions."""

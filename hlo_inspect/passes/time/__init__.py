@@ -30,7 +30,8 @@ from hlo_inspect.passes.time.tables import (
     total_seconds,
 )
 from hlo_inspect.passes.top import kernel_groups, kernels_table
-from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, Table, sentence
+from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, sentence
+from hlo_inspect.report.table import Table
 
 _KERNEL_ROWS = 10
 _AXES = 4

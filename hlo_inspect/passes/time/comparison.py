@@ -11,7 +11,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.time.utilization import bottleneck
 from hlo_inspect.passes.cost.times import time_facts
 from hlo_inspect.passes.time.tables import busy_resources
-from hlo_inspect.report.model import LOWER_BOUND, Column, Table, Unit, Value
+from hlo_inspect.report.table import LOWER_BOUND, Column, Table, Unit, Value
 
 
 class _ComparedFigure(NamedTuple):

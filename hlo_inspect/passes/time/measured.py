@@ -11,7 +11,8 @@ from hlo_inspect.analysis.time.step_times import StepTimes
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.measured.rows import MeasuredRows
 from hlo_inspect.profiler.measurements import ProgramMeasurements
-from hlo_inspect.report.model import Amount, Column, Parts, Table, number_of, sentence
+from hlo_inspect.report.model import Amount, Parts, sentence
+from hlo_inspect.report.table import Column, Table, number_of
 
 
 class _MeasuredPart(NamedTuple):

@@ -24,7 +24,7 @@ from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.collectives.times import TimedSite, timed_sites
 from hlo_inspect.passes.instruction_rows import group_rows
-from hlo_inspect.report.model import Column, Table
+from hlo_inspect.report.table import Column, Table
 
 MOST_EXPOSED = 10
 """At most this many collectives have a row, with the compute that could hide them."""

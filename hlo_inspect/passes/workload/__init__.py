@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
 from hlo_inspect.passes.base import WorkloadPass, unknown, with_lower_bound
 from hlo_inspect.passes.workload import tables
-from hlo_inspect.report.model import FactSpec, Section, Table, Value
+from hlo_inspect.report.model import FactSpec, Section
+from hlo_inspect.report.table import Table, Value
 from hlo_inspect.workloads.header import PIPELINE_BYTES
 from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, GROUPS, HLO_KINDS, PASSES, POLICIES
 from hlo_inspect.workloads.totals import KIND_NAMES, UPDATE, PartialSum, WorkloadTotals

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.instruction_rows import group_rows
-from hlo_inspect.report.model import Amount, Column, HeadlineRow, Parts, Table, Value, sentence
+from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
+from hlo_inspect.report.table import Column, Table, Value
 from hlo_inspect.workloads.header import MEANINGS, PIPELINE_BYTES
 from hlo_inspect.workloads.reader import EqualRows
 from hlo_inspect.workloads.row import GROUPS, HLO_KINDS, NONE, PASSES, WorkloadRow

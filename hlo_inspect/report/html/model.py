@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hlo_inspect.report.model import Report, Table
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Table
 
 Figure = Mapping[str, Any]
 """The marks of a picture in `data`, its axes in `layout`, as the files of `drawing/` draw them.

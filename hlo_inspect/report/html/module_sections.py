@@ -10,8 +10,8 @@ from hlo_inspect.report.html.charts.roofline import kernels_left_out
 from hlo_inspect.report.html.charts.rows import Tables, by_name
 from hlo_inspect.report.html.model import PageSection, TableGroup
 from hlo_inspect.report.html.pictures import pictures_of
-from hlo_inspect.report.model import Column, Row, Table
 from hlo_inspect.report.options import with_relative_paths
+from hlo_inspect.report.table import Column, Row, Table
 
 _MEASURED = PageSection(
     "measured",

@@ -14,11 +14,11 @@ from hlo_inspect.report.html.charts.palette import css_variables
 from hlo_inspect.report.html.model import Measure, Page, PageView
 from hlo_inspect.report.html.table_data import table_data
 from hlo_inspect.report.html.view_texts import ViewText
-from hlo_inspect.report.model import Table, number_of
 from hlo_inspect.report.options import RenderOptions, naming, with_relative_paths
 from hlo_inspect.report.page import (
     paragraphs,
 )
+from hlo_inspect.report.table import Table, number_of
 from hlo_inspect.report.units import decimal_factors
 from hlo_inspect.version import __version__
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from hlo_inspect.report.html.charts.rows import by_name
 from hlo_inspect.report.html.model import PageView, TableGroup
-from hlo_inspect.report.model import Row, Table
+from hlo_inspect.report.table import Row, Table
 
 
 def with_shown_tables(view: PageView) -> PageView:

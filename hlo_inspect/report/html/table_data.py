@@ -10,7 +10,7 @@ from types import NoneType
 from hlo_inspect.report.cells import cell, cell_in_own_unit, heading
 from hlo_inspect.report.csv import csv_field
 from hlo_inspect.report.layout import make_grid
-from hlo_inspect.report.model import Column, Table, Value
+from hlo_inspect.report.table import Column, Table, Value
 
 _EXACT = 2**53  # JavaScript cannot represent larger integers exactly
 _WIDTHS = (44, 60, 80, 100, 120, 140, 160)

@@ -10,9 +10,10 @@ from hlo_inspect.errors import printable
 from hlo_inspect.report.html.model import Chart, PageSection, PageView, TableGroup
 from hlo_inspect.report.html.strips import strips_of
 from hlo_inspect.report.layout import Grid, make_grid
-from hlo_inspect.report.model import Finding, HeadlineRow, Passage, Report, Table, Value
+from hlo_inspect.report.model import Finding, HeadlineRow, Passage, Report
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.page import SUMMARY, headline_text, input_details, module_details, page_notes, split_headline
+from hlo_inspect.report.table import Table, Value
 
 _LINES = "finding_lines"
 _STATIC_ROWS = 40  # also of a table that pages show whole, because it can be long

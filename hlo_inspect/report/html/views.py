@@ -16,9 +16,10 @@ from hlo_inspect.report.html.model import Page, PageSection, PageView
 from hlo_inspect.report.html.module_sections import module_sections
 from hlo_inspect.report.html.other_sections import difference_sections, history_section, index_section, is_index
 from hlo_inspect.report.html.shown_tables import with_shown_tables
-from hlo_inspect.report.model import Report, Row, Table, Value
+from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import naming
 from hlo_inspect.report.page import module_name
+from hlo_inspect.report.table import Row, Table, Value
 
 MOST_VIEWS = 300
 """At most this many modules or pairs have a view; the index has all."""

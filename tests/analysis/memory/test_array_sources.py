@@ -7,8 +7,9 @@ import re
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
 from hlo_inspect.report.page import headline_text
+from hlo_inspect.report.table import Value
 
 _AT = re.compile(r"AT\((\S*):(\d+)\)")
 _STATE = "(s32[], f32[8,64]{1,0}, f32[4,8,64]{2,1,0}, f32[4,8,64]{2,1,0}, f32[4,64,64]{2,1,0})"

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Value
 
 STACK, LAYER = "bf16[4,2048,1024]{2,1,0:T(8,128)(2,1)S(5)}", "bf16[1,2048,1024]{2,1,0:T(8,128)(2,1)}"
 INDEX = "s32[]{:T(128)}"

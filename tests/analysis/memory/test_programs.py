@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.model import Value
+from hlo_inspect.report.table import Value
 
 DATA = Path(__file__).parents[2] / "data/memory"
 EXPECTED: dict[str, dict[str, int]] = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Value
 from tests.tables import columns
 
 PROFILE = """title: Round figures

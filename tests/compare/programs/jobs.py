@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from hlo_inspect.inspection.rank_reports import RankReports
-from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Value
 from tests.data import make_ranks
 
 DATA = Path(__file__).parents[2] / "data"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.model import Value
+from hlo_inspect.report.table import Value
 
 THREADS: dict[str, tuple[str, dict[str, Value]]] = {
     "jax#23543, a gather in f32 that is converted behind it": (

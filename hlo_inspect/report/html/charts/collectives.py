@@ -28,7 +28,7 @@ from hlo_inspect.report.html.charts.rows import (
     short,
 )
 from hlo_inspect.report.html.model import Chart, Measure
-from hlo_inspect.report.model import Unit, Value
+from hlo_inspect.report.table import Unit, Value
 
 _LARGEST = 12
 _CLASSES = 5  # the least number of classes that the axis has room for

@@ -11,7 +11,7 @@ from hlo_inspect.report.html.charts.figures import Layout, amounts_axis, axis, b
 from hlo_inspect.report.html.charts.palette import PALETTE, colour, series
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, hover, is_number, rows_of, short
 from hlo_inspect.report.html.model import Chart, Figure, Measure
-from hlo_inspect.report.model import LOWER_BOUND, Table, Unit, Value
+from hlo_inspect.report.table import LOWER_BOUND, Table, Unit, Value
 from hlo_inspect.report.units import as_unit, format_bounded
 
 _MOST_WORDS = 24

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from hlo_inspect.report.html.charts.rows import short
-from hlo_inspect.report.model import Unit, Value
+from hlo_inspect.report.table import Unit, Value
 from hlo_inspect.report.units import format_value
 
 Layout = dict[str, Any]

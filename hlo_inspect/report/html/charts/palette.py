@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from hlo_inspect.report.model import Value
+from hlo_inspect.report.table import Value
 
 
 class Colour(NamedTuple):

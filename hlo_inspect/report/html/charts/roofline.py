@@ -11,7 +11,7 @@ from hlo_inspect.report.html.charts.figures import log_axis, marks
 from hlo_inspect.report.html.charts.palette import colour
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, grouped, hover, rows_of, short
 from hlo_inspect.report.html.model import Chart, Measure
-from hlo_inspect.report.model import Unit, Value
+from hlo_inspect.report.table import Unit, Value
 
 _NAMED = 5
 _WITH_PROFILE = "With --profile the page shows how far each is from what the accelerator can."

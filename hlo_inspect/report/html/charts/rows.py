@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.html.charts.palette import rank
-from hlo_inspect.report.model import Table, Unit, Value
+from hlo_inspect.report.table import Table, Unit, Value
 from hlo_inspect.report.units import format_bounded
 
 Tables = Mapping[str, Table]

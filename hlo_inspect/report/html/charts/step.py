@@ -15,7 +15,7 @@ from hlo_inspect.report.html.charts.figures import (
 from hlo_inspect.report.html.charts.palette import colour, rank, series
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, hover, not_shown, rows_of
 from hlo_inspect.report.html.model import Chart, Measure
-from hlo_inspect.report.model import Unit
+from hlo_inspect.report.table import Unit
 
 _COLOURS = {
     "kernels bound by compute": "$compute",
