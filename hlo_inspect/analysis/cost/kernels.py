@@ -7,7 +7,7 @@ are one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -148,16 +148,23 @@ class Kernels:
     other_costs: Sequence[CountedCost]
 
 
-def find_kernels(cost: ModuleCost, graph: CallGraph, computations: Container[str] | None = None) -> Kernels:
-    """Find the kernels of a module with its cost, or those of some computations."""
+def labels_of_kernels(cost: ModuleCost) -> Iterator[Labels]:
+    """Yield the labels of kernels with work or bytes, once for those of equal cost. The kernels need not be found."""
+    others = NO_KERNELS | ASYNC_ENDS
+    for counts in cost.counts_by_labels.values():
+        for row_cost, labels in counts:
+            if row_cost.opcode not in others and (any(row_cost.amounts) or row_cost.gaps):
+                yield labels
+
+
+def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
+    """Find the kernels of a module with its cost."""
     unknown = {call.line for call in cost.unknown_calls}
     ends: dict[tuple[str, int], list[CountedCost]] = {}
     results: dict[tuple[str, int], Shape | None] = {}
     kernels: list[tuple[str, int, tuple[CountedCost]]] = []
     other_costs: list[CountedCost] = []
     for name, running in cost.running.items():
-        if computations is not None and name not in computations:
-            continue
         view, starts, opcodes = running.view, StartRows(running.view), running.view.opcodes
         counted: dict[InstructionCost, tuple[CountedCost]] = {}  # most instructions equal some others
         for row, row_cost in zip(running.rows, running.costs, strict=True):

@@ -38,12 +38,10 @@ from hlo_inspect.analysis.provenance import Labeller, Labels, Provenances
 from hlo_inspect.graph.calls import MAX_FIGURE, NOTHING, Bounds, Call, CallGraph
 from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import ASYNC_ENDS, DEVICE_NUMBERS, MARKERS, NAMING, TABLE
+from hlo_inspect.hlo.opcodes import TABLE
 
 Label = Literal["kind", "phase", "source", "scope"]
 
-_ORDERING = NAMING | MARKERS | DEVICE_NUMBERS | ASYNC_ENDS
-"""Opcodes that name, order or forward what others make."""
 _RUNNER_SPELLINGS = frozenset(name for name in TABLE if wrapped(name) in RUNNERS)
 
 
@@ -177,7 +175,7 @@ class ModuleCost:
 
     def _find_by(self, label: Label) -> Tally:
         tally, value_of = Tally(), attrgetter(label)
-        for name, counts in self._counts_by_labels.items():
+        for name, counts in self.counts_by_labels.items():
             counts_by_value: Counter[tuple[InstructionCost, str]] = Counter()
             for (cost, labels), count in counts.items():
                 if label != "phase" or not labels.phase_runs:
@@ -191,17 +189,12 @@ class ModuleCost:
         return tally
 
     @cached_property
-    def _counts_by_labels(self) -> dict[str, Counter[tuple[InstructionCost, Labels]]]:
+    def counts_by_labels(self) -> dict[str, Counter[tuple[InstructionCost, Labels]]]:
         """The number of rows of each computation of `running` that have the same cost and labels."""
         return {
             name: Counter(zip(running.costs, self.labeller.of_rows(running.view, running.rows), strict=True))
             for name, running in self.running.items()
         }
-
-    def labels_of_work(self) -> Iterator[Labels]:
-        """Yield the labels of instructions that compute or move data, those of equal cost in one computation once."""
-        for counts in self._counts_by_labels.values():
-            yield from (labels for cost, labels in counts if cost.opcode not in _ORDERING and (any(cost.amounts) or cost.gaps))
 
     @property
     def named_phases(self) -> Iterator[str]:

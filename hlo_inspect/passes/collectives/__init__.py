@@ -316,10 +316,7 @@ def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, _Insid
             sent = Bounds(0, None) if collective.wire_bytes is None else Bounds.exactly(collective.wire_bytes)
             runs = graph.runs(name)
             yield name, _InsideOfLoop(runs, sent.times(runs), NOTHING, NOTHING)
-    if not (with_cost and in_loops):
-        return
-    from hlo_inspect.analysis.cost.kernels import find_kernels  # costs are not imported without need
-
-    for kernel in find_kernels(context.cost, graph, in_loops).launched:
-        figures = _InsideOfLoop(NOTHING, NOTHING, kernel.of_step("flops"), kernel.of_step("bytes"))
-        yield kernel.place[0], figures
+    for kernel in context.kernels.launched if with_cost and in_loops else ():
+        if kernel.place[0] in in_loops:
+            figures = _InsideOfLoop(NOTHING, NOTHING, kernel.of_step("flops"), kernel.of_step("bytes"))
+            yield kernel.place[0], figures

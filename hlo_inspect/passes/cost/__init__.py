@@ -10,6 +10,7 @@ from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.calls import attention_of_step, total_of_step
 from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, Figure, Tally
+from hlo_inspect.analysis.cost.kernels import labels_of_kernels
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, Seconds, bound, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.phases import phases
@@ -106,7 +107,7 @@ def _notes(context: Context, reasons: Sequence[str]) -> Iterator[str]:
     yield from _rates(cost.opcodes, context.on_machine.profile)
     yield from _recomputed(context)
     yield from _uncounted(context)
-    yield from phase_notes(context, cost.labels_of_work())
+    yield from phase_notes(context, labels_of_kernels(cost))
 
 
 def _tables(context: Context) -> Iterator[Table]:

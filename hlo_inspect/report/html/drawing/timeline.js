@@ -3,12 +3,12 @@
 const CLOSE = 4; // pixels between the mouse and a mark that is meant
 
 DRAWERS.timeline = (stage) => {
-  stage.area.timeline ??= new Timeline(stage);
+  stage.area.timeline ??= new TimelinePicture(stage);
   stage.area.timeline.resize(stage);
   return true;
 };
 
-class Timeline extends TimelineCanvas {
+class TimelinePicture extends TimelineCanvas {
   constructor(stage) {
     super(stage);
     this.view = stage.view;
