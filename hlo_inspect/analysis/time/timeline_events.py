@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.time.program_steps import CallStep, ComputeStep, IssueStep, LoopStep, Step, WaitStep
-from hlo_inspect.analysis.time.timeline import TICKS, StreamClock, Timeline
+from hlo_inspect.analysis.time.stream_clock import TICKS, StreamClock
+from hlo_inspect.analysis.time.timeline import Timeline
 from hlo_inspect.graph.calls import InstructionPlace
 
 COMPUTE = "compute"

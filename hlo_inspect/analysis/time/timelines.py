@@ -19,7 +19,8 @@ from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.program_steps import IssuedWork, WaitStep
-from hlo_inspect.analysis.time.timeline import TICKS, BranchTaken, InstructionTimes, Timeline
+from hlo_inspect.analysis.time.stream_clock import TICKS
+from hlo_inspect.analysis.time.timeline import BranchTaken, InstructionTimes, Timeline
 from hlo_inspect.graph.calls import InstructionPlace, place
 from hlo_inspect.graph.view import View, Views, operands_first
 

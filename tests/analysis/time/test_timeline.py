@@ -17,6 +17,7 @@ from hlo_inspect.analysis.time.program_steps import (
     TimedProgram,
     WaitStep,
 )
+from hlo_inspect.analysis.time.stream_clock import TICKS
 from hlo_inspect.analysis.time.timeline import BranchTaken, Timeline
 from hlo_inspect.graph.calls import InstructionPlace
 
@@ -183,7 +184,7 @@ def test_runs_of_work_beside_the_compute_stream() -> None:
     timeline = run(steps, {"k": 1, "p": 2, "q": 3, "r": 7}, parallel={place_of("x"): "f", place_of("y"): "g"})
     inner = timeline.parallel_run(place_of("x"))
     assert inner is not None
-    assert (inner.computation, inner.passed, inner.compute) == ("f", 5 * module.TICKS, 5 * module.TICKS)
+    assert (inner.computation, inner.passed, inner.compute) == ("f", 5 * TICKS, 5 * TICKS)
     assert timeline.computed_in(inner) == {place_of("p", "f"): 1, place_of("q", "f"): 1}
     assert timeline.parallel_run(place_of("k")) is None
     assert timeline.parallel_run(place_of("y")) is None
@@ -216,6 +217,6 @@ def test_compute_of_a_step_includes_its_calls() -> None:
         "long": [ComputeStep(place_of("l", "long"))],
     }
     timeline = run(steps, {"c": 1, "k": 2, "l": 5})
-    computed = [timeline.computing(step) / module.TICKS for step in (loop_step, call, branch, ComputeStep(place_of("k", "f")))]
+    computed = [timeline.computing(step) / TICKS for step in (loop_step, call, branch, ComputeStep(place_of("k", "f")))]
     assert computed == [10, 2, 2, 2]
     assert timeline.step == 10 + 2 + 2
