@@ -97,6 +97,28 @@ def test_operands(operands: str, expected: list[str | None]) -> None:
     assert [name and "#".join([name, *map(str, path)]) for name, path, _ in operands_of_row] == expected
 
 
+@pytest.mark.parametrize(
+    ("operands", "rows", "is_whole"),
+    [
+        ("%a, %b", (0, 1), True),
+        ("b, a", (1, 0), True),
+        ("a, %a", (0, 0), True),
+        ("f32[4]{0} %b, f32[4] %a", (1, 0), True),
+        ("", (), True),
+        ("%a, %gone", (0, None), False),
+        ("%a, null", (0, None), False),
+        ("%a#0, %b", (0, 1), False),
+        ("%%a", (None,), False),
+    ],
+)
+def test_rows_of_operands(operands: str, rows: tuple[int | None, ...], is_whole: bool) -> None:
+    """Operands that are the names of rows alone are read at once, all others one by one."""
+    view = view_of("%a = f32[4] parameter(0)", "%b = f32[4] parameter(1)", f"%r = f32[4] custom-call({operands})")
+    assert view.whole_operands(2) == (rows if is_whole else None)
+    assert view.operand_rows(2) == rows
+    assert view.operands_of_rows == [(), (), rows]
+
+
 def test_a_defined_operand_shape_goes_before_the_printed_one() -> None:
     lines = (
         PARAMETER,

@@ -30,6 +30,18 @@ def test_a_table_without_getters_has_a_row_for_each_item() -> None:
     assert Table.of("t", "Title", (), [1, 2, 3]).rows == ((), (), ())
 
 
+def test_a_function_of_items_is_called_once_when_somebody_asks_for_rows() -> None:
+    calls: list[str] = []
+
+    def items() -> list[int]:
+        calls.append("called")
+        return [1, 2]
+
+    table = Table.of("t", "Title", (Column("text", get=str),), items)
+    assert calls == []
+    assert (len(table.rows), table.rows, calls) == (2, (("1",), ("2",)), ["called"])
+
+
 # -- rows on demand -----------------------------------------------------------------------------------------------------------
 
 
