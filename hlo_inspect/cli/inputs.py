@@ -12,6 +12,8 @@ from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING
 
+import click
+
 from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.output import refuse_to_overwrite, refuse_to_overwrite_dump
 from hlo_inspect.cli.streams import FAILED, reported, tell
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from hlo_inspect.inspection.inspection import Inspection
     from hlo_inspect.inspection.module_reports import NeededTables, ReportSink
+    from hlo_inspect.inspection.source_reports import Watcher
     from hlo_inspect.report.model import Report, Severity
 
 _PATIENCE_S = 1.0  # seconds before the bar is shown
@@ -109,10 +112,13 @@ class ReportStream:
 class ReadingBar:
     """Progress bar of a `with` block that lasts longer than a second, on a terminal and if it is `wanted`.
 
-    A thread shows it, so that a long analysis of one module does not delay it. The thread imports rich.
+    A thread shows it, so that a long analysis of one module does not delay it. The thread imports rich. The watcher of the
+    command line, if there is one, receives the same progress.
     """
 
     def __init__(self, *, wanted: bool) -> None:
+        context = click.get_current_context(silent=True)
+        self._watcher: Watcher | None = context.obj if context is not None else None
         self._timer = Timer(_PATIENCE_S, self._show) if wanted and on_terminal() else None
         self._name = self._module = ""
         self._read = 0
@@ -152,11 +158,15 @@ class ReadingBar:
             self._module = ""
         self._name, self._read = name, read
         self._update()
+        if self._watcher is not None:
+            self._watcher.reading(name, read)
 
     def analysing(self, module: str) -> None:
         """Show that the module is read and is being analyzed, which takes an unknown time."""
         self._module = module
         self._update()
+        if self._watcher is not None:
+            self._watcher.analysing(module)
 
     def _show(self) -> None:
         from rich.console import Console

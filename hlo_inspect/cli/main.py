@@ -15,9 +15,12 @@ import signal
 import sys
 from io import StringIO
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from hlo_inspect.cli.streams import INTERRUPTED, UNREADABLE, USAGE, reported, silence, tell
+
+if TYPE_CHECKING:
+    from hlo_inspect.inspection.source_reports import Watcher
 
 NAME, COMPLETION = "hlo-inspect", "_HLO_INSPECT_COMPLETE"
 ENDING_SIGNALS = ("SIGTERM", "SIGHUP")
@@ -54,10 +57,10 @@ def _end(number: int, _frame: FrameType | None) -> NoReturn:
     raise EndedBySignal(number)
 
 
-def run(arguments: list[str]) -> int:
-    """Run the command line and return the exit status."""
+def run(arguments: list[str], watcher: Watcher | None = None) -> int:
+    """Run the command line and return the exit status. `watcher` receives the progress of reading, as the bar does."""
     try:
-        return _run(arguments)
+        return _run(arguments, watcher)
     except KeyboardInterrupt:
         tell("hlo-inspect: interrupted")
         return INTERRUPTED
@@ -66,7 +69,7 @@ def run(arguments: list[str]) -> int:
         return UNREADABLE
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], watcher: Watcher | None) -> int:
     """Run the command line and return the exit status; interruptions and lack of memory pass through."""
     import click
 
@@ -75,7 +78,9 @@ def _run(arguments: list[str]) -> int:
     try:
         if COMPLETION in os.environ:
             cli.main(arguments, prog_name=NAME)
-        with cli.make_context(NAME, arguments) as context:  # not `main`, which handles pipes and interruptions itself
+        with cli.make_context(
+            NAME, arguments, obj=watcher
+        ) as context:  # not `main`, which handles pipes and interruptions itself
             status = cli.invoke(context)
         if sys.stdout is not None:
             sys.stdout.flush()

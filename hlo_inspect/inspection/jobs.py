@@ -18,6 +18,8 @@ from multiprocessing.connection import Connection, wait
 from threading import Thread
 from typing import Any, Generic, TypeVar, cast
 
+from hlo_inspect.errors import UsageError
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -43,7 +45,9 @@ class Jobs(Generic[T, R]):
     """Worker processes of a `with` block."""
 
     def __init__(self, count: int, start: Callable[[], Callable[[T], Iterable[R]]], *, has_threads: bool = False) -> None:
-        """`has_threads`: this process runs threads, which a fork would not copy."""
+        """`has_threads`: this process runs threads, which a fork would not copy. Raise UsageError in a browser."""
+        if sys.platform == "emscripten":
+            raise UsageError("-j and `collect` need processes, which a browser does not have")
         self._count = count
         self._start = start
         self._context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" and not has_threads else "spawn")

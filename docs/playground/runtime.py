@@ -1,0 +1,106 @@
+"""Pyodide, pinned: fetched by npm, its standard library without the modules that no command uses, and bytecode."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from docs.playground.packages import BuildError
+
+VERSION = "314.0.7"
+SHA512 = "sha512-0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A=="
+CDN = f"https://cdn.jsdelivr.net/pyodide/v{VERSION}/full/"
+
+FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm")
+"""Files of Pyodide that the page loads as they are."""
+
+_COMPILER = Path(__file__).parent / "compile.mjs"
+_YEAR = (1980, 1, 1, 0, 0, 0)
+
+_UNUSED = re.compile(
+    r"(asyncio/(__main__|tools)|concurrent/interpreters|ctypes/(macholib|wintypes)|ensurepip|idlelib|multiprocessing/(dummy|pool"
+    r"|managers|shared_memory|heap|popen_\w+|forkserver|resource_sharer)|pydoc_data|_pyrepl|sqlite3|tkinter|turtledemo|unittest"
+    r"|venv|wsgiref|xmlrpc|xml/(dom|etree)|dbm|curses|http/(server|cookies|cookiejar)|email/mime)\b"
+    r"|(_pydecimal|_pyio|_pydatetime|_aix_support|_android_support|_apple_support|_ios_support|bdb|cProfile|cmd|code|codeop"
+    r"|doctest|ftplib|imaplib|mailbox|modulefinder|netrc|optparse|pdb|pickletools|plistlib|poplib|profile|pstats|pyclbr|pydoc"
+    r"|sched|smtplib|socketserver|statistics|tabnanny|timeit|trace|turtle|tracemalloc|uuid|webbrowser|zipapp"
+    r"|mimetypes|ipaddress|_strptime|_osx_support|graphlib|fileinput|filecmp|nntplib|shelve|wave|rlcompleter|symtable|this"
+    r"|antigravity)\.py$"
+)
+"""Modules of the standard library that neither Pyodide nor a command imports."""
+
+_ENCODINGS = re.compile(r"encodings/(?!__init__|aliases|ascii|latin_1|utf_|cp437|idna|punycode|\w*unicode_escape)\w+\.py")
+"""Encodings besides Unicode's: a dump in another is read as UTF-8 with escapes."""
+
+
+def fetch_pyodide(folder: Path) -> Path:
+    """Fetch Pyodide by npm and return its folder. Raise BuildError if it cannot be had or differs from the pinned one."""
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        raise BuildError("npm and node are needed: they fetch Pyodide and compile the Python files")
+    command = [npm, "pack", "--silent", f"pyodide@{VERSION}"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    archive = folder / f"pyodide-{VERSION}.tgz"
+    if done.returncode or not archive.is_file():
+        raise BuildError(f"npm cannot fetch pyodide@{VERSION}: {done.stderr.strip()[-300:]}")
+    if not _has_digest(archive.read_bytes(), SHA512):
+        raise BuildError(f"pyodide@{VERSION} is not the package that this build pins")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    return folder / "package"
+
+
+def _has_digest(data: bytes, stated: str) -> bool:
+    import base64
+
+    return stated == "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
+
+
+def library_sources(pyodide: Path, folder: Path) -> None:
+    """Unpack the standard library, without modules that the page does not need."""
+    with ZipFile(pyodide / "python_stdlib.zip") as archive:
+        for name in archive.namelist():
+            if not _UNUSED.match(name) and not _ENCODINGS.match(name):
+                archive.extract(name, folder)
+
+
+def compile_sources(pyodide: Path, folder: Path) -> None:
+    """Replace the Python files below `folder` by bytecode, made by the Python that will run it."""
+    node = shutil.which("node") or "node"
+    command = [node, str(_COMPILER), str(pyodide), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BuildError(f"the Python files cannot be compiled: {(done.stderr or done.stdout).strip()[-300:]}")
+
+
+def pack(folder: Path, target: Path) -> None:
+    """Write the files below `folder` to a zip file that depends on their content only."""
+    with ZipFile(target, "w", ZIP_DEFLATED, compresslevel=9) as archive:
+        for path in _files(folder):
+            info = ZipInfo(path.relative_to(folder).as_posix(), _YEAR)
+            info.compress_type = ZIP_DEFLATED
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, path.read_bytes())
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return (path for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def lock_file(pyodide: Path, numpy: Path | None, *, everywhere: bool) -> dict[str, object]:
+    """Return Pyodide's list of packages, reduced to numpy if its wheel is given or can be had `everywhere`, else to nothing.
+
+    Raise BuildError if the wheel is not the one of this Pyodide.
+    """
+    lock = json.loads((pyodide / "pyodide-lock.json").read_text(encoding="utf-8"))
+    entry = lock["packages"]["numpy"]
+    if numpy is not None and hashlib.sha256(numpy.read_bytes()).hexdigest() != entry["sha256"]:
+        raise BuildError(f"{numpy} is not {entry['file_name']} of Pyodide {VERSION}")
+    return {"info": lock["info"], "packages": {"numpy": entry} if numpy is not None or everywhere else {}}

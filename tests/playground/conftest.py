@@ -1,0 +1,121 @@
+"""The page Try it in a real browser: built once into a temporary folder, and served from loopback.
+
+Collected if Chromium, Playwright, npm, node and hatchling are found; skipped if npm cannot fetch Pyodide.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from docs.playground.build import build
+from docs.playground.packages import BuildError
+from tests.browser.conftest import CHROMIUM
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+_NEEDED = ("playwright", "hatchling", "jinja2", "itables")
+if CHROMIUM is None or None in (shutil.which("npm"), shutil.which("node"), *map(find_spec, _NEEDED)):
+    collect_ignore_glob = ["test_browser.py"]
+
+BELOW = "try"
+"""Folder of the page on its server, so that other addresses of the server are outside of it."""
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    """Handler that writes no log."""
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder from loopback; yield the address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, directory=str(folder))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+
+
+class Tab:
+    """The page in the browser, what went wrong in it, and the addresses that it asked for."""
+
+    def __init__(self, browser: Browser, address: str) -> None:
+        self.address = address
+        self.context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+        self.page: Page = self.context.new_page()
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
+        self.page.on("console", lambda message: self.problems.append(f"console: {message.text}"))
+        self.context.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(address)
+
+    def wait(self, expression: str) -> None:
+        """Wait until an expression is true on the page, which forbids the texts that Playwright's own way evaluates."""
+        for _ in range(600):
+            if self.page.evaluate(expression):
+                return
+            self.page.wait_for_timeout(100)
+        raise AssertionError(f"it does not come true: {expression}; {self.page.inner_text('main')[:500]}; {self.problems}")
+
+    def rests(self) -> None:
+        self.wait("document.documentElement.dataset.ready && !document.getElementById('work').dataset.busy")
+
+    def open(self, *files: tuple[str, bytes]) -> None:
+        """Choose files, and wait until the page has read them."""
+        payload = [{"name": name, "mimeType": "text/plain", "buffer": data} for name, data in files]
+        self.page.set_input_files("#files", payload)  # type: ignore[arg-type]  # what Playwright takes
+        self.rests()
+
+    def answer(self, line: str) -> str:
+        """Run a command line and return what it printed."""
+        self.page.click("#tab-commands")
+        self.page.fill("#line", line)
+        self.page.keyboard.press("Escape")
+        self.page.keyboard.press("Enter")
+        self.rests()
+        return self.page.locator("#terminal pre").last.evaluate("answer => answer.textContent")  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the page and return the folder that holds its folder."""
+    folder = tmp_path_factory.mktemp("site")
+    try:
+        build(folder / BELOW)
+    except BuildError as error:
+        pytest.skip(str(error))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """Start a browser that reaches no other machine."""
+    from playwright.sync_api import sync_playwright
+
+    offline = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", offline])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def tab(chromium: Browser, site: Path) -> Iterator[Tab]:
+    """Open the page once for all tests. They leave it without errors and without requests for other files."""
+    with served(site) as address:
+        opened = Tab(chromium, f"{address}{BELOW}/")
+        yield opened
+        opened.context.close()

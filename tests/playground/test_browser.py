@@ -1,0 +1,191 @@
+"""The page Try it, as a person uses it, in one tab that no test reloads unless that is what it tests."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.calling import call, call_text
+from tests.playground.conftest import BELOW, Tab, served
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+DATA = Path(__file__).parents[1] / "data"
+SMALL = DATA / "cpu" / "adamw_step.after.txt"
+FSDP = DATA / "cpu" / "scan_fsdp.after.txt"
+TPU = DATA / "tpu" / "gathered_matmul.after.txt"
+AXE = os.environ.get("HLO_INSPECT_AXE", "")
+HOSTILE = "<img src=x onerror=alert(1)>\u202e$(touch x)`;'\"&.txt"
+
+
+@pytest.fixture(autouse=True)
+def _without_problems(tab: Tab) -> Iterator[None]:
+    """Check after each test that the page had no errors and asked for its own files only."""
+    yield
+    assert tab.problems == []
+    assert [url for url in tab.requests if not url.startswith((tab.address, "blob:", "data:"))] == []
+
+
+def _columns(tab: Tab) -> str:
+    return str(tab.page.evaluate("columns()"))
+
+
+def test_an_example_shows_its_first_lines_then_its_report(tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are what the command writes, to the byte."""
+    tab.page.get_by_role("button", name="AdamW on one device").click()
+    tab.wait("document.documentElement.dataset.report")
+    tab.rests()
+    monkeypatch.setenv("COLUMNS", _columns(tab))
+    page = tmp_path / "report.html"
+    assert (
+        tab.page.evaluate("document.getElementById('first').textContent")
+        == call_text("summary", SMALL.name, folder=SMALL.parent).stdout
+    )
+    assert call("report", SMALL.name, "-q", "-o", page, folder=SMALL.parent).returncode == 0
+    with tab.page.expect_download() as download:
+        tab.page.get_by_role("link", name="Download the report").click()
+    assert Path(download.value.path()).read_bytes() == page.read_bytes()
+    frame = tab.page.frames[1]
+    frame.wait_for_selector("html[data-ready]")
+    assert frame.locator("h1").inner_text() == "jit_train_step"
+    frame.wait_for_selector("svg.picture, canvas")
+
+
+@pytest.mark.parametrize("path", [SMALL, FSDP, TPU], ids=lambda path: path.parent.name)
+def test_facts_are_those_of_the_command(tab: Tab, path: Path) -> None:
+    tab.open((path.name, path.read_bytes()))
+    for line in (f"summary {path.name} --format json", f"time {path.name} --format json --profile h100-sxm"):
+        assert tab.answer(line) == call_text(*line.split(), folder=path.parent).stdout
+
+
+def test_the_command_line_answers_as_a_terminal(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the keyboard alone: completions, an answer, and the line before."""
+    tab.open((FSDP.name, FSDP.read_bytes()))
+    tab.page.focus("#tab-report")
+    tab.page.keyboard.press("ArrowRight")
+    for _ in range(3):
+        tab.page.keyboard.press("Tab")
+    assert tab.page.evaluate("document.activeElement.id") == "line"
+    tab.page.keyboard.type("collectives sc")
+    tab.page.wait_for_selector("#offers li")
+    tab.page.keyboard.press("Tab")
+    assert tab.page.input_value("#line") == f"collectives {FSDP.name} "
+    tab.page.keyboard.type("--site")
+    tab.page.wait_for_selector("#offers li:has-text('--sites')")
+    tab.page.keyboard.press("ArrowDown")
+    assert tab.page.get_attribute("#line", "aria-activedescendant") == "offer-0"
+    tab.page.keyboard.press("Enter")
+    tab.page.keyboard.press("Escape")
+    tab.page.keyboard.press("Enter")
+    tab.rests()
+    monkeypatch.setenv("COLUMNS", _columns(tab))
+    expected = call_text("collectives", FSDP.name, "--sites", folder=FSDP.parent).stdout
+    assert tab.page.locator("#terminal pre").last.evaluate("answer => answer.textContent") == expected
+    tab.page.keyboard.press("ArrowUp")
+    assert tab.page.input_value("#line").strip() == f"collectives {FSDP.name} --sites"
+    tab.page.fill("#line", "")
+
+
+def test_a_command_that_fails_says_what_the_terminal_says(tab: Tab) -> None:
+    tab.open((SMALL.name, SMALL.read_bytes()))
+    assert "No such command 'sumary'; did you mean 'summary'?" in tab.answer("sumary x")
+    assert tab.page.locator("#terminal .status").last.inner_text() == "exit status 2"
+    assert "processes, which a browser does not have" in tab.answer(f"summary {SMALL.name} -j 2")
+    assert "the extra [xla]" in tab.answer(f"summary {SMALL.name} --strict")
+    assert "wrote params.csv" in tab.answer(f"params {SMALL.name} --format csv -o params.csv") + tab.page.inner_text(
+        "#terminal"
+    )
+
+
+def test_other_inputs(tab: Tab) -> None:
+    """A name that is hostile, an archive that is damaged, a file that is binary, and several files."""
+    text = SMALL.read_bytes()
+    tab.open((HOSTILE, text))
+    assert tab.page.inner_text("#opened") == HOSTILE
+    assert tab.page.is_hidden("#trouble")
+    tab.open(("damaged.gz", gzip.compress(text)[:-200]))
+    assert "damaged.gz" in tab.page.inner_text("main")
+    assert "cannot be read to its end" in tab.page.inner_text("#trouble")
+    tab.open(("binary.txt", bytes(range(256)) * 64))
+    assert "binary.txt: " in tab.page.inner_text("#trouble")
+    assert tab.page.locator("iframe").count() == 0
+    tab.open((SMALL.name, text), (f"{FSDP.name}.gz", gzip.compress(FSDP.read_bytes())))
+    assert tab.page.is_hidden("#trouble")
+    assert (
+        "2 modules" in tab.page.evaluate("document.getElementById('first').textContent")
+        or tab.page.locator("iframe").count() == 1
+    )
+
+
+def test_pasted_text_is_read(tab: Tab) -> None:
+    tab.page.get_by_role("button", name="Paste text").click()
+    tab.page.fill("#pasted", SMALL.read_text(encoding="utf-8"))
+    tab.page.get_by_role("button", name="Read it").click()
+    tab.rests()
+    assert tab.page.evaluate("document.getElementById('first').textContent").startswith("jit_train_step ")
+    tab.page.get_by_role("button", name="Paste text").click()
+
+
+def test_stop_ends_the_work_and_the_next_dump_is_read(tab: Tab) -> None:
+    tab.page.set_input_files("#files", [{"name": "a.txt", "mimeType": "text/plain", "buffer": FSDP.read_bytes() * 40}])
+    tab.page.click("#stop")
+    assert tab.page.inner_text("#trouble") == "Stopped."
+    tab.rests()
+    tab.open((SMALL.name, SMALL.read_bytes()))
+    assert tab.page.locator("iframe").count() == 1
+
+
+def test_nothing_leaves_the_page(tab: Tab, chromium: Browser, site: Path) -> None:
+    """The policy binds page and worker: they reach no other server, and of their own one only the folder. Nothing is stored."""
+    (site / "outside.txt").write_text("outside", encoding="utf-8")
+    origin = tab.address.removesuffix(f"{BELOW}/")
+    reached = "address => fetch(address).then(() => 'reached', () => 'refused')"
+    with served(site) as other:
+        for where in (tab.page, tab.page.workers[0]):
+            answers = [where.evaluate(reached, address) for address in (f"{origin}outside.txt", f"{other}{BELOW}/page.js")]
+            assert answers == ["refused", "refused"]
+            assert where.evaluate(reached, f"{tab.address}page.css") == "reached"
+    assert all("Content Security Policy" in problem or "CSP" in problem or "Fetch API" in problem for problem in tab.problems)
+    tab.problems.clear()
+    tab.requests.clear()
+    stored = tab.page.evaluate(
+        """async () => [localStorage.length, sessionStorage.length, document.cookie, (await indexedDB.databases()).length,
+            (await caches.keys()).length]"""
+    )
+    assert stored == [0, 0, "", 0, 0]
+    assert tab.context.cookies() == []
+
+
+def test_a_narrow_page(tab: Tab) -> None:
+    tab.page.set_viewport_size({"width": 390, "height": 800})
+    for panel in ("report", "commands"):
+        tab.page.click(f"#tab-{panel}")
+        assert tab.page.evaluate("document.documentElement.scrollWidth") == 390
+    tab.page.set_viewport_size({"width": 1280, "height": 900})
+
+
+@pytest.mark.skipif(not AXE, reason="HLO_INSPECT_AXE names no copy of axe")
+def test_axe_finds_nothing(tab: Tab) -> None:
+    run = "async () => (await axe.run()).violations.map(({ id, nodes }) => [id, nodes[0].target.join(' ')])"
+    tab.page.evaluate(Path(AXE).read_text(encoding="utf-8") + "; undefined")
+    for scheme in ("light", "dark"):
+        tab.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # two of its words
+        for panel in ("report", "commands"):
+            tab.page.click(f"#tab-{panel}")
+            assert tab.page.evaluate(run) == []
+    tab.page.emulate_media(color_scheme="light")
+
+
+def test_a_browser_without_what_is_needed_is_told(chromium: Browser, tab: Tab) -> None:
+    context = chromium.new_context()
+    page = context.new_page()
+    page.add_init_script("delete window.DecompressionStream")
+    page.goto(tab.address)
+    assert page.inner_text("#trouble").startswith("This browser has no DecompressionStream")
+    context.close()

@@ -1,0 +1,72 @@
+"""The parts of the page's build that need no network."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from docs.playground.build import EXAMPLES, ROOT, build
+from docs.playground.packages import BuildError
+from docs.playground.runtime import library_sources, lock_file, pack
+
+
+@pytest.fixture
+def pyodide(tmp_path: Path) -> Path:
+    """Return a folder with the files of Pyodide that the build reads."""
+    folder = tmp_path / "pyodide"
+    folder.mkdir()
+    packages = {
+        name: {"file_name": f"{name}.whl", "sha256": hashlib.sha256(b"wheel").hexdigest()} for name in ("numpy", "scipy")
+    }
+    (folder / "pyodide-lock.json").write_text(json.dumps({"info": {"python": "3.14.2"}, "packages": packages}))
+    with ZipFile(folder / "python_stdlib.zip", "w") as archive:
+        for name in (
+            "json/decoder.py",
+            "encodings/utf_8.py",
+            "encodings/cp1252.py",
+            "pdb.py",
+            "unittest/case.py",
+            "calendar.py",
+        ):
+            archive.writestr(name, "")
+    return folder
+
+
+def test_the_list_of_packages_has_numpy_only_if_it_can_be_had(pyodide: Path, tmp_path: Path) -> None:
+    wheel = tmp_path / "numpy.whl"
+    wheel.write_bytes(b"wheel")
+    for numpy, everywhere, names in ((None, False, []), (None, True, ["numpy"]), (wheel, False, ["numpy"])):
+        lock = lock_file(pyodide, numpy, everywhere=everywhere)
+        assert (lock["info"], list(lock["packages"])) == ({"python": "3.14.2"}, names)  # type: ignore[call-overload]
+    wheel.write_bytes(b"another")
+    with pytest.raises(BuildError, match=r"is not numpy\.whl of Pyodide"):
+        lock_file(pyodide, wheel, everywhere=False)
+
+
+def test_unused_modules_of_the_library_are_left_out(pyodide: Path, tmp_path: Path) -> None:
+    library_sources(pyodide, tmp_path / "library")
+    files = {path.relative_to(tmp_path / "library").as_posix() for path in (tmp_path / "library").rglob("*.py")}
+    assert files == {"json/decoder.py", "encodings/utf_8.py", "calendar.py"}
+
+
+def test_an_archive_depends_on_its_content_only(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name / "inner").mkdir(parents=True)
+        (tmp_path / name / "inner" / "file").write_text("text")
+        pack(tmp_path / name, tmp_path / f"{name}.zip")
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+
+
+def test_examples_are_files_of_the_repository() -> None:
+    assert all((ROOT / name).is_file() for name in EXAMPLES)
+
+
+def test_a_folder_of_other_files_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("")
+    with pytest.raises(BuildError, match="other files"):
+        build(tmp_path)
+    assert (tmp_path / "precious").exists()
