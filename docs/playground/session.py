@@ -150,7 +150,7 @@ def split_line(line: str) -> list[str]:
 
 
 def run_line(line: str, columns: int, post: Callable[[str, float], object]) -> str:
-    """Run a command line as a terminal of so wide lines would, and return its status and the files that it wrote, as JSON."""
+    """Run a command line in a terminal of `columns`, and return its status and the files that it wrote, as JSON."""
     from hlo_inspect.cli.main import run
     from hlo_inspect.cli.streams import USAGE, tell
 

@@ -90,11 +90,11 @@ class Tab:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the page and return the folder that holds its folder."""
+def site(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
+    """Build the page and return the folder that holds its folder. The cache of pytest keeps Pyodide and bytecode."""
     folder = tmp_path_factory.mktemp("site")
     try:
-        build(folder / BELOW)
+        build(folder / BELOW, cache=pytestconfig.cache.mkdir("playground") if pytestconfig.cache else None)
     except BuildError as error:
         pytest.skip(str(error))
     return folder

@@ -20,13 +20,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.allocations import BufferFacts
+from hlo_inspect.analysis.memory.placed_spans import placed_spans
 from hlo_inspect.analysis.memory.schedule import Schedule
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(slots=True)
@@ -267,13 +265,6 @@ def _trace(facts: BufferFacts, events: Sequence[tuple[int, bool, int]], spans: d
     return trace
 
 
-_MANY, _TOO_MANY = 1 << 30, 1 << 62
-"""Numbers below the first limit, and their differences, fit in 32 bits; below the second in 64.
-
-Damaged shapes have any size.
-"""
-
-
 @dataclass(frozen=True, slots=True)
 class Packing:
     """The height of a heap in bytes, and the offset of each value that does not share another's memory."""
@@ -363,64 +354,11 @@ def _merge_spans(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-class _PlacedSpans:
-    """The placed spans of a heap with their offsets, in units of the alignment.
-
-    Each span of the groups to place has a slot, in the order of the starts. The slot of an unplaced span ends before all others
-    start.
-    """
-
-    def __init__(self, groups: Sequence[_Group], height: int) -> None:
-        import numpy as np
-
-        spans = np.array([span for group in groups for span in group.spans], np.int32)
-        order = spans[:, 0].argsort()
-        starting = spans[order, 0].searchsorted(spans[:, 1], "right")
-        self._slots = zip(order.argsort().tolist(), starting.tolist(), strict=True)
-        kind = np.int32 if height < _MANY else np.int64 if height < _TOO_MANY else object
-        self._ends = np.full(len(order), -1, np.int32)
-        self._bottoms: NDArray[Any] = np.zeros(len(order), kind)
-        self._tops: NDArray[Any] = np.zeros(len(order), kind)
-
-    def place(self, spans: Sequence[tuple[int, int]], units: int) -> int:
-        """Place the next group, which takes `units` in these spans, and return its offset."""
-        slot, starting = next(self._slots)
-        slots, occupied = [slot], self._ends[:starting] >= spans[0][0]
-        for start, _ in spans[1:]:
-            slot, starting = next(self._slots)
-            slots.append(slot)
-            is_started = self._ends[:starting] >= start
-            is_started[: len(occupied)] |= occupied
-            occupied = is_started
-        offset = self._offset(occupied.nonzero()[0], units)
-        for slot, (_, end) in zip(slots, spans, strict=True):
-            self._ends[slot], self._bottoms[slot], self._tops[slot] = end, offset, offset + units
-        return offset
-
-    def _offset(self, occupied: NDArray[Any], units: int) -> int:
-        """Return the lowest of the smallest gaps that hold `units` in these slots, else the end of the heap."""
-        if not len(occupied):
-            return 0
-        used, free_from = self._bottoms.take(occupied), self._tops.take(occupied)
-        used.sort()
-        free_from.sort()  # below a gap, bottoms and tops are equally many
-        lowest: int = used.item(0)
-        gaps = used[1:] - free_from[:-1]
-        fitting = (gaps >= units).nonzero()[0]
-        if len(fitting):
-            sizes = gaps.take(fitting)
-            smallest = sizes.argmin()
-            if lowest < units or sizes.item(smallest) < lowest:
-                offset: int = free_from.item(fitting.item(smallest))
-                return offset
-        return 0 if lowest >= units else int(free_from[-1])
-
-
 def _pack(order: Sequence[_Group], alignment: int, enough: int | None = None) -> Packing:
     """Pack the groups in this order; stop as soon as the packing is not lower than `enough`."""
     if not order:
         return Packing(0, {})
-    placed = _PlacedSpans(order, sum(-(-group.bytes // alignment) for group in order))
+    placed = placed_spans([group.spans for group in order], sum(-(-group.bytes // alignment) for group in order))
     height = 0
     offsets: dict[int, int] = {}
     for group in order:
