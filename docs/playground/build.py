@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from docs.playground.packages import ROOT, BuildError, copy_packages
+from docs.playground.packages import LICENSES, ROOT, BuildError, copy_packages
 from docs.playground.runtime import (
     CDN,
     FILES,
@@ -25,8 +25,8 @@ _PACKED = "packages.zip"
 PAGE_FILES = ("index.html", "page.css", "page.js", "commands.js", "inputs.js", "worker.js", "report.html")
 
 EXAMPLES: dict[str, tuple[str, str]] = {
-    "tests/data/cpu/adamw_step.after.txt": ("AdamW on one device", ""),
-    "tests/data/cpu/scan_fsdp.after.txt": ("Sharded layers in a loop, 8 devices", "h100-sxm"),
+    "tests/data/cpu/adamw_step.after.txt": ("AdamW on 8 devices", ""),
+    "tests/data/cpu/scan_fsdp.after.txt": ("Sharded layers in a loop, 8 H100", "h100-sxm"),
     "tests/data/tpu/gathered_matmul.after.txt": ("Gathered weights on 8 TPU v5e", ""),
 }
 """Dump of the repository -> its title, and the hardware profile of its times if the text does not tell."""
@@ -47,10 +47,9 @@ def build(folder: Path, *, uses_cdn: bool = False, numpy: Path | None = None, ca
         copy_packages(work / "sources" / "packages")
         compile_sources(pyodide, work / "sources", cache or work / "cache")
         made = work / "made"
-        shutil.copytree(work / "sources" / "packages" / "licenses", made / "licenses")
-        shutil.rmtree(work / "sources" / "packages" / "licenses")
+        (made / "pyodide").mkdir(parents=True)
+        shutil.move(work / "sources" / "packages" / LICENSES, made)
         pack(work / "sources" / "packages", made / _PACKED)
-        (made / "pyodide").mkdir()
         pack(work / "sources" / "library", made / "pyodide" / "python_stdlib.zip")
         lock = lock_file(pyodide, numpy, everywhere=uses_cdn)
         (made / "pyodide" / "pyodide-lock.json").write_text(json.dumps(lock), encoding="utf-8")

@@ -26,6 +26,11 @@ PACKAGES: dict[str, tuple[str, ...]] = {
 Of itables only JavaScript is used. rich measures wide characters; it draws no colors and bars without a terminal.
 """
 
+LICENSES = "licenses.txt"
+_PYODIDE = (
+    "Pyodide and CPython\n\nMozilla Public License 2.0, https://github.com/pyodide/pyodide; Python Software Foundation License"
+)
+
 _LEFT_OUT = (".so", ".pyd", ".pyi", ".pyx", ".c", ".typed")
 """Ends of files that no browser runs: yaml and markupsafe replace their compiled modules by Python."""
 
@@ -38,8 +43,9 @@ class BuildError(Exception):
 
 
 def copy_packages(folder: Path) -> None:
-    """Copy all Python files of the page to `folder`, and the licenses of the packages to its folder `licenses`."""
+    """Copy all Python files of the page to `folder`, with a file of the licenses of all packages."""
     _unpack_wheel(folder)
+    licenses = {"hlo-inspect": (ROOT / "LICENSE").read_text(encoding="utf-8")}
     for name, beginnings in PACKAGES.items():
         installed = _distribution(name)
         for file in installed.files or ():
@@ -48,9 +54,10 @@ def copy_packages(folder: Path) -> None:
             if path.startswith(beginnings) and not path.endswith(_LEFT_OUT) and "__pycache__" not in path:
                 _copy(source, folder / path)
             elif ".dist-info/licenses/" in path:
-                _copy(source, folder / "licenses" / f"{name}-{file.name}")
+                licenses[name] = source.read_text(encoding="utf-8")
     shutil.copy(SESSION, folder / "playground_session.py")
-    shutil.copy(ROOT / "LICENSE", folder / "licenses" / "hlo-inspect-LICENSE")
+    texts = [f"{name}\n\n{text}" for name, text in licenses.items()]
+    (folder / LICENSES).write_text("\n\n".join([_PYODIDE, *texts]), encoding="utf-8")
 
 
 def _unpack_wheel(folder: Path) -> None:

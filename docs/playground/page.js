@@ -15,7 +15,7 @@ const element = (name, attributes = {}, ...children) => {
 function narrowPolicy() {
   const folder = FOLDER.replace(/[;,]/g, encodeURIComponent);
   const sources = `${folder} ${settings.pyodide}`;
-  const policy = `connect-src ${sources}; script-src ${sources} 'wasm-unsafe-eval'; frame-src ${folder}`;
+  const policy = `connect-src ${sources}; script-src ${sources} 'wasm-unsafe-eval'; worker-src blob:; frame-src ${folder}`;
   document.head.append(element("meta", { "http-equiv": "Content-Security-Policy", content: policy }));
 }
 
@@ -163,6 +163,7 @@ function read(files) {
   if (isReady && (current !== null || isOpening)) endWorker();
   forget();
   dump = { files, words: [] };
+  document.documentElement.dataset.open = "true";
   $("opened").textContent = files.length === 1 ? files[0].path : `${files.length} files`;
   $("first").textContent = "";
   for (const name of ["nothing", "first", "compare"]) $(name).hidden = true;

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hlo_inspect.report.units import format_value
 
-_LATER = ("examples/", "licenses/", "report.html", "pyodide/numpy-")
+_LATER = ("examples/", "licenses.txt", "report.html", "pyodide/numpy-")
 """Files that the page loads when they are needed."""
 
 

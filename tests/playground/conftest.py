@@ -5,7 +5,9 @@ Collected if Chromium, Playwright, npm, node and hatchling are found; skipped if
 
 from __future__ import annotations
 
+import re
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -30,6 +32,14 @@ if CHROMIUM is None or None in (shutil.which("npm"), shutil.which("node"), *map(
 
 BELOW = "try"
 """Folder of the page on its server, so that other addresses of the server are outside of it."""
+
+
+_FLOAT = re.compile(r"-?\d+\.\d+(?:e[-+]\d+)?")
+
+
+def as_summed(text: str) -> str:
+    """Return JSON to compare with that of the page, whose Python sums floats more precisely than a Python before 3.12."""
+    return text if sys.version_info >= (3, 12) else _FLOAT.sub(lambda number: f"{float(number[0]):.12g}", text)
 
 
 class _Handler(SimpleHTTPRequestHandler):
