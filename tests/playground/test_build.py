@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 from pathlib import Path
@@ -9,9 +10,9 @@ from zipfile import ZipFile
 
 import pytest
 
-from docs.playground.build import EXAMPLES, ROOT, build
-from docs.playground.packages import BuildError
-from docs.playground.runtime import library_sources, lock_file, pack
+from docs.playground.build import EXAMPLES, build
+from docs.playground.packages import ROOT, BuildError
+from docs.playground.runtime import library_sources, lock_file, pack, pack_files
 
 
 @pytest.fixture
@@ -53,12 +54,15 @@ def test_unused_modules_of_the_library_are_left_out(pyodide: Path, tmp_path: Pat
     assert files == {"json/decoder.py", "encodings/utf_8.py", "calendar.py"}
 
 
-def test_an_archive_depends_on_its_content_only(tmp_path: Path) -> None:
+def test_archives_depend_on_their_content_only(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name / "inner").mkdir(parents=True)
         (tmp_path / name / "inner" / "file").write_text("text")
         pack(tmp_path / name, tmp_path / f"{name}.zip")
-    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+        pack_files(tmp_path / name, tmp_path / f"{name}.bin")
+    for kind in ("zip", "bin"):
+        assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"two.{kind}").read_bytes()
+    assert gzip.decompress((tmp_path / "one.bin").read_bytes()) == b'[["inner/file", 4]]\ntext'
 
 
 def test_examples_are_files_of_the_repository() -> None:
