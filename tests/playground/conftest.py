@@ -24,7 +24,7 @@ from docs.playground.packages import BuildError
 from tests.browser.conftest import CHROMIUM
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserContext, Page
 
 _NEEDED = ("playwright", "hatchling", "jinja2", "itables")
 if CHROMIUM is None or None in (shutil.which("npm"), shutil.which("node"), *map(find_spec, _NEEDED)):
@@ -33,6 +33,9 @@ if CHROMIUM is None or None in (shutil.which("npm"), shutil.which("node"), *map(
 BELOW = "try"
 """Folder of the page on its server, so that other addresses of the server are outside of it."""
 
+
+OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+"""Argument of a Chromium that reaches loopback only."""
 
 _FLOAT = re.compile(r"-?\d+\.\d+(?:e[-+]\d+)?")
 
@@ -61,10 +64,10 @@ def served(folder: Path) -> Iterator[str]:
 class Tab:
     """The page in the browser, what went wrong in it, and the addresses that it asked for."""
 
-    def __init__(self, browser: Browser, address: str) -> None:
+    def __init__(self, context: BrowserContext, address: str) -> None:
         self.address = address
-        self.context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
-        self.page: Page = self.context.new_page()
+        self.context = context
+        self.page: Page = context.new_page()
         self.problems: list[str] = []
         self.requests: list[str] = []
         self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
@@ -91,13 +94,13 @@ class Tab:
         self.choose(*files)
         self.rests()
 
-    def answer(self, line: str) -> str:
+    def answer(self, line: str, seconds: int = 60) -> str:
         """Run a command line and return what it printed."""
         self.page.click("#tab-commands")
         self.page.fill("#line", line)
         self.page.keyboard.press("Escape")
         self.page.keyboard.press("Enter")
-        self.rests()
+        self.rests(seconds)
         return self.page.locator("#terminal pre").last.evaluate("answer => answer.textContent")  # type: ignore[no-any-return]
 
 
@@ -117,9 +120,8 @@ def chromium() -> Iterator[Browser]:
     """Start a browser that reaches no other machine."""
     from playwright.sync_api import sync_playwright
 
-    offline = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", offline])
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", OFFLINE])
         yield launched
         launched.close()
 
@@ -128,6 +130,6 @@ def chromium() -> Iterator[Browser]:
 def tab(chromium: Browser, site: Path) -> Iterator[Tab]:
     """Open the page once for all tests. They leave it without errors and without requests for other files."""
     with served(site) as address:
-        opened = Tab(chromium, f"{address}{BELOW}/")
+        opened = Tab(chromium.new_context(viewport={"width": 1280, "height": 900}), f"{address}{BELOW}/")
         yield opened
         opened.context.close()

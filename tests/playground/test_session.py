@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,8 +99,14 @@ def test_a_command_tells_its_progress_and_the_files_that_it_wrote(opened: Path) 
     assert again["files"] == []
 
 
-def test_numpy_is_fetched_once_or_its_absence_is_told() -> None:
-    finder = session.NumpyFinder(lambda: False)
+def test_numpy_is_fetched_once_or_its_absence_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [False, True]
+    finder = session.NumpyFinder(lambda: answers.pop(0))
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
     finder.find_spec("numpyx")
     with pytest.raises(MissingExtraError, match="needs numpy"):
         finder.find_spec("numpy")
+    assert finder in sys.meta_path
+    finder.find_spec("numpy")
+    assert finder not in sys.meta_path
+    assert answers == []
