@@ -1,8 +1,6 @@
 """Build the page Try it: a static folder that runs hlo-inspect in a browser tab.
 
     python -m docs.playground -o site/try
-    python -m docs.playground -o site/try --cdn                 # visitors load Python from its usual address
-    python -m docs.playground -o site/try --numpy WHEEL         # numpy of Pyodide, for recorded profiles
 
 Needs the extra [docs], npm and node. Browsers open the folder through a server: `python -m http.server -d site/try`.
 """

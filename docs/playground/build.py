@@ -59,13 +59,13 @@ def build(folder: Path, *, uses_cdn: bool = False, numpy: Path | None = None, ca
                 shutil.copyfile(pyodide / name, made / "pyodide" / name)
         if numpy is not None:
             shutil.copyfile(numpy, made / "pyodide" / numpy.name)
-        _write_page(made, CDN if uses_cdn else "")
+        write_page(made, CDN if uses_cdn else "")
         if folder.exists():
             shutil.rmtree(folder)
         shutil.copytree(made, folder)
 
 
-def _write_page(folder: Path, address: str) -> None:
+def write_page(folder: Path, address: str) -> None:
     """Write the page's own files. Visitors load Pyodide from `address` unless that is empty."""
     examples = []
     for name, (title, profile) in EXAMPLES.items():

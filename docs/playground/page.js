@@ -33,10 +33,18 @@ async function startWorker() {
   if (isStarting) return;
   isStarting = true;
   show("loading Python", 0);
-  const answer = await fetch(`${FOLDER}worker.js`);
-  const address = URL.createObjectURL(new Blob([await answer.text()], { type: "text/javascript" }));
-  const started = new Worker(address, { type: "module" });
-  isStarting = false;
+  try {
+    const answer = await fetch(`${FOLDER}worker.js`);
+    runWorker(await answer.blob());
+  } catch (error) {
+    RECEIVED.failed({ message: error.message });
+  } finally {
+    isStarting = false;
+  }
+}
+
+function runWorker(script) {
+  const started = new Worker(URL.createObjectURL(new Blob([script], { type: "text/javascript" })), { type: "module" });
   started.addEventListener("message", ({ data }) => { if (started === worker) RECEIVED[data.kind](data); });
   started.addEventListener("error", (event) => { if (started === worker) RECEIVED.failed({ message: event.message }); });
   worker = started;
@@ -73,12 +81,10 @@ const RECEIVED = {
   },
   completions({ line, items }) { offer(line, items); },
   failed({ message }) {
-    const text = isReady
-      ? `hlo-inspect ended unexpectedly: ${message}`
-      : `Python could not start in this browser: ${message}`;
+    const wasReady = isReady;
     endWorker();
-    trouble(text);
-    if (text.startsWith("hlo")) startWorker();
+    trouble(wasReady ? `hlo-inspect ended unexpectedly: ${message}` : `Python could not start in this browser: ${message}`);
+    if (wasReady) startWorker();
   },
 };
 
@@ -126,7 +132,7 @@ function next() {
 
 function show(words, share) {
   $("work").dataset.busy = "true";
-  $("doing").textContent = words;
+  if ($("doing").textContent !== words) $("doing").textContent = words;
   if (share < 0) $("bar").removeAttribute("value");
   else $("bar").value = share;
   $("stop").hidden = !isReady;
@@ -278,6 +284,6 @@ function begin() {
     return;
   }
   narrowPolicy();
-  startWorker().catch((error) => RECEIVED.failed({ message: error.message }));
+  startWorker();
 }
 window.addEventListener("DOMContentLoaded", begin);

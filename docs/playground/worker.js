@@ -6,7 +6,7 @@ let python, session, base;
 const post = (message, transfer = []) => self.postMessage(message, transfer);
 const progress = (words, share) => post({ kind: "progress", words, share });
 
-async function start({ folder, pyodide, hasNumpy }) {
+async function start({ folder, pyodide }) {
   base = folder;
   const library = pyodide || `${folder}pyodide/`;
   progress("loading Python", 0.1);
@@ -29,7 +29,7 @@ async function start({ folder, pyodide, hasNumpy }) {
   python.setStderr(stream("error"));
   python.setStdin({ stdin: () => null });
   session = python.pyimport("playground_session");
-  session.start(() => hasNumpy && addNumpy(library));
+  session.start(() => addNumpy(library));
   post({ kind: "ready" });
 }
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from hlo_inspect.errors import UsageError
 from hlo_inspect.inspection.jobs import AHEAD, Jobs, LostProcessError
 
 DEATH = -1
@@ -75,3 +77,9 @@ def test_no_process_outlives_the_with_block() -> None:
         processes = list(jobs._processes.values())
     assert processes
     assert not any(process.is_alive() for process in processes)
+
+
+def test_a_browser_has_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "emscripten")
+    with pytest.raises(UsageError, match="need processes, which a browser does not have"):
+        Jobs(2, lambda: lambda _: [])

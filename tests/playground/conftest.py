@@ -24,7 +24,7 @@ from docs.playground.packages import BuildError
 from tests.browser.conftest import CHROMIUM
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, BrowserContext, FilePayload, Page
 
 _NEEDED = ("playwright", "hatchling", "jinja2", "itables")
 if CHROMIUM is None or None in (shutil.which("npm"), shutil.which("node"), *map(find_spec, _NEEDED)):
@@ -87,7 +87,8 @@ class Tab:
         self.wait("document.documentElement.dataset.ready && !document.getElementById('work').dataset.busy", seconds)
 
     def choose(self, *files: tuple[str, bytes]) -> None:
-        self.page.set_input_files("#files", [{"name": name, "mimeType": "", "buffer": data} for name, data in files])
+        payload: list[FilePayload] = [{"name": name, "mimeType": "", "buffer": data} for name, data in files]
+        self.page.set_input_files("#files", payload)
 
     def open(self, *files: tuple[str, bytes]) -> None:
         """Choose files, and wait until the page has read them."""

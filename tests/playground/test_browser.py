@@ -12,6 +12,7 @@ import pytest
 
 from tests.calling import call, call_text
 from tests.playground.conftest import BELOW, Tab, as_summed, served
+from tests.profiler.spaces import plane, space
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -21,6 +22,7 @@ SMALL = DATA / "cpu" / "adamw_step.after.txt"
 FSDP = DATA / "cpu" / "scan_fsdp.after.txt"
 TPU = DATA / "tpu" / "gathered_matmul.after.txt"
 AXE = os.environ.get("HLO_INSPECT_AXE", "")
+DUMP_OF_PROFILE = b"HloModule jit_step\n\nENTRY main {\n  x = f32[8] parameter(0)\n  ROOT add = f32[8] add(x, x)\n}\n"
 HOSTILE = "<img src=x onerror=alert(1)>\u202e$(touch x)`;'\"&.txt"
 
 
@@ -132,6 +134,17 @@ def test_other_inputs(tab: Tab) -> None:
     tab.open(("binary.txt", bytes(range(256)) * 64))
     assert "binary.txt: " in tab.page.inner_text("#trouble")
     assert tab.page.locator("iframe").count() == 0
+
+
+def test_what_needs_numpy_says_so(tab: Tab) -> None:
+    """The times of a recorded profile are arrays; neither npm nor PyPI has numpy for this Python."""
+    event = ("add", 2000, 10, {"hlo_op": "add", "hlo_module": "jit_step", "program_id": 7, "run_id": 1, "device_ordinal": 0})
+    profile = space(plane("/host:CPU", {"a": [event]}))
+    tab.open(("one.xplane.pb", profile), ("dump.txt", DUMP_OF_PROFILE))
+    assert tab.answer("measured one.xplane.pb dump.txt").startswith(
+        "hlo-inspect: this needs numpy, which is not part of this page"
+    )
+    assert tab.answer("summary dump.txt").startswith("jit_step")
 
 
 def test_pasted_text_is_read(tab: Tab) -> None:

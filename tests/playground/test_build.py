@@ -10,9 +10,9 @@ from zipfile import ZipFile
 
 import pytest
 
-from docs.playground.build import EXAMPLES, build
+from docs.playground.build import EXAMPLES, build, write_page
 from docs.playground.packages import ROOT, BuildError
-from docs.playground.runtime import library_sources, lock_file, pack, pack_files
+from docs.playground.runtime import CDN, library_sources, lock_file, pack, pack_files
 
 
 @pytest.fixture
@@ -74,3 +74,12 @@ def test_a_folder_of_other_files_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match="other files"):
         build(tmp_path)
     assert (tmp_path / "precious").exists()
+
+
+def test_the_policy_names_another_address_only_if_pyodide_comes_from_there(tmp_path: Path) -> None:
+    for address, sources in (("", "'self'"), (CDN, f"'self' {CDN}")):
+        write_page(tmp_path, address)
+        text = (tmp_path / "index.html").read_text(encoding="utf-8")
+        assert f"connect-src {sources};" in text
+        assert f"script-src 'self' 'wasm-unsafe-eval' {address}".rstrip() + ";" in text
+        assert json.loads(text.partition('id="settings">')[2].partition("</script>")[0])["pyodide"] == address
