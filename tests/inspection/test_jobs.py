@@ -82,4 +82,4 @@ def test_no_process_outlives_the_with_block() -> None:
 def test_a_browser_has_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "emscripten")
     with pytest.raises(UsageError, match="need processes, which a browser does not have"):
-        Jobs(2, lambda: lambda _: [])
+        Jobs(2, start)

@@ -138,8 +138,8 @@ def test_other_inputs(tab: Tab) -> None:
 
 def test_what_needs_numpy_says_so(tab: Tab) -> None:
     """The times of a recorded profile are arrays; neither npm nor PyPI has numpy for this Python."""
-    event = ("add", 2000, 10, {"hlo_op": "add", "hlo_module": "jit_step", "program_id": 7, "run_id": 1, "device_ordinal": 0})
-    profile = space(plane("/host:CPU", {"a": [event]}))
+    stats: dict[str, int | str] = {"hlo_op": "add", "hlo_module": "jit_step", "program_id": 7, "run_id": 1}
+    profile = space(plane("/host:CPU", {"a": [("add", 2000, 10, stats)]}))
     tab.open(("one.xplane.pb", profile), ("dump.txt", DUMP_OF_PROFILE))
     assert tab.answer("measured one.xplane.pb dump.txt").startswith(
         "hlo-inspect: this needs numpy, which is not part of this page"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import bz2
 import json
-import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,17 +16,16 @@ DUMP = Path(__file__).parents[1] / "data" / "cpu" / "adamw_step.after.txt"
 
 
 @pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of a session with the dump in it."""
     folder = tmp_path / "dumps"
     folder.mkdir()
     monkeypatch.setattr(session, "FOLDER", folder)
     monkeypatch.chdir(folder)
-    before = os.environ.get("COMP_WORDS")
+    for variable in ("COLUMNS", "COMP_WORDS"):  # the session sets them
+        monkeypatch.setenv(variable, "")
     session.open_files([(DUMP.name, str(DUMP))])
-    yield folder
-    if before is None:
-        os.environ.pop("COMP_WORDS", None)
+    return folder
 
 
 @pytest.mark.parametrize(
