@@ -1,0 +1,61 @@
+"""Builds the site into a folder that any static host serves.
+
+    python -m docs.site -o FOLDER
+
+Needs the extras [docs] and [html].
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from docs.site.reports import FOLDER, REPORTS, write_report
+
+DOCS = Path(__file__).parents[1]
+CONFIG = Path(__file__).parent / "zensical.toml"
+_PAGES = (".md", ".png", ".css")
+_MARK = "search.json"
+"""File that each built site has."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m docs.site", description="Build the site into a folder.")
+    parser.add_argument("-o", type=Path, required=True, dest="folder", help="folder of the site; replaces an older site in it")
+    folder = parser.parse_args().folder.resolve()
+    if folder.exists() and any(folder.iterdir()) and not (folder / _MARK).is_file():
+        sys.exit(f"{folder} holds other files than a site: name an empty folder")
+    with TemporaryDirectory() as staging:
+        status = build(Path(staging))
+        if status:
+            sys.exit(status)
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(Path(staging) / "site", folder)
+
+
+def build(staging: Path) -> int:
+    """Build the site into `staging/site`. Return the exit status of Zensical, which fails on each warning."""
+    for path in page_files():
+        target = staging / "docs" / path.relative_to(DOCS)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    (staging / "docs" / FOLDER).mkdir()
+    for report in REPORTS:
+        write_report(report, staging / "docs" / FOLDER / f"{report.name}.html")
+    shutil.copyfile(CONFIG, staging / CONFIG.name)
+    command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict", "-f", CONFIG.name]
+    return subprocess.run(command, cwd=staging, check=False).returncode
+
+
+def page_files() -> Iterator[Path]:
+    """Yield the files of `docs` that the site shows: pages, and the pictures in them."""
+    yield from (path for path in sorted(DOCS.rglob("*")) if path.suffix in _PAGES and path.is_file())
+
+
+if __name__ == "__main__":
+    main()

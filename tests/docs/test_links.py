@@ -1,0 +1,69 @@
+"""Links of the README and the pages: files, headings, live reports, and places in the navigation."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from docs.site.__main__ import CONFIG
+from docs.site.reports import FOLDER, REPORTS
+from hlo_inspect.cli.commands import COMMANDS
+from tests.docs.pages import DOCS, PAGES, ROOT, anchors, links
+
+OTHERS = {path: path.read_text(encoding="utf-8") for path in (ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md")}
+LINKED_ONLY = ("rules", "hardware")
+"""Folders whose pages an index links: the navigation has no entry for each."""
+
+
+def test_links_have_existing_files_and_headings() -> None:
+    texts = {**PAGES, **OTHERS}
+    number = 0
+    for page, text in texts.items():
+        for target, anchor in links(text):
+            path = (page.parent / target).resolve() if target else page
+            place = page.relative_to(ROOT), target, anchor
+            assert path.exists(), place
+            if anchor:
+                assert anchor in anchors(texts[path]), place
+            number += 1
+    assert number > 300
+
+
+def test_links_of_the_site_stay_on_it() -> None:
+    """A static host has nothing beside the folder of the site."""
+    for page, text in PAGES.items():
+        if page.is_relative_to(DOCS):
+            outside = [target for target, _ in links(text) if not (page.parent / target).resolve().is_relative_to(DOCS)]
+            assert outside == [], page
+
+
+def test_the_page_of_live_reports_links_each() -> None:
+    targets = re.findall(r'href="([^"]*)"', PAGES[DOCS / "reports.md"])
+    assert targets == [f"{FOLDER}/{report.name}.html" for report in REPORTS]
+
+
+def pages_of(entry: Any) -> list[str]:
+    """Return the pages of an entry of the navigation."""
+    if isinstance(entry, str):
+        return [entry]
+    entries = entry.values() if isinstance(entry, dict) else entry
+    return [page for inner in entries for page in pages_of(inner)]
+
+
+def test_each_page_has_one_place_in_the_navigation() -> None:
+    named = Counter(pages_of(tomllib.loads(CONFIG.read_text(encoding="utf-8"))["project"]["nav"]))
+    assert set(named.values()) == {1}
+    paths = {path.relative_to(DOCS) for path in PAGES if path.is_relative_to(DOCS)}
+    assert {Path(page) for page in named} <= paths
+    assert {path.parts[0] for path in paths - {Path(page) for page in named}} <= set(LINKED_ONLY)
+    assert {f"commands/{name}.md" for name in COMMANDS} <= named.keys()
+
+
+def test_an_index_links_the_pages_that_the_navigation_lacks() -> None:
+    for folder in LINKED_ONLY:
+        linked = {target for target, _ in links(PAGES[DOCS / folder / "index.md"])}
+        pages = {path.name for path in PAGES if path.parent == DOCS / folder} - {"index.md"}
+        assert pages <= linked
