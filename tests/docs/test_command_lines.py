@@ -90,14 +90,14 @@ def test_no_reason_is_left_over() -> None:
     assert [start for start in CANNOT_RUN if not any(command.startswith(start) for command in commands)] == []
 
 
-def unknown_options(command: str) -> Iterator[str]:
-    """Yield the words of a command line that its command does not take. A name in capitals stands for any input."""
-    words = shlex.split(command, comments=True)[1:]
-    found = find_command(words[0]) if words and words[0] in COMMANDS else find_command("summary")
-    assert found is not None
-    options = {name for option in found.params if isinstance(option, click.Option) for name in option.opts}
-    options |= {"--help", "--version"}
-    yield from (word for word in words if word.startswith("-") and word != "-" and word.partition("=")[0] not in options)
+def unknown_options(line: str) -> Iterator[str]:
+    """Yield the options of a command line that its command does not take. Other words may stand for any input."""
+    words = shlex.split(line, comments=True)[1:]
+    command = find_command(words[0] if words and words[0] in COMMANDS else "summary")
+    assert command is not None
+    options = {name for option in command.params if isinstance(option, click.Option) for name in option.opts}
+    options |= {"-", "--help", "--version"}
+    yield from (word for word in words if word.startswith("-") and word.partition("=")[0] not in options)
 
 
 def test_lines_in_the_middle_of_a_text_have_options_that_exist() -> None:
