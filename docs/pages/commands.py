@@ -28,6 +28,11 @@ _NEW_PAGE = """\
 <!-- generated: help -->
 <!-- end: help -->
 
+## Details
+
+<!-- generated: details -->
+<!-- end: details -->
+
 ## Options
 
 <!-- generated: options -->
@@ -56,18 +61,23 @@ def _page(name: str) -> str:
     path = DOCS / "commands" / f"{name}.md"
     text = path.read_text(encoding="utf-8") if path.exists() else _NEW_PAGE.format(name=name)
     command = _command(name)
-    text = with_part(text, "help", _help(command))
+    summary, *details = _paragraphs(command)
+    text = with_part(text, "help", f"{summary}\n\n```text\n{_usage(command)}\n```")
+    if details:
+        text = with_part(text, "details", "\n\n".join(details))
     text = with_part(text, "options", _all_options(command))
     tables = described_tables(name)
     return with_part(text, "columns", "".join(map(_columns, tables))) if tables else text
 
 
-def _help(command: click.Command) -> str:
-    """Return usage and help text; each paragraph is one line of Markdown."""
+def _usage(command: click.Command) -> str:
     context = click.Context(command, info_name=command.name, parent=click.Context(cli, info_name="hlo-inspect"))
-    usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
-    paragraphs = [" ".join(paragraph.split()) for paragraph in (command.help or "").split("\n\n")]
-    return "\n\n".join([f"```text\n{usage}\n```", *map(with_code, paragraphs)])
+    return " ".join(command.get_usage(context).removeprefix("Usage: ").split())
+
+
+def _paragraphs(command: click.Command) -> list[str]:
+    """Return the help text, each paragraph as one line of Markdown."""
+    return [with_code(" ".join(paragraph.split())) for paragraph in (command.help or "").split("\n\n")]
 
 
 def with_code(text: str) -> str:

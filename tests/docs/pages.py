@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from hlo_inspect.cli.commands import COMMANDS
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
@@ -74,11 +76,14 @@ def _blocks_without_output(text: str) -> Iterator[str]:
 
 
 def inline_command_lines() -> Iterator[tuple[Path, str]]:
-    """Yield the command lines that stand in the middle of a text, as code."""
+    """Yield the command lines in the middle of a text: code with `hlo-inspect`, or with a command and an option of it."""
     for page, text in PAGES.items():
         for code in re.findall(r"`([^`\n]*(?:\n[^`\n]+)?)`", _BLOCK.sub("", text)):
-            if match := _COMMAND.search(" ".join(code.split())):
+            line = " ".join(code.split())
+            if match := _COMMAND.search(line):
                 yield page, match[1]
+            elif line.partition(" ")[0] in COMMANDS and " -" in line:
+                yield page, f"hlo-inspect {line}"
 
 
 def python_blocks(page: Path) -> list[str]:
