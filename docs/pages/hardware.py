@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 
 from docs.pages.markdown import NOTE, make_table
-from docs.pages.reports import markdown_of
 from hlo_inspect.analysis.hardware import load_profile, profile_names
 from hlo_inspect.configs import shipped_configs
 from hlo_inspect.passes.profiles import profile_report
+from hlo_inspect.report.markdown import escape
 from hlo_inspect.report.model import Report
+from hlo_inspect.report.table import Value
 
 _INTRODUCTION = """\
 A hardware profile has the figures of one accelerator: `--profile NAME` computes [times](../times.md) with it. Each figure names
@@ -26,7 +27,7 @@ def hardware_texts() -> dict[str, str]:
     for name in profile_names():
         report = profile_report(name)
         profile = load_profile(name)
-        rows.append((f"[`{name}`]({name}.md)", profile.title, ", ".join(_documents(report))))
+        rows.append((f"[`{name}`]({name}.md)", profile.title, ", ".join(_publishers(report))))
         texts[f"hardware/{name}.md"] = _page(report, profile.title)
     table = make_table(("name", "accelerator", "sources"), rows)
     texts["hardware/index.md"] = f"{NOTE}\n\n# Hardware profiles\n\n{_INTRODUCTION}\n{table}"
@@ -40,14 +41,47 @@ def _own_profile() -> str:
     return f"{NOTE}\n\n# A profile of your own\n{text.partition(chr(10))[2]}"
 
 
-def _documents(report: Report) -> list[str]:
+_CONFIDENCE: dict[Value, str] = {"secondary": "not from the maker", "inferred": "computed from other figures"}
+
+
+def _publishers(report: Report) -> list[str]:
     """Return the publishers of the sources, each once."""
-    (table,) = (table for table in report.tables if table.name == "sources")
-    return list(dict.fromkeys(str(record["publisher"]) for record in table.records()))
+    return list(dict.fromkeys(str(record["publisher"]) for record in report.table("sources").records()))
 
 
 def _page(report: Report, title: str) -> str:
-    """Return the page of a profile, without the path of its file."""
-    tables = tuple(replace(table, title="Figures" if table.name == "profile" else table.title) for table in report.tables)
-    _, _, body = markdown_of(replace(report, tables=tables)).partition("\n\n**")
-    return f"{NOTE}\n\n# {report.profile}\n\n{title}\n\n**{body}\n[All profiles](index.md)\n"
+    figures = (
+        (
+            f"`{'.'.join(filter(None, (text(record['level']), text(record['quantity']))))}`",
+            text(record["stated"]) or "?",
+            text(record["basis"]),
+            text(record["source"]),
+            "; ".join(filter(None, (text(record["note"]), _CONFIDENCE.get(record["confidence"], "")))),
+        )
+        for record in report.table("profile").records()
+    )
+    sources = (
+        (
+            text(record["id"]),
+            f"{text(record['title'])}, {text(record['publisher'])}, {text(record['version'])}",
+            *_place(record),
+        )
+        for record in report.table("sources").records()
+    )
+    parts = [
+        NOTE,
+        f"# {report.profile}",
+        f"{title}. `hlo-inspect profiles {report.profile}` prints these figures; `?` is not stated.",
+    ]
+    parts += ["## Figures", make_table(("figure", "stated", "basis", "source", "note"), figures)]
+    parts += ["## Sources", make_table(("id", "document", "place", "address"), sources), "[All profiles](index.md)"]
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+def _place(record: Mapping[str, Value]) -> tuple[str, str]:
+    return text(record["page"]), f"<{record['url']}>"
+
+
+def text(value: Value) -> str:
+    """Return a value as a cell; empty if there is none."""
+    return "" if value is None else escape(str(value))

@@ -35,7 +35,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "lint": ((_UNUSED,),),
     "diff": ((_LOOP[0], f"{_DATA}/memory/gpu_scan_remat.hlo", "--fail-if", "memory.peak_bytes > +5%"),),
     "show": ((f"{_DATA}/gpu/bf16_master.after.txt", "all-reduce-start"), (_UNUSED, "programs.py:106")),
-    "history": ((f"{_DATA}/pass_dumps",), (f"{_DATA}/pass_dumps", "all-reduce")),
+    "history": ((f"{_DATA}/xla_dump_to",), (f"{_DATA}/xla_dump_to", "all-reduce")),
     "ranks": ((f"{_DATA}/ranks/dumps/{{rank}}",),),
     "recompiles": ((f"{_DATA}/recompiles/server",),),
     "profiles": ((), ("tpu-v5e",)),
