@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from docs.site.reports import LiveReport, write_report
+from docs.site.reports import REPORTS, LiveReport, write_report
 from hlo_inspect.report.html.assets import read_asset
 from hlo_inspect.report.html.charts.palette import css_variables
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 HASHES = FOLDER / "pictures.json"
-WIDTH = 1000
+WIDTH, MARGIN = 1000, 12
+"""Pixels: width of a picture, and paper above its element."""
 _PACKED = re.compile(r'<script type="application/octet-stream".*?</script>', re.DOTALL)
 
 
@@ -44,12 +45,12 @@ class Picture(NamedTuple):
         return FOLDER / f"{self.name}.png"
 
 
-_TPU = LiveReport("tpu", ("tests/data/tpu/gathered_matmul.after.txt",))
-_GPU = LiveReport("gpu", ("tests/data/memory/gpu_unrolled.hlo", "--profile", "h100-sxm"))
+_SHARDED = next(report for report in REPORTS if report.name == "gpu-step")
+_SINGLE = LiveReport("one-gpu", ("tests/data/memory/gpu_unrolled.hlo", "--profile", "h100-sxm"))
 PICTURES = (
-    Picture("report_first", _TPU, "#top", 640),
-    Picture("report_step", _TPU, "#step", 675),
-    Picture("report_memory", _GPU, "[id='picture/live-bytes']", 975, "dark"),
+    Picture("report_first", _SHARDED, "body", 640),
+    Picture("report_step", _SHARDED, "#step", 690),
+    Picture("report_memory", _SINGLE, "[id='picture/live-bytes']", 975, "dark"),
 )
 
 
@@ -112,7 +113,7 @@ def _take(picture: Picture, browser: Browser, folder: Path) -> None:
     box = element.bounding_box()
     if box is None:
         raise ValueError(f"the page has no {picture.element}")
-    page.screenshot(path=picture.path, clip={"x": 0, "y": box["y"], "width": WIDTH, "height": picture.height})
+    page.screenshot(path=picture.path, clip={"x": 0, "y": max(box["y"] - MARGIN, 0), "width": WIDTH, "height": picture.height})
     page.close()
 
 

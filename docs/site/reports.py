@@ -21,7 +21,7 @@ class LiveReport(NamedTuple):
 
 
 REPORTS = (
-    LiveReport("gpu-step", ("tests/data/memory/gpu_unrolled.hlo", "--profile", "h100-sxm")),
+    LiveReport("gpu-step", ("tests/data/planted/replicated-weight.gpu.fault.hlo.xz", "--profile", "h100-sxm")),
     LiveReport("tpu-step", ("tests/data/tpu/gathered_matmul.after.txt",)),
     LiveReport("diff", ("tests/data/memory/gpu_scan.hlo", "tests/data/memory/gpu_scan_remat.hlo", "--diff")),
     LiveReport("many-modules", ("tests/data/memory", "--profile", "h100-sxm")),

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote_plus
 
 import pytest
 
@@ -62,17 +63,69 @@ def page(browser: Browser, address: str, problems: list[str]) -> Iterator[Page]:
     context.close()
 
 
-def search(page: Page, address: str, words: str) -> list[str]:
-    """Return the addresses that the search lists for these words, the best first."""
-    raise NotImplementedError
+def found_pages(page: Page, address: str, words: str) -> list[str]:
+    """Return the pages that the search lists for these words, the best first."""
+    if not page.get_by_role("combobox", name="Search").is_visible():
+        page.goto(f"{address}/index.html")
+        page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search").fill(words)
+    page.wait_for_selector(f"a[role=option][href*='h={quote_plus(words)}']")
+    links: list[str] = page.get_by_role("option").evaluate_all("links => links.map(link => link.pathname)")
+    return [link.removeprefix("/") for link in links]
 
 
-QUESTIONS = {
-    "all-gather": "questions/all-gather.html",
+SEARCHES = {
+    "pytorch dump": "dumps.html",  # How do I make a dump with PyTorch/XLA?
+    "lower bound": "numbers.html",  # What does >= before a number mean?
+    "exposed": "questions/exposed.html",  # What is exposed time, and how do I get rid of it?
+    "all-gather": "questions/all-gather.html",  # Why does this all-gather run?
+    "does it fit": "questions/memory.html",  # Does it fit on an H100?
+    "optimizer sharded": "questions/optimizer.html",  # Is my optimizer state sharded?
+    "compile again": "questions/recompiles.html",  # Why is my step compiled again?
+    "donated": "questions/donation.html",  # Why is this argument not donated?
+    "HI506": "rules/HI506.html",  # What does HI506 mean?
+    "pytest": "ci.html",  # How do I test a step with pytest?
+    "exit status": "commands/index.html",  # What does exit status 3 mean?
+    "s3 bucket": "inputs.html",  # Can it read dumps in a bucket?
+    "line of python": "questions/source.html",  # Which line of Python made this instruction?
+    "h100 nvlink": "hardware/h100-sxm.html",  # Where does the bandwidth of NVLink come from?
+    "accuracy": "times.html",  # How accurate are the times?
+    "deadlock": "commands/ranks.html",  # Why does my job hang?
 }
-"""Words of a search, and a page that has to be among its first results."""
+"""Questions of a newcomer: words of a search, and the page with the answer among its first results."""
 
 
-@pytest.mark.parametrize("words", QUESTIONS)
+@pytest.mark.parametrize("words", SEARCHES)
 def test_the_search_finds_the_page_of_a_question(words: str, page: Page, address: str) -> None:
-    assert any(QUESTIONS[words] in result for result in search(page, address, words)[:5])
+    assert SEARCHES[words] in found_pages(page, address, words)[:5]
+
+
+CLICKS = {
+    ("Install",): "install.html",  # How do I install it?
+    ("Commands", "memory"): "commands/memory.html",  # What does the column "role" of memory mean?
+    ("CI and Python", "In Python"): "python.html",  # How do I get a figure in Python?
+    ("Live reports", "Two versions of a step"): "reports/diff.html",  # What does a report look like?
+}
+"""Questions of a newcomer: links from the first page on, and the page with the answer."""
+
+
+@pytest.mark.parametrize("names", CLICKS)
+def test_two_clicks_lead_to_the_page_of_a_question(names: Sequence[str], page: Page, address: str) -> None:
+    page.goto(f"{address}/index.html")
+    for name in names:
+        page.get_by_role("link", name=name, exact=True).first.click()
+    page.wait_for_url(f"{address}/{CLICKS[tuple(names)]}")
+
+
+@pytest.mark.parametrize("name", ["index", "commands/collectives", "facts", "questions/all-gather"])
+def test_a_narrow_dark_screen_has_no_wider_page(name: str, page: Page, address: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"{address}/{name}.html")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("document.body.getAttribute('data-md-color-scheme')") == "slate"
+    assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+
+
+def test_nothing_went_wrong_and_no_other_host_was_asked(problems: list[str]) -> None:
+    assert problems == []

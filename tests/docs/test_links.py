@@ -40,9 +40,10 @@ def test_links_of_the_site_stay_on_it() -> None:
             assert outside == [], page
 
 
-def test_the_page_of_live_reports_links_each() -> None:
-    targets = re.findall(r'href="([^"]*)"', PAGES[DOCS / "reports.md"])
-    assert targets == [f"{FOLDER}/{report.name}.html" for report in REPORTS]
+def test_the_page_of_live_reports_links_each_with_its_command() -> None:
+    rows = re.findall(r'href="([^"]*)".* \| `hlo-inspect report (.*)` \|', PAGES[DOCS / "reports.md"])
+    made = ((f"{FOLDER}/{report.name}.html", " ".join(report.arguments)) for report in REPORTS)
+    assert rows == [(page, f"{arguments} -o {Path(page).name}") for page, arguments in made]
 
 
 def pages_of(entry: Any) -> list[str]:
