@@ -12,7 +12,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus
 
 import pytest
@@ -51,27 +51,49 @@ def problems() -> list[str]:
     return []
 
 
-@pytest.fixture(scope="module")
-def page(browser: Browser, address: str, problems: list[str]) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+def opened(browser: Browser, address: str, problems: list[str], **options: Any) -> Iterator[Page]:
+    """Yield a page of a context of its own, and note what goes wrong on it and which other hosts it asks."""
+    own = (address, "data:", "blob:")
+    context = browser.new_context(**options)
     page = context.new_page()
     page.on("pageerror", lambda error: problems.append(f"error: {error}"))
     page.on("console", lambda message: problems.append(f"console: {message.text}") if message.type == "error" else None)
-    own = (address, "data:", "blob:")
     page.on("request", lambda request: None if request.url.startswith(own) else problems.append(request.url))
     yield page
     context.close()
 
 
+@pytest.fixture(scope="module")
+def page(browser: Browser, address: str, problems: list[str]) -> Iterator[Page]:
+    yield from opened(browser, address, problems, viewport={"width": 1280, "height": 900})
+
+
+@pytest.fixture(scope="module")
+def narrow_page(browser: Browser, address: str, problems: list[str]) -> Iterator[Page]:
+    yield from opened(browser, address, problems, viewport={"width": 390, "height": 844}, color_scheme="dark")
+
+
 def found_pages(page: Page, address: str, words: str) -> list[str]:
     """Return the pages that the search lists for these words, the best first."""
-    if not page.get_by_role("combobox", name="Search").is_visible():
+    field = page.get_by_role("combobox", name="Search")
+    if not field.is_visible():
         page.goto(f"{address}/index.html")
+    for _ in range(50):  # until the page's script is there
+        if field.is_visible():
+            break
         page.keyboard.press("Control+k")
-    page.get_by_role("combobox", name="Search").fill(words)
+        page.wait_for_timeout(200)
+    field.fill(words)
     page.wait_for_selector(f"a[role=option][href*='h={quote_plus(words)}']")
-    links: list[str] = page.get_by_role("option").evaluate_all("links => links.map(link => link.pathname)")
+    results = page.get_by_role("option")
+    before, links = None, results.evaluate_all(_PATHS)
+    while links != before:  # the list changes piece by piece
+        page.wait_for_timeout(100)
+        before, links = links, results.evaluate_all(_PATHS)
     return [link.removeprefix("/") for link in links]
+
+
+_PATHS = "links => links.map(link => link.pathname)"
 
 
 SEARCHES = {
@@ -117,14 +139,12 @@ def test_two_clicks_lead_to_the_page_of_a_question(names: Sequence[str], page: P
     page.wait_for_url(f"{address}/{CLICKS[tuple(names)]}")
 
 
-@pytest.mark.parametrize("name", ["index", "commands/collectives", "facts", "questions/all-gather"])
-def test_a_narrow_dark_screen_has_no_wider_page(name: str, page: Page, address: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.emulate_media(color_scheme="dark")
-    page.goto(f"{address}/{name}.html")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert page.evaluate("document.body.getAttribute('data-md-color-scheme')") == "slate"
-    assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+@pytest.mark.parametrize("name", ["index", "commands/collectives"])
+def test_a_narrow_dark_screen_has_no_wider_page(name: str, narrow_page: Page, address: str) -> None:
+    narrow_page.goto(f"{address}/{name}.html")
+    assert narrow_page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert narrow_page.evaluate("document.body.getAttribute('data-md-color-scheme')") == "slate"
+    assert narrow_page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
 
 
 def test_nothing_went_wrong_and_no_other_host_was_asked(problems: list[str]) -> None:
