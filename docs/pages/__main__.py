@@ -15,8 +15,8 @@ def main() -> None:
     for path, text in generated_texts().items():
         (DOCS / path).parent.mkdir(exist_ok=True)
         (DOCS / path).write_text(text, encoding="utf-8")
-    for path in stale_pages():
-        path.unlink()
+    for page in stale_pages():
+        page.unlink()
 
 
 if __name__ == "__main__":

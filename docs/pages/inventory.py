@@ -70,7 +70,7 @@ def meaning_key(table: str, column: str) -> str:
 
 def tables_of(command: str) -> Iterator[Table]:
     """Yield the tables that the command's runs have, each name once."""
-    names = set()
+    names: set[str] = set()
     for arguments in RUNS.get(command, ()):
         for report in reports_of(command, *arguments):
             for table in report.tables:
