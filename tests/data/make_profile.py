@@ -31,7 +31,7 @@ def step_of(jax: Any) -> Any:
 
 
 def recorded(jax: Any, compiled: Any, weights: Any, batch: Any) -> Any:
-    """The profile of all runs."""
+    """Run the step and return the profile of all runs but the first."""
     weights = compiled(weights, batch)  # the warm-up
     jax.block_until_ready(weights)
     options = jax.profiler.ProfileOptions()
@@ -46,7 +46,7 @@ def recorded(jax: Any, compiled: Any, weights: Any, batch: Any) -> Any:
 
 
 def executions(profile: Any) -> Iterator[tuple[str, list[tuple[str, int, int, dict[str, Any]]]]]:
-    """The lines of the plane of CPUs, by a number in place of the thread, with the events of executions and of their ends."""
+    """Yield the lines of CPUs with the events of executions and of their ends. A number stands for the name of the thread."""
     (plane,) = (plane for plane in profile.planes if plane.name == "/host:CPU")
     for number, line in enumerate(plane.lines):
         events = []
@@ -59,7 +59,7 @@ def executions(profile: Any) -> Iterator[tuple[str, list[tuple[str, int, int, di
 
 
 def text_of(lines: list[tuple[str, list[Any]]]) -> str:
-    """An XSpace of one plane, as a text of its protocol buffer. Times begin with the first event."""
+    """Return an XSpace of one plane as text of its protocol buffer. Times begin with the first event."""
     begin = min(start for _, events in lines for _, start, _, _ in events)
     names: dict[str, int] = {}
     keys: dict[str, int] = {}
@@ -75,8 +75,8 @@ def text_of(lines: list[tuple[str, list[Any]]]) -> str:
         text += f'lines {{ name: "{name}" timestamp_ns: 0\n'
         for event, start, duration, stats in events:
             number = names.setdefault(event, len(names) + 1)
-            told = " ".join(stat(*pair) for pair in stats.items())
-            text += f"events {{ metadata_id: {number} offset_ps: {(start - begin) * 1000} duration_ps: {duration * 1000} {told} }}\n"
+            times = f"offset_ps: {(start - begin) * 1000} duration_ps: {duration * 1000}"
+            text += f"events {{ metadata_id: {number} {times} {' '.join(stat(*pair) for pair in stats.items())} }}\n"
         text += "}\n"
     for kind, table in (("event", names), ("stat", keys)):
         for name, number in table.items():
