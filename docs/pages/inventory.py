@@ -41,7 +41,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "profiles": ((), ("tpu-v5e",)),
     "rules": ((),),
     "query": (("--list",),),
-    "measured": ((f"{_DATA}/profile/mlp.xplane.pb", f"{_DATA}/profile/mlp.hlo", "--profile", "h100-sxm"),),
+    "measured": ((f"{_DATA}/profile/mlp.xplane.pb", f"{_DATA}/profile/mlp.hlo.xz", "--profile", "h100-sxm"),),
 }
 """Command lines whose reports together have the tables of a command."""
 

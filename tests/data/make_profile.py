@@ -6,6 +6,7 @@ threads, other programs, and the machine.
 
 from __future__ import annotations
 
+import lzma
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -92,7 +93,7 @@ def main() -> None:
     compiled = step_of(jax).lower(weights, batch).compile()
     FOLDER.mkdir(exist_ok=True)
     here = re.escape(str(Path(__file__).parent))
-    (FOLDER / "mlp.hlo").write_text(re.sub(here, "/train", compiled.as_text()), encoding="utf-8")
+    (FOLDER / "mlp.hlo.xz").write_bytes(lzma.compress(re.sub(here, "/train", compiled.as_text()).encode()))
     data = import_module("jaxlib._profile_data").ProfileData
     lines = list(executions(recorded(jax, compiled, weights, batch)))
     (FOLDER / "mlp.xplane.pb").write_bytes(data.text_proto_to_serialized_xspace(text_of(lines)))
