@@ -19,6 +19,8 @@ from docs.site.reports import FOLDER, REPORTS, write_report
 
 DOCS = Path(__file__).parents[1]
 CONFIG = Path(__file__).parent / "zensical.toml"
+FOLDERS, OWN_PLACES = ("rules", "hardware"), ("index.md", "own.md")
+"""Folders whose pages stand behind their index in the navigation, except those with a place of their own."""
 _PAGES = (".md", ".png", ".css")
 _MARK = "search.json"
 """File that each built site has."""
@@ -47,9 +49,19 @@ def build(staging: Path) -> int:
     (staging / "docs" / FOLDER).mkdir()
     for report in REPORTS:
         write_report(report, staging / "docs" / FOLDER / f"{report.name}.html")
-    shutil.copyfile(CONFIG, staging / CONFIG.name)
+    (staging / CONFIG.name).write_text(config(), encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict", "-f", CONFIG.name]
     return subprocess.run(command, cwd=staging, check=False).returncode
+
+
+def config() -> str:
+    """Return the configuration, with the pages of `FOLDERS` behind their index in the navigation."""
+    text = CONFIG.read_text(encoding="utf-8")
+    for folder in FOLDERS:
+        names = sorted(path.name for path in (DOCS / folder).glob("*.md") if path.name not in OWN_PLACES)
+        pages = ", ".join(f'"{folder}/{name}"' for name in ("index.md", *names))
+        text = text.replace(f'"{folder}/index.md"', f"[{pages}]")
+    return text
 
 
 def page_files() -> Iterator[Path]:
