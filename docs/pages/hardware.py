@@ -50,36 +50,30 @@ def _publishers(report: Report) -> list[str]:
 
 
 def _page(report: Report, title: str) -> str:
-    figures = (
-        (
-            f"`{'.'.join(filter(None, (text(record['level']), text(record['quantity']))))}`",
-            text(record["stated"]) or "?",
-            text(record["basis"]),
-            text(record["source"]),
-            "; ".join(filter(None, (text(record["note"]), _CONFIDENCE.get(record["confidence"], "")))),
-        )
-        for record in report.table("profile").records()
-    )
-    sources = (
-        (
-            text(record["id"]),
-            f"{text(record['title'])}, {text(record['publisher'])}, {text(record['version'])}",
-            *_place(record),
-        )
-        for record in report.table("sources").records()
-    )
+    figures = map(_figure_cells, report.table("profile").records())
+    sources = map(_source_cells, report.table("sources").records())
     parts = [
         NOTE,
         f"# {report.profile}",
         f"{title}. `hlo-inspect profiles {report.profile}` prints these figures; `?` is not stated.",
+        "## Figures",
+        make_table(("figure", "stated", "basis", "source", "note"), figures),
+        "## Sources",
+        make_table(("id", "document", "place", "address"), sources),
+        "[All profiles](index.md)",
     ]
-    parts += ["## Figures", make_table(("figure", "stated", "basis", "source", "note"), figures)]
-    parts += ["## Sources", make_table(("id", "document", "place", "address"), sources), "[All profiles](index.md)"]
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
 
 
-def _place(record: Mapping[str, Value]) -> tuple[str, str]:
-    return text(record["page"]), f"<{record['url']}>"
+def _figure_cells(record: Mapping[str, Value]) -> list[str]:
+    name = ".".join(str(record[part]) for part in ("level", "quantity") if record[part])
+    notes = filter(None, (text(record["note"]), _CONFIDENCE.get(record["confidence"], "")))
+    return [f"`{name}`", text(record["stated"]) or "?", text(record["basis"]), text(record["source"]), "; ".join(notes)]
+
+
+def _source_cells(record: Mapping[str, Value]) -> list[str]:
+    document = ", ".join(text(record[name]) for name in ("title", "publisher", "version"))
+    return [text(record["id"]), document, text(record["page"]), f"<{record['url']}>"]
 
 
 def text(value: Value) -> str:

@@ -2,7 +2,7 @@
 
     python -m docs.site -o FOLDER
 
-Needs the extras [docs] and [html].
+Needs the extra [docs].
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,6 +31,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m docs.site", description="Build the site into a folder.")
     parser.add_argument("-o", type=Path, required=True, dest="folder", help="folder of the site; replaces an older site in it")
     folder = parser.parse_args().folder.resolve()
+    if not all(map(find_spec, ("zensical", "jinja2", "itables"))):
+        sys.exit("the site needs the extra [docs]: pip install '.[docs]'")
     if folder.exists() and any(folder.iterdir()) and not (folder / _MARK).is_file():
         sys.exit(f"{folder} holds other files than a site: name an empty folder")
     with TemporaryDirectory() as staging:

@@ -45,9 +45,9 @@ def test_the_page_of_live_reports_links_each_with_its_command() -> None:
 
 
 def pages_of(entry: Any) -> list[str]:
-    """Return the pages of an entry of the navigation."""
+    """Return the Markdown pages of an entry of the navigation."""
     if isinstance(entry, str):
-        return [entry]
+        return [entry] if entry.endswith(".md") else []
     entries = entry.values() if isinstance(entry, dict) else entry
     return [page for inner in entries for page in pages_of(inner)]
 
