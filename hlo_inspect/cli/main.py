@@ -71,11 +71,13 @@ def _run(arguments: list[str]) -> int:
     import click
 
     from hlo_inspect.cli.commands import cli
+    from hlo_inspect.cli.options import note_arguments
 
     try:
         if COMPLETION in os.environ:
             cli.main(arguments, prog_name=NAME)
         with cli.make_context(NAME, arguments) as context:  # not `main`, which handles pipes and interruptions itself
+            note_arguments(context, arguments)
             status = cli.invoke(context)
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import shlex
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -21,6 +22,26 @@ F = TypeVar("F", bound=Callable[..., Any])
 Command = Callable[..., int]
 """Function that takes the options and returns the exit status."""
 
+_ARGUMENTS = "hlo_inspect.arguments"
+"""Key of a context's `meta`: the words of the command line."""
+
+
+def note_arguments(context: click.Context, arguments: Sequence[str]) -> None:
+    """Keep the words of the command line for `command_without_limit`."""
+    context.meta[_ARGUMENTS] = tuple(arguments)
+
+
+def command_without_limit() -> str:
+    """Return the command line of the command that runs, without --max-chars."""
+    words = iter(click.get_current_context().meta.get(_ARGUMENTS, ()))
+    kept = ["hlo-inspect"]
+    for word in words:
+        if word == "--max-chars":
+            next(words, None)
+        elif not word.startswith("--max-chars="):
+            kept.append(word)
+    return shlex.join(kept)
+
 
 class OutputOptions(NamedTuple):
     """Format and destination of reports. Except for `selection` the names are those of options."""
@@ -34,6 +55,7 @@ class OutputOptions(NamedTuple):
     quiet: bool = False
     verbose: bool = False
     sites: bool = False
+    max_chars: int | None = None
     selection: TableSelection = TableSelection()
 
     def rendering(
@@ -119,10 +141,18 @@ _TABLES = (
     _in_tables("--sites", is_flag=True, help="Show one row per instruction instead of merged rows."),
     _in_tables("--bytes", "raw_bytes", is_flag=True, help="Print sizes as plain integers of bytes."),
 )
+
+max_chars_option = _in_output(
+    "--max-chars",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Print at most N characters, and end with a line that says what is left out and which command shows it.",
+)
 _OUTPUT = (
     _in_output(
         "-o", "--output", metavar="FILE", shell_complete=completion.files, help="Write to FILE instead of standard output."
     ),
+    max_chars_option,
     _in_output("-q", "--quiet", is_flag=True, help="Print tables only: no findings, no notes."),
     _in_output("-v", "--verbose", is_flag=True, help="Print all findings, all notes and the names of hidden columns."),
     _in_output("--no-color", is_flag=True, help="Print no color, as the variable NO_COLOR does."),

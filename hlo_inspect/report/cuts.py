@@ -1,0 +1,169 @@
+"""Reports without some of their parts, for an output with a limit: what a format shows, what comes first, what can lack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Literal, NamedTuple
+
+from hlo_inspect.report import CI_FORMATS, FORMATS_FOR_PEOPLE, FORMATS_OF_ROWS, OWN_FORMATS
+from hlo_inspect.report.graphs import MOST_NODES, distance
+from hlo_inspect.report.model import SEVERITIES, Report, most_severe_first
+from hlo_inspect.report.options import RenderOptions, shown_tables
+from hlo_inspect.report.page import shown_findings
+from hlo_inspect.report.perfetto import begin
+from hlo_inspect.report.table import Table, Value
+
+Kind = Literal["module", "first line", "finding", "ignored finding", "fact", "row", "text", "note"]
+"""Nouns of the items of a section; the last line of an output counts those that it lacks."""
+
+_JUNIT = "junit"
+_CASES = "rule_results"
+_NODES, _EVENTS = "graph_nodes", ("time_events", "measured_events")
+
+_FIRST: Mapping[str, Callable[[Mapping[str, Value]], float]] = {
+    _NODES: distance,
+    _CASES: lambda case: case["status"] != "failed",
+    **dict.fromkeys(_EVENTS, begin),
+}
+"""Keys by which rows come first in formats that draw them or make test cases of them; other rows come in their order."""
+
+
+class Section(NamedTuple):
+    """Items of one kind of the report at a position, which are cut from the end; those of a table are its rows.
+
+    `least` more items are never cut. The one item of a section of kind `module` is the report itself.
+    """
+
+    report: int
+    kind: Kind
+    size: int
+    table: str = ""
+    least: int = 0
+
+
+def prepared(report: Report, form: str, options: RenderOptions) -> Report:
+    """Return the report with the tables and findings that its format shows."""
+    if form in OWN_FORMATS or form == _JUNIT:
+        return report
+    if form in CI_FORMATS:
+        findings = most_severe_first((*report.failed_checks, *report.findings))
+        return replace(report, tables=(), failed_checks=(), findings=tuple(findings))
+    tables = shown_tables(report, options, for_people=form in FORMATS_FOR_PEOPLE)
+    shown = tuple(replace(table, page_as="", on_page=True, only_verbose=False) for table in tables)
+    if form in FORMATS_OF_ROWS:
+        shows_facts = options.table is None and report.command == "summary"
+        shown = () if shows_facts else shown[:1]
+    return replace(report, tables=shown)
+
+
+def sections_of(reports: Sequence[Report], form: str, options: RenderOptions) -> list[Section]:
+    """Return the sections of prepared reports, those first that an output has first. The first report is in every output."""
+    if form == _JUNIT:
+        return list(_sections_of_junit(reports))
+    if form in CI_FORMATS:
+        return list(_sections_by_severity(reports))
+    sections = []
+    for index, report in enumerate(reports):
+        if index:
+            sections.append(Section(index, "module", 1))
+        sections += _sections(index, report, form, options)
+    return sections
+
+
+def _sections(index: int, report: Report, form: str, options: RenderOptions) -> Iterator[Section]:
+    facts = Section(index, "fact", len(report.facts) - 1, least=1)  # the first is the name of the module
+    findings = Section(index, "finding", len(report.findings))
+    notes = Section(index, "note", len(report.notes))
+    if form in OWN_FORMATS:
+        drawn = _EVENTS if form == "perfetto" else (_NODES,)
+        yield from (_rows(index, table, least=form != "perfetto") for table in report.tables if table.name in drawn)
+    elif form in FORMATS_OF_ROWS:
+        yield from [_rows(index, table, least=1) for table in report.tables] or [facts]
+    elif form in FORMATS_FOR_PEOPLE:
+        yield Section(index, "first line", len(report.headline))
+        tables = [_rows(index, table) for table in report.tables]
+        remarks = [] if options.quiet else [findings._replace(size=len(shown_findings(report, options)))]
+        yield from tables + remarks if report.answers_in_tables else remarks + tables
+        yield from (Section(index, "text", len(report.passages)), *([] if options.quiet else [notes]))
+    else:
+        yield from (facts, findings, *(_rows(index, table) for table in report.tables), notes)
+
+
+def _sections_by_severity(reports: Sequence[Report]) -> Iterator[Section]:
+    """Yield the findings of all reports, the most severe first; ignored findings last."""
+    for severity in SEVERITIES:
+        for index, report in enumerate(reports):
+            yield Section(index, "finding", sum(finding.severity == severity for finding in report.findings))
+    for index, report in enumerate(reports):
+        yield Section(index, "ignored finding", len(report.ignored))
+
+
+def _sections_of_junit(reports: Sequence[Report]) -> Iterator[Section]:
+    """Yield the test cases of all reports, then what they print."""
+    for index, report in enumerate(reports):
+        yield from (_rows(index, table) for table in report.tables if table.name in {"checks", _CASES})
+    for index, report in enumerate(reports):
+        yield Section(index, "finding", len(report.findings))
+        yield from (_rows(index, table) for table in report.tables if table.name.startswith("rows_"))
+
+
+def _rows(index: int, table: Table, *, least: int = 0) -> Section:
+    rows = len(table.rows) - (1 if table.others else 0)
+    if table.name == _NODES:
+        rows = min(rows, MOST_NODES)
+    elif table.page_rows == 0 and any(column.summed for column in table.columns):
+        rows = 1  # its total needs all of its rows
+    return Section(index, "row", max(rows, 1) - least, table.name, least)
+
+
+def cut_reports(reports: Sequence[Report], form: str, counts: Iterable[tuple[Section, int]]) -> list[Report]:
+    """Return the reports with so much of each section as its count says."""
+    cut: dict[int, list[tuple[Section, int]]] = {}
+    absent = set()
+    for section, count in counts:
+        cut.setdefault(section.report, []).append((section, count))
+        if section.kind == "module" and not count:
+            absent.add(section.report)
+    folds = form not in OWN_FORMATS and form != _JUNIT
+    return [_cut(report, cut.get(index, ()), folds=folds) for index, report in enumerate(reports) if index not in absent]
+
+
+def _cut(report: Report, counts: Iterable[tuple[Section, int]], *, folds: bool) -> Report:
+    rows: dict[str, int] = {}
+    items: dict[Kind, int] = {}
+    complete: dict[Kind, bool] = {}
+    for section, count in counts:
+        if section.kind == "row":
+            if count < section.size:
+                rows[section.table] = section.least + count
+        else:
+            items[section.kind] = items.get(section.kind, section.least) + count
+            complete[section.kind] = complete.get(section.kind, True) and count == section.size
+    limits = {kind: count for kind, count in items.items() if not complete[kind]}
+    tables = [_cut_table(table, rows[table.name], folds) if table.name in rows else table for table in report.tables]
+    return replace(
+        report,
+        facts=dict(islice(report.facts.items(), limits["fact"])) if "fact" in limits else report.facts,
+        tables=tuple(table for table in tables if table is not None),
+        findings=report.findings[: limits.get("finding")],
+        ignored=report.ignored[: limits.get("ignored finding")],
+        headline=report.headline[: limits.get("first line")],
+        passages=report.passages[: limits.get("text")],
+        notes=report.notes[: limits.get("note")],
+    )
+
+
+def _cut_table(table: Table, rows: int, folds: bool) -> Table | None:
+    """Return the table with some of its rows, the others summed in one if it `folds` them; None without rows of a page."""
+    if folds and table.page_rows:
+        return table.top(rows) if rows else None
+    if folds:
+        return replace(table, rows=table.rows[:rows]) if rows else None
+    first = _FIRST.get(table.name)
+    positions: Iterable[int] = range(rows)
+    if first is not None:
+        records = table.records()
+        positions = sorted(sorted(range(len(records)), key=lambda position: first(records[position]))[:rows])
+    return replace(table, rows=tuple(table.rows[position] for position in positions))
