@@ -1,11 +1,15 @@
-"""The built wheel works in an empty environment: it lists the profiles and reads a dump."""
+"""The sdist has what the wheel needs, and the wheel works in an empty environment: it reads a dump."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import tarfile
 import venv
+import zipfile
 from pathlib import Path
+
+from hlo_inspect.agents.skill import skill_text
 
 ROOT = Path(__file__).parents[1]
 DUMP = ROOT / "tests" / "data" / "cpu" / "collectives.after.txt"
@@ -13,10 +17,15 @@ WHERE = "import hlo_inspect, pathlib; print(pathlib.Path(hlo_inspect.__file__).p
 
 
 def test_an_installed_wheel_reads_a_dump(tmp_path: Path) -> None:
-    """The environment has only the wheel and its dependencies."""
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    """The wheel is built from the sdist. The environment has only the wheel and its dependencies."""
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
+    (wheel,), (sdist,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        files = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "docs/agents.md", "tests/test_wheel.py", ".ci/run"} <= files
+    with zipfile.ZipFile(wheel) as archive:
+        assert any(name.endswith("licenses/LICENSE") for name in archive.namelist())
     environment = tmp_path / "environment"
     venv.create(environment)
     python = environment / "bin" / "python"
@@ -31,6 +40,7 @@ def test_an_installed_wheel_reads_a_dump(tmp_path: Path) -> None:
     profiles = run("hlo-inspect", "profiles")
     assert all(name in profiles for name in ("a100-sxm-80gb", "h100-sxm", "tpu-v4", "tpu-v5e", "tpu-v5p"))
     assert "all-to-all" in run("hlo-inspect", "collectives", str(DUMP))
+    assert run("hlo-inspect", "skill") == skill_text()
     package = Path(run("python", "-c", WHERE).strip())
     page = package / "report" / "html"
     assert {path.name for path in page.glob("*.css")} == {"style.css", "compact.css"}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from glob import glob, has_magic
 from pathlib import Path
 
-from hlo_inspect.errors import InputError, Location, UsageError
+from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.remote_files import is_address
 
 
@@ -18,40 +18,32 @@ class Folders:
         self.paths = tuple(_real_folder(name) for name in names)
 
     def resolve(self, text: str) -> str:
-        """Return the path to hand to a command. Raise UsageError if it leads out of the folders, InputError without a file."""
+        """Return the path to hand to a command. Raise UsageError if it leads out of the folders, or if there is no such file.
+
+        The message is the same for both, so that it does not tell which files exist.
+        """
         if is_address(text):
             raise UsageError(f"{text}: remote addresses are refused; this server reads local files")
         candidates = [text, *(str(folder / text) for folder in self.paths)]
         for candidate in candidates:
             if self.holds(candidate) and os.path.exists(candidate):  # noqa: PTH110 - any text
                 return candidate
-        if has_magic(text):
-            return self._pattern(text, candidates)
-        if not any(map(self.holds, candidates)):
-            raise self._outside(text)
-        raise InputError("no such file or folder", Location(text))
+        if has_magic(text) and ".." not in Path(text).parts:
+            for candidate in candidates:
+                if self._holds_matches(candidate):
+                    return candidate
+        raise UsageError("is outside of the folders of this server, or does not exist", Location(text))
 
     def holds(self, path: str) -> bool:
         """Return True if the path, with its symbolic links resolved, is within a folder."""
         return is_within(path, self.paths)
 
-    def _pattern(self, text: str, candidates: Iterable[str]) -> str:
-        """Return a pattern with matches. Raise UsageError if one of them, or the part before the pattern, is outside."""
-        if ".." in Path(text).parts:
-            raise UsageError(f"{text}: a pattern has no `..` on this server")
-        for candidate in candidates:
-            fixed = Path(*_before_magic(Path(candidate).parts))
-            if not self.holds(str(fixed)):
-                continue
-            matches = glob(candidate, recursive=True)  # noqa: PTH207 - an absolute pattern has no folder to start in
-            if not all(map(self.holds, matches)):
-                raise self._outside(text)
-            if matches:
-                return candidate
-        raise InputError("no file or folder of this server matches the pattern", Location(text))
-
-    def _outside(self, text: str) -> UsageError:
-        return UsageError(f"{text}: is outside of the folders of this server: {', '.join(map(str, self.paths))}")
+    def _holds_matches(self, pattern: str) -> bool:
+        """Return True if a pattern has matches, all of them within the folders."""
+        if not self.holds(str(Path(*_before_magic(Path(pattern).parts)))):
+            return False
+        matches = glob(pattern, recursive=True)  # noqa: PTH207 - an absolute pattern has no folder to start in
+        return bool(matches) and all(map(self.holds, matches))
 
 
 def _before_magic(parts: Sequence[str]) -> Iterator[str]:

@@ -64,7 +64,8 @@ class Tool(NamedTuple):
                 options.append(parameter.option)
             else:
                 options += [f"{parameter.option}={item}" for item in (value if isinstance(value, list) else [value])]
-        return [self.command, *options, "--", *arguments]
+        ends_options = ["--"] if any(argument.startswith("-") for argument in arguments) else []
+        return [self.command, *options, *ends_options, *arguments]
 
     def _check(self, values: Mapping[str, Any]) -> None:
         parameters = {parameter.name: parameter for parameter in self.parameters}
@@ -125,7 +126,13 @@ def _schema(parameter: Parameter) -> dict[str, Any]:
     return {**_TYPES.get(parameter.kind, {"type": "string"}), **limits, "description": parameter.help}
 
 
-MAX_CHARS = Parameter("max_chars", "number", f"The most characters of the answer, {USUAL_CHARS:,} without it.", "--max-chars")
+MAX_CHARS = Parameter(
+    "max_chars",
+    "number",
+    f"The most characters of the answer, {USUAL_CHARS:,} without it. A shorter answer ends with a line that says what is left out; "
+    "ask for that with table, filter or rows.",
+    "--max-chars",
+)
 _MODULE = Parameter("module", "text", "A regular expression that chooses modules by name.", "--module")
 _PROFILE = Parameter("profile", "profile", "A hardware profile for times and memory, such as h100-sxm or tpu-v5e.", "--profile")
 _TABLES = (

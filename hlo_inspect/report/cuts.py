@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Literal, NamedTuple
@@ -19,15 +19,22 @@ Kind = Literal["module", "first line", "finding", "ignored finding", "fact", "ro
 """Nouns of the items of a section; the last line of an output counts those that it lacks."""
 
 _JUNIT = "junit"
-_CASES = "rule_results"
+_CHECKS, _RULES = "checks", "rule_results"
 _NODES, _EVENTS = "graph_nodes", ("time_events", "measured_events")
+
+_ITEMS: Mapping[str, Sequence[str]] = {
+    _JUNIT: (_CHECKS, _RULES),
+    "perfetto": _EVENTS,
+    **dict.fromkeys(("dot", "mermaid", "svg"), (_NODES,)),
+}
+"""Tables of a format whose rows are test cases, events or nodes: rows that are cut are summed in none."""
 
 _FIRST: Mapping[str, Callable[[Mapping[str, Value]], float]] = {
     _NODES: distance,
-    _CASES: lambda case: case["status"] != "failed",
+    _RULES: lambda case: case["status"] != "failed",
     **dict.fromkeys(_EVENTS, begin),
 }
-"""Keys by which rows come first in formats that draw them or make test cases of them; other rows come in their order."""
+"""Keys by which such rows come first; others come in their order."""
 
 
 class Section(NamedTuple):
@@ -73,22 +80,24 @@ def sections_of(reports: Sequence[Report], form: str, options: RenderOptions) ->
 
 
 def _sections(index: int, report: Report, form: str, options: RenderOptions) -> Iterator[Section]:
-    facts = Section(index, "fact", len(report.facts) - 1, least=1)  # the first is the name of the module
+    facts = Section(index, "fact", max(len(report.facts) - 1, 0), least=1)  # the first is the name of the module
     findings = Section(index, "finding", len(report.findings))
     notes = Section(index, "note", len(report.notes))
+    tables = [_rows(index, table, least=0 if options.table is None else 1) for table in report.tables]
     if form in OWN_FORMATS:
-        drawn = _EVENTS if form == "perfetto" else (_NODES,)
-        yield from (_rows(index, table, least=form != "perfetto") for table in report.tables if table.name in drawn)
+        items = [_rows(index, table) for table in report.tables if table.name in _ITEMS[form]]
+        yield from (
+            items if form == "perfetto" else (nodes._replace(size=min(nodes.size, MOST_NODES) - 1, least=1) for nodes in items)
+        )
     elif form in FORMATS_OF_ROWS:
         yield from [_rows(index, table, least=1) for table in report.tables] or [facts]
     elif form in FORMATS_FOR_PEOPLE:
         yield Section(index, "first line", len(report.headline))
-        tables = [_rows(index, table) for table in report.tables]
         remarks = [] if options.quiet else [findings._replace(size=len(shown_findings(report, options)))]
         yield from tables + remarks if report.answers_in_tables else remarks + tables
         yield from (Section(index, "text", len(report.passages)), *([] if options.quiet else [notes]))
     else:
-        yield from (facts, findings, *(_rows(index, table) for table in report.tables), notes)
+        yield from (facts, findings, *tables, notes)
 
 
 def _sections_by_severity(reports: Sequence[Report]) -> Iterator[Section]:
@@ -103,7 +112,7 @@ def _sections_by_severity(reports: Sequence[Report]) -> Iterator[Section]:
 def _sections_of_junit(reports: Sequence[Report]) -> Iterator[Section]:
     """Yield the test cases of all reports, then what they print."""
     for index, report in enumerate(reports):
-        yield from (_rows(index, table) for table in report.tables if table.name in {"checks", _CASES})
+        yield from (_rows(index, table) for table in report.tables if table.name in _ITEMS[_JUNIT])
     for index, report in enumerate(reports):
         yield Section(index, "finding", len(report.findings))
         yield from (_rows(index, table) for table in report.tables if table.name.startswith("rows_"))
@@ -111,9 +120,7 @@ def _sections_of_junit(reports: Sequence[Report]) -> Iterator[Section]:
 
 def _rows(index: int, table: Table, *, least: int = 0) -> Section:
     rows = len(table.rows) - (1 if table.others else 0)
-    if table.name == _NODES:
-        rows = min(rows, MOST_NODES)
-    elif table.page_rows == 0 and any(column.summed for column in table.columns):
+    if table.page_rows == 0 and any(column.summed for column in table.columns):
         rows = 1  # its total needs all of its rows
     return Section(index, "row", max(rows, 1) - least, table.name, least)
 
@@ -126,11 +133,11 @@ def cut_reports(reports: Sequence[Report], form: str, counts: Iterable[tuple[Sec
         cut.setdefault(section.report, []).append((section, count))
         if section.kind == "module" and not count:
             absent.add(section.report)
-    folds = form not in OWN_FORMATS and form != _JUNIT
-    return [_cut(report, cut.get(index, ()), folds=folds) for index, report in enumerate(reports) if index not in absent]
+    items = _ITEMS.get(form, ())
+    return [_cut(report, cut.get(index, ()), items) for index, report in enumerate(reports) if index not in absent]
 
 
-def _cut(report: Report, counts: Iterable[tuple[Section, int]], *, folds: bool) -> Report:
+def _cut(report: Report, counts: Iterable[tuple[Section, int]], tables_of_items: Collection[str]) -> Report:
     rows: dict[str, int] = {}
     items: dict[Kind, int] = {}
     complete: dict[Kind, bool] = {}
@@ -142,7 +149,10 @@ def _cut(report: Report, counts: Iterable[tuple[Section, int]], *, folds: bool) 
             items[section.kind] = items.get(section.kind, section.least) + count
             complete[section.kind] = complete.get(section.kind, True) and count == section.size
     limits = {kind: count for kind, count in items.items() if not complete[kind]}
-    tables = [_cut_table(table, rows[table.name], folds) if table.name in rows else table for table in report.tables]
+    tables = [
+        _cut_table(table, rows[table.name], has_items=table.name in tables_of_items) if table.name in rows else table
+        for table in report.tables
+    ]
     return replace(
         report,
         facts=dict(islice(report.facts.items(), limits["fact"])) if "fact" in limits else report.facts,
@@ -155,15 +165,20 @@ def _cut(report: Report, counts: Iterable[tuple[Section, int]], *, folds: bool) 
     )
 
 
-def _cut_table(table: Table, rows: int, folds: bool) -> Table | None:
-    """Return the table with some of its rows, the others summed in one if it `folds` them; None without rows of a page."""
-    if folds and table.page_rows:
-        return table.top(rows) if rows else None
-    if folds:
-        return replace(table, rows=table.rows[:rows]) if rows else None
+def _cut_table(table: Table, rows: int, *, has_items: bool) -> Table | None:
+    """Return the table with its first rows, and with the sum of the others unless it `has_items`; None without a row."""
+    if has_items:
+        return _first_items(table, rows)
+    if not rows:
+        return None
+    return table.top(rows) if table.page_rows else replace(table, rows=table.rows[:rows])
+
+
+def _first_items(table: Table, items: int) -> Table:
+    """Return the table with the rows that come first by `_FIRST`, in their own order."""
     first = _FIRST.get(table.name)
-    positions: Iterable[int] = range(rows)
+    positions: Iterable[int] = range(items)
     if first is not None:
         records = table.records()
-        positions = sorted(sorted(range(len(records)), key=lambda position: first(records[position]))[:rows])
+        positions = sorted(sorted(range(len(records)), key=lambda position: first(records[position]))[:items])
     return replace(table, rows=tuple(table.rows[position] for position in positions))

@@ -10,7 +10,7 @@ import pytest
 from hlo_inspect.agents.folders import Folders
 from hlo_inspect.agents.tools import TOOLS, characters_of, find_tool
 from hlo_inspect.cli.commands import find_command
-from hlo_inspect.errors import HloInspectError
+from hlo_inspect.errors import UsageError
 
 
 @pytest.fixture
@@ -37,36 +37,27 @@ def test_paths_within_the_folders(folders: Folders, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    "text",
     [
-        ("secret.txt", "outside of the folders"),
-        ("dumps/../secret.txt", "outside of the folders"),
-        ("dumps/outside.txt", "outside of the folders"),
-        ("dumps/up/secret.txt", "outside of the folders"),
-        ("dumps2/c.txt", "outside of the folders"),
-        ("/etc/passwd", "outside of the folders"),
-        ("dumps/*.txt", "outside of the folders"),
-        ("dumps/*/secret.txt", "outside of the folders"),
-        ("dumps/*/../../secret.txt", "no `..`"),
-        ("/etc/*", "no file or folder of this server"),
-        ("-", "no such file"),
-        ("dumps/none.txt", "no such file"),
-        ("s3://bucket/a.txt", "remote addresses are refused"),
-        ("zip://a.txt::dumps/a.zip", "remote addresses are refused"),
-        ("file:///etc/passwd", "remote addresses are refused"),
-        ("dumps/a\0.txt", "outside of the folders"),
+        *("secret.txt", "dumps/../secret.txt", "dumps/outside.txt", "dumps/up/secret.txt", "dumps2/c.txt", "/etc/passwd"),
+        *("dumps/*.txt", "dumps/*/secret.txt", "dumps/*/../../secret.txt", "/etc/*", "-", "dumps/none.txt", "dumps/a\0.txt"),
     ],
 )
-def test_other_paths_are_refused_with_one_sentence(folders: Folders, text: str, reason: str) -> None:
-    with pytest.raises(HloInspectError, match=reason) as caught:
+def test_other_paths_are_refused(folders: Folders, text: str) -> None:
+    with pytest.raises(UsageError, match="is outside of the folders of this server, or does not exist$"):
         folders.resolve(text)
-    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["s3://bucket/a.txt", "zip://a.txt::dumps/a.zip", "file:///etc/passwd", "https://host/a.txt"])
+def test_remote_addresses_are_refused(folders: Folders, text: str) -> None:
+    with pytest.raises(UsageError, match="remote addresses are refused"):
+        folders.resolve(text)
 
 
 def test_folders_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for name in ("file", "none"):
-        with pytest.raises(HloInspectError, match=r"is a file|is no folder"):
+        with pytest.raises(UsageError, match=r"is a file|is no folder"):
             Folders([str(tmp_path / name)])
 
 
@@ -88,7 +79,7 @@ def line(name: str, **values: Any) -> list[str]:
 
 def test_command_lines() -> None:
     assert line("summary", path="a.txt", rows=3, verbose=True, max_chars=2000) == [
-        *("summary", "--top=3", "--verbose", "--", "/dumps/a.txt")
+        *("summary", "--top=3", "--verbose", "/dumps/a.txt")
     ]
     assert line("show", path="a.txt", name="--output=x")[-3:] == ["--", "/dumps/a.txt", "--output=x"]
     assert line("check", path="a.txt", assertions=["a == 1", "b == 2"])[1:3] == ["--assert=a == 1", "--assert=b == 2"]
@@ -110,7 +101,7 @@ def test_command_lines() -> None:
     ],
 )
 def test_wrong_parameters(name: str, values: dict[str, Any], reason: str) -> None:
-    with pytest.raises(HloInspectError, match=reason):
+    with pytest.raises(UsageError, match=reason):
         line(name, **values)
 
 
@@ -118,5 +109,5 @@ def test_limits_of_an_answer() -> None:
     assert characters_of({}) == 6_000
     assert characters_of({"max_chars": 40_000}) == 40_000
     for value in (999, 40_001, "1000"):
-        with pytest.raises(HloInspectError, match="max_chars is"):
+        with pytest.raises(UsageError, match="max_chars is"):
             characters_of({"max_chars": value})

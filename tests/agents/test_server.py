@@ -151,7 +151,7 @@ def test_an_answer_has_no_more_characters_than_its_limit(call: Call) -> None:
         ("summary", {"path": "dumps/links/*.txt"}, "is outside of the folders of this server"),
         ("summary", {"path": "s3://bucket/a.txt"}, "remote addresses are refused"),
         ("summary", {"path": "zip://a.txt::dumps/a.zip"}, "remote addresses are refused"),
-        ("summary", {"path": "-"}, "no such file or folder"),
+        ("summary", {"path": "-"}, "outside of the folders"),
         ("summary", {"path": "notes.txt"}, "holds no HLO module"),
         ("summary", {"path": "scan_fsdp.after.txt", "output": "x.txt"}, "summary has no parameter 'output'"),
         ("summary", {"path": "scan_fsdp.after.txt", "max_chars": 10**6}, "max_chars is 1,000 to 40,000, not 1,000,000"),
