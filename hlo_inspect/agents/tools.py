@@ -129,8 +129,8 @@ def _schema(parameter: Parameter) -> dict[str, Any]:
 MAX_CHARS = Parameter(
     "max_chars",
     "number",
-    f"The most characters of the answer, {USUAL_CHARS:,} without it. A shorter answer ends with a line that says what is left out; "
-    "ask for that with table, filter or rows.",
+    f"The most characters of the answer, {USUAL_CHARS:,} without it. The last line says what was left out. "
+    "Ask for that with table, filter or rows.",
     "--max-chars",
 )
 _MODULE = Parameter("module", "text", "A regular expression that chooses modules by name.", "--module")

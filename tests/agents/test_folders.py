@@ -44,7 +44,7 @@ def test_paths_within_the_folders(folders: Folders, tmp_path: Path) -> None:
     ],
 )
 def test_other_paths_are_refused(folders: Folders, text: str) -> None:
-    with pytest.raises(UsageError, match="is outside of the folders of this server, or does not exist$"):
+    with pytest.raises(UsageError, match=r"is outside of the folders of this server, or does not exist$"):
         folders.resolve(text)
 
 
