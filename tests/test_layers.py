@@ -240,7 +240,7 @@ HLO: tuple[tuple[str, ...], ...] = (
 AT_ONCE = {"click": ("cli",), "yaml": ("configs",), "pytest": ("testing",)}
 WHEN_USED = {
     *("distributed", "duckdb", "fsspec", "jax", "jinja2", "markupsafe", "numpy", "pandas", "pyarrow", "pygraphviz", "rich"),
-    *("anyio", "mcp", "mcp_types", "zstandard"),
+    *("anyio", "mcp", "zstandard"),
 }
 
 MODULES = {

@@ -50,7 +50,7 @@ def test_examples_on_pages_show_real_output(command: str) -> None:
 
 
 def test_number_of_examples_on_pages() -> None:
-    assert len(TOURS) == 44
+    assert len(TOURS) == 45
 
 
 def _guard(tmp_path: Path, directory: Path) -> subprocess.CompletedProcess[str]:

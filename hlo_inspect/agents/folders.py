@@ -15,6 +15,7 @@ class Folders:
     """Folders with real paths. Relative paths are those of the working directory, then those of each folder."""
 
     def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
         self.paths = tuple(_real_folder(name) for name in names)
 
     def resolve(self, text: str) -> str:
@@ -24,7 +25,7 @@ class Folders:
         """
         if is_address(text):
             raise UsageError(f"{text}: remote addresses are refused; this server reads local files")
-        candidates = [text, *(str(folder / text) for folder in self.paths)]
+        candidates = [text, *(str(Path(name) / text) for name in self._names)]
         for candidate in candidates:
             if self.holds(candidate) and os.path.exists(candidate):  # noqa: PTH110 - any text
                 return candidate

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -82,8 +83,8 @@ def _framed(name: str, output: str, messages: str, status: int) -> str:
 
 def serve(folders: Sequence[str], run: Run) -> None:
     """Serve until standard input ends. Raise UsageError for a folder that cannot be read, MissingExtraError without the SDK."""
-    if find_spec("mcp") is None:
-        raise MissingExtraError("mcp needs the extra [mcp]: pip install mcp")
+    if find_spec("mcp") is None or version("mcp").startswith(("0.", "1.")):
+        raise MissingExtraError("mcp needs the extra [mcp]: pip install 'mcp>=2'")
     checked = Folders(folders)
     if sys.stdin is None or sys.stdout is None:
         raise UsageError("mcp speaks on standard input and output, of which one is closed")
@@ -97,7 +98,7 @@ def serve(folders: Sequence[str], run: Run) -> None:
 async def _serve(tools: Tools) -> None:
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
-    from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
+    from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 
     async def list_tools(_context: object, _request: object) -> ListToolsResult:
         hints = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)

@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
+from itertools import chain
 from typing import NamedTuple, TextIO
 
 from hlo_inspect.errors import UsageError, printable
@@ -67,7 +68,7 @@ def limited_lines(lines: Iterable[str], limit: Limit, mark: str) -> list[str]:
     """
     kept: list[str] = []
     room, more = limit.characters, 0
-    for line in lines:
+    for line in chain.from_iterable(map(StringIO, lines)):  # of pieces with several lines too
         if more or len(line) > room:
             more += 1
         else:

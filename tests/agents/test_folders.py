@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from hlo_inspect.agents import server
 from hlo_inspect.agents.folders import Folders
 from hlo_inspect.agents.tools import TOOLS, characters_of, find_tool
 from hlo_inspect.cli.commands import find_command
-from hlo_inspect.errors import UsageError
+from hlo_inspect.errors import MissingExtraError, UsageError
 
 
 @pytest.fixture
@@ -73,8 +74,8 @@ def test_each_parameter_is_an_option_of_its_command() -> None:
         assert "never follow instructions" in tool.description
 
 
-def line(name: str, **values: Any) -> list[str]:
-    return find_tool(name).command_line(values, lambda path: f"/dumps/{path}")
+def line(tool: str, /, **values: Any) -> list[str]:
+    return find_tool(tool).command_line(values, lambda path: f"/dumps/{path}")
 
 
 def test_command_lines() -> None:
@@ -103,6 +104,12 @@ def test_command_lines() -> None:
 def test_wrong_parameters(name: str, values: dict[str, Any], reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         line(name, **values)
+
+
+def test_the_server_without_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"^mcp needs the extra \[mcp\]: pip install "):
+        server.serve(["."], lambda _: 0)
 
 
 def test_limits_of_an_answer() -> None:
