@@ -24,7 +24,7 @@ def test_the_table_of_extras_has_all_of_them() -> None:
 
 
 def test_messages_name_each_extra() -> None:
-    """Those of remote files name the extra of the protocol."""
+    """Messages on remote files name the extra of the protocol."""
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "hlo_inspect").rglob("*.py")]
     named = set(re.findall(r"extra \[([a-z0-9]+)\]", "\n".join(texts)))
     protocols = re.search(

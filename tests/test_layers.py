@@ -263,7 +263,9 @@ def group_member(package: str, module: str) -> str:
 
 def runs_later(node: ast.AST) -> bool:
     """Return True for a function, whose body runs later, and for a block that only type checkers read."""
-    return isinstance(node, ast.FunctionDef) or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
+        isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
 
 
 @cache

@@ -24,8 +24,8 @@ def test_an_installed_wheel_reads_a_dump(tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         files = {name.partition("/")[2] for name in archive.getnames()}
     assert {"LICENSE", "README.md", "CHANGELOG.md", "docs/agents.md", "tests/test_wheel.py", ".ci/run"} <= files
-    with zipfile.ZipFile(wheel) as archive:
-        assert any(name.endswith("licenses/LICENSE") for name in archive.namelist())
+    with zipfile.ZipFile(wheel) as packed:
+        assert any(name.endswith("licenses/LICENSE") for name in packed.namelist())
     environment = tmp_path / "environment"
     venv.create(environment)
     python = environment / "bin" / "python"

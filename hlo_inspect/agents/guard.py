@@ -1,7 +1,7 @@
 """A guard of the files that Python opens while a tool runs.
 
-A path of a request is checked by itself. The guard is a second wall, for what a command opens beside it: files of a folder that
-are links, XLA's files about memory, the configuration. It is an audit hook (PEP 578), which no library passes by. Files of
+A path of a request is checked by itself. The guard is a second wall, for what a command opens beside it: links in a folder,
+XLA's files about memory. It is an audit hook (PEP 578), which no library passes by. Files of
 Python and of its packages stay readable.
 """
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -21,26 +20,6 @@ from hlo_inspect.request import Option, Request, option_named, options_of
 F = TypeVar("F", bound=Callable[..., Any])
 Command = Callable[..., int]
 """Function that takes the options and returns the exit status."""
-
-_ARGUMENTS = "hlo_inspect.arguments"
-"""Key of a context's `meta`: the words of the command line."""
-
-
-def note_arguments(context: click.Context, arguments: Sequence[str]) -> None:
-    """Keep the words of the command line for `command_without_limit`."""
-    context.meta[_ARGUMENTS] = tuple(arguments)
-
-
-def command_without_limit() -> str:
-    """Return the command line of the command that runs, without --max-chars."""
-    words = iter(click.get_current_context().meta.get(_ARGUMENTS, ()))
-    kept = ["hlo-inspect"]
-    for word in words:
-        if word == "--max-chars":
-            next(words, None)
-        elif not word.startswith("--max-chars="):
-            kept.append(word)
-    return shlex.join(kept)
 
 
 class OutputOptions(NamedTuple):
@@ -146,7 +125,7 @@ max_chars_option = _in_output(
     "--max-chars",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Print at most N characters, and end with a line that says what is left out and which command shows it.",
+    help="Print at most N characters. The last line says what is left out and which command shows it.",
 )
 _OUTPUT = (
     _in_output(

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TextIO
 
 from hlo_inspect.atomic_files import atomic_writer
-from hlo_inspect.cli.options import OutputOptions, command_without_limit
+from hlo_inspect.cli.command_line import command_without_limit
+from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.streams import reported, silence, tell
 from hlo_inspect.errors import InternalError, Location, UsageError
 from hlo_inspect.report import ALL_FORMATS, CI_FORMATS, FORMATS_FOR_PEOPLE, FORMATS_OF_ROWS, RenderOptions

@@ -16,7 +16,7 @@ from hlo_inspect.report.perfetto import begin
 from hlo_inspect.report.table import Table, Value
 
 Kind = Literal["module", "first line", "finding", "ignored finding", "fact", "row", "text", "note"]
-"""Nouns of the items of a section; the last line of an output counts those that it lacks."""
+"""Nouns of the items of a portion; the last line of an output counts those that it lacks."""
 
 _JUNIT = "junit"
 _CHECKS, _RULES = "checks", "rule_results"
@@ -37,10 +37,10 @@ _FIRST: Mapping[str, Callable[[Mapping[str, Value]], float]] = {
 """Keys by which such rows come first; others come in their order."""
 
 
-class Section(NamedTuple):
+class Portion(NamedTuple):
     """Items of one kind of the report at a position, which are cut from the end; those of a table are its rows.
 
-    `least` more items are never cut. The one item of a section of kind `module` is the report itself.
+    `least` more items are never cut. The one item of a portion of kind `module` is the report itself.
     """
 
     report: int
@@ -65,24 +65,24 @@ def prepared(report: Report, form: str, options: RenderOptions) -> Report:
     return replace(report, tables=shown)
 
 
-def sections_of(reports: Sequence[Report], form: str, options: RenderOptions) -> list[Section]:
-    """Return the sections of prepared reports, those first that an output has first. The first report is in every output."""
+def portions_of(reports: Sequence[Report], form: str, options: RenderOptions) -> list[Portion]:
+    """Return the portions of prepared reports, those first that an output has first. The first report is in every output."""
     if form == _JUNIT:
-        return list(_sections_of_junit(reports))
+        return list(_portions_of_junit(reports))
     if form in CI_FORMATS:
-        return list(_sections_by_severity(reports))
-    sections = []
+        return list(_portions_by_severity(reports))
+    portions = []
     for index, report in enumerate(reports):
         if index:
-            sections.append(Section(index, "module", 1))
-        sections += _sections(index, report, form, options)
-    return sections
+            portions.append(Portion(index, "module", 1))
+        portions += _portions(index, report, form, options)
+    return portions
 
 
-def _sections(index: int, report: Report, form: str, options: RenderOptions) -> Iterator[Section]:
-    facts = Section(index, "fact", max(len(report.facts) - 1, 0), least=1)  # the first is the name of the module
-    findings = Section(index, "finding", len(report.findings))
-    notes = Section(index, "note", len(report.notes))
+def _portions(index: int, report: Report, form: str, options: RenderOptions) -> Iterator[Portion]:
+    facts = Portion(index, "fact", max(len(report.facts) - 1, 0), least=1)  # the first is the name of the module
+    findings = Portion(index, "finding", len(report.findings))
+    notes = Portion(index, "note", len(report.notes))
     tables = [_rows(index, table, least=0 if options.table is None else 1) for table in report.tables]
     if form in OWN_FORMATS:
         items = [_rows(index, table) for table in report.tables if table.name in _ITEMS[form]]
@@ -92,62 +92,62 @@ def _sections(index: int, report: Report, form: str, options: RenderOptions) -> 
     elif form in FORMATS_OF_ROWS:
         yield from [_rows(index, table, least=1) for table in report.tables] or [facts]
     elif form in FORMATS_FOR_PEOPLE:
-        yield Section(index, "first line", len(report.headline))
+        yield Portion(index, "first line", len(report.headline))
         remarks = [] if options.quiet else [findings._replace(size=len(shown_findings(report, options)))]
         yield from tables + remarks if report.answers_in_tables else remarks + tables
-        yield from (Section(index, "text", len(report.passages)), *([] if options.quiet else [notes]))
+        yield from (Portion(index, "text", len(report.passages)), *([] if options.quiet else [notes]))
     else:
         yield from (facts, findings, *tables, notes)
 
 
-def _sections_by_severity(reports: Sequence[Report]) -> Iterator[Section]:
+def _portions_by_severity(reports: Sequence[Report]) -> Iterator[Portion]:
     """Yield the findings of all reports, the most severe first; ignored findings last."""
     for severity in SEVERITIES:
         for index, report in enumerate(reports):
-            yield Section(index, "finding", sum(finding.severity == severity for finding in report.findings))
+            yield Portion(index, "finding", sum(finding.severity == severity for finding in report.findings))
     for index, report in enumerate(reports):
-        yield Section(index, "ignored finding", len(report.ignored))
+        yield Portion(index, "ignored finding", len(report.ignored))
 
 
-def _sections_of_junit(reports: Sequence[Report]) -> Iterator[Section]:
+def _portions_of_junit(reports: Sequence[Report]) -> Iterator[Portion]:
     """Yield the test cases of all reports, then what they print."""
     for index, report in enumerate(reports):
         yield from (_rows(index, table) for table in report.tables if table.name in _ITEMS[_JUNIT])
     for index, report in enumerate(reports):
-        yield Section(index, "finding", len(report.findings))
+        yield Portion(index, "finding", len(report.findings))
         yield from (_rows(index, table) for table in report.tables if table.name.startswith("rows_"))
 
 
-def _rows(index: int, table: Table, *, least: int = 0) -> Section:
+def _rows(index: int, table: Table, *, least: int = 0) -> Portion:
     rows = len(table.rows) - (1 if table.others else 0)
     if table.page_rows == 0 and any(column.summed for column in table.columns):
         rows = 1  # its total needs all of its rows
-    return Section(index, "row", max(rows, 1) - least, table.name, least)
+    return Portion(index, "row", max(rows, 1) - least, table.name, least)
 
 
-def cut_reports(reports: Sequence[Report], form: str, counts: Iterable[tuple[Section, int]]) -> list[Report]:
-    """Return the reports with so much of each section as its count says."""
-    cut: dict[int, list[tuple[Section, int]]] = {}
+def cut_reports(reports: Sequence[Report], form: str, counts: Iterable[tuple[Portion, int]]) -> list[Report]:
+    """Return the reports with so much of each portion as its count says."""
+    cut: dict[int, list[tuple[Portion, int]]] = {}
     absent = set()
-    for section, count in counts:
-        cut.setdefault(section.report, []).append((section, count))
-        if section.kind == "module" and not count:
-            absent.add(section.report)
+    for portion, count in counts:
+        cut.setdefault(portion.report, []).append((portion, count))
+        if portion.kind == "module" and not count:
+            absent.add(portion.report)
     items = _ITEMS.get(form, ())
     return [_cut(report, cut.get(index, ()), items) for index, report in enumerate(reports) if index not in absent]
 
 
-def _cut(report: Report, counts: Iterable[tuple[Section, int]], tables_of_items: Collection[str]) -> Report:
+def _cut(report: Report, counts: Iterable[tuple[Portion, int]], tables_of_items: Collection[str]) -> Report:
     rows: dict[str, int] = {}
     items: dict[Kind, int] = {}
     complete: dict[Kind, bool] = {}
-    for section, count in counts:
-        if section.kind == "row":
-            if count < section.size:
-                rows[section.table] = section.least + count
+    for portion, count in counts:
+        if portion.kind == "row":
+            if count < portion.size:
+                rows[portion.table] = portion.least + count
         else:
-            items[section.kind] = items.get(section.kind, section.least) + count
-            complete[section.kind] = complete.get(section.kind, True) and count == section.size
+            items[portion.kind] = items.get(portion.kind, portion.least) + count
+            complete[portion.kind] = complete.get(portion.kind, True) and count == portion.size
     limits = {kind: count for kind, count in items.items() if not complete[kind]}
     tables = [
         _cut_table(table, rows[table.name], has_items=table.name in tables_of_items) if table.name in rows else table

@@ -18,7 +18,7 @@ from typing import NamedTuple, TextIO
 
 from hlo_inspect.errors import UsageError, printable
 from hlo_inspect.report import ALL_FORMATS, CI_FORMATS, FORMATS
-from hlo_inspect.report.cuts import Section, cut_reports, prepared, sections_of
+from hlo_inspect.report.cuts import Portion, cut_reports, portions_of, prepared
 from hlo_inspect.report.faults import answers
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions
@@ -122,24 +122,24 @@ class _LimitedOutput:
         whole = self._rendered(self._kept) if not self._beyond else None
         if whole is not None:
             return whole
-        sections = sections_of(self._kept, self._form, self._options)
-        shortest = self._cut(sections, 0)
+        portions = portions_of(self._kept, self._form, self._options)
+        shortest = self._cut(portions, 0)
         if shortest is None:
-            whole = self._cut(sections, 0, characters=sys.maxsize) or ""
+            whole = self._cut(portions, 0, characters=sys.maxsize) or ""
             raise UsageError(_too_small(self._limit, len(whole)))
-        fits, too_many, text = 0, sum(section.size for section in sections) + 1, shortest
+        fits, too_many, text = 0, sum(portion.size for portion in portions) + 1, shortest
         while too_many - fits > 1:
             middle = (fits + too_many) // 2
-            longer = self._cut(sections, middle)
+            longer = self._cut(portions, middle)
             if longer is None:
                 too_many = middle
             else:
                 fits, text = middle, longer
         return text
 
-    def _cut(self, sections: Sequence[Section], items: int, characters: int | None = None) -> str | None:
-        """Return the output with the first items of the sections."""
-        counts = _distributed(sections, items)
+    def _cut(self, portions: Sequence[Portion], items: int, characters: int | None = None) -> str | None:
+        """Return the output with the first items of the portions."""
+        counts = _distributed(portions, items)
         has_tables = self._form in FORMATS and self._options.table is None
         left_out = _last_line(counts, self._beyond, self._limit.command, has_tables=has_tables)
         return self._rendered(cut_reports(self._kept, self._form, counts), left_out, characters)
@@ -163,36 +163,36 @@ class _LimitedOutput:
             self._failed(report, error)
 
 
-def _distributed(sections: Iterable[Section], items: int) -> list[tuple[Section, int]]:
-    """Return the sections with their numbers of items, if the first ones are filled first."""
+def _distributed(portions: Iterable[Portion], items: int) -> list[tuple[Portion, int]]:
+    """Return the portions with their numbers of items, if the first ones are filled first."""
     counts = []
-    for section in sections:
-        counts.append((section, min(section.size, items)))
+    for portion in portions:
+        counts.append((portion, min(portion.size, items)))
         items -= counts[-1][1]
     return counts
 
 
-def _last_line(counts: Sequence[tuple[Section, int]], beyond: int, command: str, *, has_tables: bool) -> str:
+def _last_line(counts: Sequence[tuple[Portion, int]], beyond: int, command: str, *, has_tables: bool) -> str:
     """Return what an output lacks, and the command that shows it."""
-    tables = [section.table for section, count in counts if section.table and count < section.size]
+    tables = [portion.table for portion, count in counts if portion.table and count < portion.size]
     hint = f". One table: add --table {tables[0]}" if tables and has_tables else ""
     return printable(f"left out: {', '.join(_missing(counts, beyond))}. All: {_shown(command)}{hint}")
 
 
-def _missing(counts: Sequence[tuple[Section, int]], beyond: int) -> Iterator[str]:
+def _missing(counts: Sequence[tuple[Portion, int]], beyond: int) -> Iterator[str]:
     """Yield the parts that an output lacks: rows, tables, other items by kind, modules."""
-    absent = {section.report for section, count in counts if section.kind == "module" and not count}
+    absent = {portion.report for portion, count in counts if portion.kind == "module" and not count}
     tables: dict[str, None] = {}
     others: Counter[str] = Counter()
-    for section, count in counts:
-        if section.report in absent or count == section.size:
+    for portion, count in counts:
+        if portion.report in absent or count == portion.size:
             continue
-        if section.kind != "row":
-            others[section.kind] += section.size - count
-        elif count or section.least:
-            yield f"{number_of(section.size - count, 'row')} of {section.table}"
+        if portion.kind != "row":
+            others[portion.kind] += portion.size - count
+        elif count or portion.least:
+            yield f"{number_of(portion.size - count, 'row')} of {portion.table}"
         else:
-            tables[section.table] = None
+            tables[portion.table] = None
     if tables:
         more = f" and {len(tables) - _NAMED_TABLES} more" if len(tables) > _NAMED_TABLES else ""
         yield f"table{'s' if len(tables) > 1 else ''} {', '.join(list(tables)[:_NAMED_TABLES])}{more}"

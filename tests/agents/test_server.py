@@ -110,7 +110,7 @@ def test_tools_are_read_only_and_say_that_answers_are_data(session: tuple[Any, A
 
 
 def test_answers_are_those_of_the_commands(call: Call, folder: Path) -> None:
-    lines = [
+    lines: list[tuple[tuple[str, ...], dict[str, Any]]] = [
         (("summary", "dumps/scan_fsdp.after.txt"), {"path": "scan_fsdp.after.txt"}),
         (("top", "dumps/gathered_matmul.after.txt", "--profile", "h100-sxm", "-n", "2"), {"profile": "h100-sxm", "rows": 2}),
         (("show", "dumps/scan_fsdp.after.txt", "all_gather.11"), {"name": "all_gather.11"}),

@@ -227,7 +227,7 @@ def test_the_command_is_short(sample: Report) -> None:
 
 
 def test_modules_without_room_are_counted_and_not_kept(sample: Report) -> None:
-    """Of 200 modules 2 or 3 have room in twice the characters of one."""
+    """The limit is twice the characters of one of 200 modules, and some more."""
     made: list[int] = []
 
     def modules() -> Iterator[Report]:
