@@ -30,6 +30,8 @@ INSTRUCTIONS = f"Answers questions about HLO text dumps of XLA in short tables; 
 
 _FAILED, _USAGE = 1, 2
 _FRAME_CHARS, _MESSAGE_CHARS = 240, 400
+_FIXED = ("--jobs=1",)
+"""Options of all calls: the guard does not see other processes, which a configuration may ask for."""
 _PREFIX, _CLICK_PREFIX = f"{NAME}: ", "Error: "
 
 
@@ -58,7 +60,7 @@ class Tools:
         room = characters - _FRAME_CHARS - _MESSAGE_CHARS
         output, errors = io.StringIO(), io.StringIO()
         with redirect_stdout(output), redirect_stderr(errors), self._guard.active():
-            status = self._run([words[0], f"--max-chars={room}", *words[1:]])
+            status = self._run([words[0], *_FIXED, f"--max-chars={room}", *words[1:]])
         messages = _messages(errors.getvalue())
         if status >= _USAGE and not output.getvalue():
             return Answer(messages or f"{name} failed with exit status {status}", is_error=True)

@@ -140,7 +140,7 @@ _PROFILE = ToolParameter(
 _TABLES = (
     ToolParameter("table", "text", "Show only the table of this name.", "--table"),
     ToolParameter("columns", "text", "Columns of the table, separated by commas.", "--columns"),
-    ToolParameter("filter", "text", "Rows that meet comparisons, for example: kind = all-gather operand_bytes >= 1MiB", "--filter"),
+    ToolParameter("filter", "text", "Rows that meet comparisons, for example: kind = all-gather runs > 1", "--filter"),
     ToolParameter("sort", "text", "A column to sort by, numbers from the largest; -NAME reverses.", "--sort"),
     ToolParameter("rows", "number", "Rows of each table; the others are summed.", "--top"),
     ToolParameter("verbose", "flag", "Show all findings, and the notes that say why a value is unknown (?).", "--verbose"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -113,7 +112,6 @@ def test_answers_are_those_of_the_commands(call: Call, folder: Path) -> None:
     lines: list[tuple[tuple[str, ...], dict[str, Any]]] = [
         (("summary", "dumps/scan_fsdp.after.txt"), {"path": "scan_fsdp.after.txt"}),
         (("top", "dumps/gathered_matmul.after.txt", "--profile", "h100-sxm", "-n", "2"), {"profile": "h100-sxm", "rows": 2}),
-        (("show", "dumps/scan_fsdp.after.txt", "all_gather.11"), {"name": "all_gather.11"}),
         (("lint", "dumps/scan_fsdp.after.txt", "--select", "HI1*"), {"select": "HI1*"}),
     ]
     for words, values in lines:
@@ -189,7 +187,6 @@ def test_text_of_a_dump_stays_data(call: Call) -> None:
 
 
 def test_the_server_without_its_folder_is_wrong_usage(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hlo_inspect", "mcp", str(tmp_path / "none")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    done = call_text("mcp", tmp_path / "none")
     assert (done.returncode, done.stdout) == (2, "")
     assert "is no folder that can be read" in done.stderr
