@@ -110,12 +110,20 @@ def _portions_by_severity(reports: Sequence[Report]) -> Iterator[Portion]:
 
 
 def _portions_of_junit(reports: Sequence[Report]) -> Iterator[Portion]:
-    """Yield the test cases of all reports, then what they print."""
+    """Yield the failed test cases of all reports, what they print, and the other test cases."""
     for index, report in enumerate(reports):
-        yield from (_rows(index, table) for table in report.tables if table.name in _ITEMS[_JUNIT])
+        yield from _cases(index, report, failed=True)
     for index, report in enumerate(reports):
         yield Portion(index, "finding", len(report.findings))
         yield from (_rows(index, table) for table in report.tables if table.name.startswith("rows_"))
+    for index, report in enumerate(reports):
+        yield from _cases(index, report, failed=False)
+
+
+def _cases(index: int, report: Report, *, failed: bool) -> Iterator[Portion]:
+    for table in report.tables:
+        if table.name in _ITEMS[_JUNIT]:
+            yield Portion(index, "row", sum((case["status"] == "failed") == failed for case in table.records()), table.name)
 
 
 def _rows(index: int, table: Table, *, least: int = 0) -> Portion:
@@ -138,17 +146,9 @@ def cut_reports(reports: Sequence[Report], form: str, counts: Iterable[tuple[Por
 
 
 def _cut(report: Report, counts: Iterable[tuple[Portion, int]], tables_of_items: Collection[str]) -> Report:
-    rows: dict[str, int] = {}
-    items: dict[Kind, int] = {}
-    complete: dict[Kind, bool] = {}
-    for portion, count in counts:
-        if portion.kind == "row":
-            if count < portion.size:
-                rows[portion.table] = portion.least + count
-        else:
-            items[portion.kind] = items.get(portion.kind, portion.least) + count
-            complete[portion.kind] = complete.get(portion.kind, True) and count == portion.size
-    limits = {kind: count for kind, count in items.items() if not complete[kind]}
+    incomplete = [(portion, portion.least + count) for portion, count in counts if count < portion.size]
+    rows = {portion.table: count for portion, count in incomplete if portion.kind == "row"}
+    limits = {portion.kind: count for portion, count in incomplete if portion.kind != "row"}
     tables = [
         _cut_table(table, rows[table.name], has_items=table.name in tables_of_items) if table.name in rows else table
         for table in report.tables

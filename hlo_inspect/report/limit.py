@@ -164,12 +164,15 @@ class _LimitedOutput:
 
 
 def _distributed(portions: Iterable[Portion], items: int) -> list[tuple[Portion, int]]:
-    """Return the portions with their numbers of items, if the first ones are filled first."""
-    counts = []
+    """Return the portions with their numbers of items, if the first ones are filled first. Those of one thing are joined."""
+    counts: dict[tuple[int, str, str], tuple[Portion, int]] = {}
     for portion in portions:
-        counts.append((portion, min(portion.size, items)))
-        items -= counts[-1][1]
-    return counts
+        count = min(portion.size, items)
+        items -= count
+        key = portion.report, portion.kind, portion.table
+        joined, before = counts.get(key, (portion._replace(size=0), 0))
+        counts[key] = joined._replace(size=joined.size + portion.size), before + count
+    return list(counts.values())
 
 
 def _last_line(counts: Sequence[tuple[Portion, int]], beyond: int, command: str, *, has_tables: bool) -> str:

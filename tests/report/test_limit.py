@@ -253,12 +253,15 @@ def test_formats_for_ci_keep_the_worst_findings_of_all_modules(sample: Report) -
         assert "left out: 4 findings" in text
 
 
-def test_a_failed_case_without_its_findings_says_how_many() -> None:
-    root = ET.fromstring(limited("junit", [linted("m", "error")], 1200))  # noqa: S314 - the program's own output
-    (case,) = (case for case in root.iter("testcase") if case.find("failure") is not None)
-    failure = case.find("failure")
-    assert failure is not None
-    assert failure.get("message") in ("error 0 of m", "i.0: error 0 of m", "1 x HI200 a-rule")
+def test_failed_cases_come_first_with_their_findings() -> None:
+    report = linted("m", "error")
+    root = ET.fromstring(limited("junit", [report], 800))  # noqa: S314 - the program's own output
+    (failure,) = root.iter("failure")
+    assert failure.get("message") == "i.0: error 0 of m"
+    (skipped,) = root.iter("skipped")
+    assert re.match(r"left out: [1-8] rows of rule_results\. All", skipped.get("message", ""))
+    without = limited("junit", [replace(report, findings=())], ROOM)
+    assert 'message="1 x HI200 a-rule"' in without
 
 
 def test_nearest_instructions_stay() -> None:
