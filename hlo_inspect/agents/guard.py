@@ -1,8 +1,8 @@
 """A guard of the files that Python opens while a tool runs.
 
 A path of a request is checked by itself. The guard is a second wall, for what a command opens beside it: links in a folder,
-XLA's files about memory. It is an audit hook (PEP 578), which no library passes by. Files of
-Python and of its packages stay readable.
+XLA's files about memory. It is an audit hook (PEP 578), which no library passes by. Files of Python and of its packages stay
+readable.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class Guard:
             raise PermissionError(errno.EACCES, "the server opens no connections")
         if event != "open" and event not in _LISTINGS:
             return
-        name = arguments[0]
+        name = os.curdir if arguments[0] is None else arguments[0]
         if not isinstance(name, str | bytes | os.PathLike):
-            return
+            return  # an open file
         path = os.fsdecode(name)
         writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITES
         if path == os.devnull or is_within(path, self._scratch if writes else (*self._readable, *self._scratch)):

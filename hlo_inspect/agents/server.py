@@ -28,7 +28,8 @@ Run = Callable[[list[str]], int]
 NAME = "hlo-inspect"
 INSTRUCTIONS = f"Answers questions about HLO text dumps of XLA in short tables; call summary first. {CAUTION}"
 
-_FAILED, _USAGE = 1, 2
+_USAGE = 2
+"""Exit status of wrong usage; those above are of unreadable inputs and interruptions."""
 _FRAME_CHARS, _MESSAGE_CHARS = 240, 400
 _FIXED = ("--jobs=1",)
 """Options of all calls: the guard does not see other processes, which a configuration may ask for."""

@@ -75,7 +75,7 @@ def limited_lines(lines: Iterable[str], limit: Limit, mark: str) -> list[str]:
             kept.append(line)
             room -= len(line)
     while more:
-        last = f"{mark}left out: {number_of(more, 'line')}. All: {_shown(limit.command)}\n"
+        last = f"{mark}left out: {number_of(more, 'line')}. All: {_command_text(limit.command)}\n"
         if len(last) <= room:
             return [*kept, last]
         if not kept:
@@ -89,7 +89,7 @@ def _too_small(limit: Limit, least: int) -> str:
     return f"--max-chars {limit.characters:,} is too small: the shortest answer has {least:,} characters"
 
 
-def _shown(command: str) -> str:
+def _command_text(command: str) -> str:
     return printable(command) if len(command) <= _LONGEST_COMMAND else "the same command without --max-chars"
 
 
@@ -179,7 +179,7 @@ def _last_line(counts: Sequence[tuple[Portion, int]], beyond: int, command: str,
     """Return what an output lacks, and the command that shows it."""
     tables = [portion.table for portion, count in counts if portion.table and count < portion.size]
     hint = f". One table: add --table {tables[0]}" if tables and has_tables else ""
-    return printable(f"left out: {', '.join(_missing(counts, beyond))}. All: {_shown(command)}{hint}")
+    return printable(f"left out: {', '.join(_missing(counts, beyond))}. All: {_command_text(command)}{hint}")
 
 
 def _missing(counts: Sequence[tuple[Portion, int]], beyond: int) -> Iterator[str]:
