@@ -26,7 +26,10 @@ Run = Callable[[list[str]], int]
 """The command line: it takes the words, prints, and returns the exit status."""
 
 NAME = "hlo-inspect"
-INSTRUCTIONS = f"Answers questions about HLO text dumps of XLA in short tables; call summary first. {CAUTION}"
+INSTRUCTIONS = (
+    "Answers questions about HLO text dumps of XLA in short tables; call summary first. `?` is an unknown value, never 0, and "
+    f"`>=` a lower bound. Figures are of one step, and of one device if the first line says per-device shapes. {CAUTION}"
+)
 
 _USAGE = 2
 """Exit status of wrong usage; those above are of unreadable inputs and interruptions."""

@@ -97,7 +97,8 @@ def _portions(index: int, report: Report, form: str, options: RenderOptions) -> 
         yield from tables + remarks if report.answers_in_tables else remarks + tables
         yield from (Portion(index, "text", len(report.passages)), *([] if options.quiet else [notes]))
     else:
-        yield from (facts, findings, *tables, notes)
+        others = (facts, findings)
+        yield from (*tables, *others, notes) if len(tables) == 1 else (*others, *tables, notes)  # one table may be asked for
 
 
 def _portions_by_severity(reports: Sequence[Report]) -> Iterator[Portion]:
