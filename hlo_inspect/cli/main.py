@@ -17,9 +17,10 @@ from io import StringIO
 from types import FrameType
 from typing import NoReturn
 
+from hlo_inspect.cli.command_line import ARGUMENTS, NAME
 from hlo_inspect.cli.streams import INTERRUPTED, UNREADABLE, USAGE, reported, silence, tell
 
-NAME, COMPLETION = "hlo-inspect", "_HLO_INSPECT_COMPLETE"
+COMPLETION = "_HLO_INSPECT_COMPLETE"
 ENDING_SIGNALS = ("SIGTERM", "SIGHUP")
 _COLLECT_AFTER = 50_000
 """New objects between two runs of the garbage collector: imports make many that stay, and no cycles."""
@@ -76,6 +77,7 @@ def _run(arguments: list[str]) -> int:
         if COMPLETION in os.environ:
             cli.main(arguments, prog_name=NAME)
         with cli.make_context(NAME, arguments) as context:  # not `main`, which handles pipes and interruptions itself
+            context.meta[ARGUMENTS] = arguments
             status = cli.invoke(context)
         if sys.stdout is not None:
             sys.stdout.flush()
