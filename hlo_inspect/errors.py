@@ -7,7 +7,8 @@ analysis is a finding of the report instead.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 PICTURE_WIDTH = 76
@@ -103,6 +104,17 @@ class InternalError(HloInspectError):
         internal = cls(f"{f'{module}: ' if module else ''}{internal_error_text(error)}", location)
         internal.__cause__, internal.module = error, module
         return internal
+
+
+@contextmanager
+def as_internal_errors(location: Location, module: str = "") -> Iterator[None]:
+    """Raise unexpected exceptions of the block as InternalError. Own errors and lack of memory pass through."""
+    try:
+        yield
+    except (HloInspectError, MemoryError):
+        raise
+    except Exception as error:
+        raise InternalError.from_exception(error, location, module) from error
 
 
 def internal_error_text(error: Exception) -> str:

@@ -25,6 +25,22 @@ os.environ.pop("COLUMNS", None)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+LONG = frozenset(
+    (
+        "test_wheel.py",
+        "test_plugin.py",
+        "test_ci_recipes.py",
+        "test_measured_changes.py",
+        "test_mutations.py",
+        "test_files.py",
+        "test_one_answer.py",
+        "test_known_figures.py",
+        "test_inputs.py",
+        "test_base.py",
+    )
+)
+"""Files of ten seconds and more. They begin first, so that no process of xdist waits for another one at the end."""
+
 EVERYTHING = Wants(
     opcodes=OPCODES | fusions.OPCODES,
     operands=RESIZING_OPCODES | fusions.CUSTOM_CALL,
@@ -40,6 +56,14 @@ ADD = """%add (a: f32[], b: f32[]) -> f32[] {
   ROOT %sum = f32[] add(%a, %b)
 }
 """
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.option.loadscopereorder = False  # which would begin with the files of the most tests
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONG)
 
 
 @pytest.fixture

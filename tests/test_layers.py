@@ -169,6 +169,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "inspection",
         "api",
     ),
+    "agents": ("errors", "remote_files", "version", "configs", "config_files"),
     "cli": (
         "errors",
         "atomic_files",
@@ -188,6 +189,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.faults",
         "inspection",
         "fleet",
+        "agents",
         "api",
     ),
     "__main__": ("cli",),
@@ -238,7 +240,7 @@ HLO: tuple[tuple[str, ...], ...] = (
 AT_ONCE = {"click": ("cli",), "yaml": ("configs",), "pytest": ("testing",)}
 WHEN_USED = {
     *("distributed", "duckdb", "fsspec", "jax", "jinja2", "markupsafe", "numpy", "pandas", "pyarrow", "pygraphviz", "rich"),
-    "zstandard",
+    *("anyio", "mcp", "zstandard"),
 }
 
 MODULES = {
@@ -261,7 +263,9 @@ def group_member(package: str, module: str) -> str:
 
 def runs_later(node: ast.AST) -> bool:
     """Return True for a function, whose body runs later, and for a block that only type checkers read."""
-    return isinstance(node, ast.FunctionDef) or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
+        isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
 
 
 @cache

@@ -1,11 +1,14 @@
-"""The built wheel works in an empty environment: it lists the profiles and reads a dump."""
+"""The built wheel works in an empty environment: it lists the profiles and reads a dump. `.ci/run` builds it from the sdist."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import venv
+import zipfile
 from pathlib import Path
+
+from hlo_inspect.agents.skill import skill_text
 
 ROOT = Path(__file__).parents[1]
 DUMP = ROOT / "tests" / "data" / "cpu" / "collectives.after.txt"
@@ -17,6 +20,8 @@ def test_an_installed_wheel_reads_a_dump(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        assert any(name.endswith("licenses/LICENSE") for name in packed.namelist())
     environment = tmp_path / "environment"
     venv.create(environment)
     python = environment / "bin" / "python"
@@ -31,6 +36,7 @@ def test_an_installed_wheel_reads_a_dump(tmp_path: Path) -> None:
     profiles = run("hlo-inspect", "profiles")
     assert all(name in profiles for name in ("a100-sxm-80gb", "h100-sxm", "tpu-v4", "tpu-v5e", "tpu-v5p"))
     assert "all-to-all" in run("hlo-inspect", "collectives", str(DUMP))
+    assert run("hlo-inspect", "skill") == skill_text()
     package = Path(run("python", "-c", WHERE).strip())
     page = package / "report" / "html"
     assert {path.name for path in page.glob("*.css")} == {"style.css", "compact.css"}

@@ -17,12 +17,13 @@ from io import StringIO
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from hlo_inspect.cli.command_line import ARGUMENTS, NAME
 from hlo_inspect.cli.streams import INTERRUPTED, UNREADABLE, USAGE, reported, silence, tell
 
 if TYPE_CHECKING:
     from hlo_inspect.inspection.source_reports import Watcher
 
-NAME, COMPLETION = "hlo-inspect", "_HLO_INSPECT_COMPLETE"
+COMPLETION = "_HLO_INSPECT_COMPLETE"
 ENDING_SIGNALS = ("SIGTERM", "SIGHUP")
 _COLLECT_AFTER = 50_000
 """New objects between two runs of the garbage collector: imports make many that stay, and no cycles."""
@@ -78,9 +79,9 @@ def _run(arguments: list[str], watcher: Watcher | None) -> int:
     try:
         if COMPLETION in os.environ:
             cli.main(arguments, prog_name=NAME)
-        with cli.make_context(
-            NAME, arguments, obj=watcher
-        ) as context:  # not `main`, which handles pipes and interruptions itself
+        # not `main`, which handles pipes and interruptions itself
+        with cli.make_context(NAME, arguments, obj=watcher) as context:
+            context.meta[ARGUMENTS] = arguments
             status = cli.invoke(context)
         if sys.stdout is not None:
             sys.stdout.flush()

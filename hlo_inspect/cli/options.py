@@ -34,6 +34,7 @@ class OutputOptions(NamedTuple):
     quiet: bool = False
     verbose: bool = False
     sites: bool = False
+    max_chars: int | None = None
     selection: TableSelection = TableSelection()
 
     def rendering(
@@ -119,10 +120,18 @@ _TABLES = (
     _in_tables("--sites", is_flag=True, help="Show one row per instruction instead of merged rows."),
     _in_tables("--bytes", "raw_bytes", is_flag=True, help="Print sizes as plain integers of bytes."),
 )
+
+max_chars_option = _in_output(
+    "--max-chars",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Print at most N characters. The last line says what is left out and which command shows it.",
+)
 _OUTPUT = (
     _in_output(
         "-o", "--output", metavar="FILE", shell_complete=completion.files, help="Write to FILE instead of standard output."
     ),
+    max_chars_option,
     _in_output("-q", "--quiet", is_flag=True, help="Print tables only: no findings, no notes."),
     _in_output("-v", "--verbose", is_flag=True, help="Print all findings, all notes and the names of hidden columns."),
     _in_output("--no-color", is_flag=True, help="Print no color, as the variable NO_COLOR does."),

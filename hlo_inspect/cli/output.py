@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TextIO
 
 from hlo_inspect.atomic_files import atomic_writer
+from hlo_inspect.cli.command_line import command_without_limit
 from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.streams import reported, silence, tell
 from hlo_inspect.errors import InternalError, Location, UsageError
-from hlo_inspect.report import ALL_FORMATS, CI_FORMATS, FORMATS_FOR_PEOPLE, FORMATS_OF_ROWS
+from hlo_inspect.report import ALL_FORMATS, CI_FORMATS, FORMATS_FOR_PEOPLE, FORMATS_OF_ROWS, RenderOptions
 from hlo_inspect.report.faults import Failed, answers, internal_error
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.repository import find_root
@@ -45,12 +46,21 @@ def deliver(reports: Iterable[Report], options: OutputOptions) -> int:
             width, color = _width(on_terminal=on_terminal), on_terminal and _has_color(options)
             numbered = (report for report, _ in zip(chain([first], chosen), numbers, strict=False))
             root = find_root(Path.cwd()) if options.format in CI_FORMATS else None
-            ALL_FORMATS[options.format](numbered, stream, options.rendering(failed, width=width, color=color, root=root))
+            _render(numbered, stream, options, options.rendering(failed, width=width, color=color, root=root))
             if len(errors) == next(numbers) - 1:
                 raise errors.pop()
     except InternalError as error:
         errors.append(error)
     return max(map(reported, (*unselected, *errors)), default=0)
+
+
+def _render(reports: Iterable[Report], stream: TextIO, options: OutputOptions, rendering: RenderOptions) -> None:
+    if options.max_chars is None:
+        ALL_FORMATS[options.format](reports, stream, rendering)
+        return
+    from hlo_inspect.report.limit import Limit, render_limited
+
+    render_limited(options.format, reports, stream, rendering, Limit(options.max_chars, command_without_limit()))
 
 
 def deliver_bytes(data: bytes, output: str | None) -> None:
@@ -59,8 +69,15 @@ def deliver_bytes(data: bytes, output: str | None) -> None:
         stream.buffer.write(data)
 
 
-def deliver_lines(lines: Iterable[str], output: str | None) -> None:
-    """Write lines of text as they come, to standard output or the file `output`. Without lines no file is written."""
+def deliver_lines(lines: Iterable[str], output: str | None, max_chars: int | None = None, mark: str = "") -> None:
+    """Write lines of text as they come, to standard output or the file `output`. Without lines no file is written.
+
+    If they have more than `max_chars` characters, the last line, behind `mark`, says how many are left out.
+    """
+    if max_chars is not None:
+        from hlo_inspect.report.limit import Limit, limited_lines
+
+        lines = limited_lines(lines, Limit(max_chars, command_without_limit()), mark)
     coming = iter(lines)
     first = next(coming, None)
     if first is not None:

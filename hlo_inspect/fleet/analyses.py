@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import tempfile
+import zlib
 from collections import OrderedDict
 from pathlib import Path
 from threading import Lock
 
 from hlo_inspect.fleet.reading import ModuleFigures
 
-CACHE_ROWS = 200_000
-"""Rows of analyses that are kept for equal texts."""
+CACHE_BYTES = 1 << 26
+"""Bytes of packed analyses that are kept for equal texts: a small module takes 400, and 13,000 as objects."""
 
 
 class Analyses:
@@ -21,8 +23,8 @@ class Analyses:
         self.claims = tempfile.mkdtemp(prefix="hlo-inspect-")
         self._lock = Lock()
         self._users = 0
-        self._rows = 0
-        self._by_digest: OrderedDict[str, list[ModuleFigures]] = OrderedDict()
+        self._bytes = 0
+        self._by_digest: OrderedDict[str, bytes] = OrderedDict()
 
     def open(self) -> None:
         """Count a user."""
@@ -38,16 +40,21 @@ class Analyses:
 
     def get(self, digest: str) -> list[ModuleFigures] | None:
         """Return the analysis of a text, None if there is none yet or no longer."""
-        return self._by_digest.get(digest)
+        packed = self._by_digest.get(digest)
+        if packed is None:
+            return None
+        modules: list[ModuleFigures] = pickle.loads(zlib.decompress(packed))  # noqa: S301 - packed by `keep`
+        return modules
 
     def keep(self, digest: str, modules: list[ModuleFigures]) -> None:
-        """Keep an analysis for equal texts; drop the oldest ones above `CACHE_ROWS`, which are then analyzed again."""
+        """Keep an analysis for equal texts; drop the oldest ones above `CACHE_BYTES`, which are then analyzed again."""
+        packed = zlib.compress(pickle.dumps(modules), 1)
         with self._lock:
-            self._rows += _row_count(modules) - _row_count(self._by_digest.get(digest, []))
-            self._by_digest[digest] = modules
-            while self._rows > CACHE_ROWS and len(self._by_digest) > 1:
+            self._bytes += len(packed) - len(self._by_digest.get(digest, b""))
+            self._by_digest[digest] = packed
+            while self._bytes > CACHE_BYTES and len(self._by_digest) > 1:
                 dropped, oldest = self._by_digest.popitem(last=False)
-                self._rows -= _row_count(oldest)
+                self._bytes -= len(oldest)
                 Path(self.claims, dropped).unlink(missing_ok=True)
 
     def release_claims_of(self, path: str) -> list[str]:
@@ -58,7 +65,3 @@ class Analyses:
                 claim.unlink(missing_ok=True)
                 released.append(claim.name)
         return released
-
-
-def _row_count(modules: list[ModuleFigures]) -> int:
-    return sum(1 + len(module.findings) + sum(map(len, (module.tables or {}).values())) for module in modules)

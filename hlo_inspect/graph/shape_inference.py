@@ -13,7 +13,8 @@ from typing import cast
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import DEVICE_NUMBERS, ELEMENTWISE, opcodes_that_give
 from hlo_inspect.hlo.values.attributes import WindowDimension
-from hlo_inspect.hlo.values.shapes import MAX_ELEMENTS, MAX_NESTING, ArrayShape, Layout, Shape, TupleShape, subshape
+from hlo_inspect.hlo.values.shape_text import MAX_NESTING
+from hlo_inspect.hlo.values.shapes import MAX_ELEMENTS, ArrayShape, Layout, Shape, TupleShape, subshape
 
 _PARTS = {"c64": "f32", "c128": "f64"}
 _WHOLES = {part: whole for whole, part in _PARTS.items()}

@@ -33,7 +33,8 @@ from hlo_inspect.hlo.values.attributes import (
     WordAttribute,
 )
 from hlo_inspect.hlo.values.device_groups import DeviceGroups, DevicePairs
-from hlo_inspect.hlo.values.shapes import Shape, ShapeTable, subshape
+from hlo_inspect.hlo.values.shape_text import ShapeTable
+from hlo_inspect.hlo.values.shapes import Shape, subshape
 from hlo_inspect.hlo.values.sharding import Sharding
 from hlo_inspect.lazy_pattern import lazy_pattern
 

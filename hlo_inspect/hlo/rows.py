@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES, TABLE, opcodes_that_call
 from hlo_inspect.hlo.tokens import Row
-from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, ShapeError, ShapeTable, UnknownTypeError, distinct_arrays
+from hlo_inspect.hlo.values.shape_text import ShapeError, ShapeTable, UnknownTypeError
+from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, distinct_arrays
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _MAX_HEADS = 1 << 17

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.comparison import ComparedModule, ModuleComparison, compare, only_in_new, only_in_old
 from hlo_inspect.compare.pairing import pair_by, pair_names
-from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, UsageError
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, UsageError, as_internal_errors
 from hlo_inspect.hlo.input.dump_directory import expanded, is_directory
 from hlo_inspect.hlo.input.source import Openable, open_source
 from hlo_inspect.inspection.inspection import STANDARD_INPUT, Inspection
@@ -130,14 +130,12 @@ class Comparisons:
         """Yield the comparison of two modules, unless one of them is lost."""
         if old is None or new is None:
             return
+        place = Location(new.report.input.path, new.report.input.first_line)
         try:
-            with without_collection():
+            with as_internal_errors(place, new.report.module_name), without_collection():
                 comparison = compare(old, new)
-        except (HloInspectError, MemoryError):
-            raise
-        except Exception as error:
-            place = Location(new.report.input.path, new.report.input.first_line)
-            self.errors.append(InternalError.from_exception(error, place, new.report.module_name))
+        except InternalError as error:
+            self.errors.append(error)
         else:
             yield comparison
 
@@ -224,13 +222,10 @@ class _ComparedSide:
     def _saved(self) -> Iterator[Report | HloInspectError]:
         source = open_source(self._open())
         try:
-            yield from saved_reports(source)
-        except InputError as error:
+            with as_internal_errors(Location(source.name)):
+                yield from saved_reports(source)
+        except (InputError, InternalError) as error:
             yield error
-        except (HloInspectError, MemoryError):
-            raise
-        except Exception as error:
-            yield InternalError.from_exception(error, Location(source.name))
 
     def _holds_report(self) -> bool:
         source = self._open()

@@ -18,6 +18,7 @@ from hlo_inspect.errors import (
     NoSuchInstructionError,
     UnfitModuleError,
     UsageError,
+    as_internal_errors,
 )
 from hlo_inspect.hlo.input.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.input.source import Openable, Source, open_source
@@ -165,13 +166,10 @@ class Inspection:
         `note` and `hosts` are those of a `DirectoryFile`.
         """
         try:
-            yield from self._sources.read(source, note, hosts)
-        except (InputError, MissingExtraError) as error:
+            with as_internal_errors(Location(source.name)):
+                yield from self._sources.read(source, note, hosts)
+        except (InputError, MissingExtraError, InternalError) as error:
             yield error
-        except (HloInspectError, MemoryError):
-            raise
-        except Exception as error:
-            yield InternalError.from_exception(error, Location(source.name))
 
 
 class _File(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, printable
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, as_internal_errors, printable
 from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.dump_directory import dump_files, expanded, is_directory
@@ -65,15 +65,14 @@ class NormalTexts:
                 others.append(module.name)
                 continue
             try:
-                for number, line in enumerate(self._text(module)):
-                    if count and not number:
-                        yield "\n"
-                    yield line
+                with as_internal_errors(module.location(module.first_line), module.name):
+                    for number, line in enumerate(self._text(module)):
+                        if count and not number:
+                            yield "\n"
+                        yield line
                 count += 1
-            except (HloInspectError, MemoryError):
-                raise
-            except Exception as error:
-                self.errors.append(InternalError.from_exception(error, module.location(module.first_line), module.name))
+            except InternalError as error:
+                self.errors.append(error)
         if not count and others and not self.errors:
             self.errors.append(InputError(no_such_module(self.module, others), Location(argument)))
 
@@ -95,13 +94,10 @@ class NormalTexts:
         try:
             for path, may_hold in self._dumps(argument):
                 try:
-                    yield from self._modules_of(path, xla, may_hold=may_hold)
-                except InputError as error:
+                    with as_internal_errors(Location(str(path))):
+                        yield from self._modules_of(path, xla, may_hold=may_hold)
+                except (InputError, InternalError) as error:
                     self.errors.append(error)
-                except (HloInspectError, MemoryError):
-                    raise
-                except Exception as error:
-                    self.errors.append(InternalError.from_exception(error, Location(str(path))))
         finally:
             xla.close()
 

@@ -10,7 +10,16 @@ from hashlib import blake2b
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.pass_history import STATE_WANTS, ModuleSnapshot, PassTrace, Traces, followed_opcode, take_snapshot
-from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, UsageError, did_you_mean
+from hlo_inspect.errors import (
+    HloInspectError,
+    InputError,
+    InternalError,
+    Location,
+    ParseError,
+    UsageError,
+    as_internal_errors,
+    did_you_mean,
+)
 from hlo_inspect.hlo.input.dump_directory import HOW_TO, CompiledModule, PassFile, compiled_modules
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.inspection.jobs import Jobs, LostProcessError
@@ -136,21 +145,18 @@ class PassHistory:
 
 def _read_snapshot(opcode: str | None, file: PassFile) -> Iterator[ModuleSnapshot | HloInspectError]:
     """Yield the module after a pass with the instructions of an opcode, or the error that hides it."""
-    xla = Xla()
+    xla, place = Xla(), Location(str(file.path))
     try:
-        with without_collection():
-            item = next(xla.modules(open_source(file.path), STATE_WANTS, strict=False), None)
-        if item is None or isinstance(item, ParseError):
-            yield InputError("it holds no HLO module", Location(str(file.path)))
-        elif item[0].problems.is_truncated:
-            yield InputError("it is truncated", Location(str(file.path)))
-        else:
-            yield take_snapshot(Context(item[0]), opcode)
-    except InputError as error:
+        with as_internal_errors(place):
+            with without_collection():
+                item = next(xla.modules(open_source(file.path), STATE_WANTS, strict=False), None)
+            if item is None or isinstance(item, ParseError):
+                yield InputError("it holds no HLO module", place)
+            elif item[0].problems.is_truncated:
+                yield InputError("it is truncated", place)
+            else:
+                yield take_snapshot(Context(item[0]), opcode)
+    except (InputError, InternalError) as error:
         yield error
-    except (HloInspectError, MemoryError):
-        raise
-    except Exception as error:
-        yield InternalError.from_exception(error, Location(str(file.path)))
     finally:
         xla.close()

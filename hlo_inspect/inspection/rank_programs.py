@@ -9,7 +9,7 @@ from hlo_inspect.analysis.collectives import WANTS as COLLECTIVE_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.programs.deviations import RankProgram
 from hlo_inspect.compare.programs.ranks import RankText
-from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, as_internal_errors
 from hlo_inspect.graph.canonical.unnamed_text import unnamed_digest
 from hlo_inspect.hlo.input.dump_directory import text_before_optimizations
 from hlo_inspect.hlo.input.source import open_source
@@ -86,7 +86,7 @@ class RankPrograms:
 
     def _parse(self, text: RankText) -> RankProgram | None:
         try:
-            with without_collection():
+            with as_internal_errors(Location(text.path), text.module), without_collection():
                 modules = self._xla.modules(open_source(text.path), WANTS, strict=False)
                 item = next(modules, None)
                 if item is None or isinstance(item, ParseError):
@@ -94,12 +94,8 @@ class RankPrograms:
                 if next(modules, None) is not None:
                     self.notes.append(f"{Location(text.path)}: holds several modules; only the first is compared")
                 return RankProgram(Context(item[0]), self._constants(text))
-        except InputError as error:
+        except (InputError, InternalError) as error:
             self.errors.append(error)
-        except (HloInspectError, MemoryError):
-            raise
-        except Exception as error:
-            self.errors.append(InternalError.from_exception(error, Location(text.path), text.module))
         return None
 
     @staticmethod

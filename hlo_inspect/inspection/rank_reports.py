@@ -10,7 +10,7 @@ from hlo_inspect.compare.programs.module_set import JobRanks, RankReader
 from hlo_inspect.compare.programs.rank_comparison import ComparedSet, RankDeviation, compare_set, miscount_deviation
 from hlo_inspect.compare.programs.rank_tables import rank_report
 from hlo_inspect.compare.programs.ranks import Miscount, ModuleSet, RankText, other_order, pair_modules
-from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, as_internal_errors
 from hlo_inspect.hlo.settings.compile_settings import read_settings
 from hlo_inspect.inspection.rank_directories import RankDirectory, rank_directories
 from hlo_inspect.inspection.rank_programs import RankPrograms
@@ -65,13 +65,12 @@ class RankReports:
     def _compared(self, modules: Sequence[ModuleSet], ranks: JobRanks, reader: RankReader) -> Iterator[ComparedSet]:
         """Yield the result for each module; a fault of this package loses one module only."""
         for module_set in modules:
+            place = Location(next(iter(module_set.texts.values())).path)
             try:
-                yield compare_set(module_set, ranks, reader)
-            except (HloInspectError, MemoryError):
-                raise
-            except Exception as error:
-                path = next(iter(module_set.texts.values())).path
-                self.errors.append(InternalError.from_exception(error, Location(path), module_set.name))
+                with as_internal_errors(place, module_set.name):
+                    yield compare_set(module_set, ranks, reader)
+            except InternalError as error:
+                self.errors.append(error)
 
     def _texts(self, directories: Sequence[RankDirectory], notes: list[str]) -> tuple[list[RankText], frozenset[int]]:
         """Return the texts of all ranks, and the ranks without one."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.compare.programs.compile_record import CompileRecord, record_compile
 from hlo_inspect.compare.programs.recompilation import RecompiledFunction
-from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, as_internal_errors
 from hlo_inspect.graph.canonical.module import CanonicalModule
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.dump_directory import (
@@ -62,13 +62,10 @@ class Recompilations:
         try:
             for text in self._texts(inputs):
                 try:
-                    self._read_text(text)
-                except InputError as error:
+                    with as_internal_errors(Location(str(text.path))):
+                        self._read_text(text)
+                except (InputError, InternalError) as error:
                     self.errors.append(error)
-                except (HloInspectError, MemoryError):
-                    raise
-                except Exception as error:
-                    self.errors.append(InternalError.from_exception(error, Location(str(text.path))))
         finally:
             self._xla.close()
         if not self._functions and not self.errors:

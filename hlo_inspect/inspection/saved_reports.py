@@ -16,7 +16,7 @@ from hlo_inspect.hlo.input.source import START_CHARS, Source
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, workload_passes
 from hlo_inspect.report.facts import Facts, is_family
-from hlo_inspect.report.model import SCHEMA_VERSION, SEVERITIES, STAKE_UNITS, FactSpec, Finding, Input, Report
+from hlo_inspect.report.model import LEFT_OUT, SCHEMA_VERSION, SEVERITIES, STAKE_UNITS, FactSpec, Finding, Input, Report
 from hlo_inspect.report.table import Column, Row, Table, Unit, Value
 
 MAX_DEPTH = 64
@@ -67,6 +67,8 @@ def _reports(document: Any, name: str) -> Iterator[Report]:  # noqa: ANN401 - wh
     if version != SCHEMA_VERSION or isinstance(version, bool):
         message = f"is a report of schema {version!r:.20}; this version reads schema {SCHEMA_VERSION}"
         raise InputError(message, Location(name))
+    if LEFT_OUT in document:
+        raise InputError("is a report that --max-chars cut; write it again without", Location(name))
     several = document.get("reports")
     if isinstance(several, list):
         for part in several:

@@ -20,6 +20,7 @@ from hlo_inspect.errors import (
     ParseError,
     UnfitModuleError,
     UsageError,
+    as_internal_errors,
     did_you_mean,
 )
 from hlo_inspect.hlo.input.foreign_text import (
@@ -250,13 +251,10 @@ class SourceReports:
 def _of_module(module: Module, work: Callable[[], T]) -> T | HloInspectError:
     """Return the result of work on a module, or the error that is of this module alone."""
     try:
-        return work()
-    except (NoSuchInstructionError, UnfitModuleError) as error:  # another module may have it
+        with as_internal_errors(module.location(module.first_line), module.name):
+            return work()
+    except (NoSuchInstructionError, UnfitModuleError, InternalError) as error:  # another module may have it
         return error
-    except (HloInspectError, MemoryError):
-        raise
-    except Exception as error:
-        return InternalError.from_exception(error, module.location(module.first_line), module.name)
 
 
 _MANY_OBJECTS = 10_000

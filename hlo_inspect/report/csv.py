@@ -56,6 +56,8 @@ def _render(
             raise UsageError(f"the reports have different tables, which one {form} cannot hold: choose one with --table")
         key = [f"{report.input.path}#{report.facts.get('module.name', report.title) or ''}"] if several else []
         stream.write(lines(chain(first, (tuple(csv_field(value) for value in (*key, *row)) for row in rows))))
+    if options.left_out:
+        stream.write(lines([(csv_field(options.left_out), *[None] * (len(header) + several - 1))]))
 
 
 def _content(report: Report, options: RenderOptions) -> tuple[list[str], Iterable[Row]]:

@@ -29,6 +29,8 @@ def render_github(reports: Iterable[Report], stream: TextIO, options: RenderOpti
     if hidden:
         text = f"GitHub shows {SHOWN} annotations of a kind: {hidden:,} more are in the log. The format sarif shows all."
         stream.write(_command("notice", "hlo-inspect", text, None))
+    if options.left_out:
+        stream.write(_command("notice", "hlo-inspect", options.left_out, None))
 
 
 def _command(command: str, title: str, message: str, annotation: Annotation | None) -> str:

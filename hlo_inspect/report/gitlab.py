@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TextIO
+from typing import Any, TextIO
 
-from hlo_inspect.report.annotations import annotate
+from hlo_inspect.report.annotations import annotate, stable_name
 from hlo_inspect.report.model import Report, Severity
 from hlo_inspect.report.options import RenderOptions
 
@@ -28,4 +28,14 @@ def render_gitlab(reports: Iterable[Report], stream: TextIO, options: RenderOpti
         for annotation in annotate(reports, options)
         if annotation.ignored_because is None
     ]
-    stream.write(json.dumps(entries, indent=1) + "\n")
+    text = json.dumps(entries, indent=1)
+    if options.left_out:
+        text = text.removesuffix("]").removesuffix("\n") + f"{',' if entries else ''}\n {json.dumps(_last(options.left_out))}]"
+    stream.write(text + "\n")
+
+
+def _last(left_out: str) -> dict[str, Any]:
+    """Return the entry that says what is left out: a report of this form has no other place for it."""
+    place = {"path": stable_name("module"), "lines": {"begin": 1}}
+    names = {"check_name": "left-out", "fingerprint": "left-out", "severity": SEVERITY_NAMES["info"]}
+    return {"description": left_out, **names, "location": place}

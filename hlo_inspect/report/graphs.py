@@ -56,8 +56,7 @@ def picture_of(report: Report) -> Picture:
         raise UsageError(f"there is nothing to draw{what}")
     records = report.table("graph_nodes").records()
     asked = [record for record in records if record["side"] == "asked"]
-    others = sorted((record for record in records if record["side"] != "asked"), key=lambda record: _number(record["steps"]))
-    shown = [*asked, *others][:MOST_NODES]
+    shown = sorted(records, key=distance)[:MOST_NODES]
     kept = {_number(record["node"]) for record in shown}
     groups: dict[str, list[PictureNode]] = {}
     for record in shown:
@@ -69,6 +68,11 @@ def picture_of(report: Report) -> Picture:
     names = ", ".join(dict.fromkeys(str(record["name"]) for record in asked))
     title = printable(f"{names}, {report.facts.get('module.name')}" if names else str(report.facts.get("module.name")))
     return Picture(title, groups, [edge for edge in edges if kept.issuperset(edge)], cut)
+
+
+def distance(node: Mapping[str, Value]) -> int:
+    """Return 0 for an instruction of the request, for another the steps to it and one more."""
+    return 0 if node["side"] == "asked" else _number(node["steps"]) + 1
 
 
 def _number(value: Value) -> int:
@@ -93,6 +97,8 @@ _FONT = 'fontname="Helvetica"'
 def render_dot(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
     for text in rendered(reports, lambda report: dot_text(picture_of(report)), options):
         stream.write(text)
+    if options.left_out:
+        stream.write(f"// {options.left_out}\n")
 
 
 def dot_text(picture: Picture) -> str:
@@ -139,6 +145,8 @@ def render_mermaid(reports: Iterable[Report], stream: TextIO, options: RenderOpt
     texts = rendered(reports, lambda report: "".join(f"{line}\n" for line in _mermaid_lines(picture_of(report))), options)
     for index, text in enumerate(texts):
         stream.write(f"\n{text}" if index else text)
+    if options.left_out:
+        stream.write(f"%% {_escaped(options.left_out)}\n")
 
 
 def _mermaid_lines(picture: Picture) -> Iterator[str]:
@@ -182,3 +190,5 @@ def render_svg(reports: Iterable[Report], stream: TextIO, options: RenderOptions
         if index:
             raise UsageError("an SVG holds one picture, but several modules have the instruction: choose one with --module")
         stream.write(graph.draw(format="svg", prog="dot").decode("utf-8"))
+    if options.left_out:  # not as a comment, which has no `--`
+        stream.write(f"<?hlo-inspect {options.left_out.replace('?>', '? >')}?>\n")

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import chain, repeat
 from typing import Any, TextIO
 
-from hlo_inspect.report.model import SCHEMA_VERSION, Finding, Report
+from hlo_inspect.report.model import LEFT_OUT, SCHEMA_VERSION, Finding, Report
 from hlo_inspect.report.options import RenderOptions, rendered, shown_tables
 from hlo_inspect.report.table import Row, Table, Value
 from hlo_inspect.version import __version__
@@ -25,16 +25,21 @@ def render_json(reports: Iterable[Report], stream: TextIO, options: RenderOption
     shown = as_dicts(reports, options)
     first, second = next(shown, None), next(shown, None)
     if first is None:
-        stream.write(f'{{\n "schema_version": {SCHEMA_VERSION},\n "reports": []\n}}\n')
+        stream.write(f'{{\n "schema_version": {SCHEMA_VERSION},\n "reports": []{_end(options)}')
         return
     if second is None:
-        stream.write("".join(_pieces(first, 0, "")) + "\n")
+        stream.write("".join(_pieces(first, 0, "")).removesuffix("\n}") + _end(options))
         return
     before = f'{{\n "schema_version": {SCHEMA_VERSION},\n "reports": ['
     for report in chain([first, second], shown):
         stream.write("".join((before, "\n  ", *_pieces(report, 0, "  "))))
         before = ","
-    stream.write("\n ]\n}\n")
+    stream.write(f"\n ]{_end(options)}")
+
+
+def _end(options: RenderOptions) -> str:
+    """Return the end of a document. The line of what is left out is its last member, and the last line."""
+    return f',\n "{LEFT_OUT}": {_encode(options.left_out)}}}\n' if options.left_out else "\n}\n"
 
 
 def as_dicts(reports: Iterable[Report], options: RenderOptions) -> Iterator[dict[str, Any]]:
@@ -132,6 +137,9 @@ def render_jsonl(reports: Iterable[Report], stream: TextIO, options: RenderOptio
     for shown in as_dicts(reports, options):
         shown["tables"] = [_with_objects(table) for table in shown["tables"]]
         stream.write(json.dumps(shown, allow_nan=False, separators=(",", ":")) + "\n")
+    if options.left_out:
+        last = {"schema_version": SCHEMA_VERSION, LEFT_OUT: options.left_out}
+        stream.write(json.dumps(last, separators=(",", ":")) + "\n")
 
 
 def _with_objects(table: dict[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,16 @@ def render_junit(reports: Iterable[Report], stream: TextIO, options: RenderOptio
         label = f"{report.module_name} ({Path(report.input.path).name})" if has_several else report.module_name
         taken[label] += 1
         stream.write("".join(_suite(label if taken[label] == 1 else f"{label} #{taken[label]}", report.command, cases)))
+    if options.left_out:
+        stream.write(_skipped("left out", options.left_out))
     stream.write("</testsuites>\n")
+
+
+def _skipped(name: str, message: str) -> str:
+    """Return a suite with one skipped test, which readers of JUnit show with its message."""
+    case = f"<testcase classname={_attribute(name)} name={_attribute(name)}><skipped message={_attribute(message)}/></testcase>"
+    counts = 'tests="1" failures="0" errors="0" skipped="1"'
+    return f"  <testsuite name={_attribute(name)} {counts}>{case}</testsuite>"
 
 
 def _suite(label: str, command: str, cases: Sequence[TestCase]) -> Iterator[str]:
@@ -68,7 +77,7 @@ def _cases(report: Report) -> Iterator[TestCase]:
     elif "rule_results" in tables:
         for row in tables["rule_results"].records():
             findings = [finding for finding in report.findings if finding.rule == row["code"]]
-            yield _rule(f"{row['code']} {row['rule']}", row["status"] == "failed", findings)
+            yield _rule(f"{row['code']} {row['rule']}", row, findings)
 
 
 def _check(row: dict[str, Value], broke: Table | None) -> TestCase:
@@ -83,11 +92,13 @@ def _check(row: dict[str, Value], broke: Table | None) -> TestCase:
     return TestCase(name, "failure", message, "\n".join(part for part in (reason, rows) if part))
 
 
-def _rule(name: str, failed: bool, findings: Sequence[Finding]) -> TestCase:
+def _rule(name: str, row: dict[str, Value], findings: Sequence[Finding]) -> TestCase:
+    """Return the case of a rule. A limit of the output can leave out findings, but not their number."""
     lines = [_line(finding) for finding in findings]
-    if not failed:
+    if row["status"] != "failed":
         return TestCase(name, text="\n".join(lines))
-    return TestCase(name, "failure", f"{len(lines)} x {findings[0].message}" if len(lines) > 1 else lines[0], "\n".join(lines))
+    message = lines[0] if row["findings"] == 1 and lines else f"{row['findings']} x {findings[0].message if findings else name}"
+    return TestCase(name, "failure", message, "\n".join(lines))
 
 
 def _line(finding: Finding) -> str:

@@ -38,6 +38,8 @@ def render_markdown(reports: Iterable[Report], stream: TextIO, options: RenderOp
     pages = rendered(reports, lambda report: "".join([f"{line}\n" for line in _page(report, options)]), options)
     for index, page in enumerate(pages):
         stream.write(f"\n{page}" if index else page)
+    if options.left_out:
+        stream.write(f"\n{escape(options.left_out)}\n")
 
 
 def escape(text: str) -> str:
@@ -117,7 +119,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _findings(report: Report, options: RenderOptions) -> Iterator[str]:
-    if not has_findings(report):
+    if not has_findings(report, options):
         return
     yield from ("", f"**{findings_heading(report)}**", "")
     for finding in shown_findings(report, options):

@@ -21,6 +21,9 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")  # most severe f
 SCHEMA_VERSION = 1
 """The schema of JSON reports, as they are written and read."""
 
+LEFT_OUT = "left_out"
+"""The member of JSON that says what a limit of characters left out."""
+
 PART_NOTE = "partial module"
 """Beginning of the note that says why facts about a whole module are unknown if only lines of it are quoted."""
 

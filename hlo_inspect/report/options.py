@@ -26,7 +26,7 @@ class RenderOptions(NamedTuple):
     sizes as integers of bytes. `width` in columns and `color` are the terminal's; the caller decides both, so that a renderer
     never examines its output. `verbose` adds all findings, notes and the names of hidden columns; `quiet` leaves
     only the first lines and the tables. `root` is the folder of the repository, for the formats of CI. `failed` receives a
-    report that cannot be rendered, and the others follow.
+    report that cannot be rendered, and the others follow. `left_out` is the last line of an output that a limit cuts.
     """
 
     top: int | None = None
@@ -39,6 +39,7 @@ class RenderOptions(NamedTuple):
     sites: bool = False
     root: Path | None = None
     failed: Failed[Report] | None = None
+    left_out: str = ""
 
 
 Renderer = Callable[[Iterable[Report], TextIO, RenderOptions], None]

@@ -100,14 +100,15 @@ def paragraphs(passage: Passage) -> list[str]:
     return [printable(" ".join(paragraph.split())) for paragraph in passage.text.split("\n\n")]
 
 
-def has_findings(report: Report) -> bool:
+def has_findings(report: Report, options: RenderOptions) -> bool:
     """Return True if the page lists findings besides its tables.
 
-    The summary says so when there are none, if its first lines do not. The tables of `lint` hold its findings.
+    The summary says so when there are none, if its first lines do not. The tables of `lint` hold its findings. An output that a
+    limit cuts need not have them.
     """
     if report.command == LINT:
         return False
-    return bool(report.findings) or (report.command == SUMMARY and not report.headline)
+    return bool(report.findings) or (report.command == SUMMARY and not report.headline and not options.left_out)
 
 
 def findings_heading(report: Report) -> str:

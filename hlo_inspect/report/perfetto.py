@@ -9,12 +9,12 @@ so that slices which touch keep touching.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any, TextIO
 
 from hlo_inspect.errors import printable
-from hlo_inspect.report.model import Report
+from hlo_inspect.report.model import LEFT_OUT, Report
 from hlo_inspect.report.options import RenderOptions, rendered
 from hlo_inspect.report.table import Table, Value
 
@@ -37,7 +37,8 @@ def render_perfetto(reports: Iterable[Report], stream: TextIO, options: RenderOp
     for text in rendered(reports, render, options):
         stream.write((",\n" if begun else '{"displayTimeUnit": "ns", "traceEvents": [\n') + text)
         begun = True
-    stream.write("\n]}\n" if begun else '{"displayTimeUnit": "ns", "traceEvents": []}\n')
+    end = f', "otherData": {json.dumps({LEFT_OUT: options.left_out})}}}' if options.left_out else "}"
+    stream.write(f"\n]{end}\n" if begun else f'{{"displayTimeUnit": "ns", "traceEvents": []{end}\n')
 
 
 def trace_events(report: Report, processes: Iterator[int]) -> Iterator[_Event]:
@@ -71,19 +72,24 @@ def _named(what: str, process: int, thread: int, name: str) -> _Event:
 
 
 def _slice(row: dict[str, Value], process: int, thread: int) -> _Event:
-    begin, end = (round(_number(row[key]) * _NANOSECONDS) for key in ("begin_s", "end_s"))
+    start, end = (round(_number(row[key]) * _NANOSECONDS) for key in ("begin_s", "end_s"))
     arguments: dict[str, Value] = {"estimated": row["event"] != "execution"}
     arguments |= {key: _text(row[key]) for key in _ARGUMENTS if row.get(key) not in (None, "")}
     return {
         "ph": "X",
         "name": _title(row),
         "cat": str(row["event"]),
-        "ts": begin / 1000,
-        "dur": (end - begin) / 1000,
+        "ts": start / 1000,
+        "dur": (end - start) / 1000,
         "pid": process,
         "tid": thread,
         "args": arguments,
     }
+
+
+def begin(row: Mapping[str, Value]) -> float:
+    """Return the time at which an event begins, in seconds."""
+    return _number(row["begin_s"])
 
 
 def _title(row: dict[str, Value]) -> str:

@@ -15,7 +15,7 @@ from hlo_inspect.errors import UsageError, printable
 from hlo_inspect.findings import find_rule
 from hlo_inspect.findings.base import HEADINGS, RulePage
 from hlo_inspect.report.annotations import Annotation, annotate
-from hlo_inspect.report.model import Finding, Report, Severity
+from hlo_inspect.report.model import LEFT_OUT, Finding, Report, Severity
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.version import __version__
 
@@ -45,7 +45,10 @@ def render_sarif(reports: Iterable[Report], stream: TextIO, options: RenderOptio
     }
     if left_out > 0:
         run["invocations"] = [_cut(left_out)]
-    stream.write(json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n")
+    text = json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
+    if options.left_out:
+        text = text.removesuffix("\n}") + f',\n "properties": {json.dumps({LEFT_OUT: options.left_out})}}}'
+    stream.write(text + "\n")
 
 
 def _cut(left_out: int) -> dict[str, Any]:

@@ -71,19 +71,19 @@ class Column(NamedTuple):
 def with_bounds(columns: Iterable[Column]) -> Iterator[Column]:
     """Yield the columns, each followed by that of its lower bounds if it has some."""
     for column in columns:
-        yield column._replace(least=None)
+        yield column
         if column.least is not None:
             yield column.lower_bound()
 
 
-def _without_getter(column: Column) -> Column:
+def _finished(column: Column) -> Column:
     """Return the column of a finished table. Tables of all modules share the same few; a getter may hold a module."""
-    return _shared(column._replace(get=None))
+    return _shared(*column[: Column._fields.index("get")])
 
 
 @lru_cache(maxsize=1 << 10)
-def _shared(column: Column) -> Column:
-    return column
+def _shared(*fields: Any) -> Column:  # noqa: ANN401 - of each field another type
+    return Column(*fields)
 
 
 class FilteredRows(NamedTuple):
@@ -144,7 +144,7 @@ class Table(Displayable):
         columns = tuple(with_bounds(columns))
         getters = [column.get for column in columns if column.get is not None]
         rows = RowsOnDemand(items if callable(items) else list(items), getters)
-        shown = tuple(map(_without_getter, columns))
+        shown = tuple(map(_finished, columns))
         return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page, is_curve=is_curve)
 
     def made(self) -> Table:

@@ -52,6 +52,8 @@ def render_table(reports: Iterable[Report], stream: TextIO, options: RenderOptio
     write = _colored if options.color else _plain
     for index, page in enumerate(rendered(reports, lambda report: write(_page(report, options, width)), options)):
         stream.write(f"\n{page}" if index else page)
+    if options.left_out:
+        stream.write(f"\n{options.left_out}\n")
 
 
 def table_text(table: Table, options: RenderOptions) -> str:
@@ -212,7 +214,7 @@ def _row(grid: Grid, cells: Iterable[str], style: str) -> Iterator[Line]:
 
 
 def _findings(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
-    if not has_findings(report):
+    if not has_findings(report, options):
         return
     yield []
     yield [(findings_heading(report), _HEADING)]

@@ -464,6 +464,7 @@ def test_help_imports_nothing_heavy() -> None:
     own = {name for name in imported if name.startswith("hlo_inspect.")}
     assert own == {
         "hlo_inspect.cli",
+        "hlo_inspect.cli.command_line",
         "hlo_inspect.cli.commands",
         "hlo_inspect.cli.main",
         "hlo_inspect.cli.streams",

@@ -132,4 +132,4 @@ def test_first_lines_and_findings_take_at_most_45_lines_of_80_columns(name: str)
 def test_the_pages_show_the_first_lines_of_the_samples(name: str) -> None:
     """At 120 columns, without the line of the file."""
     golden = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8").split("== 120 columns ==\n")[1].splitlines()
-    assert "\n".join(golden[2 : golden.index("")]) in (ROOT / "docs/commands.md").read_text(encoding="utf-8")
+    assert "\n".join(golden[2 : golden.index("")]) in (ROOT / "docs/commands/summary.md").read_text(encoding="utf-8")

@@ -210,9 +210,9 @@ def test_the_latest_reading_of_an_input_counts(tmp_path: Path) -> None:
     assert ask(store, "SELECT count(*), count(DISTINCT module) FROM findings") == ["2,2"]
 
 
-def test_the_readme_goes_from_dumps_to_a_query(tmp_path: Path) -> None:
+def test_the_page_goes_from_dumps_to_a_query(tmp_path: Path) -> None:
     (block,) = re.findall(
-        r"```bash\n(pip install '.\[fleet\]'.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+        r"```bash\n(pip install '.\[fleet\]'.*?)```", (ROOT / "docs" / "fleet.md").read_text(encoding="utf-8"), re.DOTALL
     )
     assert block.count("\n") <= 10
     commands = re.split(r"\n(?=hlo-inspect)", block.replace("\\\n", ""))[1:]

@@ -10,7 +10,7 @@ from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.read import parser
 from hlo_inspect.hlo.rows import Head, HeadTable
 from hlo_inspect.hlo.values.attributes import MalformedValue
-from hlo_inspect.hlo.values.shapes import ShapeError, ShapeTable, parse_shape
+from hlo_inspect.hlo.values.shape_text import ShapeError, ShapeTable, parse_shape
 
 
 def instruction(text: str, computation: Computation | None = None) -> Instruction:

@@ -10,7 +10,7 @@ from hlo_inspect.hlo.read import parser
 from hlo_inspect.hlo.rows import NO_ROWS, ColumnTable, HeadTable, Rows, packed
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.header import Header
-from hlo_inspect.hlo.values.shapes import ShapeError
+from hlo_inspect.hlo.values.shape_text import ShapeError
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import rows_of
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import zstandard
 
 from tests.calling import call, call_text
 from tests.playground.conftest import BELOW, Tab, as_summed, served
@@ -67,7 +68,7 @@ def three(tab: Tab) -> Tab:
         tab.open(
             (SMALL.name, SMALL.read_bytes()),
             (FSDP.name, FSDP.read_bytes()),
-            (f"{TPU.name}.gz", gzip.compress(TPU.read_bytes())),
+            (f"{TPU.name}.zst", zstandard.compress(TPU.read_bytes())),
         )
         assert tab.page.is_hidden("#trouble")
         assert tab.page.frames[1].wait_for_selector("h1")
@@ -75,7 +76,7 @@ def three(tab: Tab) -> Tab:
 
 
 def test_facts_are_those_of_the_command(three: Tab) -> None:
-    for path, name in ((SMALL, SMALL.name), (FSDP, FSDP.name), (TPU, f"{TPU.name}.gz")):
+    for path, name in ((SMALL, SMALL.name), (FSDP, FSDP.name), (TPU, f"{TPU.name}.zst")):
         for command in ("summary", "time --profile h100-sxm"):
             answer = three.answer(f"{command} {name} --format json")
             expected = call_text(*command.split(), path.name, "--format", "json", folder=path.parent).stdout

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hlo_inspect.hlo.pasted.logs import OUT_OF_MEMORY
-from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, ShapeError, parse_shape
+from hlo_inspect.hlo.values.shape_text import ShapeError, parse_shape
+from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate("BKMGTP")}

@@ -26,6 +26,8 @@ COMMANDS: dict[str, str] = {
     "recompiles": "Show why each function was compiled again: one row per compile, with its reasons.",
     "collect": "Keep the facts of any number of dumps in a store, on one machine or a cluster.",
     "query": "Ask a store of `collect` with SQL, or a named query.",
+    "skill": "Print a SKILL.md for agents: which command answers which question, and how to read it.",
+    "mcp": "Serve summary, top, show, diff, check and lint over the Model Context Protocol.",
     "profiles": "List the hardware profiles, or show one with the sources of its figures.",
     "rules": "List the findings that exist.",
     "rule": "Show what a finding means, why it matters and how to fix it.",

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.options import SectionedCommand, request_option
+from hlo_inspect.cli.options import SectionedCommand, max_chars_option, request_option
 from hlo_inspect.cli.output import deliver_lines, refuse_to_overwrite
 from hlo_inspect.cli.streams import reported, tell
 
@@ -22,9 +22,17 @@ from hlo_inspect.cli.streams import reported, tell
 @request_option("module")
 @request_option("stage")
 @request_option("strict")
+@max_chars_option
 @click.option("-q", "--quiet", is_flag=True, help="Print no message about unreadable lines.")
 @click.argument("source", metavar="INPUT", shell_complete=completion.files)
-def normalize(source: str, output: str | None, *, quiet: bool, **asked: Any) -> int:  # noqa: ANN401 - click hands over all options
+def normalize(
+    source: str,
+    output: str | None,
+    max_chars: int | None,
+    *,
+    quiet: bool,
+    **asked: Any,  # noqa: ANN401 - click hands over all options
+) -> int:
     """Print the module with canonical names of instructions, computations and channels.
 
     Two texts of one program have the same normal form. So `git diff` shows real changes, and golden tests stay stable. An
@@ -37,7 +45,7 @@ def normalize(source: str, output: str | None, *, quiet: bool, **asked: Any) -> 
     texts = NormalTexts(**asked)
     if output is not None:
         refuse_to_overwrite(output, texts.files(source))
-    deliver_lines(texts.lines(source), output)
+    deliver_lines(texts.lines(source), output, max_chars, mark="// ")
     status = max(map(reported, texts.errors), default=0)
     if not quiet:
         for note in texts.notes:

@@ -56,8 +56,8 @@ def command_of(pass_: Question) -> click.Command:
             inputs, name = split_instruction_name(inputs)
             request = replace(request, name=name)
         if to is not None:
-            if output.format != OutputOptions().format or output.table is not None or output.top is not None:
-                raise click.UsageError("--to writes a workload file: --format, --table and --top have no effect.")
+            if output.format != OutputOptions().format or (output.table, output.top, output.max_chars) != (None, None, None):
+                raise click.UsageError("--to writes a workload file: --format, --table, --top and --max-chars have no effect.")
             return _rewritten(inputs, to, output)
         if request.recorded is not None:
             if request.recorded == "-" and not inputs:

@@ -22,7 +22,7 @@ from hlo_inspect.cli.options import (
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import reported, tell
 from hlo_inspect.compare.comparison import PairList
-from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, UsageError
+from hlo_inspect.errors import InputError, InternalError, Location, UsageError, as_internal_errors
 from hlo_inspect.findings import rule_pages
 from hlo_inspect.inspection.comparisons import ComparedInput
 from hlo_inspect.inspection.pass_histories import PassHistory
@@ -169,13 +169,12 @@ def _with_histories(
 def _history_report(history: PassHistory, inspected: ReportStream) -> Iterator[Report]:
     """Yield the report on a history, or print why there is none."""
     try:
-        yield history.report()
+        with as_internal_errors(Location(history.directory)):
+            yield history.report()
     except InputError as error:
         tell(f"hlo-inspect: {error}")
-    except (HloInspectError, MemoryError):
-        raise
-    except Exception as error:
-        history.errors.append(InternalError.from_exception(error, Location(history.directory)))
+    except InternalError as error:
+        history.errors.append(error)
     inspected.status = max([inspected.status, *map(reported, history.errors)])
 
 

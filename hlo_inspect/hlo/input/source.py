@@ -79,7 +79,7 @@ class _FramesFile:
 
 
 class _ZstdFrame:
-    """A frame of the package zstandard, which decompresses all of its input at once."""
+    """A frame of the package zstandard, for Python before 3.14; it decompresses all of its input at once."""
 
     needs_input = True
 
@@ -105,6 +105,10 @@ def _frames(stream: IO[bytes], new_frame: Callable[[], _Decompressor]) -> IO[byt
 
 
 def _open_zstd(stream: IO[bytes]) -> IO[bytes]:
+    if sys.version_info >= (3, 14):
+        from compression.zstd import ZstdDecompressor
+
+        return _frames(stream, ZstdDecompressor)
     _ZstdFrame()  # raise ImportError now, not at the first read
     return _frames(stream, _ZstdFrame)
 

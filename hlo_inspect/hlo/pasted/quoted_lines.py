@@ -18,7 +18,8 @@ from hlo_inspect.hlo.pasted.mended_text import Line, MendedText, relocate
 from hlo_inspect.hlo.read import parser
 from hlo_inspect.hlo.read.cursor import TextSource
 from hlo_inspect.hlo.read.reader import read_modules
-from hlo_inspect.hlo.values.shapes import TYPE_NAMES, ShapeError, parse_shape
+from hlo_inspect.hlo.values.shape_text import ShapeError, parse_shape
+from hlo_inspect.hlo.values.shapes import TYPE_NAMES
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 

@@ -21,7 +21,8 @@ from hlo_inspect.hlo.module import Computation, Module, ParameterReads
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
 from hlo_inspect.hlo.read.fast_path import LineRun
 from hlo_inspect.hlo.rows import HeadColumn, Rows
-from hlo_inspect.hlo.values.shapes import Shape, ShapeError, TupleShape, parse_shape
+from hlo_inspect.hlo.values.shape_text import ShapeError, parse_shape
+from hlo_inspect.hlo.values.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _CALLEES = lazy_pattern(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.\-]*+)|\{{([^{{}}=]*+)\}})", re.ASCII)

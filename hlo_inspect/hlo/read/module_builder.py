@@ -15,7 +15,8 @@ from hlo_inspect.hlo.read.open_computation import CONDITION_ROOTS, OpenComputati
 from hlo_inspect.hlo.read.selective import small_root
 from hlo_inspect.hlo.rows import ColumnTable, Head, HeadColumn, Rows
 from hlo_inspect.hlo.tokens import Row
-from hlo_inspect.hlo.values.shapes import ShapeError, TupleShape
+from hlo_inspect.hlo.values.shape_text import ShapeError
+from hlo_inspect.hlo.values.shapes import TupleShape
 
 
 class ModuleBuilder:

@@ -20,7 +20,7 @@ from hlo_inspect.hlo.read.parser import MAX_DEPTH, NestedComputation, nested_com
 from hlo_inspect.hlo.read.selective import Selection
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.op_names import TABLE
-from hlo_inspect.hlo.values.shapes import ShapeError, parse_shape
+from hlo_inspect.hlo.values.shape_text import ShapeError, parse_shape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_UNREADABLE_RUN = 20

@@ -15,7 +15,8 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES
 from hlo_inspect.hlo.values.attribute_forms import FormTable
 from hlo_inspect.hlo.values.device_groups import DeviceGroups, parse_groups, parse_pairs
-from hlo_inspect.hlo.values.shapes import Shape, ShapeTable
+from hlo_inspect.hlo.values.shape_text import ShapeTable
+from hlo_inspect.hlo.values.shapes import Shape
 from hlo_inspect.hlo.values.sharding import parse_sharding
 from hlo_inspect.lazy_pattern import lazy_pattern
 

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.values.shapes import Shape, ShapeError, TupleShape, scan_shape
+from hlo_inspect.hlo.values.shape_text import ShapeError, scan_shape
+from hlo_inspect.hlo.values.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 ShapeIndex = tuple[int, ...]

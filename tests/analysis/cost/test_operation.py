@@ -6,7 +6,8 @@ from hlo_inspect.analysis.cost.figures import CostGap, UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation, callee_names, callees, dimension, elements, row_gap, shape_size
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.values.shapes import ArrayShape, parse_shape
+from hlo_inspect.hlo.values.shape_text import parse_shape
+from hlo_inspect.hlo.values.shapes import ArrayShape
 from tests.analysis.cost.small import operation, view_of
 from tests.hlo.reading import rows_of
 

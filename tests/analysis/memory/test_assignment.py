@@ -13,7 +13,7 @@ from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.heap import Interval, pack
 from hlo_inspect.analysis.memory.in_place import InPlace, Pair
 from hlo_inspect.analysis.memory.platforms import Platform
-from hlo_inspect.hlo.values.shapes import ShapeTable
+from hlo_inspect.hlo.values.shape_text import ShapeTable
 from hlo_inspect.hlo.wants import Wants
 from tests.analysis.memory.test_schedule_and_ranges import LOOP
 

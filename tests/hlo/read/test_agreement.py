@@ -13,7 +13,7 @@ from hlo_inspect.hlo.input import source
 from hlo_inspect.hlo.read import module_reader, parser
 from hlo_inspect.hlo.read.fast_path import find_run, read_row
 from hlo_inspect.hlo.tokens import Row
-from hlo_inspect.hlo.values.shapes import parse_shape
+from hlo_inspect.hlo.values.shape_text import parse_shape
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.generate import ORDINARY, Writer, WrittenComputation
 from tests.hlo.reading import EVERYTHING, body, contents, module, texts

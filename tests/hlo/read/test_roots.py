@@ -10,7 +10,7 @@ import pytest
 import hlo_inspect
 from benchmarks.shapes import roots_that_disagree
 from hlo_inspect.hlo.read.consistency import compatible
-from hlo_inspect.hlo.values.shapes import parse_shape
+from hlo_inspect.hlo.values.shape_text import parse_shape
 from tests.linear_time import assert_linear
 
 DATA = Path(__file__).parents[2] / "data"

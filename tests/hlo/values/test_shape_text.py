@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo.values.shapes import (
-    MAX_NESTING,
-    ArrayShape,
-    ShapeError,
-    array_leaves,
-    parse_layout,
-    parse_shape,
-    scan_shape,
-)
+from hlo_inspect.hlo.values.shape_text import MAX_NESTING, ShapeError, parse_layout, parse_shape, scan_shape
+from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 
 
 @pytest.mark.parametrize(

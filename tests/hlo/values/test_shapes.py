@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo.values.shapes import (
-    BITS,
-    NOT_ARRAYS,
-    ArrayShape,
-    Layout,
-    TupleShape,
-    array_leaves,
-    parse_shape,
-    subshape,
-    total,
-)
+from hlo_inspect.hlo.values.shape_text import parse_shape
+from hlo_inspect.hlo.values.shapes import BITS, NOT_ARRAYS, ArrayShape, Layout, TupleShape, array_leaves, subshape, total
 
 
 def array(text: str) -> ArrayShape:

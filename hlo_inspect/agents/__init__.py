@@ -1,0 +1,1 @@
+"""For agents that read dumps: the text of `skill`, and the server of `mcp`."""
