@@ -240,7 +240,7 @@ HLO: tuple[tuple[str, ...], ...] = (
 AT_ONCE = {"click": ("cli",), "yaml": ("configs",), "pytest": ("testing",)}
 WHEN_USED = {
     *("distributed", "duckdb", "fsspec", "jax", "jinja2", "markupsafe", "numpy", "pandas", "pyarrow", "pygraphviz", "rich"),
-    *("anyio", "mcp", "zstandard"),
+    *("anyio", "compression", "mcp", "zstandard"),  # `compression` is in the library of Python 3.14
 }
 
 MODULES = {
