@@ -37,16 +37,17 @@ def build(folder: Path, *, uses_cdn: bool = False, numpy: Path | None = None, ca
     """Write the folder, or replace it. Raise BuildError if something that it needs is missing.
 
     `numpy` is the file of Pyodide's numpy. With `uses_cdn` visitors load Pyodide, and numpy if needed, from its usual address.
-    `cache` is a folder that keeps Pyodide and bytecode for the next build, which is then ten times as fast.
+    `cache` is a folder that keeps Pyodide and bytecode for the next build, which is then five times as fast.
     """
     if folder.exists() and any(folder.iterdir()) and not (folder / _PACKED).is_file():
         raise BuildError(f"{folder} has other files, which the page would replace; name a new folder")
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(temporary)
-        pyodide = fetch_pyodide(work, cache)
+        kept = (cache or work / "cache").resolve()
+        pyodide = fetch_pyodide(work, kept)
         library_sources(pyodide, work / "sources" / "library")
         copy_packages(work / "sources" / "packages")
-        compile_sources(pyodide, work / "sources", cache or work / "cache")
+        compile_sources(pyodide, work / "sources", kept)
         made = work / "made"
         (made / "pyodide").mkdir(parents=True)
         shutil.move(work / "sources" / "packages" / LICENSES, made)
@@ -80,5 +81,6 @@ def write_page(folder: Path, address: str) -> None:
         text = (OWN / name).read_text(encoding="utf-8")
         if name == "index.html":
             text = text.replace("{{sources}}", f" {address}" if address else "")
+            text = text.replace("{{loaded}}", f"its own files and Python from {address}" if address else "its own files")
             text = text.replace("{{settings}}", json.dumps(settings).replace("<", "\\u003c"))
         (folder / name).write_text(text, encoding="utf-8")

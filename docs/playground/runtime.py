@@ -42,7 +42,7 @@ _ENCODINGS = re.compile(r"encodings/(?!__init__|aliases|ascii|latin_1|utf_|cp437
 """Encodings besides Unicode's: a dump in another is read as UTF-8 with escapes."""
 
 
-def fetch_pyodide(folder: Path, cache: Path | None = None) -> Path:
+def fetch_pyodide(folder: Path, cache: Path) -> Path:
     """Unpack Pyodide in `folder`, fetched by npm unless `cache` has it, and return its folder.
 
     Raise BuildError if it cannot be had or differs from the pinned one.
@@ -50,11 +50,11 @@ def fetch_pyodide(folder: Path, cache: Path | None = None) -> Path:
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         raise BuildError("npm and node are needed: they fetch Pyodide and compile the Python files")
-    archive = (cache or folder) / f"pyodide-{VERSION}.tgz"
+    archive = cache / f"pyodide-{VERSION}.tgz"
     if not archive.is_file():
-        archive.parent.mkdir(parents=True, exist_ok=True)
+        cache.mkdir(parents=True, exist_ok=True)
         command = [npm, "pack", "--silent", f"pyodide@{VERSION}"]
-        done = subprocess.run(command, cwd=archive.parent, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=cache, capture_output=True, text=True, check=False)
         if done.returncode or not archive.is_file():
             raise BuildError(f"npm cannot fetch pyodide@{VERSION}: {done.stderr.strip()[-300:]}")
     if not _has_digest(archive.read_bytes(), SHA512):
@@ -78,13 +78,13 @@ def library_sources(pyodide: Path, folder: Path) -> None:
 
 def compile_sources(pyodide: Path, folder: Path, cache: Path) -> None:
     """Replace the Python files below `folder` by bytecode of the Python that runs it; `cache` has that of earlier builds."""
-    cache.mkdir(parents=True, exist_ok=True)
     kept = {path: cache / f"{_key(path, folder)}.pyc" for path in sorted(folder.rglob("*.py"))}
-    missing = [(str(path), str(target)) for path, target in kept.items() if not target.is_file()]
+    missing = [
+        (str(path), str(target), path.relative_to(folder).as_posix()) for path, target in kept.items() if not target.is_file()
+    ]
     if missing:
-        listed = cache / "missing.json"
-        names = [Path(path).relative_to(folder).as_posix() for path, _ in missing]
-        listed.write_text(json.dumps([[*pair, name] for pair, name in zip(missing, names, strict=True)]), encoding="utf-8")
+        listed = folder / "missing.json"
+        listed.write_text(json.dumps(missing), encoding="utf-8")
         command = [shutil.which("node") or "node", str(_COMPILER), str(pyodide), str(listed)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -136,6 +136,10 @@ def lock_file(pyodide: Path, numpy: Path | None, *, everywhere: bool) -> dict[st
     """
     lock = json.loads((pyodide / "pyodide-lock.json").read_text(encoding="utf-8"))
     entry = lock["packages"]["numpy"]
-    if numpy is not None and hashlib.sha256(numpy.read_bytes()).hexdigest() != entry["sha256"]:
+    is_right = numpy is None or (numpy.name, hashlib.sha256(numpy.read_bytes()).hexdigest()) == (
+        entry["file_name"],
+        entry["sha256"],
+    )
+    if not is_right:
         raise BuildError(f"{numpy} is not {entry['file_name']} of Pyodide {VERSION}")
     return {"info": lock["info"], "packages": {"numpy": entry} if numpy is not None or everywhere else {}}

@@ -82,4 +82,5 @@ def test_the_policy_names_another_address_only_if_pyodide_comes_from_there(tmp_p
         text = (tmp_path / "index.html").read_text(encoding="utf-8")
         assert f"connect-src {sources};" in text
         assert f"script-src 'self' 'wasm-unsafe-eval' {address}".rstrip() + ";" in text
+        assert ("load its own files only" in text) == (not address)
         assert json.loads(text.partition('id="settings">')[2].partition("</script>")[0])["pyodide"] == address
