@@ -130,18 +130,25 @@ function next() {
 
 // -- progress --------------------------------------------------------------------------------------------------------
 
+// A share below 0 is unknown: the seconds so far stand in its place, which cost less than a bar that moves.
+const shown = { words: "", since: 0, ticking: 0 };
 function show(words, share) {
   $("work").dataset.busy = "true";
-  if ($("doing").textContent !== words) $("doing").textContent = words;
-  if (share < 0) $("bar").removeAttribute("value");
-  else $("bar").value = share;
+  $("bar").hidden = share < 0;
+  $("bar").value = Math.max(share, 0);
   $("stop").hidden = !isReady;
+  if (shown.words === words) return;
+  Object.assign(shown, { words, since: Date.now() });
+  $("doing").textContent = words;
+  $("seconds").textContent = "";
+  clearInterval(shown.ticking);
+  shown.ticking = setInterval(() => { $("seconds").textContent = `${Math.round((Date.now() - shown.since) / 1000)} s`; }, 1000);
 }
 
 function rest() {
   delete $("work").dataset.busy;
-  $("doing").textContent = "";
-  $("bar").value = 0;
+  clearInterval(shown.ticking);
+  shown.words = $("doing").textContent = $("seconds").textContent = "";
   $("stop").hidden = true;
 }
 
