@@ -24,9 +24,9 @@ from benchmarks.run import print_table
 from docs.playground.build import build
 from docs.playground.sizes import size_lines
 from hlo_inspect.report.units import format_value
-from tests.browser.conftest import CHROMIUM
 from tests.calling import call_text
-from tests.playground.conftest import BELOW, OFFLINE, Tab, as_summed, served
+from tests.chromium import CHROMIUM, OFFLINE
+from tests.playground.conftest import BELOW, Tab, as_summed, served
 
 SETTLED, LONGEST = 4.0, 600
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -1,10 +1,11 @@
-"""Settings of all tests, and fixtures that read small modules with all that the analyses need."""
+"""Settings of all tests, the browser, and fixtures that read small modules with all that the analyses need."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -15,6 +16,10 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
+from tests.chromium import CHROMIUM, OFFLINE
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # No test is timed: on a loaded machine an example may take longer than it should.
 settings.register_profile("untimed", deadline=None)
@@ -64,6 +69,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONG)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Return the browser of all tests of a process. It reaches no other machine."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", OFFLINE])
+        yield launched
+        launched.close()
 
 
 @pytest.fixture

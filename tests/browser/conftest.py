@@ -1,8 +1,7 @@
-"""Pages in a real browser: collected if Chromium and Playwright are found. One browser serves all tests of a process."""
+"""Pages in a real browser: collected if Chromium and Playwright are found."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,12 +11,10 @@ import pytest
 
 from hlo_inspect.cli.main import run
 from tests.browser.page_data import PageData
+from tests.chromium import CHROMIUM
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 
 if CHROMIUM is None or find_spec("playwright") is None:
     collect_ignore_glob = ["test_*.py"]
@@ -38,16 +35,6 @@ def wait_until(page: Page, expression: str, argument: object = None) -> None:
             return
         page.wait_for_timeout(50)
     raise AssertionError(f"it does not come true: {expression}")
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ import pytest
 
 from docs.playground.build import build
 from docs.playground.packages import BuildError
-from tests.browser.conftest import CHROMIUM
+from tests.chromium import CHROMIUM
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, FilePayload, Page
@@ -33,9 +33,6 @@ if CHROMIUM is None or None in (shutil.which("npm"), shutil.which("node"), *map(
 BELOW = "try"
 """Folder of the page on its server, so that other addresses of the server are outside of it."""
 
-
-OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-"""Argument of a Chromium that reaches loopback only."""
 
 _FLOAT = re.compile(r"-?\d+\.\d+(?:e[-+]\d+)?")
 
@@ -117,20 +114,9 @@ def site(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) 
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    """Start a browser that reaches no other machine."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", OFFLINE])
-        yield launched
-        launched.close()
-
-
-@pytest.fixture(scope="session")
-def tab(chromium: Browser, site: Path) -> Iterator[Tab]:
+def tab(browser: Browser, site: Path) -> Iterator[Tab]:
     """Open the page once for all tests. They leave it without errors and without requests for other files."""
     with served(site) as address:
-        opened = Tab(chromium.new_context(viewport={"width": 1280, "height": 900}), f"{address}{BELOW}/")
+        opened = Tab(browser.new_context(viewport={"width": 1280, "height": 900}), f"{address}{BELOW}/")
         yield opened
         opened.context.close()

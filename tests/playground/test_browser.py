@@ -166,7 +166,7 @@ def test_stop_ends_the_work_and_the_next_dump_is_read(tab: Tab) -> None:
     assert tab.page.locator("iframe").count() == 1
 
 
-def test_nothing_leaves_the_page(tab: Tab, chromium: Browser, site: Path) -> None:
+def test_nothing_leaves_the_page(tab: Tab, browser: Browser, site: Path) -> None:
     """The policy binds page and worker: they reach no other server, and of their own one only the folder. Nothing is stored."""
     (site / "outside.txt").write_text("outside", encoding="utf-8")
     origin = tab.address.removesuffix(f"{BELOW}/")
@@ -207,8 +207,8 @@ def test_axe_finds_nothing(tab: Tab) -> None:
     tab.page.emulate_media(color_scheme="light")
 
 
-def test_a_browser_without_what_is_needed_is_told(chromium: Browser, tab: Tab) -> None:
-    context = chromium.new_context()
+def test_a_browser_without_what_is_needed_is_told(browser: Browser, tab: Tab) -> None:
+    context = browser.new_context()
     page = context.new_page()
     page.add_init_script("delete window.DecompressionStream")
     page.goto(tab.address)
