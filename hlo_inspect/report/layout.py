@@ -81,11 +81,13 @@ _BLANKS_OF_A_SENTENCE = 3
 class Grid(NamedTuple):
     """A table ready to print: the cells of the columns that fit, and the names of those that do not.
 
-    A cell that is wrapped holds line ends. The last `folded` rows are sums; `left_out` is the line of the rows that a filter
-    hides. A grid without rows says `nothing` in their place. `has_unknown` says that a cell, or a column left out, is unknown.
+    `title_lines` is the title as wrapped to its place. A cell that is wrapped holds line ends. The last `folded` rows are sums;
+    `left_out` is the line of the rows that a filter hides. A grid without rows says `nothing` in their place. `has_unknown`
+    says that a cell, or a column left out, is unknown.
     """
 
     title: str
+    title_lines: Texts
     header: Texts
     right: tuple[bool, ...]
     widths: tuple[int, ...]
@@ -104,7 +106,7 @@ class Grid(NamedTuple):
     @property
     def width(self) -> int:
         body = cell_width(self.nothing) if self.is_empty else sum(self.widths) + GAP * (len(self.widths) - 1)
-        return max(cell_width(self.title), body)
+        return max([*map(cell_width, self.title_lines), body])
 
 
 def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
@@ -131,8 +133,10 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
         wraps = [column.wraps for column in shown]
         lines = [tuple(map(fit, line, widths, wraps)) for line in lines]
     header, *rows = lines
+    title = printable(table.title)
     return Grid(
-        title=printable(table.title),
+        title=title,
+        title_lines=(title,) if width is None else tuple(wrap(title, width)),
         header=header,
         right=tuple(cells.columns[index].unit not in ("text", "bool") for index in kept),
         widths=tuple(widths),

@@ -181,7 +181,7 @@ def _side_by_side(grids: Sequence[Grid]) -> Iterator[Line]:
 
 
 def _grid_lines(grid: Grid) -> Iterator[Line]:
-    yield [(grid.title, _HEADING)]
+    yield from ([(line, _HEADING)] for line in grid.title_lines)
     if grid.is_empty:
         yield [(grid.nothing, _DIM)]
         return

@@ -51,6 +51,14 @@ def test_a_wrapped_cell_takes_several_lines(rendered: Callable[..., str], sample
     assert lines[index + 1].strip() == "three four one two three four"
 
 
+def test_a_title_that_is_longer_than_a_line_is_wrapped(rendered: Callable[..., str], sample: Report) -> None:
+    """The rule of its table is no longer than a line either."""
+    title = "Kernels of one step, merged, by share of the step"
+    table = Table("t", title, (Column("name"), Column("count", "count")), (("a", 1),))
+    lines = rendered("table", replace(sample, tables=(table,)), table="t", width=40, quiet=True).splitlines()
+    assert lines[-5:] == ["Kernels of one step, merged, by share of", "the step", "name  count", "─" * 40, "a         1"]
+
+
 def test_sums_are_those_of_the_rows(rendered: Callable[..., str], sample: Report) -> None:
     text = rendered("table", sample, width=80, table="collectives")
     assert _line(text, "[5 others]").split() == ["[5", "others]", "230.0", "MiB", "115.0", "MiB"]  # 42 + 44 + 46 + 48 + 50
