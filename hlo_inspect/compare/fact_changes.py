@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeGuard
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.figures import Figure, Tally
+from hlo_inspect.analysis.cost.figures import CostFigure, Tally
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.facts import SpecIndex, exact_name
@@ -210,7 +210,7 @@ def scopes_table(old: Context, new: Context) -> Table:
     return Table.of("scopes", "Scopes whose work in one step differs", columns, rows, on_page=False)
 
 
-def _pair(scope: str, figure: Figure, old: Tally | None, new: Tally | None) -> _FigurePair:
+def _pair(scope: str, figure: CostFigure, old: Tally | None, new: Tally | None) -> _FigurePair:
     """Return a figure of a scope on both sides; that of a scope which a side does not have is 0."""
     return _FigurePair((scope,), *(0 if tally is None else tally.bounds(figure).exact for tally in (old, new)))
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.figures import Figure
+from hlo_inspect.analysis.cost.figures import CostFigure
 from hlo_inspect.analysis.cost.kernels import NO_KERNELS, Kernel
 from hlo_inspect.analysis.provenance import NOT_FUSED, NOT_PRINTED, printed
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
@@ -181,7 +181,7 @@ class InstructionChanges:
     def _line(self, side: int, place: EditPlace) -> int:
         return self._view(side, place).lines[place.row]
 
-    def _figure(self, figure: Figure, edits: Sequence[Edit]) -> int | None:
+    def _figure(self, figure: CostFigure, edits: Sequence[Edit]) -> int | None:
         """Return NEW - OLD of a figure in a step; None if unknown."""
         total = 0
         for edit in edits:

@@ -14,7 +14,7 @@ from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.hlo.input.dump_directory import CompiledModule, compiled_modules
 from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.report.html import views
-from hlo_inspect.report.html.model import Chart, Figure, Measure, Page, PageSection, PageView, TableGroup
+from hlo_inspect.report.html.model import Chart, Drawing, Measure, Page, PageSection, PageView, TableGroup
 from hlo_inspect.report.html.other_sections import history_section
 from hlo_inspect.report.html.shown_tables import with_shown_tables
 from hlo_inspect.report.html.views import page_of
@@ -40,7 +40,7 @@ def page(*inputs: Path, compares: bool = False) -> Page:
     return page_of(reports)
 
 
-def traces(figure: Figure) -> Any:
+def traces(figure: Drawing) -> Any:
     return figure["data"]
 
 

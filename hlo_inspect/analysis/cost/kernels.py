@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.cost.figures import (
     CUSTOM_CALL,
     FIGURES,
-    Figure,
+    CostFigure,
     InstructionCost,
     UnknownCostError,
     bytes_by_unit,
@@ -58,7 +58,7 @@ class CountedCost(NamedTuple):
     runs: Bounds
     least: FigureRuns
 
-    def of_step(self, figure: Figure) -> Bounds:
+    def of_step(self, figure: CostFigure) -> Bounds:
         """Return a figure of all its runs in one step."""
         index = FIGURES.index(figure)
         amount, gap = self.cost.amounts[index], self.cost.gaps.get(figure)
@@ -125,14 +125,14 @@ class Kernel(NamedTuple):
         """The number of its runs in one step."""
         return self.parts[0].runs
 
-    def of_step(self, figure: Figure) -> Bounds:
+    def of_step(self, figure: CostFigure) -> Bounds:
         """Return a figure of all its runs in one step."""
         if self.is_unknown and figure != "bytes":
             return Bounds(0, None, f"there is no rule for {self.instruction.attr('custom_call_target')}")
         return sum_of_step(self.parts, figure)
 
 
-def sum_of_step(parts: Iterable[CountedCost], figure: Figure) -> Bounds:
+def sum_of_step(parts: Iterable[CountedCost], figure: CostFigure) -> Bounds:
     """Sum a figure over all runs of several instructions."""
     return Bounds.sum(part.of_step(figure) for part in parts)
 

@@ -17,8 +17,8 @@ from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, Use
 from hlo_inspect.analysis.cost.figures import (
     FIGURES,
     NO_LINE,
+    CostFigure,
     CostGap,
-    Figure,
     InstructionCost,
     MissingAttribute,
     Tally,
@@ -47,7 +47,7 @@ _RUNNER_SPELLINGS = frozenset(name for name in TABLE if wrapped(name) in RUNNERS
 
 # -- runs of computations in one step, with the bounds of unknown ones --------------------------------------------------------
 
-OwnFigures = Mapping[str, Mapping[Figure, Bounds]]
+OwnFigures = Mapping[str, Mapping[CostFigure, Bounds]]
 """The figures of one run of each computation, without the computations that it runs."""
 
 
@@ -85,7 +85,7 @@ def figure_runs(graph: CallGraph, own: OwnFigures) -> dict[str, FigureRuns]:
 
 
 def _runs_of_call(
-    calls: Sequence[Call], caller: tuple[int, ...], bounds_by_computation: Mapping[str, Mapping[Figure, Bounds]]
+    calls: Sequence[Call], caller: tuple[int, ...], bounds_by_computation: Mapping[str, Mapping[CostFigure, Bounds]]
 ) -> list[tuple[str, tuple[int, ...]]]:
     """Return the least runs of the computations that an instruction calls; a conditional runs its cheapest branch."""
     if len(calls) == 1 or calls[0].instruction.opcode != "conditional":
@@ -95,7 +95,7 @@ def _runs_of_call(
     return [(name, tuple(runs * (name == best) for runs, best in zip(caller, chosen, strict=True))) for name in names]
 
 
-def _least(bounds_by_computation: Mapping[str, Mapping[Figure, Bounds]], name: str, figure: Figure) -> int:
+def _least(bounds_by_computation: Mapping[str, Mapping[CostFigure, Bounds]], name: str, figure: CostFigure) -> int:
     amount = bounds_by_computation.get(name, {}).get(figure)
     return 0 if amount is None else amount.least
 
@@ -117,9 +117,9 @@ class RunningComputation:
     as_xla: XlaSum
 
     @property
-    def figures(self) -> dict[Figure, Bounds]:
+    def figures(self) -> dict[CostFigure, Bounds]:
         """The figures of one run of `rows`."""
-        sums, gaps = [0] * len(FIGURES), dict[Figure, CostGap]()
+        sums, gaps = [0] * len(FIGURES), dict[CostFigure, CostGap]()
         for cost, count in Counter(self.costs).items():
             for i, amount in enumerate(cost.amounts):
                 sums[i] += amount * count
@@ -143,7 +143,7 @@ class ModuleCost:
     """
 
     as_xla: XlaSum
-    step: Mapping[Figure, Bounds]
+    step: Mapping[CostFigure, Bounds]
     labeller: Labeller
     running: Mapping[str, RunningComputation] = field(default_factory=dict)
     runs: Mapping[str, FigureRuns] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.figures import Figure, countable
+from hlo_inspect.analysis.cost.figures import CostFigure, countable
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, sum_of_step
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, NO_TIME, RowTimes
 from hlo_inspect.graph.calls import NOTHING, Bounds
@@ -77,7 +77,7 @@ TimesOf = Callable[[Kernel], RowTimes]
 
 FindCostings = Callable[[Kernels, TimesOf | None, bool], list[Costing]]
 
-_FIGURES: tuple[Figure, ...] = ("flops", "matmul_flops", "bytes")
+_FIGURES: tuple[CostFigure, ...] = ("flops", "matmul_flops", "bytes")
 
 
 def find_costings(kernels: Kernels, times: TimesOf | None, by_flops: bool) -> list[Costing]:

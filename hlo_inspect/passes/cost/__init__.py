@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.calls import attention_of_step, total_of_step
-from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, Figure, Tally
+from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, CostFigure, Tally
 from hlo_inspect.analysis.cost.kernels import labels_of_kernels
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, Seconds, bound, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile
@@ -25,13 +25,13 @@ from hlo_inspect.passes.instruction_rows import phase_notes
 from hlo_inspect.report.model import FactSpec, Section
 from hlo_inspect.report.table import Column, Table, Unit, Value, number_of
 
-_AS_XLA: dict[str, Figure] = {
+_AS_XLA: dict[str, CostFigure] = {
     "cost.flops": "flops",
     "cost.transcendentals": "transcendentals",
     "cost.bytes_accessed": "bytes",
     "cost.matmul_flops": "matmul_flops",
 }
-_EXECUTED: dict[str, Figure] = {
+_EXECUTED: dict[str, CostFigure] = {
     "cost.executed_flops": "flops",
     "cost.executed_matmul_flops": "matmul_flops",
     "cost.executed_bytes_accessed": "bytes",
@@ -274,7 +274,7 @@ def _order(row: _CostRow) -> tuple[float | str, ...]:
     return (-row.weight, -row.tally.bounds("flops").least, -row.tally.bounds("transcendentals").least, row.label)
 
 
-def _figure(name: str, unit: Unit, figure: Figure, detail: int = 0) -> Column:
+def _figure(name: str, unit: Unit, figure: CostFigure, detail: int = 0) -> Column:
     return bounded(name, unit, lambda row: row.tally.bounds(figure), detail)
 
 

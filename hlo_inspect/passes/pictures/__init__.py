@@ -11,7 +11,7 @@ from typing import Literal
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.figures import Figure
+from hlo_inspect.analysis.cost.figures import CostFigure
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LARGEST, CurvePoint, LargestLive, LiveArray, largest_live, live_curve
 from hlo_inspect.analysis.mesh import Mesh
@@ -60,7 +60,7 @@ def _tables(context: Context) -> Iterator[Table]:
 
 _COST = (TreeMeasure("flops", "flops", bounded=True), TreeMeasure("bytes_accessed", "bytes", bounded=True))
 _TIME = (TreeMeasure("bound_s", "seconds", bounded=True), TreeMeasure("estimate_s", "seconds", bounded=True))
-_FIGURES: tuple[Figure, ...] = ("flops", "bytes")
+_FIGURES: tuple[CostFigure, ...] = ("flops", "bytes")
 
 
 def _cost_trees(context: Context) -> Iterator[Table]:

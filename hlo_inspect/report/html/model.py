@@ -9,7 +9,7 @@ from typing import Any
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.table import Table
 
-Figure = Mapping[str, Any]
+Drawing = Mapping[str, Any]
 """The marks of a picture in `data`, its axes in `layout`, as the files of `drawing/` draw them.
 
 A part of `data` has a `type`, one of `assets.DRAWINGS`. Its lists have an item for each mark: places, sizes, texts, `hovers`,
@@ -25,7 +25,7 @@ class Measure:
     """
 
     label: str
-    figure: Figure
+    figure: Drawing
     text: str = ""
 
 
@@ -43,7 +43,7 @@ class Chart:
     title: str
     sentence: str
     text: str
-    figure: Figure
+    figure: Drawing
     table: str
     measures: tuple[Measure, ...] = ()
     height: int = 360

@@ -11,8 +11,8 @@ from hlo_inspect.analysis.cost.figures import (
     MAX_XLA_SUM,
     TOO_LARGE,
     WORK,
+    CostFigure,
     CostGap,
-    Figure,
     InstructionCost,
     Tally,
     TallyKey,
@@ -32,7 +32,7 @@ def tally(**rows: tuple[int, ...]) -> Tally:
     return sums
 
 
-def get(sums: Tally, label: str, figure: Figure) -> int | None:
+def get(sums: Tally, label: str, figure: CostFigure) -> int | None:
     return dict(sums.by_label()).get(label, Tally()).bounds(figure).exact
 
 

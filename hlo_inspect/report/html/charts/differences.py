@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hlo_inspect.report.html.charts.figures import Layout, amounts_axis, axis, bars_height, lines_axis, marks
 from hlo_inspect.report.html.charts.palette import PALETTE, colour, series
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, hover, is_number, rows_of, short
-from hlo_inspect.report.html.model import Chart, Figure, Measure
+from hlo_inspect.report.html.model import Chart, Drawing, Measure
 from hlo_inspect.report.table import LOWER_BOUND, Table, Unit, Value
 from hlo_inspect.report.units import as_unit, format_bounded
 
@@ -62,7 +62,7 @@ def _listed(bars: Sequence[_DifferenceBar]) -> str:
     return "; ".join(f"{bar.kind}, {bar.text}" for bar in bars[:_MOST_WORDS])
 
 
-def _by_kind(bars: Sequence[_DifferenceBar], unit: Unit, *, is_signed: bool) -> Figure:
+def _by_kind(bars: Sequence[_DifferenceBar], unit: Unit, *, is_signed: bool) -> Drawing:
     """Draw bars one after the other: increases to the right, decreases to the left."""
     kinds = list(dict.fromkeys(bar.kind for bar in bars))
     traces = []
@@ -260,7 +260,7 @@ def _visible_pairs(pairs: Sequence[_FactPair]) -> list[_FactPair]:
     return [pair for pair in pairs if abs(pair.new.length - pair.old.length) > _VISIBLE * longest]
 
 
-def _before_and_after(table: Table, pairs: Sequence[_FactPair]) -> Figure:
+def _before_and_after(table: Table, pairs: Sequence[_FactPair]) -> Drawing:
     """Draw a bar of OLD and one of NEW for each fact, on one axis. That of an unknown figure is its lower bound, in grey."""
     shown = pairs[:_MOST_BARS]
     sides = {"OLD": [pair.old for pair in shown], "NEW": [pair.new for pair in shown]}
@@ -355,7 +355,7 @@ def _column(kind: str) -> str:
     return kind.replace("-", "_")
 
 
-def _stacked(rows: Sequence[ChartRow], kinds: Sequence[str]) -> Figure:
+def _stacked(rows: Sequence[ChartRow], kinds: Sequence[str]) -> Drawing:
     """Draw bars of the collectives after each pass, stacked by kind. An absent kind has no bar."""
     traces = []
     for kind in kinds:
@@ -369,7 +369,7 @@ def _stacked(rows: Sequence[ChartRow], kinds: Sequence[str]) -> Figure:
     return {"data": traces, "layout": {"bars": "stacked", "x": _passes_axis(rows), "y": counts}}
 
 
-def _line(rows: Sequence[ChartRow], name: str, label: str) -> Figure:
+def _line(rows: Sequence[ChartRow], name: str, label: str) -> Drawing:
     """Draw a figure of the module from pass to pass: it stays until another pass changes it.
 
     The line of an unknown figure is at its lower bound, and breaks if there is none.
