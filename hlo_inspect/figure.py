@@ -11,7 +11,7 @@ The functions of this module take both, and so do the operators of a figure: `su
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 Number = int | float
@@ -99,6 +99,25 @@ def reason(quantity: Quantity) -> str:
     return quantity.reason if isinstance(quantity, Figure) else ""
 
 
+# -- compare -----------------------------------------------------------------------------------------------------------------
+
+
+def decide(holds: Callable[[Number, Number], bool], quantity: Quantity, number: Number) -> bool | None:
+    """Return True if an order such as `operator.le` holds for a quantity and a number; None if its bounds leave it open.
+
+    It holds for all numbers between the bounds if it holds for both.
+    """
+    limit = greatest(quantity)
+    answers = {holds(least(quantity), number), holds(math.inf if limit is None else limit, number)}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def may_equal(quantity: Quantity, number: Number) -> bool:
+    """Return True if the number is within the bounds of the quantity."""
+    limit = greatest(quantity)
+    return least(quantity) <= number and (limit is None or number <= limit)
+
+
 # -- compute -----------------------------------------------------------------------------------------------------------------
 
 
@@ -134,18 +153,24 @@ def total(quantities: Iterable[Quantity]) -> Quantity:
 
 def maximum(quantities: Sequence[Quantity]) -> Quantity:
     """Return the largest of the quantities, 0 if there is none."""
-    if not quantities:
-        return 0
+    return between(max(map(least, quantities)), _highest(quantities), _first_reason(quantities)) if quantities else 0
+
+
+def minimum(quantities: Sequence[Quantity]) -> Quantity:
+    """Return the smallest of the quantities, of which there is one."""
     limits = [limit for limit in map(greatest, quantities) if limit is not None]
-    limit = max(limits) if len(limits) == len(quantities) else None
-    return between(max(map(least, quantities)), limit, _first_reason(quantities))
+    return between(min(map(least, quantities)), min(limits, default=None), _first_reason(quantities))
 
 
 def any_of(quantities: Sequence[Quantity], why: str) -> Quantity:
     """Return bounds that hold whichever of the quantities is the number; `why` is the reason if each of them is known."""
+    return between(min(map(least, quantities)), _highest(quantities), _first_reason(quantities) or why)
+
+
+def _highest(quantities: Sequence[Quantity]) -> Number | None:
+    """Return the largest limit; None if one has no limit."""
     limits = [limit for limit in map(greatest, quantities) if limit is not None]
-    limit = max(limits) if len(limits) == len(quantities) else None
-    return between(min(map(least, quantities)), limit, _first_reason(quantities) or why)
+    return max(limits) if len(limits) == len(quantities) else None
 
 
 def _first_reason(quantities: Iterable[Quantity]) -> str:

@@ -85,7 +85,7 @@ def described_tables(command: str) -> tuple[DescribedTable, ...]:
     """Return the tables of a command. Raise KeyError if a column has no meaning."""
     described = []
     for table in tables_of(command):
-        columns = [column for column in table.columns if not column.bound_of and column.name not in _PROFILES]
+        columns = [column for column in table.columns if column.name not in _PROFILES]
         meant = tuple((column, meanings()[meaning_key(table.name, column.name)]) for column in columns)
         described.append(DescribedTable(table.name, meant))
     return tuple(described)

@@ -17,7 +17,7 @@ from hlo_inspect.cli.command_line import command_without_limit
 from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.streams import reported, silence, tell
 from hlo_inspect.errors import InternalError, Location, UsageError
-from hlo_inspect.report import ALL_FORMATS, CI_FORMATS, FORMATS_FOR_PEOPLE, FORMATS_OF_ROWS, RenderOptions
+from hlo_inspect.report import ALL_FORMATS, CI_FORMATS, FORMATS_OF_ROWS, RenderOptions
 from hlo_inspect.report.faults import Failed, answers, internal_error
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.repository import find_root
@@ -108,10 +108,9 @@ def _destination(name: str | None) -> Iterator[TextIO]:
 
 def _chosen(reports: Iterable[Report], options: OutputOptions, failed: Failed[Report]) -> Iterator[Report]:
     """Yield the reports with the selected rows and columns."""
-    for_people = options.format in FORMATS_FOR_PEOPLE
 
     def choose(report: Report) -> Report:
-        shown = selected(report, options.selection, options.table, for_people=for_people)
+        shown = selected(report, options.selection, options.table)
         if options.format in FORMATS_OF_ROWS:
             _report_left_out(shown)
         return shown

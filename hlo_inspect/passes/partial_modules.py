@@ -86,7 +86,7 @@ def truncation_notes(facts: Mapping[str, Value]) -> list[str]:
 def truncated_tables(tables: Iterable[Table]) -> Iterator[Table]:
     """Yield the tables of a truncated text: a page marks their totals as lower bounds, and exposed times have none."""
     for table in tables:
-        no_sums = {c.name for c in table.columns if table.name in _WITH_EXPOSED_PART or _EXPOSED & {c.name, c.bound_of}}
+        no_sums = {c.name for c in table.columns if table.name in _WITH_EXPOSED_PART or c.name in _EXPOSED}
         columns = (column._replace(summed=column.summed and column.name not in no_sums) for column in table.columns)
         yield replace(table, columns=tuple(columns), lacks_rows=True)
 

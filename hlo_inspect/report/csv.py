@@ -64,7 +64,8 @@ def _content(report: Report, options: RenderOptions) -> tuple[list[str], Iterabl
     tables = shown_tables(report, options)
     if options.table is None and (report.command == "summary" or not tables):
         return ["fact", "value"], report.facts.items()
-    return [column.name for column in tables[0].columns], tables[0].rows
+    table = tables[0].flat()
+    return [column.name for column in table.columns], table.rows
 
 
 def csv_field(value: Value) -> Value:

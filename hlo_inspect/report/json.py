@@ -64,6 +64,7 @@ def report_to_dict(report: Report) -> dict[str, Any]:
 
 
 def _table(table: Table) -> dict[str, Any]:
+    table = table.flat()
     total, left_out = table.total, table.left_out
     return {
         "name": table.name,

@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 from hlo_inspect.errors import printable
 from hlo_inspect.report.model import Finding, Report
 from hlo_inspect.report.options import RenderOptions, rendered
-from hlo_inspect.report.table import Table, Value
+from hlo_inspect.report.table import Plain, Table
 from hlo_inspect.report.terminal import table_text
 from hlo_inspect.report.units import as_unit, format_like
 
@@ -80,7 +80,7 @@ def _cases(report: Report) -> Iterator[TestCase]:
             yield _rule(f"{row['code']} {row['rule']}", row, findings)
 
 
-def _check(row: dict[str, Value], broke: Table | None) -> TestCase:
+def _check(row: dict[str, Plain], broke: Table | None) -> TestCase:
     name, reason = f"{row['check']} {row['expected']}", str(row["reason"] or "")
     if row["status"] == "passed":
         return TestCase(name)
@@ -92,7 +92,7 @@ def _check(row: dict[str, Value], broke: Table | None) -> TestCase:
     return TestCase(name, "failure", message, "\n".join(part for part in (reason, rows) if part))
 
 
-def _rule(name: str, row: dict[str, Value], findings: Sequence[Finding]) -> TestCase:
+def _rule(name: str, row: dict[str, Plain], findings: Sequence[Finding]) -> TestCase:
     """Return the case of a rule. A limit of the output can leave out findings, but not their number."""
     lines = [_line(finding) for finding in findings]
     if row["status"] != "failed":

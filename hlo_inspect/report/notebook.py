@@ -19,7 +19,7 @@ _NOTEBOOK_WIDTH = 2 * PAGE_WIDTH  # a notebook wraps cells, but a list of thousa
 def as_text(shown: Report | Table) -> str:
     """Return the page as a terminal of 120 columns shows it."""
     if isinstance(shown, Table):
-        return table_text(shown.top(shown.page_rows), _OPTIONS).rstrip("\n")
+        return table_text(_page_rows(shown), _OPTIONS).rstrip("\n")
     stream = StringIO()
     render_table([shown], stream, _OPTIONS)
     return stream.getvalue().rstrip("\n")
@@ -28,10 +28,15 @@ def as_text(shown: Report | Table) -> str:
 def as_html(shown: Report | Table) -> str:
     """Return the page as compact HTML, or as text without the extra `[html]`."""
     if isinstance(shown, Table):
-        return "\n".join(_table(shown.top(shown.page_rows)))
+        return "\n".join(_table(_page_rows(shown)))
     from hlo_inspect.report.html import compact_page
 
     return compact_page(shown, _OPTIONS._replace(width=_NOTEBOOK_WIDTH)) or f"<pre>{escape(as_text(shown))}</pre>"
+
+
+def _page_rows(table: Table) -> Table:
+    shown = table.shown or table
+    return shown.top(shown.page_rows)
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -71,7 +71,7 @@ def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = F
     Raise UsageError if the report has no table of that name.
     """
     if options.table is not None:
-        tables: Sequence[Table] = (report.table(options.table),)
+        tables: Sequence[Table] = (report.table_with_figures(options.table),)
     else:
         tables = _page_tables(report.tables, options) if for_people else report.tables
     if not for_people:

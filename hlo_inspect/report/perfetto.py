@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from hlo_inspect.errors import printable
 from hlo_inspect.report.model import LEFT_OUT, Report
 from hlo_inspect.report.options import RenderOptions, rendered
-from hlo_inspect.report.table import Table, Value
+from hlo_inspect.report.table import Plain, Table
 
 _NANOSECONDS = 10**9
 _FIRST = "compute"
@@ -71,9 +71,9 @@ def _named(what: str, process: int, thread: int, name: str) -> _Event:
     return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": {"name": name}}
 
 
-def _slice(row: dict[str, Value], process: int, thread: int) -> _Event:
+def _slice(row: dict[str, Plain], process: int, thread: int) -> _Event:
     start, end = (round(_number(row[key]) * _NANOSECONDS) for key in ("begin_s", "end_s"))
-    arguments: dict[str, Value] = {"estimated": row["event"] != "execution"}
+    arguments: dict[str, Plain] = {"estimated": row["event"] != "execution"}
     arguments |= {key: _text(row[key]) for key in _ARGUMENTS if row.get(key) not in (None, "")}
     return {
         "ph": "X",
@@ -87,12 +87,12 @@ def _slice(row: dict[str, Value], process: int, thread: int) -> _Event:
     }
 
 
-def begin(row: Mapping[str, Value]) -> float:
+def begin(row: Mapping[str, Plain]) -> float:
     """Return the time at which an event begins, in seconds."""
     return _number(row["begin_s"])
 
 
-def _title(row: dict[str, Value]) -> str:
+def _title(row: dict[str, Plain]) -> str:
     name = printable(str(row["name"]))
     match row["event"]:
         case "wait":
@@ -104,9 +104,9 @@ def _title(row: dict[str, Value]) -> str:
     return name
 
 
-def _number(value: Value) -> float:
+def _number(value: Plain) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _text(value: Value) -> Value:
+def _text(value: Plain) -> Plain:
     return printable(value) if isinstance(value, str) else value

@@ -231,7 +231,11 @@ def _straggler_words(rows: MeasuredRows) -> Parts:
 
 def _bound_words(rows: MeasuredRows, ratio: Value, bound: float) -> Parts:
     """Yield how far the step is from its bound, and the kernels that would have to be faster."""
-    yield from sentence("{} × the bound of {}", Amount(round(float(ratio or 0), 2), "number"), Amount(bound, "seconds"))
+    yield from sentence(
+        "{} × the bound of {}",
+        Amount(round(ratio if isinstance(ratio, int | float) else 0.0, 2), "number"),
+        Amount(bound, "seconds"),
+    )
     over = sorted((row for row in rows.kernels if row.bound_s is not None), key=lambda row: (row.bound_s or 0) - row.self_s)
     for index, row in enumerate(over[:_NAMED]):
         lost = Amount(row.self_s - (row.bound_s or 0.0), "seconds")

@@ -10,6 +10,7 @@ from itertools import count
 from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.figures import MAX_COUNT
+from hlo_inspect.figure import at_least
 from hlo_inspect.report.table import Column, Table, Unit, Value
 
 MAX_NODES = 1000
@@ -64,9 +65,10 @@ class TreeNode:
         """Return the sum of a measure, None if it is unknown."""
         return self.sums[index] if self.is_known[index] and self.sums[index] <= MAX_COUNT else None
 
-    def least(self, index: int) -> Value:
-        """Return a lower bound of the sum of a measure."""
-        return min(self.sums[index], MAX_COUNT)
+    def amount(self, index: int) -> Value:
+        """Return the sum of a measure, a figure if it is unknown."""
+        exact = self.exact(index)
+        return at_least(min(self.sums[index], MAX_COUNT), "a part is unknown") if exact is None else exact
 
     def share(self, root: TreeNode, index: int) -> Value:
         """Return the share of the root's sum, None if one of the two is unknown."""
@@ -109,8 +111,7 @@ def tree_table(
         Column(path, get=lambda node: separator.join(node.path)),
     ]
     for index, measure in enumerate(measures):
-        least = partial(TreeNode.least, index=index) if measure.bounded else None
-        columns.append(Column(measure.name, measure.unit, get=partial(TreeNode.exact, index=index), least=least))
+        columns.append(Column(measure.name, measure.unit, bounded=measure.bounded, get=partial(TreeNode.amount, index=index)))
         columns.append(Column(f"{measure.name}_own", measure.unit, get=partial(TreeNode.own, index=index)))
         columns.append(
             Column(f"{measure.name}_share", "share", optional=True, get=partial(TreeNode.share, root=nodes[0], index=index))

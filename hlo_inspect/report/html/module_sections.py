@@ -241,7 +241,7 @@ def _optimizer_words(tables: Tables) -> str:
 
 def _rule_in_words(columns: Iterable[Column], row: Row) -> str:
     texts = {
-        column.name: (heading(column), cell(value, None, column, raw_bytes=False, of_sums=False))
+        column.name: (heading(column), cell(value, column, raw_bytes=False, of_sums=False))
         for column, value in zip(columns, row, strict=True)
         if value is not None and value != "" and column.unit != "bool"
     }

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from hlo_inspect.figure import at_least
 from hlo_inspect.report.html.charts.measured import colour_of_measured
 from hlo_inspect.report.html.charts.memory import colour_of_part
 from hlo_inspect.report.html.charts.palette import colour, rank
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
 from hlo_inspect.report.html.charts.step import colours_of_step
-from hlo_inspect.report.units import format_bounded, format_value
+from hlo_inspect.report.units import format_value
 
 _SHOWN = 0.005
 """A part of less than this share has no words."""
@@ -79,7 +80,8 @@ def _costs(tables: Tables) -> Strip | None:
 
 
 def _sum_text(rows: Sequence[ChartRow], column: str, whole: float) -> str:
-    return format_bounded(None if any(row[column] is None for row in rows) else whole, whole, rows[0].units[column])
+    is_known = all(row[column] is not None for row in rows)
+    return format_value(whole if is_known else at_least(whole, "a part is unknown"), rows[0].units[column])
 
 
 def _memory(tables: Tables) -> Strip | None:

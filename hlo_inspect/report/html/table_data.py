@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from types import NoneType
 
 from hlo_inspect.report.cells import cell, cell_in_own_unit, heading
@@ -20,25 +21,31 @@ _WIDTHS = (44, 60, 80, 100, 120, 140, 160)
 def table_data(table: Table, shown: Table, raw_bytes: bool) -> dict[str, object]:
     """Return a table for the page's script: its columns with values, and with texts as `shown`, with relative paths."""
     needed = _needed_widths(table.columns)
-    bounds = table.bound_columns
-    values: list[tuple[Value, ...]] = list(zip(*table.rows, strict=True)) or [() for _ in table.columns]
-    columns = [
-        {
-            "name": column.name,
-            "heading": heading(column, raw_bytes),
-            "unit": column.unit,
-            "from": needed.get(column.name),
-            "machine": index in bounds.values(),
-            "wraps": column.wraps,
-            **_column_data(
-                column, values[index], values[bounds[index]] if index in bounds else None, _texts(shown, index, raw_bytes)
-            ),
-        }
-        for index, column in enumerate(table.columns)
-    ]
-    order = _order(table, [column.get("texts", column["values"]) for column in columns])
+    flat = table.flat()
+    values: list[tuple[Value, ...]] = list(zip(*flat.rows, strict=True)) or [() for _ in flat.columns]
+    columns = []
+    with_figures = -1  # position in the table of the column that is shown, or whose bounds are
+    for index, column in enumerate(flat.columns):
+        with_figures += not column.bound
+        behind = [] if column.bound else takewhile(lambda at: flat.columns[at].bound, range(index + 1, len(flat.columns)))
+        bounds = {_BOUND_KEYS[flat.columns[position].bound]: values[position] for position in behind}
+        texts = _texts(flat, index, raw_bytes) if column.bound else _texts(shown, with_figures, raw_bytes)
+        columns.append(
+            {
+                "name": column.name,
+                "heading": heading(column, raw_bytes),
+                "unit": column.unit,
+                "from": needed.get(column.name),
+                "machine": bool(column.bound),
+                "wraps": column.wraps,
+                **_column_data(column, values[index], bounds, texts),
+            }
+        )
+    order = _order(flat, [column.get("texts", column["values"]) for column in columns])
     return {"name": table.name, "title": table.title, "rows": len(table.rows), "columns": columns, "order": order}
 
+
+_BOUND_KEYS = {"lower": "bounds", "upper": "limits"}
 
 _EARLY = "source"
 """The column that comes second: readers look for their own line."""
@@ -49,8 +56,7 @@ _USUAL_SOURCE = 12
 
 def _order(table: Table, texts: Sequence[object]) -> list[int]:
     """Return the columns of a page in their order: none of lower bounds, and none that is empty in all rows."""
-    bounds = set(table.bound_columns.values())
-    shown = [index for index in range(len(table.columns)) if index not in bounds and texts[index] not in ([""], [None])]
+    shown = [index for index, column in enumerate(table.columns) if not column.bound and texts[index] not in ([""], [None])]
     early = [index for index in shown[1:] if table.columns[index].name == _EARLY]
     return [*shown[:1], *early, *(index for index in shown[1:] if index not in early)]
 
@@ -58,12 +64,10 @@ def _order(table: Table, texts: Sequence[object]) -> list[int]:
 def _texts(table: Table, index: int, raw_bytes: bool) -> Callable[[int], str]:
     """Return the text of a column in a row, as on any page for people."""
     columns, rows = table.columns, table.rows
-    column, bound = columns[index], table.bound_columns.get(index)
+    column = columns[index]
     if column.unit_of:
         return lambda row: cell_in_own_unit(rows[row], index, columns, raw_bytes)
-    if bound is None:
-        return lambda row: cell(rows[row][index], None, column, raw_bytes, of_sums=False)
-    return lambda row: cell(rows[row][index], rows[row][bound], column, raw_bytes, of_sums=False)
+    return lambda row: cell(rows[row][index], column, raw_bytes, of_sums=False)
 
 
 @lru_cache(maxsize=1 << 10)
@@ -80,14 +84,14 @@ def _needed_widths(columns: tuple[Column, ...]) -> Mapping[str, int]:
 
 
 def _column_data(
-    column: Column, values: Sequence[Value], bounds: Sequence[Value] | None, texts: Callable[[int], str]
+    column: Column, values: Sequence[Value], bounds: Mapping[str, Sequence[Value]], texts: Callable[[int], str]
 ) -> dict[str, object]:
     """Return distinct `values` and `texts`, and in `at` the position of each row's value; without `at` each row has its own.
 
-    Texts are left out if they equal the values, and bounds if no value is unknown. `texts` returns that of a row. `csv` has the
-    fields of CSV that differ from their values, by position.
+    Texts are left out if they equal the values, and `bounds` by their keys if no value is unknown. `texts` returns that of a
+    row. `csv` has the fields of CSV that differ from their values, by position.
     """
-    keys: Sequence[object] = values if bounds is None else list(zip(values, bounds, strict=True))
+    keys: Sequence[object] = list(zip(values, *bounds.values(), strict=True)) if bounds else values
     if column.unit_of:
         keys = [(value, texts(row)) for row, value in enumerate(values)]
     elif len(set(map(type, values)) - {NoneType}) > 1:  # 1, 1.0 and True are one key of a dict
@@ -106,8 +110,8 @@ def _column_data(
     fields = [(number, value, csv_field(value)) for number, row in enumerate(first) if isinstance(value := values[row], str)]
     if changed := {str(number): field for number, value, field in fields if field != value}:
         data["csv"] = changed
-    if bounds is not None and None in distinct:
-        data["bounds"] = [_json_value(bounds[row]) for row in first]
+    if None in distinct:
+        data.update({key: [_json_value(limits[row]) for row in first] for key, limits in bounds.items()})
     if len(first) < len(values):
         data["at"] = list(map(positions.__getitem__, keys))
     return data

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from hlo_inspect.figure import at_least
 from hlo_inspect.report.html.charts.figures import Layout, amounts_axis, axis, bars_height, lines_axis, marks
 from hlo_inspect.report.html.charts.palette import PALETTE, colour, series
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, hover, is_number, rows_of, short
 from hlo_inspect.report.html.model import Chart, Drawing, Measure
-from hlo_inspect.report.table import LOWER_BOUND, Table, Unit, Value
-from hlo_inspect.report.units import as_unit, format_bounded
+from hlo_inspect.report.table import LOWER_BOUND, Table, Unit, Value, lower_bound, plain
+from hlo_inspect.report.units import as_unit, format_value
 
 _MOST_WORDS = 24
 
@@ -182,21 +183,24 @@ _FAMILIES = (
 _MOST_BARS = 24
 
 
-class _Figure(NamedTuple):
-    """A figure of OLD or NEW; `at_least` is a lower bound of one that is unknown."""
+class _SideFigure(NamedTuple):
+    """A figure of OLD or NEW."""
 
     value: Value
-    at_least: Value
     unit: Unit
 
     @property
+    def is_known(self) -> bool:
+        return plain(self.value) is not None
+
+    @property
     def text(self) -> str:
-        return format_bounded(self.value, self.at_least, self.unit)
+        return format_value(self.value, self.unit)
 
     @property
     def length(self) -> int | float:
         """The length of its bar: that of an unknown figure is its lower bound."""
-        length = self.at_least if self.value is None else self.value
+        length = lower_bound(self.value)
         return length if is_number(length) else 0
 
 
@@ -204,8 +208,8 @@ class _FactPair(NamedTuple):
     """A figure of OLD and of NEW, and the row of the table that has it."""
 
     label: str
-    old: _Figure
-    new: _Figure
+    old: _SideFigure
+    new: _SideFigure
     row: int
 
 
@@ -249,9 +253,14 @@ def _pairs(table: Table, form: re.Pattern[str]) -> list[_FactPair]:
         unit = as_unit(records[row]["unit"])
         # if only lower bounds differ, the figures themselves are unknown on both sides
         values, least = (records[positions[label]] if label in positions else {} for positions in (exact, bounds))
-        old, new = (_Figure(values.get(side), least.get(side), unit) for side in ("old", "new"))
+        old, new = (_SideFigure(_with_bound(values.get(side), least.get(side)), unit) for side in ("old", "new"))
         pairs.append(_FactPair(label, old, new, row))
     return sorted(pairs, key=lambda pair: pair.row)
+
+
+def _with_bound(value: Value, bound: Value) -> Value:
+    """Return the value; a figure if only its lower bound is known."""
+    return at_least(bound, "") if value is None and is_number(bound) else value
 
 
 def _visible_pairs(pairs: Sequence[_FactPair]) -> list[_FactPair]:
@@ -268,7 +277,7 @@ def _before_and_after(table: Table, pairs: Sequence[_FactPair]) -> Drawing:
     traces += [
         _side(table, shown, side, figures, is_known=False)
         for side, figures in sides.items()
-        if any(figure.value is None for figure in figures)
+        if not all(figure.is_known for figure in figures)
     ]
     layout = {
         "bars": "grouped",
@@ -280,10 +289,10 @@ def _before_and_after(table: Table, pairs: Sequence[_FactPair]) -> Drawing:
 
 
 def _side(
-    table: Table, shown: Sequence[_FactPair], side: str, figures: Sequence[_Figure], *, is_known: bool
+    table: Table, shown: Sequence[_FactPair], side: str, figures: Sequence[_SideFigure], *, is_known: bool
 ) -> dict[str, object]:
     """Return the bars of OLD or NEW, either of the known figures or of the lower bounds of unknown ones."""
-    chosen = [index for index, figure in enumerate(figures) if (figure.value is not None) is is_known]
+    chosen = [index for index, figure in enumerate(figures) if figure.is_known is is_known]
     pairs = [shown[index] for index in chosen]
     return marks(
         "bar",

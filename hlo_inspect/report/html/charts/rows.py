@@ -8,8 +8,8 @@ from typing import TypeGuard
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.html.charts.palette import rank
-from hlo_inspect.report.table import Table, Unit, Value
-from hlo_inspect.report.units import format_bounded
+from hlo_inspect.report.table import Table, Unit, Value, lower_bound, plain
+from hlo_inspect.report.units import format_value
 
 Tables = Mapping[str, Table]
 """The tables of a report by name."""
@@ -28,18 +28,17 @@ class ChartRow:
     key: str
 
     def __getitem__(self, column: str) -> Value:
-        """Return the value of a column, None if the table has no such column."""
-        return self.values.get(column)
+        """Return the value of a column, None if it is unknown or the table has no such column."""
+        return plain(self.values.get(column))
 
     def least(self, column: str) -> float:
         """Return the value for a mark: its lower bound if it is unknown, 0 without one."""
-        value = self.values.get(column)
-        value = self.values.get(f"{column}_lower_bound") if value is None else value
+        value = lower_bound(self.values.get(column))
         return value if isinstance(value, int | float) else 0
 
     def text(self, column: str) -> str:
         """Return the value as tables have it: `>= 4 MiB` for a known lower bound."""
-        return format_bounded(self.values.get(column), self.values.get(f"{column}_lower_bound"), self.units.get(column, "text"))
+        return format_value(self.values.get(column), self.units.get(column, "text"))
 
 
 def grouped(rows: Iterable[ChartRow], label: Callable[[ChartRow], str]) -> dict[str, list[ChartRow]]:

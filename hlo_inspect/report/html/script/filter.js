@@ -27,7 +27,8 @@ function quantity(text, unit) {
 }
 
 // ">= 1 MiB", "= all-gather", "text": the test of a cell by its row, or null where the column has no such values. With an
-// operator it is that of the option --filter: a lower bound counts for > and >= alone. Without one the cell contains the text.
+// operator it is that of the option --filter: > and >= hold by a lower bound, < and <= by an upper one. Without an operator the
+// cell contains the text.
 function cellTest(column, text) {
   const [, operator, rest] = text.trim().match(/^(<=|>=|==|!=|<|>|=|~)?\s*(.*)$/s);
   if (!rest) return null;
@@ -43,7 +44,7 @@ function cellTest(column, text) {
 function orderTest(column, operator, text) {
   const wanted = NUMERIC.has(column.unit) ? quantity(text, column.unit) : null;
   if (wanted === null) return null;
-  const bounds = operator.startsWith(">") ? column.bounds : null;
+  const bounds = operator.startsWith(">") ? column.bounds : column.limits;
   return (row) => {
     const at = position(column, row);
     const value = numberIn(column.values, at) ?? (bounds ? numberIn(bounds, at) : null);
