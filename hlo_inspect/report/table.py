@@ -52,6 +52,18 @@ def figure_of(facts: Mapping[str, Value], name: str) -> Value:
     return Figure(low if isinstance(low, int | float) else 0, limit, f"{name} is unknown")
 
 
+class TablePlace(NamedTuple):
+    """The place of a table on the page of `report`: a section, and a group of tables there, of which one is shown.
+
+    `label` chooses the table among those of its group, and `rank` is its position among them.
+    """
+
+    section: str
+    group: str
+    label: str = ""
+    rank: int = 0
+
+
 class Column(NamedTuple):
     """A typed column.
 
@@ -67,7 +79,8 @@ class Column(NamedTuple):
 
     A page draws the shares of a column with a `bar`: `alone` each from the left, `stacked` each from the end of the one above.
     Its heading is made of `page_name` if that says more than the name, which scripts use. `members` are the values that a text
-    can have, if they are few: a filter or check with another value is misspelt.
+    can have, if they are few: a filter or check with another value is misspelt. `meaning` is what it holds, for the docs;
+    empty if columns of that name mean the same in all tables. The numbers of a `real` column can have a fraction.
 
     If each row has a unit of its own, `unit_of` is the column that holds it. `like` is a column whose text names a value in the
     multiple of the unit to print it in.
@@ -92,6 +105,8 @@ class Column(NamedTuple):
     bar: Literal["", "alone", "stacked"] = ""
     page_name: str = ""
     members: frozenset[str] = frozenset()
+    meaning: str = ""
+    real: bool = False
     get: Callable[[Any], Value] | None = None
     least: Callable[[Any], Value] | None = None
 
@@ -100,7 +115,7 @@ class Column(NamedTuple):
         return Column(f"{self.name}_{bound}_bound", self.unit, self.summed, 9, optional=True, bound=bound)
 
 
-def _finished(column: Column) -> Column:
+def finished(column: Column) -> Column:
     """Return the column of a finished table. Tables of all modules share the same few; a getter may hold a module."""
     return _shared(*column[: Column._fields.index("get")])
 
@@ -145,6 +160,7 @@ class Table(Displayable):
     only_verbose: bool = False
     is_curve: bool = False
     lacks_rows: bool = False
+    place: TablePlace | None = None
     shown: Table | None = field(default=None, compare=False)
 
     @classmethod
@@ -167,7 +183,7 @@ class Table(Displayable):
         columns = tuple(map(_joined, columns))
         getters = [column.get for column in columns if column.get is not None]
         rows = RowsOnDemand(items if callable(items) else list(items), getters)
-        shown = tuple(map(_finished, columns))
+        shown = tuple(map(finished, columns))
         return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page, is_curve=is_curve)
 
     def made(self) -> Table:
