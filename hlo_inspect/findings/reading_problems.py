@@ -11,9 +11,9 @@ from collections.abc import Container, Iterable, Iterator
 from hlo_inspect.analysis.collectives import groups_attribute
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices import NOT_PRINTED
-from hlo_inspect.findings.base import RulePage
 from hlo_inspect.hlo.module import PART, TRUNCATED, UNREADABLE, MalformedRow, Module, Problem, malformed_rows
 from hlo_inspect.report.model import Finding, Report
+from hlo_inspect.report.rule_page import RulePage
 
 _DAMAGED = "Dump the module again. Copy the file, not the terminal's output: a terminal wraps and truncates long lines."
 
