@@ -17,6 +17,7 @@ from hlo_inspect.analysis.memory.live_arrays import LARGEST, CurvePoint, Largest
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.provenance import NOT_PRINTED
+from hlo_inspect.figure import Figure, least
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.collectives.tables import by_axis_and_kind, sizes
@@ -87,10 +88,10 @@ def _leaves(
     context: Context, parts: Sequence[TimePart], label: Literal["scope", "source"], path: Callable[[str], Path]
 ) -> Iterator[tuple[Path, Sequence[TreeAmount]]]:
     for text, tally in context.cost.tally(label).by_label():
-        cost = [TreeAmount(amount.least, amount.is_exact) for amount in map(tally.bounds, _FIGURES)]
+        cost = [TreeAmount(least(amount), not isinstance(amount, Figure)) for amount in map(tally.bounds, _FIGURES)]
         yield path(text), cost
     for part in parts:
-        times = (TreeAmount(time.least, time.exact is not None) for time in (part.bound, part.estimate))
+        times = (TreeAmount(least(time), not isinstance(time, Figure)) for time in (part.bound, part.estimate))
         yield path(getattr(part, label)), (TreeAmount(0), TreeAmount(0), *times)
 
 
