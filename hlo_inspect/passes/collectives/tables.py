@@ -40,16 +40,12 @@ def _step_column(name: str, page_name: str, size: Callable[[Collective], int | N
     """Return a column of the bytes of all runs; send and recv are in no total."""
 
     def executed(site: _Site) -> Value:
-        runs, once = exact(site.runs), _total_bytes(site.collective, size(site.collective))
-        if runs == 1:
-            return once  # a shared object: a large module has many
-        return 0 if 0 in (runs, once) else None if runs is None or once is None else runs * once
-
-    def known(site: _Site) -> Value:
         once = _total_bytes(site.collective, size(site.collective))
-        return once if once is None or least(site.runs) == 1 else least(site.runs) * once
+        if site.runs == 1:
+            return once  # a shared object: a large module has many
+        return 0 if site.runs == 0 else None if once is None else site.runs * once
 
-    return Column(name, "bytes", page_name=page_name, summed=True, detail=detail, get=executed, least=known)
+    return Column(name, "bytes", page_name=page_name, summed=True, detail=detail, bounded=True, get=executed)
 
 
 def _total_bytes(collective: Collective, size: int | None) -> int | None:
