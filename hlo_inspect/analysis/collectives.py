@@ -24,6 +24,7 @@ from hlo_inspect.graph.slices import Transfer, transfer_of
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import (
+    ADDING,
     POINT_TO_POINT,
     STARTING_COLLECTIVES,
     TABLE,
@@ -47,7 +48,7 @@ ASYNC_START_TARGET = "AsyncCollectiveStart"
 ASYNC_DONE_TARGET = "AsyncCollectiveDone"
 TARGETS = frozenset({ASYNC_START_TARGET})
 
-WANTS = calls.WANTS | Wants(OPCODES, TARGETS, operands=RESIZING_OPCODES)
+WANTS = calls.WANTS | Wants(OPCODES, TARGETS, operands=RESIZING_OPCODES, noted=ADDING)
 """Parts of a module to keep for its collectives and their runs."""
 KERNEL_WANTS = WANTS | Wants(opcodes=frozenset({"custom-call"}), graph=True, checked=True)
 """The parts for all kernels, collectives included, and for custom calls.
