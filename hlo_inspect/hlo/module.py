@@ -359,6 +359,15 @@ class Module:
         """Iterate over the kept instructions of `opcodes`. `callees` works as in `Computation.with_opcodes`."""
         return chain.from_iterable(computation.with_opcodes(opcodes, callees) for computation in self.holding)
 
+    @property
+    def opcodes(self) -> Set[str]:
+        """The opcodes of the kept instructions, or of all instructions if every line was read."""
+        return (
+            self.opcode_counts.keys()
+            if self.wants.reads_every_line
+            else {instruction.opcode for computation in self.holding for instruction in computation.instructions}
+        )
+
     @cached_property
     def opcode_counts(self) -> Counter[str]:
         """Instructions of each opcode over all computations, if every line was read."""

@@ -90,7 +90,9 @@ class ModuleReports:
             raise UsageError(f"{names} takes one profile; `time` compares several")
         self._uses_profile = any(question.uses_profile for question in running)
         self._request = request
-        self._options = replace(parse_options(request), thresholds=parse_thresholds(request.thresholds))
+        self._options = parse_options(request)
+        if request.thresholds:
+            self._options = replace(self._options, thresholds=parse_thresholds(request.thresholds))
         self._needs = needs
         self.recorded = request.recorded
         self.wanted_samples = WantedSamples(request.skip, any(question.name == TIME_EVENTS for question in running))
@@ -295,7 +297,9 @@ def find_findings(
     `about` is line and name of an instruction: keep the findings that name it. `followed` are the analyses whose missing
     attributes are findings too.
     """
-    findings = [finding for name in choice.rules for finding in RULES.load(name).check(context)]
+    opcodes = context.module.opcodes
+    rules = [name for name in choice.rules if not (needed := RULE_TABLE[name].opcodes) or not needed.isdisjoint(opcodes)]
+    findings = [finding for name in rules for finding in RULES.load(name).check(context)]
     if about is not None:
         findings = [finding for finding in findings if _names(finding, *about)]
     if context.on_machine.profile_is_named:
