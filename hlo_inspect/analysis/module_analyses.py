@@ -101,16 +101,7 @@ class ModuleAnalyses:
         from hlo_inspect.analysis.phases.phases import Phases
 
         weak_self = proxy(self)  # analyses do not hold their context: both are freed with the last reference to the context
-        seeks_all = not self.request.skips_graph_phases
-        return Phases(
-            self.module,
-            self.provenances,
-            self.call_graph,
-            self.collectives,
-            lambda: weak_self.graph_phases,
-            self.views,
-            seeks_all=seeks_all,
-        )
+        return Phases(weak_self, seeks_all=not self.request.skips_graph_phases)
 
     @cached_property
     def provenances(self) -> Provenances:
