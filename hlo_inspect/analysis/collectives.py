@@ -131,7 +131,8 @@ class Collective(NamedTuple):
 def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
     """Return the logical collectives of `module` in the order of the text."""
     inners = list(module.with_opcodes(STARTING_COLLECTIVES))  # a done or an update only refers to its start
-    callers = _callers(module, {i.computation.name for i in inners if not i.computation.is_entry})
+    holders = {i.computation.name for i in inners if not i.computation.is_entry}
+    callers = _callers(module, holders) if holders else {}
     starting = _starting_computations(module, inners, callers)
     started = {_identity(i) for i in inners if i.computation.name in starting}
     build = _Builder(module, counts)
@@ -148,7 +149,7 @@ def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
 def _callers(module: Module, holders: set[str]) -> dict[str, Instruction]:
     """Map each computation of `holders` to the first async-start or fusion that calls it."""
     callers: dict[str, Instruction] = {}
-    for instruction in module.with_opcodes({"async-start", "fusion"}, holders) if holders else ():
+    for instruction in module.with_opcodes({"async-start", "fusion"}, holders):
         name = instruction.callee("calls")
         if name in holders:
             callers.setdefault(name, instruction)
