@@ -368,7 +368,7 @@ def collective_faults(collectives: Sequence[Collective], counts: DeviceCounts) -
 
 def _faults_of(collective: Collective, counts: DeviceCounts) -> Iterator[CollectiveFault]:
     members = collective.participants
-    stray = _stray_pair(collective, counts)
+    stray = _stray_pair(collective.pairs, collective.mode, counts) if collective.pairs is not None else None
     if members.contradicts:
         yield CollectiveFault("contradictory groups", collective, members.fault or "")
     elif stray is not None:
@@ -379,13 +379,12 @@ def _faults_of(collective: Collective, counts: DeviceCounts) -> Iterator[Collect
         yield CollectiveFault("uneven groups", collective)
 
 
-def _stray_pair(collective: Collective, counts: DeviceCounts) -> str | None:
+def _stray_pair(pairs: DevicePairs | MalformedValue, mode: GroupMode, counts: DeviceCounts) -> str | None:
     """Describe the first fault of the source-target pairs: a device may send once and receive once."""
-    pairs = collective.pairs
-    if pairs is None or isinstance(pairs, MalformedValue):
-        return pairs.reason if pairs is not None else None
+    if isinstance(pairs, MalformedValue):
+        return pairs.reason
     for end in (0, 1):
-        fault = device_list_fault((pair[end] for pair in pairs.pairs), collective.mode, counts)
+        fault = device_list_fault((pair[end] for pair in pairs.pairs), mode, counts)
         if fault is not None:
             return fault
     return None

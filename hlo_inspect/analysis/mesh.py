@@ -95,14 +95,14 @@ class Mesh:
         return tuple(Run(size, math.prod(shape[number + 1 :])) for number, size in enumerate(shape))
 
     @cached_property
-    def _positions(self) -> dict[int, int] | None:
-        return None if self.order is None else {device: position for position, device in enumerate(self.order)}
+    def _positions(self) -> dict[int, int]:
+        return {device: position for position, device in enumerate(self.order or ())}
 
     def position(self, device: int) -> int:
         """Return the position of a device; -1 for a device that the mesh does not have."""
-        if self._positions is not None:
-            return self._positions.get(device, -1)
-        return device if device < math.prod(self.shape or ()) else -1
+        if self.order is None:
+            return device if device < math.prod(self.shape or ()) else -1
+        return self._positions.get(device, -1)
 
 
 def find_mesh(lists: Sequence[Groups], devices: int) -> Mesh:

@@ -6,7 +6,6 @@ Problems of reading, of policies and of workload files have a table each.
 from __future__ import annotations
 
 import re
-from collections.abc import Container
 from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -93,11 +92,6 @@ RULE_TABLE: dict[str, RuleEntry] = {
 }
 
 RULES: Registry[Rule] = Registry(__name__, RULE_TABLE)
-
-
-def rules_of(passes: Container[str]) -> list[str]:
-    """Return the names of the rules that belong to these questions."""
-    return [name for name, entry in RULE_TABLE.items() if any(question in passes for question in entry.passes)]
 
 
 def module_pages() -> tuple[RulePage, ...]:

@@ -11,7 +11,7 @@ from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.collectives import WANTS as COLLECTIVE_WANTS
 from hlo_inspect.analysis.context import Context, parse_options
 from hlo_inspect.errors import UsageError
-from hlo_inspect.findings import LARGE_MODULE, RULE_TABLE, RULES, rules_of
+from hlo_inspect.findings import LARGE_MODULE, RULE_TABLE, RULES
 from hlo_inspect.findings.places import with_places
 from hlo_inspect.findings.reading_problems import reading_findings
 from hlo_inspect.findings.thresholds import parse_thresholds
@@ -274,7 +274,8 @@ class FindingOptions(NamedTuple):
         """Choose the rules for a module; all of them for an answer about one instruction."""
         if about is not None:
             return RuleChoice(tuple(RULE_TABLE))
-        names = tuple(RULE_TABLE) if self.counts_all else tuple(rules_of(self.questions))
+        questions = set(self.questions)
+        names = tuple(name for name, entry in RULE_TABLE.items() if self.counts_all or not questions.isdisjoint(entry.passes))
         asked = () if self.counts_all else self.asked
         if self.quick:
             return _choice(names, {"graph", "memory"}, "by --quick", asked)

@@ -85,7 +85,8 @@ class Collectives(Pass):
     def run(self, context: Context) -> Section:
         facts = _facts(context)
         notes = phase_notes(context, context.phases.of_collectives)
-        said = [*_notes(context, unknown(facts)), *notes]
+        missing = unknown(facts)
+        said = [*(_notes(context, missing) if missing else ()), *notes]
         if not context.module.warnings:
             return Section(facts, _tables(context), said)
         return Section(facts, _tables(context), [*said, *warnings_notes(context)], warnings_rows(context))
@@ -170,7 +171,7 @@ def _executed_figures(context: Context) -> Iterator[tuple[str, ExecutedFigure]]:
 
 def _notes(context: Context, facts: Sequence[str]) -> list[str]:
     """Return a note for each unknown fact; it names the first collective that keeps the fact unknown."""
-    executed = dict(_executed_figures(context)) if facts else {}
+    executed = dict(_executed_figures(context))
     notes = []
     for fact in facts:
         if fact.startswith(_PHASE_FACTS) and context.leaves_phases_open:
