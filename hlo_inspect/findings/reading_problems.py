@@ -200,8 +200,9 @@ def _missing(context: Context, passes: Container[str], unreadable: Container[int
     """Yield one problem for the attributes that a printer left out and devices depend on, and one for those of costs."""
     if "collectives" in passes:
         unprinted = [collective.inner for collective in context.collectives if collective.participants.fault == NOT_PRINTED]
-        groups = [(collective.line, collective.name, groups_attribute(collective)) for collective in unprinted]
-        yield from _first_of(context.module, groups, unreadable, "its devices depend on")
+        if unprinted:
+            groups = [(collective.line, collective.name, groups_attribute(collective)) for collective in unprinted]
+            yield from _first_of(context.module, groups, unreadable, "its devices depend on")
     if "cost" in passes:
         yield from _first_of(context.module, context.cost.missing_attributes, unreadable, "its cost depends on")
 

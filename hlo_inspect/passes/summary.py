@@ -74,7 +74,8 @@ class Summary(Pass):
 
 def _tables(context: Context) -> Iterator[Table]:
     with_cost = not context.request.quick
-    yield from warnings_table(context)
+    if context.module.warnings:
+        yield warnings_table(context)
     yield _buffers(context.interface)
     if with_cost:
         yield cost_by_phase(context)

@@ -120,7 +120,7 @@ def sites(context: Context) -> Table:
 
 
 def _loop(graph: CallGraph, collective: Collective) -> str:
-    return sys.intern(loop_names(graph, collective.inner.computation.name))
+    return sys.intern(loop_names(graph, collective.inner.computation.name)) if graph.loops else ""
 
 
 def _weight(runs: Number, collective: Collective) -> tuple[Number, Number]:
@@ -290,11 +290,11 @@ def by_phase(context: Context) -> Table:
 
 
 def by_kind_and_phase(context: Context) -> Table:
-    """Return one row per kind and phase; none if --quick leaves the phase of a collective open, or all have one phase."""
+    """Return one row per kind and phase; none if --quick leaves the phase of a collective open."""
     columns = (Column("kind", get=lambda row: row.label[0]), Column("phase", get=lambda row: row.label[1]))
     phases = context.collective_phases
     labels = [(collective.kind, phase) for collective, phase in zip(context.collectives, phases, strict=True)]
-    rows = [] if context.leaves_phases_open or len(set(phases)) < 2 else _group_collectives(context, labels)
+    rows = [] if context.leaves_phases_open else _group_collectives(context, labels)
     return _table("collectives_by_kind_and_phase", "Collectives of one step by kind and phase", columns, rows, context)
 
 
