@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from hlo_inspect.graph.slices import slices_of_module
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import STARTING_COLLECTIVES, TABLE
+from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.values.attributes import MalformedValue
 from hlo_inspect.hlo.values.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, Groups, shardy_meshes
 from hlo_inspect.hlo.values.sharding import parse_sharding
@@ -89,9 +89,9 @@ def device_counts(module: Module) -> DeviceCounts:
     slices = slices_of_module(module, 1)
     replicas, partitions, flattened = 0, -(-_sharded_devices(module) // slices), 0
     communicates = module.device_marks.crosses_meshes
-    for instruction in module.with_opcodes(STARTING_COLLECTIVES):
+    for instruction in module.with_opcodes(module.starting_collectives):
         communicates = True
-        count = _named_devices(instruction)
+        count = _named_devices(instruction) if instruction.opcode in TABLE else None
         if count is None:
             continue
         mode = group_mode(instruction)
@@ -249,6 +249,6 @@ def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
         return None
     if targets:
         return "global"
-    if any(collective.has("replica_groups") for collective in module.with_opcodes(STARTING_COLLECTIVES)):
+    if any(collective.has("replica_groups") for collective in module.with_opcodes(module.starting_collectives)):
         return "per_device"
     return "global" if header.printed else None

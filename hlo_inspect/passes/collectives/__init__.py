@@ -111,13 +111,12 @@ def _tables(context: Context) -> Iterator[Table]:
 
 def _facts(context: Context) -> dict[str, Value]:
     collectives = [c for c in context.collectives if not c.is_point_to_point]
-    facts: dict[str, Value] = {
-        "collectives.count": len(collectives),
+    facts: dict[str, Value] = _count("collectives.count", collectives) | {
         "collectives.operand_bytes": total(c.operand_bytes for c in collectives),
         "collectives.result_bytes": total(c.result_bytes for c in collectives),
         "collectives.wire_bytes": total(c.wire_bytes for c in collectives),
-        "collectives.async_count": sum(c.is_async for c in collectives),
     }
+    facts |= _count("collectives.async_count", [c for c in collectives if c.is_async])
     kinds = _grouped(context, [c.kind for c in context.collectives])
     sizes = _grouped(context, [c.group_size for c in context.collectives])
     phases = _grouped(context, context.collective_phases)
@@ -198,16 +197,24 @@ def _grouped(context: Context, labels: Sequence[Label]) -> dict[Label, list[Coll
 
 
 def _figures(name: str, members: Sequence[Collective]) -> dict[str, Value]:
-    return {f"{name}.count": len(members), f"{name}.operand_bytes": total(c.operand_bytes for c in members)}
+    return _count(f"{name}.count", members) | {f"{name}.operand_bytes": total(c.operand_bytes for c in members)}
+
+
+def _count(name: str, members: Sequence[Collective]) -> dict[str, Value]:
+    """Return the fact of a number of collectives: a lower bound if one has an unknown opcode."""
+    fact: dict[str, Value] = {}
+    with_lower_bound(fact, name, len(members) if all(c.is_known for c in members) else None, len(members))
+    return fact
 
 
 def _unknown_reason(fact: str, context: Context) -> str:
-    """Return the first collective of a kind, group size or phase whose bytes are unknown, and why."""
+    """Return the first collective of a kind, group size or phase whose bytes or number are unknown, and why."""
     figure = fact.rpartition(".")[2]
     member = fact.split(".")[-2]
     for collective, phase in zip(context.collectives, context.collective_phases, strict=True):
         belongs = member in {"collectives", collective.kind, str(collective.group_size), phase}
-        if belongs and not collective.is_point_to_point and getattr(collective, figure) is None:
+        is_unknown = not collective.is_known if figure.endswith("count") else getattr(collective, figure) is None
+        if belongs and is_unknown and not collective.is_point_to_point:
             return collective.reason_unknown
     return "the text does not say"
 
