@@ -21,10 +21,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, Collective
+from hlo_inspect.analysis.devices import starting_collectives
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.errors import UsageError
 from hlo_inspect.graph.calls import Bounds
-from hlo_inspect.hlo.collective_kinds import ALPA_TIES, collective_kind
+from hlo_inspect.hlo.collective_kinds import ALPA_TIES, KIND_TABLE
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import opcodes_that_are
@@ -54,7 +55,7 @@ def primitive_counts(module: Module, *, without_scalars: bool = False) -> dict[s
     `total` counts the instructions with a channel. `without_scalars` subtracts all-reduces of one f32 or f16 from the total and
     from their kind, with a channel or without.
     """
-    counts = {"total": sum(map(_has_channel, module.with_opcodes(_WITH_CHANNEL | module.starting_collectives)))}
+    counts = {"total": sum(map(_has_channel, module.with_opcodes(_WITH_CHANNEL | starting_collectives(module))))}
     for kind in KINDS:
         collectives = list(module.with_opcodes(frozenset({kind, f"{kind}-start"})))
         counts[kind.replace("-", "_")] = len(collectives)
@@ -245,8 +246,8 @@ def _coefficients_by_axis(mesh: Mesh, model: CostModel) -> tuple[dict[str, float
 
 def _whole_bytes(collective: Collective) -> int | None:
     """Return the bytes of the whole array as Alpa counts it: of an exchange, the operands of all devices."""
-    kind = collective_kind(collective.kind)
-    whole = kind.whole_bytes(collective.operand_bytes, collective.result_bytes)
+    kind = collective.properties
+    whole = collective.whole_bytes
     if not kind.is_exchange or kind.name not in ALPA_TIES:
         return whole
     devices = collective.group_size
@@ -255,7 +256,7 @@ def _whole_bytes(collective: Collective) -> int | None:
 
 def _mesh_cost(kind: str, devices: int, size: int, alpha: float, beta: float) -> float:
     """Return alpha + beta x factor x (n-1)/n x bytes + a tie-breaker. The factor is the rounds, 1/2 for an exchange."""
-    properties = collective_kind(kind)
+    properties = KIND_TABLE[kind]
     factor = 1 / devices * (devices / 2) if properties.is_exchange else float(properties.rounds)
     return alpha + beta * factor * (devices - 1) / devices * size + ALPA_TIES[kind]
 

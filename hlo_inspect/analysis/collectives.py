@@ -18,16 +18,18 @@ from hlo_inspect.analysis.devices import (
     device_list_fault,
     group_mode,
     participants,
+    starting_collectives,
 )
 from hlo_inspect.graph import calls
 from hlo_inspect.graph.slices import Transfer, transfer_of
-from hlo_inspect.hlo.collective_kinds import collective_kind, kind_of
+from hlo_inspect.hlo.collective_kinds import KIND_TABLE, CollectiveKind
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import (
     POINT_TO_POINT,
     STARTING_COLLECTIVES,
     TABLE,
+    base_opcode,
     opcodes_that_are,
     opcodes_that_call,
 )
@@ -69,6 +71,7 @@ class Collective(NamedTuple):
     """
 
     kind: str
+    properties: CollectiveKind
     start: Instruction
     inner: Instruction
     result_shape: Shape | None
@@ -91,24 +94,21 @@ class Collective(NamedTuple):
         return self.kind in POINT_TO_POINT
 
     @property
-    def names_pairs(self) -> bool:
-        """True for a kind that has source-target pairs instead of groups."""
-        return collective_kind(self.kind).names_pairs
-
-    @property
     def forms_groups(self) -> bool:
         """True for a kind whose devices communicate in groups."""
-        return not (self.is_point_to_point or self.names_pairs)
+        return not (self.is_point_to_point or self.properties.names_pairs)
 
     @property
-    def is_known(self) -> bool:
-        """False for an opcode that no known version of XLA has."""
-        return self.inner.opcode in TABLE
+    def whole_bytes(self) -> int | None:
+        """The bytes of the whole array; the operands of a kind whose whole array is unknown."""
+        return self.result_bytes if self.properties.whole == "result" else self.operand_bytes
 
     @property
     def reason_uncounted(self) -> str:
         """The reason why an unknown opcode may stand for more than one collective; empty for a known one."""
-        return "" if self.is_known else f"{self.start.name} (line {self.start.line}) has the unknown opcode {self.inner.opcode}"
+        if self.properties.is_known:
+            return ""
+        return f"{self.start.name} (line {self.start.line}) has the unknown opcode {self.inner.opcode}"
 
     @property
     def sends_to_slices(self) -> bool:
@@ -143,11 +143,11 @@ class Collective(NamedTuple):
     def reason_unknown(self) -> str:
         """The reason why some of its bytes are unknown."""
         place = f"{self.start.name} (line {self.start.line})"
-        if not self.is_known:
+        if not self.properties.is_known:
             return self.reason_uncounted
         if self.operand_bytes is None or self.result_bytes is None:
             return f"the shape of {place} or of its operands cannot be read, or has no size"
-        sends = collective_kind(self.kind).sends
+        sends = self.properties.sends
         if sends == "<=1":
             return f"{place} sends what its operands say at run time"
         if sends == "?":
@@ -157,7 +157,7 @@ class Collective(NamedTuple):
 
 def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
     """Return the logical collectives of `module` in the order of the text."""
-    inners = list(module.with_opcodes(module.starting_collectives))  # a done or an update only refers to its start
+    inners = list(module.with_opcodes(starting_collectives(module)))  # a done or an update only refers to its start
     callers = _callers(module, {i.computation.name for i in inners if not i.computation.is_entry})
     starting = _starting_computations(module, inners, callers)
     started = {_identity(i) for i in inners if i.computation.name in starting}
@@ -219,7 +219,7 @@ class _Builder:
         self._participants: dict[tuple[DeviceGroups | MalformedValue | None, GroupMode], Participants] = {}
 
     def collective(self, inner: Instruction, start: Instruction, *, fused_start: bool) -> Collective:
-        kind = kind_of(inner.opcode)
+        kind = kind_of(inner)
         mode = group_mode(inner)
         groups, pairs = inner.value("replica_groups"), inner.value("source_target_pairs")
         members = self._members(inner, kind, groups, mode)
@@ -239,6 +239,7 @@ class _Builder:
             sent = wire_bytes(transfer.kind, operand_bytes, transfer.slices) if transfer.kind is not None else None
         return Collective(
             kind=kind,
+            properties=KIND_TABLE[kind],
             start=start,
             inner=inner,
             result_shape=result,
@@ -276,9 +277,15 @@ class _Builder:
         return self._participants[key]
 
 
+def kind_of(collective: Instruction) -> str:
+    """Return the kind of a collective. An unknown opcode is a kind of its own, without the suffix of a start."""
+    record = TABLE.get(collective.opcode)
+    return base_opcode(collective.opcode) if record is None else record.collective
+
+
 def groups_attribute(collective: Instruction) -> str:
     """Return the attribute in which a collective names its devices."""
-    return "source_target_pairs" if collective_kind(kind_of(collective.opcode)).names_pairs else "replica_groups"
+    return "source_target_pairs" if KIND_TABLE[kind_of(collective)].names_pairs else "replica_groups"
 
 
 def _bytes(shape: Shape | None) -> int | None:
@@ -315,20 +322,30 @@ def _operand_bytes(instruction: Instruction, kind: str, result: Shape | None, si
     result_bytes = _bytes(result)
     if result_bytes is None or kind in POINT_TO_POINT:
         return result_bytes
-    return collective_kind(kind).operand_of_result(result_bytes, size)
+    return operand_of_result(kind, result_bytes, size)
+
+
+def operand_of_result(kind: str, result_bytes: int, size: int | None) -> int | None:
+    """Return the operand bytes of one device of a group of `size`, by its result; None if unknown."""
+    whole = KIND_TABLE[kind].whole
+    if whole == "both":
+        return result_bytes
+    if whole == "?" or not size:
+        return None
+    return result_bytes // size if whole == "result" else result_bytes * size
 
 
 def _most_sent(instruction: Instruction, kind: str) -> int | None:
     """Return an upper bound of unknown sent bytes: the first operand, of which the others state the sent parts; else None."""
     shapes = instruction.operand_shapes
-    return _bytes(shapes[0]) if shapes and collective_kind(kind).sends == "<=1" else None
+    return _bytes(shapes[0]) if shapes and KIND_TABLE[kind].sends == "<=1" else None
 
 
 def wire_bytes(kind: str, operand_bytes: int | None, size: int | None, pairs: DevicePairs | None = None) -> int | None:
     """Return the bytes that one device sends over a group of `size` by the formula of its kind; None if unknown."""
     if operand_bytes is None:
         return None
-    properties = collective_kind(kind)
+    properties = KIND_TABLE[kind]
     if properties.names_pairs and pairs is not None and all(source == target for source, target in pairs.pairs):
         return 0
     return properties.sent_bytes(operand_bytes, size)
@@ -393,7 +410,12 @@ def _faults_of(collective: Collective, counts: DeviceCounts) -> Iterator[Collect
         yield CollectiveFault("contradictory groups", collective, members.fault or "")
     elif stray is not None:
         yield CollectiveFault("contradictory pairs", collective, stray)
-    elif members.fault is not None and members.listed is None and collective.groups is not None and collective.is_known:
+    elif (
+        members.fault is not None
+        and members.listed is None
+        and collective.groups is not None
+        and collective.properties.is_known
+    ):
         yield CollectiveFault("unreadable groups", collective, members.fault)
     elif not members.uniform:
         yield CollectiveFault("uneven groups", collective)

@@ -13,7 +13,7 @@ from hlo_inspect.analysis.executed_collectives import ExecutedFigure
 from hlo_inspect.compare.comparison import COMMAND
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.export.axis_words import AxisWords, parse_axis_words
-from hlo_inspect.hlo.collective_kinds import collective_kind
+from hlo_inspect.hlo.collective_kinds import KIND_TABLE
 from hlo_inspect.passes.base import bounded, with_lower_bound
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Input, Parts, Report, sentence
@@ -103,7 +103,7 @@ def _compiled(totals: WorkloadTotals, context: Context, given: Sequence[str]) ->
     traffic: dict[_Key, tuple[PartialSum, PartialSum]] = {}
     for (key, devices), figures in executed.items():
         count, size = traffic.setdefault(key, (PartialSum(), PartialSum()))
-        whole = collective_kind(key.kind).whole_of_operand(1, devices or 1)
+        whole = KIND_TABLE[key.kind].whole_of_operand(1, devices or 1)
         _add(count, figures.count, 1)
         _add(size, figures.operand_bytes, whole if totals.workload.header.dialect == "simai" else 1)
     return traffic

@@ -94,7 +94,7 @@ class Communications:
     def _communication(self, collective: Collective, axis: str | None) -> Communication:
         try:
             reason = _unsupported(collective)
-            if not reason and collective.names_pairs:
+            if not reason and collective.properties.names_pairs:
                 targets = dict(self._pairs(collective))
                 reason = "" if targets else "every device sends to itself, which moves nothing"
                 sources = {target: source for source, target in targets.items()}
@@ -170,7 +170,7 @@ def _unsupported(collective: Collective) -> str:
         if collective.transfer is not None:
             return "it goes between slices, through the hosts"
         return "it goes through the host" if collective.inner.attr("is_host_transfer") else "it names no ranks"
-    if not (collective.names_pairs or collective.kind in WORKLOAD_WORDS):
+    if not (collective.properties.names_pairs or collective.kind in WORKLOAD_WORDS):
         return f"the clients know no {collective.kind}"
     if collective.operand_bytes is None:
         return _NO_SIZE

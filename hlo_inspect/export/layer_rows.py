@@ -97,7 +97,7 @@ class LayerList:
 
     def refusal(self, communication: Communication) -> str:
         """Return the reason why no cell can hold a communication; empty if one can."""
-        if communication.collective.names_pairs:
+        if communication.collective.properties.names_pairs:
             return "the text dialects have no word for messages from rank to rank"
         return self._word_of(communication)[1]
 

@@ -111,7 +111,7 @@ class NodeList:
         behind = {*self._chain, *self._held, *self._last_communication}
         groups = frozenset(communication.groups.values())
         behind.update(last for group in groups if (last := self._last_of_group.get(group)) is not None)
-        number, is_permute = self._next, communication.collective.names_pairs
+        number, is_permute = self._next, communication.collective.properties.names_pairs
         own = CommunicationNode(number, communication, *_sorted(behind, awaited), self._permutes)
         self.nodes.append(own)
         self._next += 2 if is_permute else 1

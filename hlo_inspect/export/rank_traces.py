@@ -71,7 +71,7 @@ class RankTraces:
 
 
 def _peers(communication: Communication, rank: int) -> _Peers:
-    if communication.collective.names_pairs:
+    if communication.collective.properties.names_pairs:
         return communication.targets.get(rank), communication.sources.get(rank)
     return communication.groups.get(rank), None
 
@@ -115,7 +115,7 @@ class _Template:
         """Yield the nodes that a rank has of a communication."""
         behind, awaited = self._present(node.behind), self._present(node.awaited)
         edges = edges_of(behind, awaited)
-        if not node.communication.collective.names_pairs and peers != _ALONE:
+        if not node.communication.collective.properties.names_pairs and peers != _ALONE:
             yield _Slot(collective_node(node, edges), index, 0, is_group=True)
             return
         own = tuple(node.number + which for which in (0, 1) if peers[which] is not None)

@@ -23,7 +23,7 @@ from hlo_inspect.export.kernel_work import PICOSECONDS, named_times
 from hlo_inspect.export.layer_rows import Cell, LayerList, LayerRow, mirrored_loops
 from hlo_inspect.export.not_expressed import NotExpressed, find_not_expressed
 from hlo_inspect.export.step_plan import StepPlan, StepProgram, find_program, make_plan
-from hlo_inspect.hlo.collective_kinds import WORKLOAD_WORDS, collective_kind
+from hlo_inspect.hlo.collective_kinds import WORKLOAD_WORDS
 from hlo_inspect.hlo.values.op_names import BACKWARD
 from hlo_inspect.workloads.header import Dialect
 from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, NONE, PASSES, WorkloadRow
@@ -129,7 +129,7 @@ def size_of(communication: Communication, dialect: Dialect) -> int:
     """Return the bytes of a communication as a client counts them."""
     devices = communication.collective.group_size or 1
     size = communication.size
-    return collective_kind(communication.kind).whole_of_operand(size, devices) if dialect == "simai" else size
+    return communication.collective.properties.whole_of_operand(size, devices) if dialect == "simai" else size
 
 
 def workload_export(context: Context) -> WorkloadExport:

@@ -58,9 +58,9 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "warning",
         "An opcode that XLA does not have.",
         "Instructions with an opcode that neither current nor earlier versions of XLA have.",
-        "The instruction is counted, but its FLOPs are unknown, and the data flow through it is lost. If it has "
-        "`replica_groups` or `channel_id`, or its name begins with `all-` or `collective-`, it is a collective of unknown "
-        "bytes: counts and bytes of collectives are lower bounds.",
+        "The instruction is counted, but its FLOPs are unknown, and the data flow through it is lost. It is a "
+        "collective of unknown bytes if it has `replica_groups` or `channel_id`, or if its name begins with `all-` or "
+        "`collective-`. Counts and bytes of collectives are lower bounds then.",
         "Look for a misspelling in an edited text. If the opcode is new in XLA, please report it.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negative(p)\n}",
     ),
@@ -215,7 +215,7 @@ def _unknown_opcodes(context: Context) -> Iterator[Problem]:
     """Yield one problem for each unknown opcode of collectives, with the number of its instructions."""
     by_opcode: dict[str, list[Instruction]] = {}
     for collective in context.collectives:
-        if not collective.is_known:
+        if not collective.properties.is_known:
             by_opcode.setdefault(collective.inner.opcode, []).append(collective.inner)
     for opcode, (first, *more) in by_opcode.items():
         location = context.module.location(first.line)

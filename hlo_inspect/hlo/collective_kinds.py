@@ -6,10 +6,9 @@ The rows of kinds are in `opcodes`. An opcode that no known version of XLA has i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import NamedTuple
 
-from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, TABLE, Sends, Whole, base_opcode
+from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, TABLE, Opcode, Sends, Whole
 
 _WORDS = """
 # kind              megascale       workload       chakra  alpa
@@ -30,7 +29,8 @@ class CollectiveKind(NamedTuple):
     """A kind of collective. `sends` and `whole` are those of its row in `opcodes`.
 
     `names_pairs`: it has source-target pairs instead of groups. `is_exchange`: each device of a group gets another part.
-    `is_known`: it has a row in `opcodes`.
+    `is_known`: it has a row in `opcodes`. `rounds`: the times that its data go round a ring: 2 if devices add up parts and
+    then exchange the sums, else 1. `sends_whole`: a device sends its operand once, for any size of the group.
     """
 
     name: str
@@ -39,31 +39,17 @@ class CollectiveKind(NamedTuple):
     names_pairs: bool = False
     is_exchange: bool = False
     is_known: bool = False
-
-    @property
-    def rounds(self) -> int:
-        """The times that its data go round a ring: 2 if devices add up parts and exchange the sums, else 1."""
-        return 2 if self.sends == "2(n-1)/n" else 1
-
-    @property
-    def sends_whole(self) -> bool:
-        """True if a device sends its operand once, for any size of the group."""
-        return self.sends == "1"
-
-    def _ratio(self, devices: int) -> tuple[int, int] | None:
-        """Return sent bytes by operand bytes as numerator and denominator; None if unknown."""
-        if self.sends_whole:
-            return 1, 1
-        if self.sends == "n-1":
-            return devices - 1, 1
-        return (self.rounds * (devices - 1), devices) if self.sends in ("2(n-1)/n", "(n-1)/n") else None
+    rounds: int = 1
+    sends_whole: bool = False
 
     def sent_bytes(self, operand_bytes: int, devices: int | None) -> int | None:
         """Return the bytes that one device of a group of `devices` sends, rounded up; None if unknown."""
-        if not devices and not self.sends_whole:
+        if self.sends_whole:
+            return operand_bytes
+        if not devices or self.sends in _NO_FORMULA:
             return None
-        ratio = self._ratio(devices or 1)
-        return None if ratio is None else -(-operand_bytes * ratio[0] // ratio[1])
+        sent = self.rounds * (devices - 1) * operand_bytes
+        return sent if self.sends == "n-1" else -(-sent // devices)
 
     def share_sent(self, devices: int) -> float:
         """Return the share of the whole array that one device sends, the bus-bandwidth factor of nccl-tests.
@@ -80,42 +66,42 @@ class CollectiveKind(NamedTuple):
 
     def _ratio_of_whole(self, devices: int) -> tuple[int, int]:
         """Return sent bytes by the bytes of the whole array. Raise ValueError for a kind without a formula."""
-        ratio = self._ratio(devices)
-        if ratio is None:
+        if self.sends in _NO_FORMULA:
             raise ValueError(f"no formula of the bytes that {self.name} sends is known")
-        return (ratio[0], ratio[1] * devices) if self.whole == "result" else ratio
-
-    def whole_bytes(self, operand_bytes: int | None, result_bytes: int | None) -> int | None:
-        """Return the bytes of the whole array; the operands of a kind whose whole array is unknown."""
-        return result_bytes if self.whole == "result" else operand_bytes
+        if self.sends_whole:
+            return 1, 1
+        denominator = 1 if self.sends == "n-1" else devices
+        return self.rounds * (devices - 1), denominator * devices if self.whole == "result" else denominator
 
     def whole_of_operand(self, operand_bytes: int, devices: int) -> int:
         """Return the bytes of the whole array of a group of `devices`, by the operand of one device."""
         return operand_bytes * devices if self.whole == "result" else operand_bytes
 
-    def operand_of_result(self, result_bytes: int, devices: int | None) -> int | None:
-        """Return the operand bytes of one device of a group of `devices`, by its result; None if unknown."""
-        if self.whole == "both":
-            return result_bytes
-        if self.whole == "?" or not devices:
-            return None
-        return result_bytes // devices if self.whole == "result" else result_bytes * devices
+
+_NO_FORMULA: frozenset[Sends] = frozenset({"<=1", "?"})
 
 
-@cache
-def _known_kinds() -> Mapping[str, CollectiveKind]:
-    records = [TABLE[name] for name in COLLECTIVE_KINDS]
-    return {
-        record.name: CollectiveKind(
-            record.name, record.sends, record.whole, "pairs" in record.traits, "exchange" in record.traits, is_known=True
-        )
-        for record in records
-    }
+class _KindTable(dict[str, CollectiveKind]):
+    """Kinds by name. send, recv and unknown opcodes are kinds without formulas."""
+
+    def __missing__(self, name: str) -> CollectiveKind:
+        return CollectiveKind(name, is_known=name in TABLE)
 
 
-def collective_kind(name: str) -> CollectiveKind:
-    """Return a kind by its name; without formulas for send, recv and unknown opcodes."""
-    return _known_kinds().get(name) or CollectiveKind(name, is_known=name in TABLE)
+def _kind(record: Opcode) -> CollectiveKind:
+    return CollectiveKind(
+        record.name,
+        record.sends,
+        record.whole,
+        names_pairs="pairs" in record.traits,
+        is_exchange="exchange" in record.traits,
+        is_known=True,
+        rounds=2 if record.sends == "2(n-1)/n" else 1,
+        sends_whole=record.sends == "1",
+    )
+
+
+KIND_TABLE = _KindTable({name: _kind(TABLE[name]) for name in COLLECTIVE_KINDS})
 
 
 def _words_of(column: int) -> Mapping[str, str]:
@@ -137,15 +123,6 @@ PREFIXES = ("all-", "collective-")
 
 DEVICE_ATTRIBUTES = ("replica_groups", "channel_id")
 """Attributes that mark an unknown opcode as a collective."""
-
-
-def kind_of(opcode: str) -> str:
-    """Return the kind of collective that an opcode starts or ends; empty for an opcode that is none.
-
-    An unknown opcode counts as a collective of its own kind: ask for opcodes of collectives only.
-    """
-    record = TABLE.get(opcode)
-    return base_opcode(opcode) if record is None else record.collective
 
 
 def may_start_unknown(opcode: str) -> bool:

@@ -12,9 +12,7 @@ from typing import NamedTuple
 
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.collective_kinds import DEVICE_ATTRIBUTES, is_named_as_collective, may_start_unknown
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction, operands_end
-from hlo_inspect.hlo.opcodes import STARTING_COLLECTIVES
 from hlo_inspect.hlo.rows import NO_ROWS, HeadTable, PackedRows, Rows, packed
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.attributes import ValueTable
@@ -329,16 +327,6 @@ class Module:
         if self.header.printed or self.entry is None:
             return self.header.name
         return f"module_{self.entry.name}"
-
-    @cached_property
-    def starting_collectives(self) -> frozenset[str]:
-        """The opcodes of its collectives: all that are known, and the unknown opcodes that communicate."""
-        if not self.heads.unknown_opcodes:
-            return STARTING_COLLECTIVES
-        unknown = (i for i in self.instructions if may_start_unknown(i.opcode))
-        return STARTING_COLLECTIVES | {
-            i.opcode for i in unknown if is_named_as_collective(i.opcode) or any(map(i.has, DEVICE_ATTRIBUTES))
-        }
 
     def root_opcode(self, computation: str) -> str | None:
         """Return the opcode of a computation's root, or None if it is unknown."""

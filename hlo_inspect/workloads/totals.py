@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hlo_inspect.hlo.collective_kinds import collective_kind
+from hlo_inspect.hlo.collective_kinds import KIND_TABLE
 from hlo_inspect.workloads.header import TENSOR_PARALLEL, WorkloadHeader
 from hlo_inspect.workloads.reader import Workload
 from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, HLO_KINDS, KINDS, NONE, PASSES, WorkloadRow, group_of, kind_of
@@ -69,7 +69,7 @@ class CollectiveSum:
         kind = HLO_KINDS.get(self.label.kind or "")
         if size is None or self.devices is None or kind is None:
             return 0 if size == 0 else None
-        return collective_kind(kind).sent_of_whole(size, self.devices)
+        return KIND_TABLE[kind].sent_of_whole(size, self.devices)
 
 
 class WorkloadTotals:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import Collective, wire_bytes
+from hlo_inspect.analysis.collectives import Collective, operand_of_result, wire_bytes
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.devices import DeviceCounts
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
@@ -20,7 +20,6 @@ from hlo_inspect.analysis.time.node_links import NodeLinks
 from hlo_inspect.analysis.time.placement import CollectiveGroups, Placement, UnknownTimeError
 from hlo_inspect.errors import UsageError
 from hlo_inspect.graph.calls import NOTHING, Bounds, CallGraph
-from hlo_inspect.hlo.collective_kinds import collective_kind
 
 TOGETHER, POINT_TO_POINT = "collectives", "point-to-point"
 """The streams of a GPU."""
@@ -116,16 +115,16 @@ class _Machine:
         if collective.is_point_to_point:
             raise UnknownTimeError("the text does not say which device sends to which")
         size, devices = collective.operand_bytes, collective.group_size or 1
-        if size is None or (collective.wire_bytes is None and not collective.names_pairs):
+        if size is None or (collective.wire_bytes is None and not collective.properties.names_pairs):
             raise UnknownTimeError(collective.reason_unknown)
-        pairs = self._groups.pairs(collective) if collective.names_pairs else []
-        if not pairs and (collective.names_pairs or devices == 1):
+        pairs = self._groups.pairs(collective) if collective.properties.names_pairs else []
+        if not pairs and (collective.properties.names_pairs or devices == 1):
             return NOTHING_SENT
         if self._links is None:
             raise UnknownTimeError(f"the profile {self._profile.name} states no links")
         if pairs:
             return self._links.permute_time(pairs, size)
-        return self._links.groups_time(collective, float(collective_kind(collective.kind).whole_of_operand(size, devices)))
+        return self._links.groups_time(collective, float(collective.properties.whole_of_operand(size, devices)))
 
     def _to_slices(self, collective: Collective, link: Link | None) -> LinkTime:
         """Return the time of data to or from another slice. Both directions are used at a time."""
@@ -142,7 +141,7 @@ def _received(collective: Collective) -> int | None:
     transfer, result = collective.transfer, collective.result_bytes
     if transfer is None or transfer.kind is None or result is None:
         return None
-    operand = collective_kind(transfer.kind).operand_of_result(result, transfer.slices)
+    operand = operand_of_result(transfer.kind, result, transfer.slices)
     return wire_bytes(transfer.kind, operand, transfer.slices)
 
 

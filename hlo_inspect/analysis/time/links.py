@@ -16,7 +16,7 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
 from hlo_inspect.analysis.mesh import Run
 from hlo_inspect.analysis.time.placement import CollectiveGroups, NodeSpread, Placement, UnknownTimeError, best_shapes, extents
-from hlo_inspect.hlo.collective_kinds import CollectiveKind, collective_kind
+from hlo_inspect.hlo.collective_kinds import CollectiveKind
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 
@@ -210,7 +210,7 @@ class TorusLinks:
             raise UnknownTimeError(_WITHIN_A_CHIP)
         link = self._link
         bandwidth = known(link.link_bandwidth, self._profile, link) * float(spread.part)
-        kind = collective_kind(collective.kind)
+        kind = collective.properties
         if kind.is_exchange:
             whole *= spread.most
         colours = _colours(collective)

@@ -23,7 +23,7 @@ from hlo_inspect.analysis.time.links import (
     with_model,
 )
 from hlo_inspect.analysis.time.placement import CollectiveGroups, NodeSpread, Placement, UnknownTimeError
-from hlo_inspect.hlo.collective_kinds import CollectiveKind, collective_kind
+from hlo_inspect.hlo.collective_kinds import CollectiveKind
 
 US = 1e-6
 
@@ -152,7 +152,7 @@ class NodeLinks:
         return slowest([self._by_spread(collective, whole, spread, per_node) for spread in spreads if spread.devices > 1])
 
     def _by_spread(self, collective: Collective, whole: float, spread: NodeSpread, per_node: int) -> LinkTime:
-        kind, near = collective_kind(collective.kind), self._near
+        kind, near = collective.properties, self._near
         shared = whole * self._profile.devices_per_chip
         levels = []
         if spread.most > 1:

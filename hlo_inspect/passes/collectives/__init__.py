@@ -203,7 +203,7 @@ def _figures(name: str, members: Sequence[Collective]) -> dict[str, Value]:
 def _count(name: str, members: Sequence[Collective]) -> dict[str, Value]:
     """Return the fact of a number of collectives: a lower bound if one has an unknown opcode."""
     fact: dict[str, Value] = {}
-    with_lower_bound(fact, name, len(members) if all(c.is_known for c in members) else None, len(members))
+    with_lower_bound(fact, name, len(members) if all(c.properties.is_known for c in members) else None, len(members))
     return fact
 
 
@@ -213,7 +213,7 @@ def _unknown_reason(fact: str, context: Context) -> str:
     member = fact.split(".")[-2]
     for collective, phase in zip(context.collectives, context.collective_phases, strict=True):
         belongs = member in {"collectives", collective.kind, str(collective.group_size), phase}
-        is_unknown = not collective.is_known if figure.endswith("count") else getattr(collective, figure) is None
+        is_unknown = not collective.properties.is_known if figure.endswith("count") else getattr(collective, figure) is None
         if belongs and is_unknown and not collective.is_point_to_point:
             return collective.reason_unknown
     return "the text does not say"

@@ -13,7 +13,6 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedTotals
 from hlo_inspect.analysis.provenance import InstructionPhase
 from hlo_inspect.graph.calls import Bounds, CallGraph
-from hlo_inspect.hlo.collective_kinds import collective_kind
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
@@ -344,7 +343,7 @@ _SMALLEST_CLASS = 1 << 12
 
 
 def _size_class(collective: Collective) -> int | None:
-    size = collective_kind(collective.kind).whole_bytes(collective.operand_bytes, collective.result_bytes)
+    size = collective.whole_bytes
     limit = _SMALLEST_CLASS
     while size is not None and limit < size:
         limit *= 4
