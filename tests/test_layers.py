@@ -239,7 +239,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
 # the same of the modules and folders of `hlo`
 HLO: tuple[tuple[str, ...], ...] = (
     ("tokens", "opcodes", "wants"),
-    ("values",),
+    ("collective_kinds", "values"),
     ("rows", "instruction"),
     ("module",),
     ("read",),

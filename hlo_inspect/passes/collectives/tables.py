@@ -340,7 +340,7 @@ _SMALLEST_CLASS = 1 << 12
 
 
 def _size_class(collective: Collective) -> int | None:
-    size = collective.result_bytes if collective.kind == "all-gather" else collective.operand_bytes
+    size = collective.whole_bytes
     limit = _SMALLEST_CLASS
     while size is not None and limit < size:
         limit *= 4

@@ -11,7 +11,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.step_times import seconds_times_runs, sum_of
 from hlo_inspect.analysis.time.timelines import TimedStep, Timelines
-from hlo_inspect.figure import Quantity, add, exact, known_part, least, multiply, or_unknown, reason
+from hlo_inspect.figure import Quantity, add, exact, known_part, least, multiply, reason
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.report.table import Column, Table
 
@@ -137,12 +137,10 @@ class _LinkClass:
 
     def add(self, collective: Collective, time: CollectiveTime, runs: Quantity) -> None:
         """Add a collective to the sums."""
-        size = collective.wire_bytes
-        sent = or_unknown(size, collective.reason_unknown)
         self.members.append(collective)
         self.times.append(time)
         self.runs = add(self.runs, runs)
-        self.sent = add(self.sent, multiply(sent, runs))
+        self.sent = add(self.sent, multiply(collective.sent, runs))
         self.bound = sum_of(self.bound, seconds_times_runs(time.bound_s, runs, time.reason))
         self.estimate = sum_of(self.estimate, seconds_times_runs(time.estimate_s, runs, time.reason))
 
