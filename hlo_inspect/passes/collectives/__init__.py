@@ -131,10 +131,10 @@ class Collectives(Pass):
         mesh = context.mesh
         for name, text in (("mesh.shape", mesh.shape_text), ("mesh.order", mesh.order_text)):
             facts.put(name, None if mesh.partial_reason else text, mesh.reason or mesh.partial_reason)
-        inner = (collective.inner for collective in context.collectives)
-        notes = phase_notes(context, map(context.phases.for_instruction, inner))
-        said = [*facts.notes, *notes, *warnings_notes(context)]
-        return Section(facts.values, _tables(context), said, warnings_rows(context))
+        notes = [*facts.notes, *phase_notes(context, context.phases.of_collectives)]
+        if not context.module.warnings:
+            return Section(facts.values, _tables(context), notes)
+        return Section(facts.values, _tables(context), [*notes, *warnings_notes(context)], warnings_rows(context))
 
 
 def _tables(context: Context) -> Iterator[Table]:
