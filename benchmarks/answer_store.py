@@ -1,0 +1,135 @@
+"""Trees of hlo-inspect, and the answers of each, which are kept in a file by the content of the tree's code."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tarfile
+import zlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import IO, Any
+
+from benchmarks.answer_lines import Input, filled
+
+WORKER = Path(__file__).with_name("answer_worker.py")
+CODE = ("hlo_inspect", "configs")
+Answer = dict[str, Any]
+
+
+def tree_of(name: str, kept: Path) -> Path:
+    """Return the folder of a tree: `name` itself, or the unpacked code of the commit of this repository that it names."""
+    if Path(name, "hlo_inspect").is_dir():
+        return Path(name).resolve()
+    git = ("git", "-C", str(Path(__file__).parents[1]))
+    verify = [*git, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"]
+    commit = subprocess.run(verify, capture_output=True, text=True, check=False)
+    if commit.returncode:
+        raise SystemExit(f"{name} is neither a checkout of hlo-inspect nor a commit of this repository")
+    folder = kept / "trees" / commit.stdout.strip()
+    if not folder.is_dir():
+        archive = subprocess.run([*git, "archive", commit.stdout.strip(), *CODE], capture_output=True, check=True).stdout
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            files.extractall(folder, filter="data")
+    return folder
+
+
+def code_hash(tree: Path) -> str:
+    """Return the hash of the code of a tree, changes without a commit included, and of the Python that runs it."""
+    digest = hashlib.sha256(sys.version.encode())
+    for part in CODE:
+        for file in sorted(tree.joinpath(part).rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                digest.update(f"{file.relative_to(tree)}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+class Worker:
+    """A process that answers with the code of one tree. It starts with the first question, and again after it has died."""
+
+    def __init__(self, tree: Path) -> None:
+        self.tree = tree
+        self._process: subprocess.Popen[str] | None = None
+
+    def answers(self, folder: Path, lines: Sequence[Sequence[str]]) -> list[Answer]:
+        process = self._process or self._start()
+        stdin, stdout = process.stdin, process.stdout
+        assert stdin and stdout  # noqa: S101 - both are pipes
+        stdin.write(json.dumps({"folder": str(folder), "lines": lines}) + "\n")
+        stdin.flush()
+        reply = stdout.readline()
+        if reply:
+            answers: list[Answer] = json.loads(reply)
+            return answers
+        self._process = None
+        died = f"the process ended with {process.wait()}"
+        if len(lines) == 1:
+            return [{"status": None, "output": "", "errors": died, "files": {}}]
+        return [answer for line in lines for answer in self.answers(folder, [line])]
+
+    def _start(self) -> subprocess.Popen[str]:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("HLO_INSPECT")}
+        environment |= {"PYTHONPATH": str(self.tree), "PYTHONHASHSEED": "0", "COLUMNS": "120", "NO_COLOR": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(WORKER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
+        )
+        return self._process
+
+    def close(self) -> None:
+        if self._process is not None:
+            pipe: IO[str] | None = self._process.stdin
+            assert pipe  # noqa: S101
+            pipe.close()
+            self._process.wait()
+
+
+class Store:
+    """The answers of one tree: a table from the hash of a question, files included, to the packed answers."""
+
+    def __init__(self, tree: Path, kept: Path) -> None:
+        self.tree = tree
+        self._lock = Lock()
+        kept.mkdir(parents=True, exist_ok=True)
+        self._database = sqlite3.connect(kept / f"{code_hash(tree)}.sqlite", check_same_thread=False, timeout=60)
+        self._database.execute("CREATE TABLE IF NOT EXISTS answers (question TEXT PRIMARY KEY, packed BLOB) WITHOUT ROWID")
+        self.asked = 0
+
+    def packed(self, input_: Input, question: str, worker: Worker) -> bytes:
+        """Return the packed answers about an input, the kept ones if the same was asked before."""
+        with self._lock:
+            row = self._database.execute("SELECT packed FROM answers WHERE question = ?", [question]).fetchone()
+        if row:
+            return bytes(row[0])
+        answers = worker.answers(input_.path.parent, [filled(line, input_) for line in input_.lines])
+        packed = zlib.compress(json.dumps(answers).encode())
+        with self._lock, self._database:
+            self._database.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", [question, packed])
+            self.asked += 1
+        return packed
+
+
+def question_of(input_: Input) -> str:
+    """Return the hash of an input's lines, and of all files that its answers may depend on: those of its folder."""
+    files = _content_hash(input_.path if input_.path.is_dir() else input_.path.parent, is_whole=input_.path.is_dir())
+    return hashlib.sha256(json.dumps([input_.path.name, input_.lines, files]).encode()).hexdigest()
+
+
+@cache
+def _content_hash(folder: Path, *, is_whole: bool) -> str:
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*") if is_whole else folder.iterdir()):
+        if file.is_file():
+            digest.update(f"{file.relative_to(folder)}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def unpacked(packed: bytes) -> list[Answer]:
+    answers: list[Answer] = json.loads(zlib.decompress(packed))
+    return answers
