@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any
 
-from benchmarks.answer_lines import Input, filled
+from benchmarks.answer_lines import Input, Line, filled
 
 WORKER = Path(__file__).with_name("answer_worker.py")
 CODE = ("hlo_inspect", "configs")
@@ -91,34 +91,42 @@ class Worker:
 
 
 class Store:
-    """The answers of one tree: a table from the hash of a question, files included, to the packed answers."""
+    """The answers of one tree: a table from the hash of an input's files and a command line to the packed answer."""
 
     def __init__(self, tree: Path, kept: Path) -> None:
         self.tree = tree
         self._lock = Lock()
         kept.mkdir(parents=True, exist_ok=True)
         self._database = sqlite3.connect(kept / f"{code_hash(tree)}.sqlite", check_same_thread=False, timeout=60)
-        self._database.execute("CREATE TABLE IF NOT EXISTS answers (question TEXT PRIMARY KEY, packed BLOB) WITHOUT ROWID")
+        self._database.execute(
+            "CREATE TABLE IF NOT EXISTS lines (question TEXT, line TEXT, packed BLOB, PRIMARY KEY (question, line))"
+        )
         self.asked = 0
+        """Command lines that the tree answered in this run."""
 
-    def packed(self, input_: Input, question: str, worker: Worker) -> bytes:
-        """Return the packed answers about an input, the kept ones if the same was asked before."""
+    def packed(self, input_: Input, lines: Sequence[Line], worker: Worker) -> list[bytes]:
+        """Return the packed answers to command lines about an input. The tree answers only those that the table lacks."""
+        question = question_of(input_)
+        names = {line: json.dumps(line) for line in lines}
         with self._lock:
-            row = self._database.execute("SELECT packed FROM answers WHERE question = ?", [question]).fetchone()
-        if row:
-            return bytes(row[0])
-        answers = worker.answers(input_.path.parent, [filled(line, input_) for line in input_.lines])
-        packed = zlib.compress(json.dumps(answers).encode())
-        with self._lock, self._database:
-            self._database.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", [question, packed])
-            self.asked += 1
-        return packed
+            rows = self._database.execute("SELECT line, packed FROM lines WHERE question = ?", [question]).fetchall()
+        answers = dict(rows)
+        missing = [line for line in lines if names[line] not in answers]
+        if missing:
+            asked = worker.answers(input_.path.parent, [filled(line, input_) for line in missing])
+            new = {names[line]: zlib.compress(json.dumps(answer).encode()) for line, answer in zip(missing, asked, strict=True)}
+            with self._lock, self._database:
+                values = [(question, line, packed) for line, packed in new.items()]
+                self._database.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?)", values)
+                self.asked += len(new)
+            answers |= new
+        return [answers[names[line]] for line in lines]
 
 
 def question_of(input_: Input) -> str:
-    """Return the hash of an input's lines, and of all files that its answers may depend on: those of its folder."""
+    """Return the hash of all files that the answers about an input may depend on: those of its folder."""
     files = _content_hash(input_.path if input_.path.is_dir() else input_.path.parent, is_whole=input_.path.is_dir())
-    return hashlib.sha256(json.dumps([input_.path.name, input_.lines, files]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([input_.path.name, input_.next, files]).encode()).hexdigest()
 
 
 @cache
@@ -130,6 +138,6 @@ def _content_hash(folder: Path, *, is_whole: bool) -> str:
     return digest.hexdigest()
 
 
-def unpacked(packed: bytes) -> list[Answer]:
-    answers: list[Answer] = json.loads(zlib.decompress(packed))
-    return answers
+def unpacked(packed: bytes) -> Answer:
+    answer: Answer = json.loads(zlib.decompress(packed))
+    return answer

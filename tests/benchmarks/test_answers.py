@@ -124,4 +124,4 @@ def test_a_changed_tree_is_found_and_additions_can_be_permitted(tmp_path: Path, 
     assert main(arguments) == 1
     assert "module.name.upper_bound added" in capsys.readouterr().out
     assert main([*arguments, "--allow", "row facts*", "--allow", "fact *"]) == 0
-    assert "; 0 and 0 asked anew" in capsys.readouterr().out
+    assert "; 0 and 0 lines ran" in capsys.readouterr().out
