@@ -46,7 +46,7 @@ def rows_of(text: str) -> tuple[list[Row], list[str]]:
     for row in records:
         name = str(row["name"]).partition(" ")[0]
         assert f"%{name} = " in lines[int(str(row["line"])) - 1]
-    rows = [(row["name"], row["kind"], row["axis"], row["runs"], row["executed_operand_bytes"]) for row in records]
+    rows: list[Row] = [(row["name"], row["kind"], row["axis"], row["runs"], row["executed_operand_bytes"]) for row in records]
     return rows, [str(row["reason"]) for row in records]
 
 
