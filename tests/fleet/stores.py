@@ -6,8 +6,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from hlo_inspect.fleet.parts import decode
 from hlo_inspect.fleet.schema import MODULES, columns_of
 from hlo_inspect.fleet.store import Store
@@ -75,7 +73,6 @@ def _plain(value: object) -> object:
 
 def ask(store: Path | str, sql: str, *arguments: str) -> list[str]:
     """Return the lines of the answer of `query`, without the heading."""
-    pytest.importorskip("duckdb")
     done = call_text("query", store, sql, "--format", "csv", *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[1:]

@@ -23,8 +23,7 @@ from hlo_inspect.report.formats import FORMATS, RenderOptions
 from tests.calling import call_text
 from tests.fleet.stores import ask, collect, raw_rows, text_of, write_job
 
-pytest.importorskip("duckdb")
-pytest.importorskip("pyarrow")
+pytestmark = pytest.mark.extras("duckdb", "pyarrow")
 ROOT = Path(__file__).parents[2]
 
 
