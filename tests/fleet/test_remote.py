@@ -28,7 +28,7 @@ pytestmark = pytest.mark.extras("fsspec")
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param("s3", marks=pytest.mark.extras("s3fs", "moto", "duckdb", "pyarrow")),
+        pytest.param("s3", marks=pytest.mark.extras("s3fs", "moto", "duckdb")),
         pytest.param("gs", marks=pytest.mark.extras("gcsfs", "gcp_storage_emulator")),
     ],
 )
