@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 
 from hlo_inspect.errors import InputError
-from hlo_inspect.fleet.inputs import FleetInput, absolute
+from hlo_inspect.fleet.inputs import FleetInput, stored_path
 from hlo_inspect.fleet.parts import decode
 from hlo_inspect.fleet.schema import MODULES
 from hlo_inspect.fleet.store import Store
@@ -38,7 +38,7 @@ class KnownInputs:
 
     def holds(self, file: FleetInput) -> bool:
         """Return True if the store has this version of the input."""
-        return _hash(absolute(file.path), file.version) in self._hashes
+        return _hash(stored_path(file.path), file.version) in self._hashes
 
 
 def path_hash(path: str) -> bytes:
