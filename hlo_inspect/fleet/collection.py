@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from hlo_inspect.errors import InputError, Location, UsageError, internal_error_text
 from hlo_inspect.fleet.analyses import Analyses
-from hlo_inspect.fleet.inputs import FleetInput, label_pattern, stored_path
+from hlo_inspect.fleet.inputs import FleetInput, absolute, label_pattern
 from hlo_inspect.fleet.parts import Encoding, StoreRow
 from hlo_inspect.fleet.reading import ModuleFigures, Reading, ReadingOptions, failed_reading, start_reading
 from hlo_inspect.fleet.schema import FINDINGS, MODULES, STORE_SCHEMA
@@ -194,7 +194,7 @@ class Collection:
 
     def _about(self, file: FleetInput, reading: Reading, module: ModuleFigures) -> tuple[object, ...]:
         """Return the columns from `input` to `message`."""
-        path, version, request = stored_path(file.path), reading.version, self._plan.request
+        path, version, request = absolute(file.path), reading.version, self._plan.request
         place = (path, module.line, module.lines, module.bytes, version.size, version.changed, version.etag)
         program = (reading.sha256, module.name, stage_of(path) or None, module.platform, self._labels(path))
         made_by = (__version__, STORE_SCHEMA, [*request.pass_names, *request.also])
@@ -229,5 +229,5 @@ class Collection:
 def _key(file: FleetInput, reading: Reading, number: int) -> str:
     """Return the key of a module: equal for all runs that read the same version of an input."""
     version = reading.version
-    parts = (stored_path(file.path), version.size, version.changed, version.etag, number)
+    parts = (absolute(file.path), version.size, version.changed, version.etag, number)
     return blake2b("\0".join(map(str, parts)).encode(errors="surrogatepass"), digest_size=16).hexdigest()

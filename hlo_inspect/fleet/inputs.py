@@ -87,13 +87,8 @@ def file_version(path: str) -> FileVersion:
 
 
 def absolute(path: str) -> str:
-    """Return an address as it is, else an absolute path."""
+    """Return the path that a store keeps: an address as it is, else an absolute path."""
     return path if is_address(path) else os.path.abspath(path)  # noqa: PTH100 - also of a pattern
-
-
-def stored_path(path: str) -> str:
-    """Return the path that a store keeps: absolute, with escapes of the bytes that are no UTF-8."""
-    return absolute(path).encode(errors="backslashreplace").decode()
 
 
 def _of_source(source: str, stage: str | None, shard: Shard) -> Iterator[FleetInput | HloInspectError]:
@@ -225,7 +220,7 @@ def label_pattern(text: str) -> re.Pattern[str]:
     """Compile a pattern of paths with labels in braces, as `dumps/{build}/{rank}/*`. Raise UsageError if it has none."""
     parts: list[str] = []
     end = 0
-    pattern = stored_path(text)
+    pattern = absolute(text)
     try:
         for match in _FIELD.finditer(pattern):
             parts.append(re.escape(pattern[end : match.start()]))

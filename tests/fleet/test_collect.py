@@ -20,7 +20,7 @@ from tests.fleet.stores import collect, comparable, raw_rows, text_of, write_job
 @pytest.fixture(params=["parquet", "jsonl"])
 def _encoding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "parquet":
-        pytest.importorskip("pyarrow")
+        pytest.importorskip("duckdb")
     monkeypatch.setattr(run, "best_encoding", lambda: request.param)
 
 
@@ -162,7 +162,7 @@ def test_without_the_extra_parts_are_lines(monkeypatch: pytest.MonkeyPatch, tmp_
     collect(tmp_path / "store", write_job(tmp_path / "dumps", 1, 1))
     assert [path.suffix for path in (tmp_path / "store" / "modules").iterdir()] == [".jsonl"]
     done = call_text("query", tmp_path / "store")
-    assert (done.returncode, done.stderr) == (2, "hlo-inspect: query needs the extra [fleet]: pip install pyarrow duckdb\n")
+    assert (done.returncode, done.stderr) == (2, "hlo-inspect: query needs the extra [fleet]: pip install duckdb\n")
 
 
 def test_no_process_and_no_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
