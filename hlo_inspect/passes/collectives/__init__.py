@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple, TypeVar, cast
 
@@ -20,7 +21,8 @@ from hlo_inspect.passes.collectives import tables
 from hlo_inspect.passes.compiler_warnings import warnings_notes, warnings_rows, warnings_table
 from hlo_inspect.passes.instruction_rows import call_stacks, differences, phase_notes
 from hlo_inspect.report.model import FactSpec, Section
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column, Table, TablePlace
+from hlo_inspect.report.table_spec import TableSpec
 
 Label = TypeVar("Label", bound=Hashable)
 
@@ -103,38 +105,6 @@ _EXECUTED_OF_PHASE = (
     ),
     Fact("collectives.phase.<phase>.executed_wire_bytes", "bytes", "sent bytes of all runs in one step", _RUN_SENT, _PHASES),
 )
-
-
-class Collectives(Pass):
-    """List collectives: kind, bytes, groups, mesh axis, reduction, async or not, runs, phase and source line.
-
-    A start/done pair, an async wrapper and TPU's copies of one all-gather are one collective each. Operand bytes are those of
-    one device. Sent bytes are what one device sends with a bandwidth-optimal algorithm. Groups are those of
-    XLA's group mode: cross-replica, cross-partition, both, or flattened ids. Totals leave out send and recv, which have rows
-    and counts.
-    """
-
-    name = "collectives"
-    asks_phases = True
-    profile_wants = KERNEL_WANTS
-    wants = WANTS
-    specs = (
-        *specs_of(_TOTALS, _EXECUTED, _OF_KIND, _EXECUTED_OF_KIND, _OF_AXIS, _OF_SIZE, _OF_PHASE, _EXECUTED_OF_PHASE),
-        FactSpec("mesh.shape", "text", "sizes of the device mesh that fits all groups and shardings, for example 2x8"),
-        FactSpec("mesh.order", "text", "`iota`, or the devices in the mesh's row-major order"),
-    )
-
-    def run(self, context: Context) -> Section:
-        facts = FactSheet()
-        _put_sites(facts, context)
-        _put_executed(facts, context)
-        mesh = context.mesh
-        for name, text in (("mesh.shape", mesh.shape_text), ("mesh.order", mesh.order_text)):
-            facts.put(name, None if mesh.partial_reason else text, mesh.reason or mesh.partial_reason)
-        notes = [*facts.notes, *phase_notes(context, context.phases.of_collectives)]
-        if not context.module.warnings:
-            return Section(facts.values, _tables(context), notes)
-        return Section(facts.values, _tables(context), [*notes, *warnings_notes(context)], warnings_rows(context))
 
 
 def _tables(context: Context) -> Iterator[Table]:
@@ -230,37 +200,43 @@ class _Row(NamedTuple):
     inside: _InsideOfLoop
 
 
-_FIRST = (
-    Column("loop", get=lambda row: row.loop.instruction.name),
-    Column("parent", detail=2, get=lambda row: row.parent),
-    Column("trip_count", "count", get=lambda row: row.loop.trip_count),
-    bounded("runs", "count", lambda row: row.runs, summed=False),
+LOOPS = TableSpec(
+    "loops",
+    "Loops, with the work inside them in one step",
+    (
+        Column("loop", get=lambda row: row.loop.instruction.name),
+        Column("parent", detail=2, get=lambda row: row.parent),
+        Column("trip_count", "count", get=lambda row: row.loop.trip_count),
+        bounded("runs", "count", lambda row: row.runs, summed=False),
+        bounded("collectives", "count", attrgetter("inside.collectives"), 2, summed=False),
+        bounded("executed_wire_bytes", "bytes", attrgetter("inside.wire_bytes"), 1, summed=False, page_name="sent"),
+        Column("known_from", detail=3, get=lambda row: row.loop.source or f"not known: it {row.loop.reason}"),
+        Column("source", detail=2, get=lambda row: row.source),
+        Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),
+    ),
+    TablePlace("loops", "Loops"),
+    in_store=True,
+    assertable=True,
 )
-_COST = (
+_COSTS = (
     bounded("flops", "flops", attrgetter("inside.flops"), summed=False),
     bounded("bytes_accessed", "bytes", attrgetter("inside.bytes_accessed"), 1, summed=False),
 )
-_LAST = (
-    bounded("collectives", "count", attrgetter("inside.collectives"), 2, summed=False),
-    bounded("executed_wire_bytes", "bytes", attrgetter("inside.wire_bytes"), 1, summed=False, page_name="sent"),
-    Column("known_from", detail=3, get=lambda row: row.loop.source or f"not known: it {row.loop.reason}"),
-    Column("source", detail=2, get=lambda row: row.source),
-    Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),
-)
+LOOPS_WITH_COSTS = replace(LOOPS, columns=(*LOOPS.columns[:4], *_COSTS, *LOOPS.columns[4:]), in_store=False)
 
 
-def loops(context: Context, *, with_cost: bool = False) -> Table:
-    """Return one row per loop: the work inside in one step, inner loops included. FLOPs and bytes need the whole graph."""
-    columns = (*_FIRST, *(_cost_columns(context) if with_cost else ()), *_LAST)
-    return Table.of("loops", "Loops, with the work inside them in one step", columns, _loop_rows(context, with_cost=with_cost))
+def loops(context: Context) -> Table:
+    """Return one row per loop: the work inside in one step, inner loops included."""
+    return LOOPS.of(_loop_rows(context, with_cost=False))
 
 
-def _cost_columns(context: Context) -> Iterator[Column]:
+def loops_with_costs(context: Context) -> Table:
+    """Return the loops with their FLOPs and bytes, which need the whole graph."""
     from hlo_inspect.passes.cost.times import bytes_name  # costs are not imported without need
 
-    flops, size = _COST
-    yield flops
-    yield size._replace(page_name=bytes_name(context))
+    name = bytes_name(context)
+    columns = [c._replace(page_name=name) if c.name == "bytes_accessed" else c for c in LOOPS_WITH_COSTS.columns]
+    return LOOPS_WITH_COSTS.of(_loop_rows(context, with_cost=True), columns=columns)
 
 
 def _loop_rows(context: Context, *, with_cost: bool) -> Iterator[_Row]:
@@ -316,3 +292,36 @@ def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, _Insid
         if kernel.place[0] in in_loops:
             figures = _InsideOfLoop(0, 0, kernel.of_step("flops"), kernel.of_step("bytes"))
             yield kernel.place[0], figures
+
+
+class Collectives(Pass):
+    """List collectives: kind, bytes, groups, mesh axis, reduction, async or not, runs, phase and source line.
+
+    A start/done pair, an async wrapper and TPU's copies of one all-gather are one collective each. Operand bytes are those of
+    one device. Sent bytes are what one device sends with a bandwidth-optimal algorithm. Groups are those of
+    XLA's group mode: cross-replica, cross-partition, both, or flattened ids. Totals leave out send and recv, which have rows
+    and counts.
+    """
+
+    name = "collectives"
+    asks_phases = True
+    profile_wants = KERNEL_WANTS
+    wants = WANTS
+    specs = (
+        *specs_of(_TOTALS, _EXECUTED, _OF_KIND, _EXECUTED_OF_KIND, _OF_AXIS, _OF_SIZE, _OF_PHASE, _EXECUTED_OF_PHASE),
+        FactSpec("mesh.shape", "text", "sizes of the device mesh that fits all groups and shardings, for example 2x8"),
+        FactSpec("mesh.order", "text", "`iota`, or the devices in the mesh's row-major order"),
+    )
+    tables = (*tables.TABLES, LOOPS)
+
+    def run(self, context: Context) -> Section:
+        facts = FactSheet()
+        _put_sites(facts, context)
+        _put_executed(facts, context)
+        mesh = context.mesh
+        for name, text in (("mesh.shape", mesh.shape_text), ("mesh.order", mesh.order_text)):
+            facts.put(name, None if mesh.partial_reason else text, mesh.reason or mesh.partial_reason)
+        notes = [*facts.notes, *phase_notes(context, context.phases.of_collectives)]
+        if not context.module.warnings:
+            return Section(facts.values, _tables(context), notes)
+        return Section(facts.values, _tables(context), [*notes, *warnings_notes(context)], warnings_rows(context))
