@@ -272,14 +272,14 @@ def _time(context: Context) -> Parts:
         "collectives": least(context.on_machine.collective_seconds.get(ALL, 0.0)),
     }
     times_of_step = context.on_machine.step_times if context.module.opcode_counts.total() <= LARGE_MODULE else None
-    known = max(alone.values()) if times_of_step is None else least(times_of_step.step)
-    if not known:
+    seconds = max(alone.values()) if times_of_step is None else least(times_of_step.step)
+    if not seconds:
         return
-    yield from sentence("{} a step on {}", Amount(at_least(known, "a bound"), "seconds"), profile.name)
+    yield from sentence("{} a step on {}", Amount(at_least(seconds, "a bound"), "seconds"), profile.name)
     if times_of_step is None:
         yield f" by {max(alone, key=lambda name: alone[name])} alone; `hlo-inspect time` adds the other parts"
         return
-    if least(times_of_step.estimate_step) > known:
+    if least(times_of_step.estimate_step) > seconds:
         estimate = Amount(times_of_step.estimate_step, "seconds")
         yield from sentence(", estimate {}", estimate)
     if context.collectives and not reason(times_of_step.estimate_exposed):
