@@ -57,9 +57,9 @@ class Alpa(Pass):
         facts["alpa.search_cost"] = search.value
         notes = [f"alpa.search_cost: {search.reason}"] if search.value is None else []
         for axis, along in by_axis(costs):
-            known = math.fsum(least(cost.total) for cost in along)
+            whole = math.fsum(least(cost.total) for cost in along)
             is_known = not any(isinstance(cost.total, Figure) for cost in along)
-            facts[f"alpa.mesh_cost.{axis}"] = known if is_known else at_least(known, _unknown_reason(along))
+            facts[f"alpa.mesh_cost.{axis}"] = whole if is_known else at_least(whole, _unknown_reason(along))
             if not is_known:
                 notes.append(f"alpa.mesh_cost.{axis}: {_unknown_reason(along)}")
         unpriced = sum(len(cost.runs) for cost in costs if cost.cost is None)
