@@ -154,8 +154,8 @@ def test_no_command_fails(case: Case, folder: Path) -> None:
 @pytest.mark.parametrize("line", ["facts", "collectives"])
 def test_its_runs_are_counted_and_nothing_else_changes(case: Case, folder: Path, line: str) -> None:
     facts = facts_of(case, folder, line)
-    known = {name: facts[f"collectives.all-reduce.{name}"] for name in ("count", "operand_bytes", "executed_wire_bytes")}
-    assert known == {"count": 1, "operand_bytes": BYTES, "executed_wire_bytes": REDUCED}
+    reduces = {name: facts[f"collectives.all-reduce.{name}"] for name in ("count", "operand_bytes", "executed_wire_bytes")}
+    assert reduces == {"count": 1, "operand_bytes": BYTES, "executed_wire_bytes": REDUCED}
     if case.row:
         assert (facts["collectives.count"], facts["collectives.executed_count"]) == (3, 1 + RUNS)
         assert facts[f"collectives.{case.opcode}.count"] == 2
