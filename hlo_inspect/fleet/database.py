@@ -95,7 +95,8 @@ class Database:
     def _add(self, relation: str) -> None:
         """Find the parts of a relation, and read its lines into memory."""
         lines = f"{_PRIVATE}.lines_of_{relation}"  # which has all columns, also those that no part has
-        self._connection.execute(f"CREATE TABLE {lines} ({column_definitions(relation)})")
+        has_key = "CHECK (module IS NOT NULL AND read_at IS NOT NULL)"  # else the line is of another schema
+        self._connection.execute(f"CREATE TABLE {lines} ({column_definitions(relation)}, {has_key})")
         groups: dict[int, list[str]] = {}  # by columns, of which parts of another version lack some or have more
         for path in self._store.parts_of(relation):
             if path.endswith(".parquet"):
@@ -104,9 +105,7 @@ class Database:
                 if answer:
                     groups.setdefault(answer[0][0], []).append(path)
             else:
-                has_key = "if(module IS NULL OR read_at IS NULL, error('no row of a store'), true)"
-                rows = f"SELECT * FROM {line_source(relation, path)} WHERE {has_key}"  # noqa: S608 - our own
-                answer = self._answer(path, f"INSERT INTO {lines} {rows}")
+                answer = self._answer(path, f"INSERT INTO {lines} SELECT * FROM {line_source(relation, path)}")  # noqa: S608
             if answer:
                 self._filled.add(relation)
         self._groups[relation] = [paths for paths in groups.values() if self._fits(lines, paths)]
