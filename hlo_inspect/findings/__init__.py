@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hlo_inspect.errors import UsageError, did_you_mean
-from hlo_inspect.hlo.opcodes import TABLE, opcodes_that_call
+from hlo_inspect.hlo.opcodes import SLICES, TABLE, opcodes_that_call
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.registry import Registry
 
@@ -40,9 +40,7 @@ class RuleEntry(NamedTuple):
     opcodes: frozenset[str] = frozenset()
 
 
-_GATHERS, _REDUCES = (
-    frozenset(opcode.name for opcode in TABLE.values() if opcode.collective == kind) for kind in ("all-gather", "all-reduce")
-)
+_GATHERS = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective == "all-gather")
 _LOOPS = opcodes_that_call("body")
 _CALLS = opcodes_that_call("run", "body", "condition", "branch", "fused", "custom")
 
@@ -58,8 +56,8 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "sharding-device-count": RuleEntry(("collectives",), "lines"),
     "mesh-mismatch": RuleEntry(("collectives",), "lines"),
     "mesh-not-sought": RuleEntry(("collectives",), "lines"),
-    "sliced-all-reduce": RuleEntry(("time",), "graph", _REDUCES),
-    "sliced-all-gather": RuleEntry(("time",), "graph", _GATHERS),
+    "sliced-all-reduce": RuleEntry(("time",), "graph", SLICES),
+    "sliced-all-gather": RuleEntry(("time",), "graph", SLICES),
     "constant-collective": RuleEntry(("time",), "graph"),
     "accumulated-all-reduce": RuleEntry(("time",), "graph", _LOOPS),
     "invariant-collective": RuleEntry(("time",), "graph", _LOOPS),
@@ -68,7 +66,7 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "involuntary-rematerialization": RuleEntry(("time",), "graph"),
     "small-collectives": RuleEntry(("time",), "graph"),
     "repeated-collective": RuleEntry(("time",), "graph"),
-    "wide-collective": RuleEntry(("time",), "graph"),
+    "wide-collective": RuleEntry(("time",), "graph", frozenset({"convert"})),
     "invalid-trip-count": RuleEntry(("collectives", "cost"), "lines", _LOOPS),
     "recursive-computation": RuleEntry(("collectives", "cost"), "lines", _CALLS),
     "excessive-runs": RuleEntry(("collectives", "cost"), "lines", _CALLS),
@@ -78,7 +76,7 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "replicated-optimizer-state": RuleEntry(("optimizer",), "graph"),
     "unaccountable-memory": RuleEntry(("memory",), "memory"),
     "differing-memory-files": RuleEntry(("memory",), "memory"),
-    "widened-matmul": RuleEntry(("cost",), "graph"),
+    "widened-matmul": RuleEntry(("cost",), "graph", frozenset({"convert"})),
     "double-precision": RuleEntry(("cost",), "graph"),
     "tile-padding": RuleEntry(("memory",), "memory"),
     "large-constant": RuleEntry(("memory",), "memory", frozenset({"constant"})),
