@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 def _page(form: Literal["text", "HTML"], shown: Report | Table) -> str:
     """Format a report or table for a Python session (text) or a notebook (HTML)."""
-    from hlo_inspect.report import notebook
+    from hlo_inspect.report.formats import notebook
 
     return notebook.as_text(shown) if form == "text" else notebook.as_html(shown)
 

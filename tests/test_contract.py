@@ -18,7 +18,7 @@ from hlo_inspect.optimizer.rules import RULES
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs, find_pass
 from hlo_inspect.report.facts import find_spec
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.table import Value
+from hlo_inspect.report.table import Plain
 from tests.contract import declared
 from tests.tables import approximately
 
@@ -54,7 +54,7 @@ LIKELY_ATTENTION = (
     + 0.05 * (126 + 127) / 33.5e12
 )
 
-Case = tuple[str, str, Value]
+Case = tuple[str, str, Plain]
 
 # Promised fact -> (dump, fact, number); other facts of passes stand in their tests
 FACTS: dict[str, tuple[Case, Case]] = {
@@ -472,6 +472,7 @@ KINDS = (
     "all-to-all",
     "collective-permute",
     "collective-broadcast",
+    "collective-reduce",
     "ragged-all-to-all",
 )
 
@@ -503,7 +504,7 @@ def test_facts_of_alpa() -> None:
             check_fact(dump, "alpa", fact, number)
 
 
-def check_fact(dump: str, command: str, fact: str, number: Value) -> None:
+def check_fact(dump: str, command: str, fact: str, number: Plain) -> None:
     """Check the type and the value of a fact."""
     value = report(dump, command).facts[fact]
     assert (dump, fact, type(value)) == (dump, fact, type(number))

@@ -10,7 +10,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.table import Value
+from hlo_inspect.report.table import Plain
 from tests.contract import declared
 from tests.tables import approximately, column
 
@@ -34,7 +34,7 @@ COMMANDS = {
 }
 """Commands of tables that have another name than their command."""
 
-Cases = tuple[tuple[str, Value, Value], tuple[str, Value, Value]]
+Cases = tuple[tuple[str, Plain, Plain], tuple[str, Plain, Plain]]
 
 # table -> the column that names a row, and column -> (dump, row, value); other tables stand in the tests of their passes
 COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {

@@ -14,7 +14,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.inspection.other_inputs import rewritten_workload
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.table import Value
+from hlo_inspect.report.table import Plain
 
 SEEDS = Path(__file__).parents[2] / "shared/dumps/seeds"
 
@@ -28,7 +28,7 @@ PIPESHARD, GPT, TPU, WORKLOAD, ALL_TO_ALL = (
     "004_b1cf5d3eba6d7049",
 )
 
-FACTS: dict[str, dict[str, Value]] = {
+FACTS: dict[str, dict[str, Plain]] = {
     PIPESHARD: {
         "module.name": "train_step_pipeshard_parallel_mesh_1",
         "module.is_scheduled": False,
@@ -139,7 +139,7 @@ def report(sample: str, command: str = "summary") -> Report:
     return hlo_inspect.inspect(SEEDS / f"{sample}.txt", (command,), phases="names")
 
 
-def columns(sample: str, table: str, *names: str, command: str | None = None) -> list[tuple[Value, ...]]:
+def columns(sample: str, table: str, *names: str, command: str | None = None) -> list[tuple[Plain, ...]]:
     records = report(sample, command or table).table(table).records()
     return [tuple(record[name] for name in names) for record in records]
 
@@ -234,7 +234,7 @@ def test_a_group_of_one_replica_has_all_of_its_partitions() -> None:
     assert [row[3:] for row in rows if row[0] == "all-to-all"] == [(4, 50_331_648)]
 
 
-WORKLOAD_FACTS: dict[str, Value] = {
+WORKLOAD_FACTS: dict[str, Plain] = {
     "workload.dialect": "simai",
     "workload.rows": 557,
     "workload.stated_rows": 557,

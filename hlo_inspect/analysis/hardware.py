@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 from hlo_inspect import configs
-from hlo_inspect.analysis.hardware_figures import Figure, ProfileContents, SourceDocument, extends_node, parse_contents
+from hlo_inspect.analysis.hardware_figures import HardwareFigure, ProfileContents, SourceDocument, extends_node, parse_contents
 from hlo_inspect.configs import Node, shipped_configs
 from hlo_inspect.errors import UsageError
 
@@ -31,11 +31,11 @@ class Link:
 
     name: str
     topology: str
-    bandwidth: Figure | None
-    count: Figure | None
-    devices: Figure | None
+    bandwidth: HardwareFigure | None
+    count: HardwareFigure | None
+    devices: HardwareFigure | None
     send_bandwidth: float | None
-    figures: Mapping[str, Figure | None] = field(default_factory=dict)
+    figures: Mapping[str, HardwareFigure | None] = field(default_factory=dict)
 
     def _value(self, name: str) -> float | None:
         figure = self.figures.get(name)
@@ -96,7 +96,7 @@ class HardwareProfile:
     path: str
     title: str
     maker: str
-    figures: Mapping[str, Figure | None]
+    figures: Mapping[str, HardwareFigure | None]
     links: Mapping[str, Link]
     sources: Mapping[str, SourceDocument]
     changes: tuple[str, ...] = ()
@@ -184,7 +184,7 @@ class HardwareProfile:
         """The names of the figures that the maker's own documents do not state."""
         return [name for name, figure in self.figures.items() if figure is not None and figure.confidence != "primary"]
 
-    def with_figures(self, figures: Mapping[str, Figure | None], changes: tuple[str, ...]) -> HardwareProfile:
+    def with_figures(self, figures: Mapping[str, HardwareFigure | None], changes: tuple[str, ...]) -> HardwareProfile:
         """Return the profile with other figures, and with the links that follow from them."""
         changed = {**self.figures, **figures}
         links = _links({name: link.topology for name, link in self.links.items()}, changed)
@@ -262,7 +262,7 @@ def _base(extends: Node, folder: Path) -> Path:
     return folder / name
 
 
-def _links(topologies: Mapping[str, str], figures: Mapping[str, Figure | None]) -> dict[str, Link]:
+def _links(topologies: Mapping[str, str], figures: Mapping[str, HardwareFigure | None]) -> dict[str, Link]:
     devices_per_node = figures.get("devices_per_node")
     links = {}
     for name, topology in topologies.items():
@@ -274,7 +274,9 @@ def _links(topologies: Mapping[str, str], figures: Mapping[str, Figure | None]) 
     return links
 
 
-def _send_bandwidth(bandwidth: Figure | None, count: Figure | None, devices_per_node: Figure | None) -> float | None:
+def _send_bandwidth(
+    bandwidth: HardwareFigure | None, count: HardwareFigure | None, devices_per_node: HardwareFigure | None
+) -> float | None:
     if bandwidth is None:
         return None
     total = bandwidth.value / (2 if bandwidth.directions == "both" else 1)

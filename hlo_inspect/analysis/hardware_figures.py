@@ -97,7 +97,7 @@ class SourceDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class HardwareFigure:
     """A number that a source states.
 
     `value` is in FLOP/s, bytes, bytes/s, pieces, hertz or seconds, a share, or 1 and 0 for true and false. `stated` is the text
@@ -129,7 +129,7 @@ class ProfileContents:
     """
 
     texts: Mapping[str, str] = field(default_factory=dict)
-    figures: Mapping[str, Figure | None] = field(default_factory=dict)
+    figures: Mapping[str, HardwareFigure | None] = field(default_factory=dict)
     sources: Mapping[str, SourceDocument] = field(default_factory=dict)
 
 
@@ -146,7 +146,7 @@ def parse_contents(root: Node, base: ProfileContents | None) -> ProfileContents:
     sources = dict(base.sources)
     if "sources" in fields:
         _add_sources(fields["sources"], sources)
-    figures: dict[str, Figure | None] = {}
+    figures: dict[str, HardwareFigure | None] = {}
     for section, units in _SECTIONS.items():
         required = _OF_MEMORY if section == "memory" and not base.figures else ()
         for key, node in fields[section].fields(units, required).items() if section in fields else ():
@@ -178,13 +178,15 @@ def _add_sources(section: Node, sources: dict[str, SourceDocument]) -> None:
         sources[source.id] = source
 
 
-def _link(node: Node, name: str, texts: dict[str, str], sources: Mapping[str, SourceDocument]) -> dict[str, Figure | None]:
+def _link(
+    node: Node, name: str, texts: dict[str, str], sources: Mapping[str, SourceDocument]
+) -> dict[str, HardwareFigure | None]:
     """Return the figures of a level of links; add its topology to `texts`."""
     stated = f"{name}.topology" in texts
     fields = node.fields(("topology", "bandwidth", "count", "devices", "wraparound", *_LEVEL), () if stated else ("topology",))
     if "topology" in fields:
         texts[f"{name}.topology"] = fields["topology"].choice(TOPOLOGIES)
-    figures: dict[str, Figure | None] = {}
+    figures: dict[str, HardwareFigure | None] = {}
     if "bandwidth" in fields:
         bases = {"per": ("link", "device", "node"), "directions": ("one", "both")}
         figures[f"{name}.bandwidth"] = _figure(fields["bandwidth"], "bytes_per_s", sources, bases)
@@ -209,7 +211,7 @@ def _link(node: Node, name: str, texts: dict[str, str], sources: Mapping[str, So
 
 def _figure(
     node: Node, unit: Unit, sources: Mapping[str, SourceDocument], bases: Mapping[str, tuple[str, ...]] | None = None
-) -> Figure | None:
+) -> HardwareFigure | None:
     """Return the figure of `node`; `bases` are further keys with their choices."""
     if node.kind == "null":
         return None
@@ -221,7 +223,7 @@ def _figure(
     value = fields["value"]
     by_axis = unit == "count" and _AXES.fullmatch(value.scalar)
     axes = tuple(int(size) for size in value.scalar.split("x")) if by_axis else ()
-    return Figure(
+    return HardwareFigure(
         value=prod(axes) if axes else _quantity(value, unit),
         unit=unit,
         stated=value.scalar,

@@ -18,15 +18,16 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hlo_inspect.checks.expressions import COMPARE, Expression, Form, WrittenValue, is_empty, is_within
+from hlo_inspect.checks.expressions import COMPARE, Expression, Form, WrittenValue, compare, is_empty, is_within
 from hlo_inspect.checks.policy import Assertion, assertion_in, find_fact
 from hlo_inspect.checks.runner import CheckResult
 from hlo_inspect.compare.fact_changes import differ, difference, share, value_in
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import Location, UsageError
+from hlo_inspect.figure import Quantity, between, greatest, least, reason
 from hlo_inspect.report.facts import find_spec
 from hlo_inspect.report.model import FactSpec, Report, Verdict
-from hlo_inspect.report.table import Column, Table, Unit, Value
+from hlo_inspect.report.table import Column, Table, Unit, Value, plain
 from hlo_inspect.report.units import format_like, parse_quantity
 
 DIFFERENT, FLAGS = "different", "flags"
@@ -60,17 +61,22 @@ class DifferenceCondition:
         change = difference(old, new)
         if change is None:
             return None
-        amounts = [_as_part(change, old) if bound.is_share else change for bound in self.bounds]
+        parts = [_as_part(change, old) if bound.is_share else change for bound in self.bounds]
+        amounts = [part for part in parts if part is not None]
+        if len(amounts) < len(parts):
+            return None
         if self.form == "in":
             return is_within(amounts[0], self.bounds[0].number, amounts[1], self.bounds[1].number, self.brackets)
-        return COMPARE[self.form](amounts[0], self.bounds[0].number)
+        return compare(self.form, amounts[0], self.bounds[0].number)
 
 
-def _as_part(change: float, old: Value) -> float:
-    """Return the change as a part of OLD; infinity if OLD is 0 or no number."""
+def _as_part(change: Quantity, old: Value) -> Quantity | None:
+    """Return the change as a part of OLD: infinity if OLD is 0, None if OLD is unknown."""
     if not change:
         return 0
-    return change / abs(old) if isinstance(old, int | float) and old else math.copysign(math.inf, change)
+    if isinstance(old, int | float) and old:
+        return between(least(change) / abs(old), (limit := greatest(change)) and limit / abs(old), reason(change))
+    return math.copysign(math.inf, change) if isinstance(change, int | float) and old == 0 else None
 
 
 def parse_difference(written: Node, specs: Sequence[FactSpec]) -> DifferenceCondition:
@@ -125,7 +131,7 @@ class DifferenceResult:
     reason: str = ""
 
     @property
-    def difference(self) -> int | float | None:
+    def difference(self) -> Quantity | None:
         return difference(self.old, self.new)
 
 
@@ -172,7 +178,7 @@ def _examined(
     unit: Unit = match[0].unit if match is not None else "text"
     before, after = value_in(old, name), value_in(new, name)
     holds = condition.holds(before, after)
-    unknown = " and ".join(side for side, value in zip(sides, (before, after), strict=True) if value is None)
+    unknown = " and ".join(side for side, value in zip(sides, (before, after), strict=True) if plain(value) is None)
     if holds is not None or not is_different:
         return DifferenceResult(condition, bool(holds), unit, before, after)
     return DifferenceResult(condition, True, unit, before, after, f"unknown in {unknown}" if unknown else "no number")
@@ -196,6 +202,7 @@ def as_checks(results: Iterable[DifferenceResult]) -> list[CheckResult]:
             "not met in comparison with the baseline",
             passed=not result.is_met,
             reason=result.reason or _both_values(result),
+            is_unknown=result.is_met and plain(result.difference) is None,
         )
         for result in results
     ]
@@ -203,7 +210,9 @@ def as_checks(results: Iterable[DifferenceResult]) -> list[CheckResult]:
 
 def no_mate() -> CheckResult:
     """Return the failed check of a module that the baseline lacks."""
-    return CheckResult("baseline", None, "text", "a module to compare with", passed=False, reason="there is none")
+    return CheckResult(
+        "baseline", None, "text", "a module to compare with", passed=False, reason="there is none", is_unknown=True
+    )
 
 
 _COLUMNS = (

@@ -21,8 +21,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hlo_inspect.figure import Figure, decide, may_equal
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.table import Unit, Value
+from hlo_inspect.report.table import Unit, Value, plain
 from hlo_inspect.report.units import parse_quantity
 
 Form = Literal["==", "!=", "<", "<=", ">", ">=", "in", "one of", "known", "null", "different"]
@@ -88,24 +89,43 @@ class Condition:
     brackets: str = "[]"
 
     def holds(self, actual: Value) -> bool:
-        """Return True if the value of the fact meets the condition. An unknown value (None) meets `null` only."""
-        if self.form == "null" or actual is None:
-            return self.form == "null" and actual is None
-        if self.form == "known":
-            return True
+        """Return True if the value of the fact meets the condition, whichever number it is between its bounds."""
+        return self.decide(actual) is True
+
+    def decide(self, actual: Value) -> bool | None:
+        """Return True if the value of the fact meets the condition; None if it is unknown and its bounds leave that open."""
+        if self.form in ("known", "null"):
+            return (plain(actual) is None) == (self.form == "null")
+        if actual is None:
+            return None
         if self.form == "one of":
-            return actual in self.values
+            answers = {compare("==", actual, value) for value in self.values}
+            return True if True in answers else None if None in answers else False
         if self.form == "in":
             low, high = self.values
             return is_within(actual, low, actual, high, self.brackets)
-        return COMPARE[self.form](actual, self.values[0])
+        return compare(self.form, actual, self.values[0])
 
 
-def is_within(above: Known, low: Known, below: Known, high: Known, brackets: str) -> bool:
-    """Return True if `above` is above the low end of a range and `below`, a form of the same value, below the high end."""
-    return COMPARE[">=" if brackets[0] == "[" else ">"](above, low) and COMPARE["<=" if brackets[1] == "]" else "<"](
-        below, high
-    )
+def compare(form: Form, actual: Known | Figure, value: Known) -> bool | None:
+    """Return True if a comparison holds; None if the bounds of a figure leave it open."""
+    if not isinstance(actual, Figure) or not isinstance(value, int | float):
+        return COMPARE[form](actual, value)
+    if form in ("==", "!="):
+        return None if may_equal(actual, value) else form == "!="
+    return decide(COMPARE[form], actual, value)
+
+
+def is_within(above: Known | Figure, low: Known, below: Known | Figure, high: Known, brackets: str) -> bool | None:
+    """Return True if `above` is above the low end of a range and `below`, a form of the same value, below the high end.
+
+    Return None if the bounds of figures leave it open.
+    """
+    ends = {
+        compare(">=" if brackets[0] == "[" else ">", above, low),
+        compare("<=" if brackets[1] == "]" else "<", below, high),
+    }
+    return False if False in ends else None if None in ends else True
 
 
 def is_empty(low: Known, high: Known, brackets: str) -> bool:

@@ -50,7 +50,7 @@ def with_conditions(report: Report, conditions: Sequence[FactCondition]) -> Repo
 def _examined(condition: FactCondition, report: Report) -> FactConditionResult:
     check = condition.check
     actual = value_of(check, report)
-    is_met = check.condition.holds(actual) or (actual is None and check.condition.form not in ("known", "null"))
+    is_met = check.condition.decide(actual) is not False
     return FactConditionResult(condition, is_met, actual, remark(check, report))
 
 

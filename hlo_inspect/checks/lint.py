@@ -13,7 +13,6 @@ from hlo_inspect.checks.baseline import Baseline, Entry
 from hlo_inspect.checks.ignores import Ignore, ignored_findings, notes_on_ignored, stale_entry, without_ignored
 from hlo_inspect.checks.rule_selection import RuleSelection
 from hlo_inspect.findings import find_rule, module_pages, rule_pages
-from hlo_inspect.findings.base import RulePage
 from hlo_inspect.report.faults import Failed, answers
 from hlo_inspect.report.model import (
     SEVERITIES,
@@ -28,7 +27,8 @@ from hlo_inspect.report.model import (
     Verdict,
     reaching,
 )
-from hlo_inspect.report.table import Column, Table, Value, number_of
+from hlo_inspect.report.rule_page import RulePage
+from hlo_inspect.report.table import Column, Plain, Table, number_of
 
 LINT = "lint"
 LINT_SPECS = (
@@ -147,7 +147,7 @@ class LintRun:
         self.counted += kept
         findings = [finding for finding in kept if self._baseline is None or not self._baseline.accepts(finding)]
         severities = Counter(finding.severity for finding in findings)
-        facts: dict[str, Value] = {"lint.count": len(findings)}
+        facts: dict[str, Plain] = {"lint.count": len(findings)}
         facts |= {f"lint.{severity}_count": severities[severity] for severity in SEVERITIES}
         facts |= {"lint.ignored_count": len(selected) - len(kept), "lint.baseline_count": len(kept) - len(findings)}
         groups = group_findings(findings)
@@ -171,7 +171,7 @@ class LintRun:
         self.failed += self._fail_on is not None and bool(reaching(findings, self._fail_on))
         return linted
 
-    def _headline(self, severities: Counter[Severity], facts: dict[str, Value]) -> HeadlineRow:
+    def _headline(self, severities: Counter[Severity], facts: dict[str, Plain]) -> HeadlineRow:
         parts: list[str | Amount] = []
         for severity in SEVERITIES:
             parts += [", "] if parts else []

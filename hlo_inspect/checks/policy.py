@@ -36,7 +36,7 @@ from hlo_inspect.errors import did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.facts import SpecIndex, exact_name, fact_names, find_spec, is_family, members_of
 from hlo_inspect.report.model import PART_NOTE, SEVERITIES, FactSpec, Input, Report, Severity
-from hlo_inspect.report.table import LOWER_BOUND, Column, Row, Table, Unit, Value
+from hlo_inspect.report.table import LOWER_BOUND, Column, Row, Table, Unit, Value, figure_of
 
 T = TypeVar("T")
 
@@ -200,7 +200,7 @@ def value_of(check: Check, report: Report) -> Value:
     """Return the value of the fact: 0 for a member of a family that does not occur. A known fact is its own lower bound."""
     name = _present(check.name, report)
     if name in report.facts:
-        return report.facts[name]
+        return figure_of(report.facts, name)
     if check.member is None:
         raise check.assertion.fact.error(f"the fact {check.name!r} is not computed by this command")
     return 0
@@ -237,6 +237,7 @@ def _unknown_reason(name: str, spec: FactSpec, report: Report) -> str:
 
 COMMAND = "check"
 _NAMES = (Column("fact", width=40), Column("unit", detail=4), Column("meaning", width=60))
+_BOUND_WORDS = {"lower_bound": "a lower bound of", "upper_bound": "an upper bound of"}
 _VALUES = (Column("fact"), Column("value", unit_of="unit"), Column("unit", detail=9), Column("meaning", detail=1))
 
 
@@ -260,7 +261,9 @@ def _rows(report: Report) -> Iterable[Row]:
         match = specs.find(name)
         if match is not None:
             spec, _ = match
-            meaning = spec.meaning if exact_name(name) == name else f"a lower bound of {exact_name(name)}"
+            meaning = (
+                spec.meaning if exact_name(name) == name else f"{_BOUND_WORDS[name.rpartition('.')[2]]} {exact_name(name)}"
+            )
             members.setdefault(spec.name, []).append((name, value, spec.unit, meaning))
     for spec in report.specs:
         rows = members.get(spec.name, [])

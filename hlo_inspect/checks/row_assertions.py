@@ -6,8 +6,8 @@ In brackets stand comparisons, as `--filter` takes them. Behind the point stands
     .runs              the sum of a column; so is .sum(runs)
     .max(operand_bytes), .min(operand_bytes)
 
-The figure is unknown if a value that decides it is unknown: a filter never passes over a row in silence. The maximum of no rows
-is 0, their minimum is unknown.
+The figure is unknown if a value that decides it is unknown, and has bounds if these are known: a filter never passes over a row
+in silence. The maximum of no rows is 0, their minimum is unknown.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import Literal, NamedTuple, cast
 from hlo_inspect.checks.expressions import Condition
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import UsageError, did_you_mean
+from hlo_inspect.figure import Number, Quantity, between, greatest, least, maximum, minimum, total
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.cells import find_column
 from hlo_inspect.report.filters import Comparison, Test, parse_filter, row_test
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.table import Row, Table, Unit, Value
+from hlo_inspect.report.table import Row, Table, Unit, Value, plain
 
 Function = Literal["count", "sum", "max", "min"]
 
@@ -69,43 +70,55 @@ class RowFigure:
             raise self.place.error(error.message) from error
         rows, doubts = self._select(table, tests)
         unit = "count" if index is None else table.columns[index].unit
-        value, reason = (None, _listed(doubts)) if doubts else self._value(rows, index, table)
+        value, reason = self._value(rows, index, table)
+        if doubts:
+            with_doubts, _ = self._value((*rows, *(row for row, _ in doubts)), index, table)
+            value, reason = self._between(value, with_doubts), _listed(doubts)
         of_single_rows = index if self.function in ("min", "max") and not doubts else None
         return RowResult(value, unit, rows or tuple(row for row, _ in doubts), table, of_single_rows, reason)
+
+    def _between(self, value: Value, with_doubts: Value) -> Value:
+        """Return the bounds of a count or a sum, of which some rows may or may not be a part."""
+        if self.function in ("min", "max") or not isinstance(value, Number) or not isinstance(with_doubts, Quantity):
+            return None
+        return between(value, greatest(with_doubts), "some rows may be a part") if 0 <= value <= least(with_doubts) else None
 
     def _select(self, table: Table, tests: Sequence[Test]) -> tuple[tuple[Row, ...], list[tuple[Row, str]]]:
         """Return the rows that meet all comparisons, and those that may meet them, each with the reason of the doubt."""
         columns = [find_column(comparison.column, table) for comparison in self.comparisons]
-        blank = {index for index in columns if _is_blank(table, index)}
+        unmet = {
+            index
+            for index, comparison in zip(columns, self.comparisons, strict=True)
+            if _is_blank(table, index) and not comparison.seeks_unknown
+        }
         rows, doubts = [], []
         for row in table.rows:
-            unknown = [
-                index
-                for index, comparison in zip(columns, self.comparisons, strict=True)
-                if row[index] is None and not comparison.seeks_unknown and (index in blank or not table.columns[index].optional)
+            answers = [
+                None if row[index] is None and index in unmet else test(row) for index, test in zip(columns, tests, strict=True)
             ]
-            certain = [test(row) for index, test in zip(columns, tests, strict=True) if index not in unknown]
-            if not all(certain):
+            if False in answers:
                 continue
-            if unknown:
-                doubts.append((row, f"{table.columns[unknown[0]].name} of {_label(table, row)}"))
+            if None in answers:
+                doubts.append((row, f"{table.columns[columns[answers.index(None)]].name} of {_label(table, row)}"))
             else:
                 rows.append(row)
         return tuple(rows), doubts
 
     def _value(self, rows: Sequence[Row], index: int | None, table: Table) -> tuple[Value, str]:
-        """Return the figure of known rows, or None with the reason."""
+        """Return the figure of rows, and the reason if it is unknown."""
         if index is None:
             return len(rows), ""
-        unknown = [row for row in rows if row[index] is None and not table.columns[index].optional]
-        if unknown:
-            return None, _listed([(row, f"{table.columns[index].name} of {_label(table, row)}") for row in unknown])
-        values = [value for row in rows if isinstance(value := row[index], int | float)]
+        column = table.columns[index]
+        doubted = [row for row in rows if plain(row[index]) is None and not (column.optional and row[index] is None)]
+        why = _listed([(row, f"{column.name} of {_label(table, row)}") for row in doubted]) if doubted else ""
+        values = [value for row in rows if isinstance(value := row[index], Quantity)]
+        if any(row[index] is None for row in doubted):
+            return None, why
         if self.function == "sum":
-            return sum(values), ""
+            return total(values), why
         if self.function == "max":
-            return max(values, default=0), ""
-        return (min(values), "") if values else (None, "no row has such a value")
+            return maximum(values), why
+        return (minimum(values), why) if values else (None, "no row has such a value")
 
 
 class RowResult(NamedTuple):
@@ -150,7 +163,7 @@ def _numeric(name: str, table: Table) -> int:
     """Return the position of a column of numbers."""
     index = find_column(name, table)
     if table.columns[index].unit in ("text", "bool"):
-        names = [column.name for column in table.columns if column.unit not in ("text", "bool") and not column.bound_of]
+        names = [column.name for column in table.columns if column.unit not in ("text", "bool")]
         raise UsageError(f"column {name!r} holds no numbers; these do: {', '.join(names)}")
     return index
 

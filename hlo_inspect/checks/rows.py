@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 
 from hlo_inspect.checks.expressions import Condition
 from hlo_inspect.checks.policy import Check
+from hlo_inspect.figure import Figure
 from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.table import Row, Table, Value
+from hlo_inspect.report.table import Row, Table, Value, plain
 
 MAX_ROWS = 10
 
@@ -127,7 +128,7 @@ def rows_that_broke(check: Check, actual: Value, report: Report) -> Table | None
     elif _is_too_small(actual, check.condition):
         rows = _largest_first([row for row in domain if not fits(row, rule.wanted)], value) if rule.could_be else []
     else:
-        rows = (actual is None and _unknown_rows(counted, value)) or _largest_first(counted, value)
+        rows = (plain(actual) is None and _unknown_rows(counted, value)) or _largest_first(counted, value)
     if not rows:
         return None
     return cut_to_few(replace(table, rows=tuple(rows), page_as=""))
@@ -147,8 +148,10 @@ def _rule_of(fact: str) -> tuple[RowsOfFact, str]:
 
 def _is_too_small(actual: Value, condition: Condition) -> bool:
     """Return True if a figure that fails the condition is too small, not too large."""
-    if not isinstance(actual, int | float) or isinstance(actual, bool) or not condition.values:
+    if not isinstance(actual, int | float | Figure) or isinstance(actual, bool) or not condition.values:
         return False
+    if isinstance(actual, Figure):
+        return condition.form in (">", ">=")
     bound = condition.values[0]
     return condition.form in (">", ">=") or (
         condition.form in ("==", "in") and not isinstance(bound, str) and actual <= bound and not condition.holds(actual)
@@ -157,7 +160,7 @@ def _is_too_small(actual: Value, condition: Condition) -> bool:
 
 def _unknown_rows(rows: Sequence[Row], column: int | None) -> list[Row]:
     """Return the rows whose value is unknown; none without a column of values."""
-    return [row for row in rows if column is not None and row[column] is None]
+    return [row for row in rows if column is not None and plain(row[column]) is None]
 
 
 def _largest_first(rows: Sequence[Row], column: int | None) -> list[Row]:

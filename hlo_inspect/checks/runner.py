@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hlo_inspect.checks.before_partitioning import REASON, counts_collectives, is_before_partitioning
+from hlo_inspect.checks.expressions import Condition
 from hlo_inspect.checks.ignores import ignored_findings, notes_on_ignored, stale_entry, without_ignored
 from hlo_inspect.checks.policy import Assertion, Policy, bind_at, remark, resolve, value_of
 from hlo_inspect.checks.row_assertions import RowFigure
@@ -20,7 +21,7 @@ from hlo_inspect.findings.reading_problems import FAILED_CHECK, UNKNOWN_VALUE, t
 from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.faults import Failed, answers
 from hlo_inspect.report.model import SEVERITIES, FactSpec, Finding, Report, Severity, Verdict, most_severe_first, reaching
-from hlo_inspect.report.table import Column, Table, Unit, Value, number_of
+from hlo_inspect.report.table import Column, Table, Unit, Value, number_of, plain
 from hlo_inspect.report.units import format_like
 
 CHECK_SPECS = (
@@ -36,7 +37,7 @@ class CheckResult:
 
     `check` is the fact, the figure of rows, or the rule of a finding. `actual` is the raw value in `unit`. `reason` says why
     the value is unknown, or is the message of the finding. `broke` has the rows that broke a failed check. `is_finding` tells
-    that the result is a finding that reaches `fail-on`.
+    that the result is a finding that reaches `fail-on`. A failed check `is_unknown` if its value is, and no bound decides it.
     """
 
     check: str
@@ -47,10 +48,11 @@ class CheckResult:
     reason: str = ""
     broke: Table | None = None
     is_finding: bool = False
+    is_unknown: bool = False
 
     @property
     def message(self) -> str:
-        """The value and the expectation, in one unit."""
+        """The value, or its bounds, and the expectation, in one unit."""
         reason = f" ({self.reason})" if self.reason else ""
         return f"{self.check} is {format_like(self.actual, self.unit, self.expected)}, expected {self.expected}{reason}"
 
@@ -136,7 +138,7 @@ class CheckRun:
 def _outcome(report: Report, policy: Policy, more: Sequence[CheckResult]) -> Outcome:
     results = [_result(assertion, report) for assertion in policy.assertions]
     results += more
-    unknown = [_unknown(result) for result in results if result.actual is None and not result.passed]
+    unknown = [_unknown(result) for result in results if result.is_unknown]
     findings = without_ignored(report.findings, policy.ignores)
     if policy.fail_on is not None:
         results.extend(_finding_results([finding for finding in findings if finding is not truncation(report)], policy.fail_on))
@@ -155,7 +157,7 @@ def _result(assertion: Assertion, report: Report) -> CheckResult:
     """Check an assertion. One on collectives fails before partitioning, when it says nothing of the program that runs."""
     result = _of_fact(assertion, report) if assertion.rows is None else _of_rows(assertion, assertion.rows, report)
     if counts_collectives(result.check) and is_before_partitioning(report):
-        return replace(result, actual=None, passed=False, reason=REASON, broke=None)
+        return replace(result, actual=None, passed=False, reason=REASON, broke=None, is_unknown=True)
     return result
 
 
@@ -164,11 +166,15 @@ def _of_fact(assertion: Assertion, report: Report) -> CheckResult:
     expected = str(assertion.expression)
     if check.spec in report.unanswered and check.spec not in report.specs:
         reason = "inputs of this kind do not have this fact"
-        return CheckResult(check.name, None, check.spec.unit, expected, check.condition.holds(None), reason)
+        passed = check.condition.holds(None)
+        return CheckResult(check.name, None, check.spec.unit, expected, passed, reason, is_unknown=not passed)
     actual = value_of(check, report)
     passed = check.condition.holds(actual)
     broke = rows_that_broke(check, actual, report) if not passed else None
-    return CheckResult(check.name, actual, check.spec.unit, expected, passed, remark(check, report), broke)
+    is_unknown = _is_unknown(check.condition, actual)
+    return CheckResult(
+        check.name, actual, check.spec.unit, expected, passed, remark(check, report), broke, is_unknown=is_unknown
+    )
 
 
 def _of_rows(assertion: Assertion, figure: RowFigure, report: Report) -> CheckResult:
@@ -178,7 +184,13 @@ def _of_rows(assertion: Assertion, figure: RowFigure, report: Report) -> CheckRe
     broke = measured.rows_that_broke(condition) if not passed else None
     name, expected = assertion.fact.scalar, str(assertion.expression)
     shown = cut_to_few(broke) if broke is not None else None
-    return CheckResult(name, measured.value, measured.unit, expected, passed, measured.reason, shown)
+    is_unknown = _is_unknown(condition, measured.value)
+    return CheckResult(name, measured.value, measured.unit, expected, passed, measured.reason, shown, is_unknown=is_unknown)
+
+
+def _is_unknown(condition: Condition, actual: Value) -> bool:
+    """Return True if a check fails for want of a value: the value is unknown, and its bounds do not decide the condition."""
+    return condition.decide(actual) is None or (condition.form == "known" and plain(actual) is None)
 
 
 def _finding_results(findings: Iterable[Finding], fail_on: Severity) -> list[CheckResult]:
@@ -201,8 +213,8 @@ def _describe(finding: Finding) -> str:
 
 
 def _is_decided_failure(result: CheckResult) -> bool:
-    """Return True for an assertion on a known value that does not hold."""
-    return not (result.passed or result.is_finding) and result.actual is not None
+    """Return True for an assertion that does not hold, whichever number an unknown value is."""
+    return not (result.passed or result.is_finding or result.is_unknown)
 
 
 def _failure(result: CheckResult, report: Report) -> Finding:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeGuard
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.figures import Figure, Tally
+from hlo_inspect.analysis.cost.figures import CostFigure, Tally
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
+from hlo_inspect.figure import Figure, Number, Quantity, exact, subtract
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.facts import SpecIndex, exact_name
 from hlo_inspect.report.model import FactSpec, Report
-from hlo_inspect.report.table import Column, Table, Unit, Value
+from hlo_inspect.report.table import Column, Plain, Table, Unit, Value, figure_of, plain
 
 IMPORTANCE = tuple(
     lazy_pattern(pattern)
@@ -57,11 +58,11 @@ class FactChange:
 
     name: str
     unit: Unit
-    old: Value
-    new: Value
+    old: Plain
+    new: Plain
 
     @property
-    def difference(self) -> int | float | None:
+    def difference(self) -> Quantity | None:
         return difference(self.old, self.new)
 
     @property
@@ -69,14 +70,18 @@ class FactChange:
         return share(self.old, self.new)
 
 
-def difference(old: Value, new: Value) -> int | float | None:
-    """Return NEW - OLD; None if one of the two is unknown or no number."""
-    return new - old if _is_number(old) and _is_number(new) else None
+def difference(old: Value, new: Value) -> Quantity | None:
+    """Return NEW - OLD; None if nothing is known of one of the two, or if it is no number."""
+    return subtract(new, old) if _is_quantity(old) and _is_quantity(new) else None
 
 
 def share(old: Value, new: Value) -> float | None:
     """Return (NEW - OLD) / OLD: 0.05 is five percent more. Return None if one is unknown or no number, or if OLD is 0."""
     return (new - old) / abs(old) if _is_number(old) and _is_number(new) and old else None
+
+
+def _is_quantity(value: Value) -> TypeGuard[Quantity]:
+    return isinstance(value, Figure) or _is_number(value)
 
 
 def _is_number(value: Value) -> TypeGuard[int | float]:
@@ -105,7 +110,7 @@ def fact_changes(old: Report, new: Report) -> list[FactChange]:
 def _changes(old: Report, new: Report) -> Iterator[FactChange]:
     shared, of_old, of_new = (SpecIndex(specs) for specs in (shared_specs(old, new), old.specs, new.specs))
     for name in dict.fromkeys((*old.facts, *new.facts)):
-        before, after = value_in(old, name, of_old), value_in(new, name, of_new)
+        before, after = plain(value_in(old, name, of_old)), plain(value_in(new, name, of_new))
         spec = shared.find(name) if differ(before, after) else None
         if spec is not None:
             yield FactChange(name, spec[0].unit, before, after)
@@ -114,10 +119,11 @@ def _changes(old: Report, new: Report) -> Iterator[FactChange]:
 def value_in(report: Report, name: str, specs: SpecIndex | None = None) -> Value:
     """Return the value of a fact that the report answers. `specs` are those of the report, for many questions.
 
-    It is 0 for a member of a family that does not occur. For the lower bound of a known fact it is the fact's value.
+    It is 0 for a member of a family that does not occur, and a figure if only bounds are known. For a bound of a known fact it
+    is the fact's value.
     """
     if name in report.facts:
-        return report.facts[name]
+        return figure_of(report.facts, name)
     exact = exact_name(name)
     if exact != name and exact in report.facts:
         return report.facts[exact]
@@ -128,7 +134,7 @@ def value_in(report: Report, name: str, specs: SpecIndex | None = None) -> Value
 def _importance(change: FactChange) -> tuple[float, ...]:
     """Return the sort key: by `IMPORTANCE`, then the largest change first."""
     rank = next((number for number, pattern in enumerate(IMPORTANCE) if pattern.fullmatch(change.name)), len(IMPORTANCE))
-    part, amount = change.share, change.difference
+    part, amount = change.share, exact(change.difference or 0)
     size = math.inf if part is None else abs(part)
     return (rank, -size, -abs(amount or 0))
 
@@ -140,13 +146,13 @@ class _FigurePair(NamedTuple):
     """A figure of OLD and of NEW under a label."""
 
     label: tuple[str, ...]
-    old: int | None
-    new: int | None
+    old: Number | None
+    new: Number | None
     old_count: Value = None
     new_count: Value = None
 
     @property
-    def more(self) -> int | None:
+    def more(self) -> Number | None:
         return None if self.old is None or self.new is None else self.new - self.old
 
 
@@ -210,9 +216,9 @@ def scopes_table(old: Context, new: Context) -> Table:
     return Table.of("scopes", "Scopes whose work in one step differs", columns, rows, on_page=False)
 
 
-def _pair(scope: str, figure: Figure, old: Tally | None, new: Tally | None) -> _FigurePair:
+def _pair(scope: str, figure: CostFigure, old: Tally | None, new: Tally | None) -> _FigurePair:
     """Return a figure of a scope on both sides; that of a scope which a side does not have is 0."""
-    return _FigurePair((scope,), *(0 if tally is None else tally.bounds(figure).exact for tally in (old, new)))
+    return _FigurePair((scope,), *(0 if tally is None else exact(tally.bounds(figure)) for tally in (old, new)))
 
 
 def _sums(arrays: Iterable[LiveArray]) -> dict[tuple[str, ...], tuple[int, int]]:

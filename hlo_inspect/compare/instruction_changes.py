@@ -12,12 +12,13 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.figures import Figure
+from hlo_inspect.analysis.cost.figures import CostFigure
 from hlo_inspect.analysis.cost.kernels import NO_KERNELS
 from hlo_inspect.analysis.provenance import NOT_FUSED, NOT_PRINTED, printed
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.edits import Edit, EditPlace
 from hlo_inspect.compare.kernel_origins import KernelOrigins
+from hlo_inspect.figure import exact
 from hlo_inspect.graph.canonical.module import CanonicalModule
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, LITERAL_OPCODES, TABLE, opcodes_that_are
@@ -181,16 +182,16 @@ class InstructionChanges:
     def _line(self, side: int, place: EditPlace) -> int:
         return self._view(side, place).lines[place.row]
 
-    def _figure(self, figure: Figure, edits: Sequence[Edit]) -> int | None:
+    def _figure(self, figure: CostFigure, edits: Sequence[Edit]) -> int | None:
         """Return NEW - OLD of a figure in a step; None if unknown."""
         total = 0
         for edit in edits:
             for side, place in edit.places:
                 kernel = self._kernels[side].get(self._line(side, place))
-                amount = None if kernel is None else kernel.of_step(figure).exact
+                amount = None if kernel is None else exact(kernel.of_step(figure))
                 if amount is None:
                     return None
-                total += amount if side else -amount
+                total += int(amount if side else -amount)
         return total
 
 

@@ -15,7 +15,8 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.registry import Registry
 
 if TYPE_CHECKING:
-    from hlo_inspect.findings.base import Rule, RulePage
+    from hlo_inspect.findings.base import Rule
+    from hlo_inspect.report.rule_page import RulePage
 
 _CODE = lazy_pattern(r"HI[0-9]{3}", re.ASCII)
 
@@ -32,12 +33,14 @@ Reads = Literal["lines", "graph", "memory"]
 class RuleEntry(NamedTuple):
     """The questions (names of passes) that a rule belongs to, and its input.
 
-    A rule with `opcodes` finds nothing in a module without one of them, and is then not imported.
+    A rule with `opcodes` finds nothing in a module without one of them, and one with an `analysis`, a path from the context,
+    nothing if this is empty. Such a rule is then not imported.
     """
 
     passes: tuple[str, ...]
     reads: Reads
     opcodes: frozenset[str] = frozenset()
+    analysis: str = ""
 
 
 _GATHERS = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective == "all-gather")
@@ -49,13 +52,13 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "undonated-parameter": RuleEntry(("params", "memory"), "graph"),
     "unused-parameter": RuleEntry(("params",), "lines"),
     "replicated-weight": RuleEntry(("optimizer",), "graph"),
-    "dangling-alias": RuleEntry(("params",), "lines"),
-    "unreadable-device-groups": RuleEntry(("collectives",), "lines"),
-    "uneven-device-groups": RuleEntry(("collectives",), "lines"),
-    "contradictory-devices": RuleEntry(("collectives",), "lines"),
-    "sharding-device-count": RuleEntry(("collectives",), "lines"),
-    "mesh-mismatch": RuleEntry(("collectives",), "lines"),
-    "mesh-not-sought": RuleEntry(("collectives",), "lines"),
+    "dangling-alias": RuleEntry(("params",), "lines", analysis="interface.faults"),
+    "unreadable-device-groups": RuleEntry(("collectives",), "lines", analysis="collective_faults"),
+    "uneven-device-groups": RuleEntry(("collectives",), "lines", analysis="collective_faults"),
+    "contradictory-devices": RuleEntry(("collectives",), "lines", analysis="collective_faults"),
+    "sharding-device-count": RuleEntry(("collectives",), "lines", analysis="module.device_marks.shardings"),
+    "mesh-mismatch": RuleEntry(("collectives",), "lines", analysis="mesh.note"),
+    "mesh-not-sought": RuleEntry(("collectives",), "lines", analysis="mesh.given_up"),
     "sliced-all-reduce": RuleEntry(("time",), "graph", SLICES),
     "sliced-all-gather": RuleEntry(("time",), "graph", SLICES),
     "constant-collective": RuleEntry(("time",), "graph"),
@@ -63,7 +66,7 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "invariant-collective": RuleEntry(("time",), "graph", _LOOPS),
     "copied-loop-carry": RuleEntry(("top",), "graph", _LOOPS),
     "copied-update-slice": RuleEntry(("top",), "graph", _LOOPS),
-    "involuntary-rematerialization": RuleEntry(("time",), "graph"),
+    "involuntary-rematerialization": RuleEntry(("time",), "graph", analysis="compiler_warnings"),
     "small-collectives": RuleEntry(("time",), "graph"),
     "repeated-collective": RuleEntry(("time",), "graph"),
     "wide-collective": RuleEntry(("time",), "graph", frozenset({"convert"})),

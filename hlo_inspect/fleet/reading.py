@@ -26,7 +26,7 @@ from hlo_inspect.inspection.source_reports import NoModuleError
 from hlo_inspect.remote_files import FileVersion, is_address
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Finding, Report
-from hlo_inspect.report.table import Table
+from hlo_inspect.report.table import Table, plain
 from hlo_inspect.request import Request
 
 KEPT_BYTES = 1 << 26
@@ -262,11 +262,11 @@ def _table_rows(report: Report, name: str) -> list[StoreRow]:
     """Return the rows of all tables of that name, in the columns of the store."""
     rows: list[StoreRow] = []
     columns = table_columns(name)
-    for table in report.tables:
-        if table.name == name:
-            positions = {column.name: index for index, column in enumerate(table.columns)}
-            getters = [(positions.get(column), type_) for column, type_ in columns.items()]
-            rows += [
-                tuple([None if index is None else stored(row[index], type_) for index, type_ in getters]) for row in table.rows
-            ]
+    for table in (table.flat() for table in report.tables if table.name == name):
+        positions = {column.name: index for index, column in enumerate(table.columns)}
+        getters = [(positions.get(column), type_) for column, type_ in columns.items()]
+        rows += [
+            tuple([None if index is None else stored(plain(row[index]), type_) for index, type_ in getters])
+            for row in table.rows
+        ]
     return rows

@@ -15,7 +15,7 @@ from hlo_inspect.fleet.table_columns import TABLE_COLUMNS
 from hlo_inspect.passes import MODULE_FACTS, OTHERS, PASSES
 from hlo_inspect.report.facts import Facts, fact_names, is_family, members_of
 from hlo_inspect.report.model import FactSpec
-from hlo_inspect.report.table import LOWER_BOUND, Unit, Value
+from hlo_inspect.report.table import LOWER_BOUND, Plain, Unit, Value
 
 STORE_SCHEMA = 1
 """The version of the layout and the columns. A store of a newer one is refused."""
@@ -198,7 +198,7 @@ def _singles_and_maps() -> tuple[frozenset[str], tuple[_FactColumn, ...]]:
     return frozenset(column.name for column in columns if not column.is_map), tuple(c for c in columns if c.is_map)
 
 
-def stored(value: Value, type_: Type) -> Value:
+def stored(value: Plain, type_: Type) -> Plain:
     """Return a value in the type of its column; None for an integer that no column holds."""
     if value is None or isinstance(value, str):
         return value

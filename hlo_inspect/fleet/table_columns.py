@@ -10,28 +10,28 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class TableSpec(NamedTuple):
+class StoredTable(NamedTuple):
     """A table of a pass: its columns as `name` or `name:type`, separated by blanks."""
 
     pass_name: str
     columns: str
 
 
-TABLE_COLUMNS: Mapping[str, TableSpec] = {
-    "params": TableSpec(
+TABLE_COLUMNS: Mapping[str, StoredTable] = {
+    "params": StoredTable(
         "params",
         """
         number:int index name shape dtype bytes:int padded_bytes:int memory_space:int role sharding
         partition_spec copies:int aliased_output donated:bool not_donated_because unused:bool path line:int
         """,
     ),
-    "outputs": TableSpec(
+    "outputs": StoredTable(
         "params",
         """
         index shape bytes:int aliased_parameter sharding partition_spec
         """,
     ),
-    "collectives": TableSpec(
+    "collectives": StoredTable(
         "collectives",
         """
         name kind runs:int runs_lower_bound:int executed_operand_bytes:int executed_operand_bytes_lower_bound:int
@@ -44,7 +44,7 @@ TABLE_COLUMNS: Mapping[str, TableSpec] = {
         line:int
         """,
     ),
-    "collectives_by_axis": TableSpec(
+    "collectives_by_axis": StoredTable(
         "collectives",
         """
         axis sites:int runs:int runs_lower_bound:int executed_operand_bytes:int
@@ -55,14 +55,14 @@ TABLE_COLUMNS: Mapping[str, TableSpec] = {
         exposed_s_lower_bound:float bus_bandwidth:float level async_count:int operand_bytes:int wire_bytes:int
         """,
     ),
-    "loops": TableSpec(
+    "loops": StoredTable(
         "collectives",
         """
         loop parent trip_count:int runs:int runs_lower_bound:int collectives:int collectives_lower_bound:int
         executed_wire_bytes:int executed_wire_bytes_lower_bound:int known_from source line:int
         """,
     ),
-    "fusions": TableSpec(
+    "fusions": StoredTable(
         "fusions",
         """
         name kind root runs:int runs_lower_bound:int flops:int flops_lower_bound:int bytes:int
@@ -70,7 +70,7 @@ TABLE_COLUMNS: Mapping[str, TableSpec] = {
         source line:int
         """,
     ),
-    "custom_calls": TableSpec(
+    "custom_calls": StoredTable(
         "custom-calls",
         """
         target count:int runs:int runs_lower_bound:int flops:int flops_lower_bound:int least_flops:int
@@ -78,7 +78,7 @@ TABLE_COLUMNS: Mapping[str, TableSpec] = {
         transcendentals_lower_bound:int bytes:int bytes_lower_bound:int known_by line:int
         """,
     ),
-    "optimizer": TableSpec(
+    "optimizer": StoredTable(
         "optimizer",
         """
         weight:int path shape rule first_moment:int second_moment:int master_weight:int learning_rate:float
@@ -86,7 +86,7 @@ TABLE_COLUMNS: Mapping[str, TableSpec] = {
         nesterov:bool clip_norm:float clip rate counter:int bytes:int fusion computation line:int
         """,
     ),
-    "optimizer_groups": TableSpec(
+    "optimizer_groups": StoredTable(
         "optimizer",
         """
         rule weights:int bytes:int learning_rate:float beta1:float beta2:float beta3:float alpha:float
@@ -94,7 +94,7 @@ TABLE_COLUMNS: Mapping[str, TableSpec] = {
         fusions:int
         """,
     ),
-    "cost": TableSpec(
+    "cost": StoredTable(
         "cost",
         """
         opcode flops:int flops_lower_bound:int transcendentals:int transcendentals_lower_bound:int
@@ -102,7 +102,7 @@ TABLE_COLUMNS: Mapping[str, TableSpec] = {
         share:float compute_s:float compute_s_lower_bound:float memory_s:float memory_s_lower_bound:float
         """,
     ),
-    "cost_by_phase": TableSpec(
+    "cost_by_phase": StoredTable(
         "cost",
         """
         phase flops:int flops_lower_bound:int transcendentals:int transcendentals_lower_bound:int
@@ -110,7 +110,7 @@ TABLE_COLUMNS: Mapping[str, TableSpec] = {
         share:float compute_s:float compute_s_lower_bound:float memory_s:float memory_s_lower_bound:float bound
         """,
     ),
-    "cost_by_source": TableSpec(
+    "cost_by_source": StoredTable(
         "cost",
         """
         source flops:int flops_lower_bound:int transcendentals:int transcendentals_lower_bound:int
@@ -118,13 +118,13 @@ TABLE_COLUMNS: Mapping[str, TableSpec] = {
         share:float compute_s:float compute_s_lower_bound:float memory_s:float memory_s_lower_bound:float bound
         """,
     ),
-    "matmuls_by_type": TableSpec(
+    "matmuls_by_type": StoredTable(
         "cost",
         """
         type flops:int flops_lower_bound:int share_of_flops:float sites:int runs:int runs_lower_bound:int
         """,
     ),
-    "kernels": TableSpec(
+    "kernels": StoredTable(
         "top",
         """
         name kind fusion_kind shape computation runs:int runs_lower_bound:int flops:int flops_lower_bound:int
@@ -135,14 +135,14 @@ TABLE_COLUMNS: Mapping[str, TableSpec] = {
         line:int
         """,
     ),
-    "live_at_peak": TableSpec(
+    "live_at_peak": StoredTable(
         "memory",
         """
         name shape_index shape bytes:int padding_bytes:int role live_from:int live_to:int memory_space:int
         of_parameter:int path phase op_name source line:int
         """,
     ),
-    "largest_arrays": TableSpec(
+    "largest_arrays": StoredTable(
         "memory",
         """
         name opcode shape bytes:int padded_bytes:int count:int total_bytes:int of_parameter relation path

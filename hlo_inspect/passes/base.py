@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.figure import Figure, Quantity
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import FactSpec, Section
 from hlo_inspect.report.table import LOWER_BOUND, Column, Unit, Value
+from hlo_inspect.report.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from hlo_inspect.workloads.totals import WorkloadTotals
@@ -19,8 +22,9 @@ if TYPE_CHECKING:
 class Question(ABC):
     """The question of a command: the docstring is the command's help, its first paragraph the short one.
 
-    `specs` names every fact that it gives. The facts and notes of the passes in `includes` always belong to its answer, their
-    tables do not; `unless_quick` are passes that belong to it in the same way unless `--quick` is set.
+    `specs` names every fact that it gives, and `tables` every table. The facts and notes of the passes in `includes` always
+    belong to its answer, their tables do not; `unless_quick` are passes that belong to it in the same way unless `--quick` is
+    set.
     `aliases` are other names of the command. `writes` are the forms in which it can write its input (`--to`).
     A command that `takes_name` can describe one instruction: its name follows the inputs. One that `takes_recorded` shows the
     measured times of a recorded profile too. One that `compares_profiles` takes several hardware profiles. `formats` are extra
@@ -31,6 +35,7 @@ class Question(ABC):
 
     name: ClassVar[str]
     specs: ClassVar[tuple[FactSpec, ...]]
+    tables: ClassVar[tuple[TableSpec, ...]] = ()
     includes: ClassVar[tuple[str, ...]] = ()
     unless_quick: ClassVar[tuple[str, ...]] = ()
     aliases: ClassVar[tuple[str, ...]] = ()
@@ -82,6 +87,65 @@ class WorkloadPass(Question):
         """Return every fact of `specs`; the command's own table comes first."""
 
 
+_PLACEHOLDER = lazy_pattern(r"<\w+>")
+
+
+class Fact(NamedTuple):
+    """A fact beside the line that computes it: its promise, and a getter that takes its value from an analysis.
+
+    The fields are those of `FactSpec`. A name with a segment in angle brackets is a family: the getter takes a value of each
+    member.
+    """
+
+    name: str
+    unit: Unit
+    meaning: str
+    get: Callable[[Any], Value]
+    members: frozenset[str] | None = None
+    absent: str = ""
+
+    @property
+    def spec(self) -> FactSpec:
+        return FactSpec(self.name, self.unit, self.meaning, self.members, self.absent)
+
+    def named(self, member: str) -> str:
+        """Return the name of the fact of a member."""
+        return _PLACEHOLDER.sub(lambda _: member, self.name)
+
+
+def specs_of(*groups: Sequence[Fact]) -> tuple[FactSpec, ...]:
+    """Return the specifications of all facts of the groups."""
+    return tuple(fact.spec for group in groups for fact in group)
+
+
+class FactSheet:
+    """The facts that a pass finds, by name, and a note for each that is unknown: `FACT: reason`."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Value] = {}
+        self.notes: list[str] = []
+
+    def put(self, name: str, value: Value, why: str = "") -> None:
+        """Set a fact. If it is unknown, a note says `why`, else the reason of the figure; without a reason it is absent."""
+        self.values[name] = value
+        if isinstance(value, Figure):
+            limits = f": {value.least:,} to {value.greatest:,}" if value.greatest is not None else ""
+            self.notes.append(f"{name}: {why or value.reason + limits}")
+        elif value is None and why:
+            self.notes.append(f"{name}: {why}")
+
+    def put_with_bound(self, name: str, value: Value, why: str = "") -> None:
+        """Set a fact as `put` does, with its lower bound even if that is 0."""
+        self.put(name, value, why)
+        if isinstance(value, Figure):
+            self.values[f"{name}{LOWER_BOUND}"] = value.least
+
+    def put_all(self, facts: Iterable[Fact], source: object, member: str = "") -> None:
+        """Set the facts to the values that their getters take from `source`, those of a family for a `member`."""
+        for fact in facts:
+            self.put(fact.named(member) if member else fact.name, fact.get(source))
+
+
 def unknown(facts: Mapping[str, Value]) -> list[str]:
     """Return the names of the facts that need a note."""
     return [name for name, value in facts.items() if value is None]
@@ -94,33 +158,15 @@ def with_lower_bound(facts: dict[str, Value], name: str, value: Value, lower: Va
         facts[f"{name}{LOWER_BOUND}"] = lower
 
 
-class BoundedFigure(Protocol):
-    """A figure that is `least` or more; `exact` is None if it may be more."""
-
-    @property
-    def exact(self) -> Value: ...
-    @property
-    def least(self) -> Value: ...
-
-
 def bounded(
     name: str,
     unit: Unit,
-    figure: Callable[[Any], BoundedFigure | None],
+    figure: Callable[[Any], Quantity | None],
     detail: int = 0,
     *,
     optional: bool = False,
     summed: bool = True,
     page_name: str = "",
 ) -> Column:
-    """Return a column of figures that may be known in part, with their lower bounds; None for a row without."""
-
-    def exact(row: object) -> Value:
-        bounded = figure(row)
-        return None if bounded is None else bounded.exact
-
-    def least(row: object) -> Value:
-        bounded = figure(row)
-        return None if bounded is None else bounded.least
-
-    return Column(name, unit, summed, detail, optional, page_name=page_name, get=exact, least=least)
+    """Return a column of figures that may be known in part; None for a row without."""
+    return Column(name, unit, summed, detail, optional, bounded=True, page_name=page_name, get=figure)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 
+from hlo_inspect.figure import at_least
 from hlo_inspect.findings.reading_problems import is_truncated
 from hlo_inspect.hlo.input.dump_directory import stage_of
 from hlo_inspect.report.model import HeadlineRow, Input, Report
-from hlo_inspect.report.table import ALL_ROWS, LOWER_BOUND, Column, Row, Table, Unit, Value, number_of, with_bounds
+from hlo_inspect.report.table import ALL_ROWS, Column, Row, Table, Unit, Value, figure_of, number_of, plain
 
 COMMAND = "list"
 
@@ -17,7 +18,7 @@ class ModuleList:
     """The table `modules`. Each report becomes a row as it comes, so that reports need not be kept."""
 
     def __init__(self) -> None:
-        self._columns = [(bounded_column, fact) for column, fact in _columns() for bounded_column in with_bounds([column])]
+        self._columns = list(_columns())
         self._rows: list[tuple[int, Row]] = []
         self._lines = self._bytes = 0
         self._known: set[str] = set()
@@ -77,19 +78,19 @@ def _columns() -> Iterator[tuple[Column, str]]:
 def _counted(name: str, count: Callable[[Report], int], detail: int = 0) -> Column:
     """Return the column of a number of findings, which is a lower bound if rules were left out."""
 
-    def exact(report: Report) -> Value:
-        return None if report.left_out_rules else count(report)
+    def value(report: Report) -> Value:
+        return at_least(count(report), "rules were left out") if report.left_out_rules else count(report)
 
-    return Column(name, "count", summed=True, detail=detail, get=exact, least=count)
+    return Column(name, "count", summed=True, detail=detail, bounded=True, get=value)
 
 
 def _bounded(name: str, unit: Unit, fact: str) -> Column:
-    return Column(name, unit, summed=True, get=_fact(fact), least=_fact(fact + LOWER_BOUND, fact))
+    return Column(name, unit, summed=True, bounded=True, get=_fact(fact))
 
 
-def _fact(*names: str) -> Callable[[Report], Value]:
-    """Return a getter of the first of these facts that a report has."""
-    return lambda report: next((report.facts[name] for name in names if name in report.facts), None)
+def _fact(name: str) -> Callable[[Report], Value]:
+    """Return a getter of a fact; None for a report that does not have it."""
+    return lambda report: figure_of(report.facts, name) if name in report.facts else None
 
 
 def _count_severity(severity: str) -> Callable[[Report], int]:
@@ -114,6 +115,6 @@ def _warnings(table: Table) -> Iterator[HeadlineRow]:
 def _notes(table: Table) -> Iterator[str]:
     """Yield the columns that hold unknown values: each module's own summary says why."""
     for index, column in enumerate(table.columns):
-        unknown = sum(row[index] is None for row in table.rows)
+        unknown = sum(plain(row[index]) is None for row in table.rows)
         if unknown and not column.optional:
             yield f"{column.name}: unknown for {unknown} of {len(table.rows)} modules; run `summary -v` on one for the reason"

@@ -6,102 +6,91 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from operator import attrgetter
 from os.path import commonprefix
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.figure import Quantity, at_least, least, or_unknown
+from hlo_inspect.figure import total as sum_of
 from hlo_inspect.graph.parameters import FITS, Interface, Output, ParameterLeaf
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.optimizer.overview import role_names
-from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
+from hlo_inspect.passes.base import Fact, FactSheet, Pass, specs_of
 from hlo_inspect.passes.instruction_rows import group_rows
-from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, sentence
-from hlo_inspect.report.table import Column, Table, Value
+from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, sentence
+from hlo_inspect.report.table import Column, Table, TablePlace, Value
+from hlo_inspect.report.table_spec import CountedRows, TableSpec
 
 Leaves = Sequence[ParameterLeaf] | Sequence[Output]
 
 
-class Params(Pass):
-    """List entry parameters and outputs: shape, bytes, sharding, role, donated or why not, used or not.
+class _Arrays(NamedTuple):
+    """Arrays of the interface. If there may be more of them, `gap` says why."""
 
-    A page shows totals by role, parameters that are not donated, and the others with equal arrays merged. --sites and other
-    formats have one row per array. An array is replicated if several devices hold the same part of it. Bytes are those of the
-    printed shapes. Aliases and donors come from the header's `input_output_alias` and `buffer_donor`. A parameter is unused if
-    no instruction of the entry reads it. If the text lacks the entry, the header's layout is used. With --quick no parameter
-    has a role. A weight that the step does not change is `frozen`, such as a teacher's or one that LoRA adapts.
-    """
+    leaves: Leaves
+    gap: str
 
-    name = "params"
-    aliases = ("parameters",)
-    unless_quick = ("optimizer",)
-    wants = Wants(entry=True, unused=True)
-    specs = (
-        FactSpec("params.count", "count", "entry parameters"),
-        FactSpec("params.leaf_count", "count", "arrays in the entry parameters"),
-        FactSpec("params.bytes", "bytes", "bytes of the entry parameters"),
-        FactSpec("params.aliased_count", "count", "parameter arrays aliased with an output"),
-        FactSpec("params.aliased_bytes", "bytes", "bytes of these"),
-        FactSpec("params.donor_count", "count", "parameter arrays donated by buffer_donor, not aliased"),
-        FactSpec("params.donor_bytes", "bytes", "bytes of these"),
-        FactSpec("params.donated_count", "count", "donated parameter arrays: aliased or in `buffer_donor`"),
-        FactSpec("params.donated_bytes", "bytes", "bytes of these"),
-        FactSpec("params.unused_count", "count", "unused parameter arrays: no instruction reads them"),
-        FactSpec("params.unused_bytes", "bytes", "bytes of these"),
-        FactSpec("outputs.count", "count", "arrays in the entry result"),
-        FactSpec("outputs.bytes", "bytes", "bytes of the entry result"),
-        FactSpec("outputs.aliased_count", "count", "outputs that use a parameter's buffer"),
-        FactSpec("outputs.aliased_bytes", "bytes", "bytes of these"),
-    )
+    @property
+    def number(self) -> Quantity:
+        return at_least(len(self.leaves), self.gap) if self.gap else len(self.leaves)
 
-    def run(self, context: Context) -> Section:
-        interface = context.interface
+    @property
+    def bytes(self) -> Quantity:
+        size = sum_of(or_unknown(leaf.shape.bytes, _NO_SIZE) for leaf in self.leaves)
+        return at_least(least(size), self.gap) if self.gap else size
+
+
+class _Counted:
+    """The parameters and outputs that facts count."""
+
+    def __init__(self, interface: Interface) -> None:
         parameters, outputs = interface.parameters, interface.outputs
-        facts: dict[str, Value] = {}
-        _add(facts, "params.count", interface.parameters_known, interface.count)
-        _add(facts, "params.leaf_count", interface.parameters_known, len(parameters))
-        size = _bytes(parameters)
-        _add(facts, "params.bytes", interface.parameters_known and interface.complete, size)
+        gap = "" if interface.parameters_known else "the text ends before the end of the entry computation"
+        no_result = "" if interface.outputs_known else "the text ends before the result of the entry computation"
+        no_donation = "" if interface.donation_known else "the text lacks the part of the header that names donated parameters"
+        no_uses = "" if interface.uses_known else "the text lacks operand names or a part of the entry"
         aliased = [p for p in parameters if p.alias]
         donors = [p for p in parameters if p.donor and not p.alias]
-        tells_donation = interface.parameters_known and interface.donation_known
-        groups: dict[str, tuple[bool, Leaves]] = {
-            "params.aliased": (tells_donation, aliased),
-            "params.donor": (tells_donation, donors),
-            "params.donated": (tells_donation, aliased + donors),
-            "params.unused": (interface.parameters_known and interface.uses_known, [p for p in parameters if p.unused]),
-            "outputs": (interface.outputs_known, outputs),
-            "outputs.aliased": (interface.outputs_known and interface.donation_known, [o for o in outputs if o.alias]),
-        }
-        for name, (is_known, leaves) in groups.items():
-            end = "." if name == "outputs" else "_"
-            _add(facts, f"{name}{end}count", is_known, len(leaves))
-            _add(facts, f"{name}{end}bytes", is_known, _bytes(leaves))
-        notes = [f"{name}: {_unknown_reason(name, interface)}" for name in unknown(facts)]
-        rows_of = cache(partial(_parameters, context))  # made only when they are shown
-        return Section(facts, _tables(context, rows_of), notes, _replicated(context, rows_of))
+        self.count = at_least(interface.count, gap) if gap else interface.count
+        self.parameters = _Arrays(parameters, gap)
+        self.sized = _Arrays(parameters, gap or ("" if interface.complete else _NO_SIZE))
+        self.aliased, self.donors, self.donated = (
+            _Arrays(leaves, gap or no_donation) for leaves in (aliased, donors, aliased + donors)
+        )
+        self.unused = _Arrays([p for p in parameters if p.unused], gap or no_uses)
+        self.outputs = _Arrays(outputs, no_result)
+        self.aliased_outputs = _Arrays([o for o in outputs if o.alias], no_result or no_donation)
 
 
-def _add(facts: dict[str, Value], name: str, is_known: bool, value: int | None) -> None:
-    """Set the fact if all of it is known, else its lower bound."""
-    with_lower_bound(facts, name, value if is_known else None, value or None)
+_NO_SIZE = "the size of a shape is unknown"
 
 
-def _unknown_reason(fact: str, interface: Interface) -> str:
-    is_output = fact.startswith("outputs.")
-    if not (interface.outputs_known if is_output else interface.parameters_known):
-        return f"the text ends before the {'result' if is_output else 'end'} of the entry computation"
-    if fact.startswith("params.unused") and not interface.uses_known:
-        return "the text lacks operand names or a part of the entry"
-    if not interface.donation_known and any(word in fact for word in (".aliased", ".donor", ".donated")):
-        return "the text lacks the part of the header that names donated parameters"
-    return "the size of a shape is unknown"
-
-
-def _bytes(leaves: Leaves) -> int | None:
-    return total(leaf.shape.bytes for leaf in leaves)
+_FACTS = (
+    Fact("params.count", "count", "entry parameters", attrgetter("count")),
+    Fact("params.leaf_count", "count", "arrays in the entry parameters", attrgetter("parameters.number")),
+    Fact("params.bytes", "bytes", "bytes of the entry parameters", attrgetter("sized.bytes")),
+    Fact("params.aliased_count", "count", "parameter arrays aliased with an output", attrgetter("aliased.number")),
+    Fact("params.aliased_bytes", "bytes", "bytes of these", attrgetter("aliased.bytes")),
+    Fact("params.donor_count", "count", "parameter arrays donated by buffer_donor, not aliased", attrgetter("donors.number")),
+    Fact("params.donor_bytes", "bytes", "bytes of these", attrgetter("donors.bytes")),
+    Fact(
+        "params.donated_count",
+        "count",
+        "donated parameter arrays: aliased or in `buffer_donor`",
+        attrgetter("donated.number"),
+    ),
+    Fact("params.donated_bytes", "bytes", "bytes of these", attrgetter("donated.bytes")),
+    Fact("params.unused_count", "count", "unused parameter arrays: no instruction reads them", attrgetter("unused.number")),
+    Fact("params.unused_bytes", "bytes", "bytes of these", attrgetter("unused.bytes")),
+    Fact("outputs.count", "count", "arrays in the entry result", attrgetter("outputs.number")),
+    Fact("outputs.bytes", "bytes", "bytes of the entry result", attrgetter("outputs.bytes")),
+    Fact("outputs.aliased_count", "count", "outputs that use a parameter's buffer", attrgetter("aliased_outputs.number")),
+    Fact("outputs.aliased_bytes", "bytes", "bytes of these", attrgetter("aliased_outputs.bytes")),
+)
 
 
 _ROLES = ("weight", "frozen", "master_weight", "first_moment", "second_moment")
@@ -135,7 +124,10 @@ def _tables(context: Context, parameters_of: Callable[[], Sequence[_Parameter]])
     parameters = parameters_of()
     yield _rows(parameters)
     yield _by_role(parameters)
-    parts = (_not_donated([p for p in parameters if not p.leaf.donated]), _donated([p for p in parameters if p.leaf.donated]))
+    parts = (
+        _PARAMS_NOT_DONATED.of(_groups([p for p in parameters if not p.leaf.donated])),
+        _PARAMS_DONATED.of(_groups([p for p in parameters if p.leaf.donated])),
+    )
     yield from (table for table in parts if table.rows)
     yield from _outputs(context)
 
@@ -196,31 +188,6 @@ def _replicated_words(name: str, group: Sequence[_Parameter]) -> Parts:
 # -- one row an array -------------------------------------------------------------------------------------------------------
 
 
-def _rows(parameters: Sequence[_Parameter]) -> Table:
-    roles = role_names() if any(parameter.role for parameter in parameters) else frozenset()
-    columns = (
-        Column("number", "number", get=lambda p: p.leaf.number),
-        Column("index", detail=9, get=lambda p: index_text(p.leaf.index)),
-        Column("name", detail=4, get=lambda p: p.leaf.name),
-        Column("shape", get=lambda p: str(p.leaf.shape)),
-        Column("dtype", detail=9, get=lambda p: p.leaf.shape.dtype),
-        Column("bytes", "bytes", summed=True, get=lambda p: p.leaf.shape.bytes),
-        Column("padded_bytes", "bytes", summed=True, detail=6, get=lambda p: p.leaf.shape.padded_bytes),
-        Column("memory_space", "number", detail=9, get=_memory_space),
-        Column("role", detail=1, width=8, optional=True, members=roles, get=lambda p: p.role or None),
-        Column("sharding", detail=9, get=lambda p: p.leaf.sharding.text if p.leaf.sharding else ""),
-        Column("partition_spec", detail=3, get=lambda p: p.spec),
-        Column("copies", "number", detail=9, optional=True, get=lambda p: p.copies),
-        Column("aliased_output", detail=1, width=6, get=lambda p: _aliased_output(p.leaf)),
-        Column("donated", "bool", get=lambda p: p.leaf.donated),
-        Column("not_donated_because", detail=2, get=lambda p: _not_donated_reason(p.leaf)),
-        Column("unused", "bool", detail=1, get=lambda p: p.leaf.unused),
-        Column("path", detail=2, get=lambda p: p.leaf.path),
-        Column("line", "number", detail=5, optional=True, get=lambda p: p.leaf.line),
-    )
-    return Table.of("params", "Parameters", columns, parameters, page_as="params_by_role")
-
-
 def _memory_space(parameter: _Parameter) -> int:
     layout = parameter.leaf.shape.layout
     return layout.memory_space if layout else 0
@@ -243,50 +210,65 @@ def _not_donated_reason(leaf: ParameterLeaf) -> str:
     return f"not asked for: {FITS}" if leaf.could_be_donated else leaf.kept_because
 
 
+def _is_set(value: Value, _: str) -> bool:
+    return bool(value)
+
+
+def _is_there(value: Value, _: str) -> bool:
+    return value not in (None, "")
+
+
+def _is_absent(value: Value, _: str) -> bool:
+    return value in (None, "")
+
+
+_PARAMS = TableSpec(
+    "params",
+    "Parameters",
+    (
+        Column("number", "number", get=lambda p: p.leaf.number),
+        Column("index", detail=9, get=lambda p: index_text(p.leaf.index)),
+        Column("name", detail=4, get=lambda p: p.leaf.name),
+        Column("shape", get=lambda p: str(p.leaf.shape)),
+        Column("dtype", detail=9, get=lambda p: p.leaf.shape.dtype),
+        Column("bytes", "bytes", summed=True, get=lambda p: p.leaf.shape.bytes),
+        Column("padded_bytes", "bytes", summed=True, detail=6, get=lambda p: p.leaf.shape.padded_bytes),
+        Column("memory_space", "number", detail=9, get=_memory_space),
+        Column("role", detail=1, width=8, optional=True, get=lambda p: p.role or None),
+        Column("sharding", detail=9, get=lambda p: p.leaf.sharding.text if p.leaf.sharding else ""),
+        Column("partition_spec", detail=3, get=lambda p: p.spec),
+        Column("copies", "number", detail=9, optional=True, get=lambda p: p.copies),
+        Column("aliased_output", detail=1, width=6, get=lambda p: _aliased_output(p.leaf)),
+        Column("donated", "bool", get=lambda p: p.leaf.donated),
+        Column("not_donated_because", detail=2, get=lambda p: _not_donated_reason(p.leaf)),
+        Column("unused", "bool", detail=1, get=lambda p: p.leaf.unused),
+        Column("path", detail=2, get=lambda p: p.leaf.path),
+        Column("line", "number", detail=5, optional=True, get=lambda p: p.leaf.line),
+    ),
+    TablePlace("parameters", "Parameters", "single", 1),
+    in_store=True,
+    assertable=True,
+    counts=(
+        CountedRows(r"params\.aliased_\w+", (("aliased_output", _is_there),), could_be=True, value="bytes"),
+        CountedRows(r"params\.donor_\w+", (("donated", _is_set), ("aliased_output", _is_absent)), could_be=True, value="bytes"),
+        CountedRows(r"params\.donated_\w+", (("donated", _is_set),), could_be=True, value="bytes"),
+        CountedRows(r"params\.unused_\w+", (("unused", _is_set),), value="bytes"),
+    ),
+    page_as="params_by_role",
+)
+
+
+def _rows(parameters: Sequence[_Parameter]) -> Table:
+    roles = role_names() if any(parameter.role for parameter in parameters) else frozenset()
+    columns = [column._replace(members=roles) if column.name == "role" else column for column in _PARAMS.columns]
+    return _PARAMS.of(parameters, columns=columns)
+
+
 # -- for pages --------------------------------------------------------------------------------------------------------------
-
-
-def _by_role(parameters: Sequence[_Parameter]) -> Table:
-    is_padded = any(p.leaf.shape.padded_bytes != p.leaf.shape.bytes for p in parameters)
-    padded = Column(
-        "padded_bytes", "bytes", summed=True, detail=1, get=lambda group: total(p.leaf.shape.padded_bytes for p in group)
-    )
-    columns = (
-        Column("role", width=8, get=lambda group: group[0].kind or None),
-        Column("arrays", "count", summed=True, get=len),
-        Column("bytes", "bytes", summed=True, get=_group_bytes),
-        *([padded] if is_padded else []),
-        Column("donated_bytes", "bytes", summed=True, get=partial(_bytes_donated, donated=True)),
-        Column("not_donated_bytes", "bytes", summed=True, detail=9, get=partial(_bytes_donated, donated=False)),
-        Column("unused", "count", summed=True, detail=1, get=_unused),
-        Column("replicated_bytes", "bytes", summed=True, detail=2, optional=True, get=_replicated_bytes),
-    )
-    groups = sorted(group_rows(parameters, lambda p: p.kind), key=lambda group: _rank(group[0].kind))
-    return Table.of("params_by_role", "Parameters by role", columns, groups, page_rows=0)
 
 
 def _rank(kind: str) -> int:
     return next((rank for rank, role in enumerate(_ROLES) if kind.startswith(role)), len(_ROLES) + (kind == "input"))
-
-
-_GROUP = (
-    Column("role", detail=1, width=8, get=lambda group: group[0].kind or None),
-    Column("arrays", "count", summed=True, get=len),
-    Column("shape", get=lambda group: str(group[0].leaf.shape)),
-    Column("partition_spec", detail=3, get=lambda group: group[0].spec),
-    Column("bytes", "bytes", summed=True, get=lambda group: total(p.leaf.shape.bytes for p in group)),
-    Column("numbers", detail=4, get=lambda group: number_ranges(p.leaf.number for p in group)),
-    Column("path", detail=2, get=lambda group: joined_path([p.leaf.path for p in group])),
-)
-
-
-def _not_donated(parameters: Sequence[_Parameter]) -> Table:
-    columns = (*_GROUP, Column("not_donated_because", detail=1, get=lambda group: _not_donated_reason(group[0].leaf)))
-    return Table.of("params_not_donated", "Parameters that are not donated", columns, _groups(parameters))
-
-
-def _donated(parameters: Sequence[_Parameter]) -> Table:
-    return Table.of("params_donated", "Donated parameters", _GROUP, _groups(parameters))
 
 
 def _groups(parameters: Sequence[_Parameter]) -> list[list[_Parameter]]:
@@ -312,6 +294,52 @@ def _replicated_bytes(group: Sequence[_Parameter]) -> int | None:
 def _unused(group: Sequence[_Parameter]) -> int | None:
     unused = [p.leaf.unused for p in group]
     return None if None in unused else sum(map(bool, unused))
+
+
+_PARAMS_BY_ROLE = TableSpec(
+    "params_by_role",
+    "Parameters by role",
+    (
+        Column("role", width=8, get=lambda group: group[0].kind or None),
+        Column("arrays", "count", summed=True, get=len),
+        Column("bytes", "bytes", summed=True, get=_group_bytes),
+        Column(
+            "padded_bytes", "bytes", summed=True, detail=1, get=lambda group: total(p.leaf.shape.padded_bytes for p in group)
+        ),
+        Column("donated_bytes", "bytes", summed=True, get=partial(_bytes_donated, donated=True)),
+        Column("not_donated_bytes", "bytes", summed=True, detail=9, get=partial(_bytes_donated, donated=False)),
+        Column("unused", "count", summed=True, detail=1, meaning="parameters that no instruction reads", get=_unused),
+        Column("replicated_bytes", "bytes", summed=True, detail=2, optional=True, get=_replicated_bytes),
+    ),
+    TablePlace("parameters", "Parameters", "by role"),
+    page_rows=0,
+)
+
+
+def _by_role(parameters: Sequence[_Parameter]) -> Table:
+    is_padded = any(p.leaf.shape.padded_bytes != p.leaf.shape.bytes for p in parameters)
+    groups = sorted(group_rows(parameters, lambda p: p.kind), key=lambda group: _rank(group[0].kind))
+    return _PARAMS_BY_ROLE.of(groups, without=() if is_padded else ("padded_bytes",))
+
+
+_GROUP = (
+    Column("role", detail=1, width=8, get=lambda group: group[0].kind or None),
+    Column("arrays", "count", summed=True, get=len),
+    Column("shape", get=lambda group: str(group[0].leaf.shape)),
+    Column("partition_spec", detail=3, get=lambda group: group[0].spec),
+    Column("bytes", "bytes", summed=True, get=_group_bytes),
+    Column("numbers", detail=4, get=lambda group: number_ranges(p.leaf.number for p in group)),
+    Column("path", detail=2, get=lambda group: joined_path([p.leaf.path for p in group])),
+)
+_PARAMS_NOT_DONATED = TableSpec(
+    "params_not_donated",
+    "Parameters that are not donated",
+    (*_GROUP, Column("not_donated_because", detail=1, get=lambda group: _not_donated_reason(group[0].leaf))),
+    TablePlace("parameters", "Parameters", "not donated", 2),
+)
+_PARAMS_DONATED = TableSpec(
+    "params_donated", "Donated parameters", _GROUP, TablePlace("parameters", "Parameters", "donated", 3)
+)
 
 
 def number_ranges(numbers: Iterable[int]) -> str:
@@ -361,25 +389,10 @@ def _outputs(context: Context) -> Iterator[Table]:
 
     outputs = [_Output(output, aliased_parameter(output), specs.text(output.sharding)) for output in interface.outputs]
     title = "Outputs" if interface.outputs_known else "Outputs (not in the text)"
-    columns = (
-        Column("index", get=lambda o: index_text(o.output.index)),
-        Column("shape", get=lambda o: str(o.output.shape)),
-        Column("bytes", "bytes", summed=True, get=lambda o: o.output.shape.bytes),
-        Column("aliased_parameter", get=lambda o: o.parameter),
-        Column("sharding", detail=9, get=lambda o: o.output.sharding.text if o.output.sharding else ""),
-        Column("partition_spec", detail=3, get=lambda o: o.spec),
-    )
-    yield Table.of("outputs", title, columns, outputs, page_as="output_groups")
+    yield _OUTPUTS.of(outputs, title=title)
     groups = group_rows(outputs, lambda o: "" if o.parameter else (o.parameter, str(o.output.shape), o.spec))
     groups.sort(key=lambda group: (not group[0].parameter, -(total(o.output.shape.bytes for o in group) or 0)))
-    grouped = (
-        Column("shape", get=lambda group: _common(str(o.output.shape) for o in group)),
-        Column("arrays", "count", summed=True, get=len),
-        Column("bytes", "bytes", summed=True, get=lambda group: total(o.output.shape.bytes for o in group)),
-        Column("in_the_buffer_of", get=_taken),
-        Column("partition_spec", detail=3, get=lambda group: _common(o.spec for o in group)),
-    )
-    yield Table.of("output_groups", title, grouped, groups)
+    yield _OUTPUT_GROUPS.of(groups, title=title)
 
 
 def _common(texts: Iterable[str]) -> str:
@@ -393,3 +406,58 @@ def _taken(group: Sequence[_Output]) -> str | None:
     if group[0].parameter is None:
         return None
     return number_ranges(int(o.parameter) for o in group if o.parameter)
+
+
+_OUTPUTS = TableSpec(
+    "outputs",
+    "Outputs",
+    (
+        Column("index", get=lambda o: index_text(o.output.index)),
+        Column("shape", get=lambda o: str(o.output.shape)),
+        Column("bytes", "bytes", summed=True, get=lambda o: o.output.shape.bytes),
+        Column("aliased_parameter", get=lambda o: o.parameter),
+        Column("sharding", detail=9, get=lambda o: o.output.sharding.text if o.output.sharding else ""),
+        Column("partition_spec", detail=3, get=lambda o: o.spec),
+    ),
+    TablePlace("parameters", "Outputs", "single", 1),
+    in_store=True,
+    assertable=True,
+    counts=(CountedRows(r"outputs\.aliased_\w+", (("aliased_parameter", _is_there),), could_be=True, value="bytes"),),
+    page_as="output_groups",
+)
+_OUTPUT_GROUPS = TableSpec(
+    "output_groups",
+    "Outputs",
+    (
+        Column("shape", get=lambda group: _common(str(o.output.shape) for o in group)),
+        Column("arrays", "count", summed=True, get=len),
+        Column("bytes", "bytes", summed=True, get=lambda group: total(o.output.shape.bytes for o in group)),
+        Column("in_the_buffer_of", get=_taken),
+        Column("partition_spec", detail=3, get=lambda group: _common(o.spec for o in group)),
+    ),
+    TablePlace("parameters", "Outputs", "merged"),
+)
+
+
+class Params(Pass):
+    """List entry parameters and outputs: shape, bytes, sharding, role, donated or why not, used or not.
+
+    A page shows totals by role, parameters that are not donated, and the others with equal arrays merged. --sites and other
+    formats have one row per array. An array is replicated if several devices hold the same part of it. Bytes are those of the
+    printed shapes. Aliases and donors come from the header's `input_output_alias` and `buffer_donor`. A parameter is unused if
+    no instruction of the entry reads it. If the text lacks the entry, the header's layout is used. With --quick no parameter
+    has a role. A weight that the step does not change is `frozen`, such as a teacher's or one that LoRA adapts.
+    """
+
+    name = "params"
+    aliases = ("parameters",)
+    unless_quick = ("optimizer",)
+    wants = Wants(entry=True, unused=True)
+    specs = specs_of(_FACTS)
+    tables = (_PARAMS, _PARAMS_BY_ROLE, _PARAMS_NOT_DONATED, _PARAMS_DONATED, _OUTPUTS, _OUTPUT_GROUPS)
+
+    def run(self, context: Context) -> Section:
+        facts = FactSheet()
+        facts.put_all(_FACTS, _Counted(context.interface))
+        rows_of = cache(partial(_parameters, context))  # made only when they are shown
+        return Section(facts.values, _tables(context, rows_of), facts.notes, _replicated(context, rows_of))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hlo_inspect.analysis.hardware import HardwareProfile, Link, load_profile, profile_names
-from hlo_inspect.analysis.hardware_figures import Figure
+from hlo_inspect.analysis.hardware_figures import HardwareFigure
 from hlo_inspect.configs import shipped_configs
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Table, Value
@@ -20,7 +20,7 @@ class _NamedFigure(NamedTuple):
     """A figure of a profile, None if no source states it, with the page of its source."""
 
     name: str
-    figure: Figure | None
+    figure: HardwareFigure | None
     page: str | None
 
 
@@ -74,12 +74,12 @@ def _link_getter(position: int, get: Callable[[Link], Value]) -> Callable[[Hardw
     return value
 
 
-def _stated(get: Callable[[Figure], Value]) -> Callable[[_NamedFigure], Value]:
+def _stated(get: Callable[[HardwareFigure], Value]) -> Callable[[_NamedFigure], Value]:
     """Return a getter that is None if the figure is not stated."""
     return lambda named: None if named.figure is None else get(named.figure)
 
 
-def _basis(figure: Figure) -> str:
+def _basis(figure: HardwareFigure) -> str:
     """Return the basis of a figure of a link: "per link, one direction"."""
     words = [f"per {figure.per}"] if figure.per else []
     if figure.when:

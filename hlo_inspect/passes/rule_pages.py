@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hlo_inspect.findings import find_rule, rule_pages
 from hlo_inspect.hlo.module import TRUNCATED
 from hlo_inspect.report.model import SEVERITIES, Amount, Finding, HeadlineRow, Input, Passage, Report
-from hlo_inspect.report.table import Column, Table, Value
+from hlo_inspect.report.table import Column, Plain, Table
 
 _INPUT = Input("hlo_inspect/rules", first_line=1, lines=0, bytes=0)  # no input is read
 _COLUMNS = (
@@ -28,7 +28,7 @@ def rules_report() -> Report:
 def rule_report(name: str) -> Report:
     """Return the documentation of the rule of that code or name, as facts and as text."""
     page = find_rule(name)
-    facts: dict[str, Value] = {"rule.code": page.code, "rule.name": page.name, "rule.severity": page.severity}
+    facts: dict[str, Plain] = {"rule.code": page.code, "rule.name": page.name, "rule.severity": page.severity}
     facts["rule.summary"] = page.summary
     facts |= {f"rule.{heading.lower().replace(' ', '_')}": text for heading, text in page.texts.items()}
     passages = [Passage(heading, text, verbatim=heading == "Example") for heading, text in page.texts.items()]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hlo_inspect.errors import UsageError, did_you_mean, printable
 from hlo_inspect.report.table import Column, Row, Table, Value
-from hlo_inspect.report.units import as_unit, format_bounded, format_like, format_rounded
+from hlo_inspect.report.units import as_unit, format_like, format_rounded, format_value
 
 _UNIT_WORDS = {"bytes": ("bytes", "size"), "seconds": ("s", "time")}
 """The word of a unit in the names of columns, and the heading of a column with that name alone."""
@@ -34,33 +34,33 @@ class Cells(NamedTuple):
 
 
 def format_table(table: Table, raw_bytes: bool) -> Cells:
-    """Format a table. A column of lower bounds is not on a page: a bound is in the cell of the unknown value."""
-    bounds = table.bound_columns
-    pages = [index for index in range(len(table.columns)) if index not in bounds.values()]
+    """Format a table."""
 
-    def texts(row: Row, at_least: Sequence[Value], *, of_sums: bool = False) -> Texts:
-        own = [index for index in pages if table.columns[index].unit_of]
-        cells = {index: cell(row[index], at_least[index], table.columns[index], raw_bytes, of_sums) for index in pages}
-        return tuple((cells | {index: cell_in_own_unit(row, index, table.columns, raw_bytes) for index in own}).values())
+    def texts(row: Row, *, of_sums: bool = False) -> Texts:
+        return tuple(
+            cell_in_own_unit(row, index, table.columns, raw_bytes)
+            if column.unit_of
+            else cell(row[index], column, raw_bytes, of_sums)
+            for index, column in enumerate(table.columns)
+        )
 
-    rows = [texts(row, [row[bounds[index]] if index in bounds else None for index in range(len(row))]) for row in table.rows]
+    rows = list(map(texts, table.rows))
     if table.others:
-        rows[-1] = texts(table.rows[-1], table.others_at_least, of_sums=True)
-    header = tuple(heading(table.columns[index], raw_bytes) for index in pages)
-    for position, index in enumerate(pages):
-        if table.columns[index].bar:
-            shares = [row[index] for row in table.rows]
-            rows = _with_bars(rows, position, shares, is_stacked=table.columns[index].bar == "stacked")
-            header = (*header[:position], _text_and_bar(header[position]), *header[position + 1 :])
-    total, left_out = table.total_on_page, None
+        rows[-1] = texts(table.rows[-1], of_sums=True)
+    header = tuple(heading(column, raw_bytes) for column in table.columns)
+    for index, column in enumerate(table.columns):
+        if column.bar:
+            rows = _with_bars(rows, index, [row[index] for row in table.rows], is_stacked=column.bar == "stacked")
+            header = (*header[:index], _text_and_bar(header[index]), *header[index + 1 :])
+    sums, left_out = table.sums, None
     if table.left_out is not None:
         label = f"[{table.left_out.rows:,} filtered out]"
-        left_out = texts(table.labelled(table.left_out.sums, label), table.left_out.at_least, of_sums=True)
+        left_out = texts(table.labelled(table.left_out.sums, label), of_sums=True)
     return Cells(
-        columns=tuple(table.columns[index] for index in pages),
+        columns=table.columns,
         header=header,
         rows=tuple(rows),
-        total=texts(table.labelled(total, "total"), table.total_at_least, of_sums=True) if total and rows else None,
+        total=texts(table.labelled(sums, "total"), of_sums=True) if sums and rows else None,
         folded=1 if table.others else 0,
         left_out=left_out,
     )
@@ -123,13 +123,13 @@ def cell_in_own_unit(row: Row, index: int, columns: Sequence[Column], raw_bytes:
     return _signed(format_like(row[index], unit, str(like or ""), raw_bytes), row[index], columns[index])
 
 
-def cell(value: Value, at_least: Value, column: Column, raw_bytes: bool, of_sums: bool) -> str:
+def cell(value: Value, column: Column, raw_bytes: bool, of_sums: bool) -> str:
     """Return a cell. It is empty, not unknown, in an optional column, and among sums of a column that is not summed."""
-    if value is None and at_least is None and (column.optional or (of_sums and not column.summed)):
+    if value is None and (column.optional or (of_sums and not column.summed)):
         return ""
     if column.rounded and isinstance(value, float):
         return format_rounded(value)
-    text = _signed(format_bounded(value, at_least, column.unit, raw_bytes), value, column)
+    text = _signed(format_value(value, column.unit, raw_bytes), value, column)
     return text.removesuffix("FLOP").rstrip() if column.unit == "flops" else text
 
 

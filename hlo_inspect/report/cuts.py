@@ -7,13 +7,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from hlo_inspect.report import CI_FORMATS, FORMATS_FOR_PEOPLE, FORMATS_OF_ROWS, OWN_FORMATS
-from hlo_inspect.report.graphs import MOST_NODES, distance
+from hlo_inspect.report.formats import CI_FORMATS, FORMATS_FOR_PEOPLE, FORMATS_OF_ROWS, OWN_FORMATS
+from hlo_inspect.report.formats.graphs import MOST_NODES, distance
+from hlo_inspect.report.formats.perfetto import begin
 from hlo_inspect.report.model import SEVERITIES, Report, most_severe_first
 from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.report.page import shown_findings
-from hlo_inspect.report.perfetto import begin
-from hlo_inspect.report.table import Table, Value
+from hlo_inspect.report.table import Plain, Table
 
 Kind = Literal["module", "first line", "finding", "ignored finding", "fact", "row", "text", "note"]
 """Nouns of the items of a portion; the last line of an output counts those that it lacks."""
@@ -29,7 +29,7 @@ _ITEMS: Mapping[str, Sequence[str]] = {
 }
 """Tables of a format whose rows are test cases, events or nodes: rows that are cut are summed in none."""
 
-_FIRST: Mapping[str, Callable[[Mapping[str, Value]], float]] = {
+_FIRST: Mapping[str, Callable[[Mapping[str, Plain]], float]] = {
     _NODES: distance,
     _RULES: lambda case: case["status"] != "failed",
     **dict.fromkeys(_EVENTS, begin),

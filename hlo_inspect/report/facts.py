@@ -6,27 +6,34 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from hlo_inspect.errors import UnknownFactError, did_you_mean
+from hlo_inspect.figure import Figure
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import FactSpec
-from hlo_inspect.report.table import LOWER_BOUND, Value
+from hlo_inspect.report.table import LOWER_BOUND, UPPER_BOUND, Plain, Value, lower_bound, plain, upper_bound
 
 _FAMILY = lazy_pattern(r"(.*)<(\w+)>(.*)")
 _WHOLE = lazy_pattern(r"[1-9][0-9]*")
 
 
-class Facts(dict[str, Value]):
-    """The facts of a report by name. A member of a family that does not occur is 0.
+class Facts(dict[str, Plain]):
+    """The facts of a report by name, as scripts read them. A member of a family that does not occur is 0.
 
-    Another name raises UnknownFactError with the nearest names.
+    An unknown fact is None, and its bounds, if it has some, are facts of their own (`table.figure_of` joins them). Another name
+    raises UnknownFactError with the nearest names.
     """
 
     def __init__(self, values: Mapping[str, Value], specs: Iterable[FactSpec]) -> None:
-        super().__init__(values)
+        super().__init__()
         self._specs = tuple(specs)
+        for name, value in values.items():
+            self[name] = plain(value)
+            if isinstance(value, Figure):
+                bounds = {LOWER_BOUND: lower_bound(value) or None, UPPER_BOUND: upper_bound(value)}
+                self.update({f"{name}{suffix}": bound for suffix, bound in bounds.items() if bound is not None})
 
-    def __missing__(self, name: str) -> Value:
+    def __missing__(self, name: str) -> Plain:
         spec_and_member = find_spec(name, self._specs) if isinstance(name, str) else None
-        if spec_and_member is not None and spec_and_member[1] is not None and not name.endswith(LOWER_BOUND):
+        if spec_and_member is not None and spec_and_member[1] is not None and exact_name(name) == name:
             return 0
         raise UnknownFactError(f"this report has no fact {name!r}{did_you_mean(str(name), self, cutoff=0.5)}")
 
@@ -35,9 +42,9 @@ def find_spec(name: str, specs: Iterable[FactSpec]) -> tuple[FactSpec, str | Non
     """Return the specification that covers the fact, with the member if it is a family; None if there is none.
 
     A single fact comes before a family; of several families the one with the longest fixed text wins:
-    `collectives.group_size.8.count` is not about a kind called `group_size.8`. The lower bound of a fact has its specification.
+    `collectives.group_size.8.count` is not about a kind called `group_size.8`. A bound of a fact has its specification.
     """
-    of_bound = name.endswith(LOWER_BOUND)
+    of_bound = exact_name(name) != name
     name = exact_name(name)
     fits = [
         (spec, member)
@@ -76,8 +83,8 @@ def is_family(spec: FactSpec) -> bool:
 
 
 def exact_name(name: str) -> str:
-    """Return the name of the fact of which `name` is a lower bound, else `name`."""
-    return name.removesuffix(LOWER_BOUND)
+    """Return the name of the fact of which `name` is a bound, else `name`."""
+    return name.removesuffix(LOWER_BOUND).removesuffix(UPPER_BOUND)
 
 
 @lru_cache(maxsize=1024)

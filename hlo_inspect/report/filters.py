@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from hlo_inspect.errors import UsageError, did_you_mean
+from hlo_inspect.figure import Figure, decide, may_equal
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.cells import find_column
-from hlo_inspect.report.table import Column, Row, Table, Value
+from hlo_inspect.report.table import Column, Row, Table, Value, plain
 from hlo_inspect.report.units import UNKNOWN, parse_quantity
 
 _HEAD = lazy_pattern(r"([A-Za-z_][\w.-]*)\s*(==|!=|<=|>=|=|<|>|~)\s*", re.ASCII)
@@ -29,7 +30,8 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 }
 _BOOLS = {"yes": True, "true": True, "no": False, "false": False}
 
-Test = Callable[[Row], bool]
+Test = Callable[[Row], bool | None]
+"""A test of a row: None if a value is unknown, and its bounds leave the answer open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,31 +80,49 @@ def _take_value(text: str) -> tuple[str, str]:
 def row_test(comparison: Comparison, table: Table) -> Test:
     """Return a test of rows by the comparison. Raise UsageError if its column does not exist or has no such values."""
     index = find_column(comparison.column, table)
-    column, bound = table.columns[index], table.bound_columns.get(index)
+    column = table.columns[index]
     if comparison.operator in {"=", "!="}:
-        equal = _equality(comparison, column)
-        return (lambda row: equal(row[index])) if comparison.operator == "=" else (lambda row: not equal(row[index]))
+        _require_value(comparison, column, [row[index] for row in table.rows] if column.members else ())
+    decide_value = _decision(comparison, column)
+    if comparison.seeks_unknown or column.optional:
+        return lambda row: decide_value(row[index])
+    return lambda row: None if row[index] is None else decide_value(row[index])
+
+
+def _decision(comparison: Comparison, column: Column) -> Callable[[Value], bool | None]:
+    """Return the answer of a comparison for a value. None meets no comparison but `!=`."""
+    if comparison.operator in {"=", "!="}:
+        equal, wanted_answer = _equality(comparison, column), comparison.operator == "="
+        return lambda value: None if (answer := equal(value)) is None else answer is wanted_answer
     if comparison.operator == "~":
-        contains = _containment(comparison, column)
-        return lambda row: contains(row[index])
+        return _containment(comparison, column)
     holds, wanted = _ORDER[comparison.operator], _quantity(comparison, column)
-    if bound is not None and comparison.operator in {">", ">="}:
-        return lambda row: _compared(holds, row[bound] if row[index] is None else row[index], wanted)
-    return lambda row: _compared(holds, row[index], wanted)
+
+    def compared(value: Value) -> bool | None:
+        return decide(holds, value, wanted) if isinstance(value, Figure) else value is not None and holds(value, wanted)
+
+    return compared
 
 
-def _compared(holds: Callable[[Any, Any], bool], value: Value, wanted: float) -> bool:
-    return value is not None and holds(value, wanted)
+def shows(comparison: Comparison, answer: bool | None) -> bool:
+    """Return True if `--filter` shows a row: one whose value is unknown may differ from any other."""
+    return comparison.operator == "!=" if answer is None else answer
 
 
-def _equality(comparison: Comparison, column: Column) -> Callable[[Value], bool]:
+def _require_value(comparison: Comparison, column: Column, values: Iterable[Value]) -> None:
+    """Raise UsageError if a column with a list of members, whose rows hold `values`, never has the value."""
+    value = comparison.value
+    if not column.members or not value or comparison.seeks_unknown or value in column.members or value in values:
+        return
+    names = sorted(column.members)
+    hint = did_you_mean(value, names) or f"; it is one of {', '.join(names)}"
+    raise UsageError(f"column {column.name!r} is never {value!r}{hint}")
+
+
+def _equality(comparison: Comparison, column: Column) -> Callable[[Value], bool | None]:
     if comparison.seeks_unknown:
-        return lambda value: value is None
+        return lambda value: plain(value) is None
     if column.unit == "text":
-        if column.members and comparison.value and comparison.value not in column.members:
-            names = sorted(column.members)
-            hint = did_you_mean(comparison.value, names) or f"; it is one of {', '.join(names)}"
-            raise UsageError(f"column {column.name!r} is never {comparison.value!r}{hint}")
         absent = not comparison.value and column.optional
         return lambda value: value == comparison.value or (absent and value is None)
     if column.unit == "bool":
@@ -111,7 +131,13 @@ def _equality(comparison: Comparison, column: Column) -> Callable[[Value], bool]
         wanted = _BOOLS[comparison.value]
         return lambda value: value is wanted
     quantity = _quantity(comparison, column)
-    return lambda value: value == quantity
+
+    def equals(value: Value) -> bool | None:
+        if isinstance(value, Figure):
+            return None if may_equal(value, quantity) else False
+        return value == quantity
+
+    return equals
 
 
 def _quantity(comparison: Comparison, column: Column) -> float:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, get_args
 
 from hlo_inspect.errors import Location, UsageError, did_you_mean
 from hlo_inspect.report.displayable import Displayable
-from hlo_inspect.report.table import Table, Unit, Value
+from hlo_inspect.report.table import Plain, Table, Unit, Value
 
 Severity = Literal["error", "warning", "info"]
 
@@ -75,13 +75,12 @@ class Finding(NamedTuple):
 class Amount(NamedTuple):
     """A raw value within a line of text: "16 devices" is `Amount(16, "count", "device")`.
 
-    `at_least` is a lower bound of an unknown value; `noun` follows the value, with an s unless the value is 1.
+    `noun` follows the value, with an s unless the value is 1.
     """
 
     value: Value
     unit: Unit
     noun: str = ""
-    at_least: Value = None
 
 
 Parts = Iterator[str | Amount]
@@ -187,7 +186,7 @@ class Report(Displayable):
 
     command: str
     input: Input
-    facts: Mapping[str, Value]
+    facts: Mapping[str, Plain]
     tables: tuple[Table, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
@@ -212,7 +211,7 @@ class Report(Displayable):
         return str(self.facts.get("module.name", self.title))
 
     @property
-    def module_facts(self) -> dict[str, Value]:
+    def module_facts(self) -> dict[str, Plain]:
         """The facts of the module, which reports of all commands have."""
         return {name: value for name, value in self.facts.items() if name.startswith("module.")}
 
@@ -226,7 +225,14 @@ class Report(Displayable):
         return any(table.name == "checks" for table in self.tables)
 
     def table(self, name: str) -> Table:
-        """Return the table of that name. Raise UsageError with all names if there is none."""
+        """Return the table of that name as scripts read it: plain values, and bounds in columns of their own.
+
+        Raise UsageError with all names if there is none.
+        """
+        return self.table_with_figures(name).flat()
+
+    def table_with_figures(self, name: str) -> Table:
+        """Return the table of that name, with figures in its cells. Raise UsageError with all names if there is none."""
         for table in self.tables:
             if table.name == name:
                 return table

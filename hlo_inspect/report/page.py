@@ -12,7 +12,7 @@ from hlo_inspect.report.layout import Grid
 from hlo_inspect.report.model import Amount, Finding, HeadlineRow, Passage, Report
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.table import Value, number_of
-from hlo_inspect.report.units import format_bounded, format_value
+from hlo_inspect.report.units import format_value
 
 NO_BREAK = "\u00a0"
 
@@ -87,7 +87,7 @@ def headline_text(row: HeadlineRow, raw_bytes: bool = False) -> str:
 
 
 def _amount(amount: Amount, raw_bytes: bool) -> str:
-    text = format_bounded(amount.value, amount.at_least, amount.unit, raw_bytes)
+    text = format_value(amount.value, amount.unit, raw_bytes)
     if amount.noun:
         text += f" {amount.noun}{'' if amount.value == 1 else 's'}"
     return text.replace(" ", NO_BREAK)

@@ -10,10 +10,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from hlo_inspect.errors import UsageError
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.cells import find_column
-from hlo_inspect.report.filters import parse_filter, row_test
+from hlo_inspect.report.filters import parse_filter, row_test, shows
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.table import Row, Table, Value
+from hlo_inspect.report.table import Row, Table, Value, lower_bound
+
+_OF_BOUNDS = lazy_pattern(r"(lower|upper)[-_ ]bound")
+"""Part of the names of columns of bounds, which pages do not have."""
 
 _PAGES = ("summary",)
 """Commands that are a page of tables and have none of their own."""
@@ -30,14 +34,16 @@ class TableSelection(NamedTuple):
         return bool(self.columns or self.sort or self.filters)
 
 
-def selected(report: Report, selection: TableSelection, table: str | None = None, *, for_people: bool = False) -> Report:
+def selected(report: Report, selection: TableSelection, table: str | None = None) -> Report:
     """Return the report with the one table of the selection, or the report itself if nothing is selected.
 
-    For people a column brings its lower bounds along. Raise UsageError for a table, column or filter that makes no sense.
+    Raise UsageError for a table, column or filter that makes no sense.
     """
     if not selection:
         return report
     chosen = _table(report, table)
+    if any(map(_OF_BOUNDS.search, (*selection.columns, *selection.sort, *selection.filters))):
+        chosen = chosen.with_bounds()
     chosen = _filtered(chosen, selection.filters)
     for name in reversed(selection.sort):
         chosen = _sorted(chosen, name)
@@ -45,13 +51,13 @@ def selected(report: Report, selection: TableSelection, table: str | None = None
         title = f"{chosen.title.partition(', by ')[0]}, by {', '.join(selection.sort)}"
         chosen = replace(chosen, title=title)
     if selection.columns:
-        chosen = _with_columns(chosen, selection.columns, for_people)
+        chosen = _with_columns(chosen, selection.columns)
     return replace(report, tables=(replace(chosen, page_as="", on_page=True),), headline=())
 
 
 def _table(report: Report, name: str | None) -> Table:
     if name is not None:
-        return report.table(name)
+        return report.table_with_figures(name)
     if not report.tables or report.command in _PAGES:
         names = ", ".join(table.name for table in report.tables)
         raise UsageError(f"{report.command!r} has no main table: choose one with --table{names and f' ({names})'}")
@@ -61,17 +67,17 @@ def _table(report: Report, name: str | None) -> Table:
 def _filtered(table: Table, filters: Sequence[str]) -> Table:
     if not filters:
         return table
-    tests = [row_test(comparison, table) for text in filters for comparison in parse_filter(text)]
-    return table.filtered(lambda row: all(test(row) for test in tests))
+    comparisons = [comparison for text in filters for comparison in parse_filter(text)]
+    tests = [(comparison, row_test(comparison, table)) for comparison in comparisons]
+    return table.filtered(lambda row: all(shows(comparison, test(row)) for comparison, test in tests))
 
 
 def _sorted(table: Table, name: str) -> Table:
     """Sort numbers from the largest, texts from A to Z; a minus before the name reverses both. Unknown values come last."""
     index = find_column(name.removeprefix("-"), table)
-    bound = table.bound_columns.get(index)
 
     def value(row: Row) -> Value:
-        return row[bound] if row[index] is None and bound is not None else row[index]
+        return lower_bound(row[index])
 
     known_rows = [row for row in table.rows if value(row) is not None]
     descending = (table.columns[index].unit != "text") != name.startswith("-")
@@ -79,16 +85,13 @@ def _sorted(table: Table, name: str) -> Table:
     return replace(table, rows=(*known_rows, *(row for row in table.rows if value(row) is None)))
 
 
-def _with_columns(table: Table, names: Sequence[str], for_people: bool) -> Table:
-    """Select the columns in the order of the request; a page drops none of them."""
+def _with_columns(table: Table, names: Sequence[str]) -> Table:
+    """Select the columns in the order of the request: a page drops none of them, and scripts read no others."""
     chosen = list(dict.fromkeys(find_column(name, table) for name in names))
-    bounds = [bound for index, bound in table.bound_columns.items() if for_people and index in chosen and bound not in chosen]
 
     def select(row: Row) -> Row:
-        return tuple(row[index] for index in (*chosen, *bounds))
+        return tuple(row[index] for index in chosen)
 
-    columns = tuple(table.columns[index]._replace(detail=0, is_chosen=True) for index in (*chosen, *bounds))
-    left_out = table.left_out and table.left_out._replace(
-        sums=select(table.left_out.sums), at_least=select(table.left_out.at_least)
-    )
+    columns = tuple(table.columns[index]._replace(detail=0, is_chosen=True, bounded=False) for index in chosen)
+    left_out = table.left_out and table.left_out._replace(sums=select(table.left_out.sums))
     return replace(table, columns=columns, rows=tuple(map(select, table.rows)), left_out=left_out)

@@ -1,23 +1,67 @@
-"""Tables: rows of raw values under typed columns, as plain data. Unknown is `None`."""
+"""Tables: rows of raw values under typed columns, as plain data. Unknown is `None`, or a figure with bounds."""
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from hlo_inspect.errors import MissingExtraError
+from hlo_inspect.figure import Figure, Quantity, at_least, least
 from hlo_inspect.report.displayable import Displayable
 from hlo_inspect.report.rows import RowsOnDemand
 
-Value = int | float | bool | str | None
+Plain = int | float | bool | str | None
+"""A value as scripts read it."""
+
+Value = Plain | Figure
+"""A value of a fact or a cell. Unknown is None, or a figure if it has bounds."""
+
 Row = tuple[Value, ...]
 Unit = Literal["text", "count", "bytes", "bool", "flops", "seconds", "number", "share", "flops_per_s", "bytes_per_s"]
 
-LOWER_BOUND = ".lower_bound"
-"""Suffix of the name of a lower bound; the fact without the suffix is then None."""
+LOWER_BOUND, UPPER_BOUND = ".lower_bound", ".upper_bound"
+"""Suffixes of the names of the bounds of a fact; the fact without the suffix is then None."""
+
+
+def plain(value: Value) -> Plain:
+    """Return the value as scripts read it: a figure is None."""
+    return None if isinstance(value, Figure) else value
+
+
+def lower_bound(value: Value) -> Plain:
+    """Return the value, or the lower bound of a figure; None if it has none."""
+    low = least(value) if isinstance(value, Figure) else value
+    return None if low == -math.inf else low
+
+
+def upper_bound(value: Value) -> Plain:
+    """Return the value, or the upper bound of a figure; None if it has none."""
+    return value.greatest if isinstance(value, Figure) else value
+
+
+def figure_of(facts: Mapping[str, Value], name: str) -> Value:
+    """Return a fact of those that scripts read; a figure if only its bounds are known."""
+    value, low, high = facts[name], facts.get(f"{name}{LOWER_BOUND}"), facts.get(f"{name}{UPPER_BOUND}")
+    limit = high if isinstance(high, int | float) else None
+    if value is not None or (low is None and limit is None):
+        return value
+    return Figure(low if isinstance(low, int | float) else 0, limit, f"{name} is unknown")
+
+
+class TablePlace(NamedTuple):
+    """The place of a table on the page of `report`: a section, and a group of tables there, of which one is shown.
+
+    `label` chooses the table among those of its group, and `rank` is its position among them.
+    """
+
+    section: str
+    group: str
+    label: str = ""
+    rank: int = 0
 
 
 class Column(NamedTuple):
@@ -25,8 +69,8 @@ class Column(NamedTuple):
 
     `summed` columns have a total. `detail` says how early a narrow terminal drops it (0: never, 9: only in CSV and JSON). In an
     `optional` column None means that there is no such thing, not that it is unknown. For `Table.of`, `get` returns the value of
-    a row's object, and `least` a lower bound of it. The bound makes a second column, which is `bound_of` the first. A page has
-    one cell for both, `>= 4` if the value is unknown. The columns of a finished table have neither.
+    a row's object; the columns of a finished table have no getter. The values of a `bounded` column may be figures: scripts
+    read their bounds in columns of their own, of which `bound` says the kind.
     `width` is the usual number of characters of a text (default 16): with `detail` it decides which columns have room. A page
     shows the files of a column (`is_file`, or called `source`) relative to their common directory. A column that is
     `only_verbose` needs -v. One that `is_chosen` was asked for, and is on every page. The numbers of a `signed` column are
@@ -35,7 +79,8 @@ class Column(NamedTuple):
 
     A page draws the shares of a column with a `bar`: `alone` each from the left, `stacked` each from the end of the one above.
     Its heading is made of `page_name` if that says more than the name, which scripts use. `members` are the values that a text
-    can have, if they are few: a filter or check with another value is misspelt.
+    can have, if they are few: a filter or check with another value is misspelt. `meaning` is what it holds, for the docs;
+    empty if columns of that name mean the same in all tables. The numbers of a `real` column can have a fraction.
 
     If each row has a unit of its own, `unit_of` is the column that holds it. `like` is a column whose text names a value in the
     multiple of the unit to print it in.
@@ -46,7 +91,8 @@ class Column(NamedTuple):
     summed: bool = False
     detail: int = 0
     optional: bool = False
-    bound_of: str = ""
+    bounded: bool = False
+    bound: Literal["", "lower", "upper"] = ""
     width: int = 0
     unit_of: str = ""
     like: str = ""
@@ -59,24 +105,16 @@ class Column(NamedTuple):
     bar: Literal["", "alone", "stacked"] = ""
     page_name: str = ""
     members: frozenset[str] = frozenset()
+    meaning: str = ""
+    real: bool = False
     get: Callable[[Any], Value] | None = None
-    least: Callable[[Any], Value] | None = None
 
-    def lower_bound(self) -> Column:
-        """Return the column `<name>_lower_bound` of this one; its values equal those of this one if they are known."""
-        name = f"{self.name}_lower_bound"
-        return Column(name, self.unit, self.summed, 9, optional=True, bound_of=self.name, get=self.least)
+    def bound_column(self, bound: Literal["lower", "upper"]) -> Column:
+        """Return the column `<name>_lower_bound` or `<name>_upper_bound` of this one."""
+        return Column(f"{self.name}_{bound}_bound", self.unit, self.summed, 9, optional=True, bound=bound)
 
 
-def with_bounds(columns: Iterable[Column]) -> Iterator[Column]:
-    """Yield the columns, each followed by that of its lower bounds if it has some."""
-    for column in columns:
-        yield column
-        if column.least is not None:
-            yield column.lower_bound()
-
-
-def _finished(column: Column) -> Column:
+def finished(column: Column) -> Column:
     """Return the column of a finished table. Tables of all modules share the same few; a getter may hold a module."""
     return _shared(*column[: Column._fields.index("get")])
 
@@ -87,11 +125,10 @@ def _shared(*fields: Any) -> Column:  # noqa: ANN401 - of each field another typ
 
 
 class FilteredRows(NamedTuple):
-    """The rows that a filter hides: their number, the sum of each column over them, and the lower bounds of these sums."""
+    """The rows that a filter hides: their number, and the sum of each column over them."""
 
     rows: int
     sums: Row
-    at_least: Row
 
 
 ALL_ROWS = sys.maxsize
@@ -102,12 +139,12 @@ ALL_ROWS = sys.maxsize
 class Table(Displayable):
     """Rows of raw values under typed columns.
 
-    `top` folds `others` rows into the last one, and `others_at_least` are the lower bounds of its sums. `page_rows` is the
-    number of rows on a page unless the user sets one. A table with 0 page rows is always shown whole. Pages leave out a table
-    that is not `on_page`, and without -v also one that is `only_verbose`. They show the table `page_as` of the same report in
-    place of this one, unless the user selects single rows. They draw one that `is_curve`, unless it is selected by name.
-    `left_out` are the rows that a filter hides: they are in no total. A table that `lacks_rows` is of a truncated text: on a
-    page its totals are lower bounds.
+    `top` folds `others` rows into the last one. `page_rows` is the number of rows on a page unless the user sets one. A table
+    with 0 page rows is always shown whole. Pages leave out a table that is not `on_page`, and without -v also one that is
+    `only_verbose`. They show the table `page_as` of the same report in place of this one, unless the user selects single rows.
+    They draw one that `is_curve`, unless it is selected by name. `left_out` are the rows that a filter hides: they are in no
+    total. A table that `lacks_rows` is of a truncated text: its sums are lower bounds. Python
+    sessions show the table `shown`, of which `flat` made this one.
     """
 
     name: str
@@ -115,7 +152,6 @@ class Table(Displayable):
     columns: tuple[Column, ...]
     rows: Sequence[Row]
     others: int = 0
-    others_at_least: Row = ()
     left_out: FilteredRows | None = None
     page_rows: int = 20
     page_as: str = ""
@@ -123,6 +159,8 @@ class Table(Displayable):
     only_verbose: bool = False
     is_curve: bool = False
     lacks_rows: bool = False
+    place: TablePlace | None = None
+    shown: Table | None = field(default=None, compare=False)
 
     @classmethod
     def of(
@@ -141,10 +179,10 @@ class Table(Displayable):
 
         `items` is a function if they take long to find: it is called if somebody asks for the rows.
         """
-        columns = tuple(with_bounds(columns))
+        columns = tuple(columns)
         getters = [column.get for column in columns if column.get is not None]
         rows = RowsOnDemand(items if callable(items) else list(items), getters)
-        shown = tuple(map(_finished, columns))
+        shown = tuple(map(finished, columns))
         return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page, is_curve=is_curve)
 
     def made(self) -> Table:
@@ -152,38 +190,60 @@ class Table(Displayable):
         return replace(self, rows=self.rows.made()) if isinstance(self.rows, RowsOnDemand) else self
 
     @property
-    def total(self) -> Row | None:
-        """A row of sums: None if a row's value is unknown, and for columns that are not summed; None without summed columns."""
-        if not any(column.summed for column in self.columns):
+    def total(self) -> tuple[Plain, ...] | None:
+        """The sums as scripts read them: None if a row's value is unknown, and for columns that are not summed."""
+        return tuple(map(_plain_cell, self.columns, self._sums(self.rows))) if self._is_summed else None
+
+    @property
+    def sums(self) -> Row | None:
+        """A row of sums, with figures if a row's value is unknown or rows are missing; None without summed columns."""
+        if not self._is_summed:
             return None
-        return self._sums(self.rows, self._lower_bounds(self.rows) if any(column.bound_of for column in self.columns) else ())
+        sums = self._sums(self.rows)
+        return tuple(map(_as_lower_bound, sums)) if self.lacks_rows else sums
 
     @property
-    def total_on_page(self) -> Row | None:
-        """The total, without the sums of a table that lacks rows: they are no more than `total_at_least`."""
-        total = self.total
-        return (None,) * len(total) if total and self.lacks_rows else total
+    def _is_summed(self) -> bool:
+        return any(column.summed for column in self.columns)
 
-    @property
-    def total_at_least(self) -> Row:
-        """A lower bound of the total of each summed column; None in other columns and if no value is known."""
-        return self._lower_bounds(self._rows_at_least)
+    def with_bounds(self) -> Table:
+        """Return the table with columns of bounds behind those whose values may be figures.
 
-    @property
-    def _rows_at_least(self) -> Sequence[Row]:
-        """The rows, of which that of the others has the lower bounds of its sums."""
-        return (*self.rows[:-1], self.others_at_least) if self.others else self.rows
+        Each such column has one of lower bounds. One of upper bounds it has if a figure has a limit.
+        """
+        positions: list[tuple[int, Column]] = []
+        for index, column in enumerate(self.columns):
+            positions.append((index, column._replace(bounded=False)))
+            if column.bounded:
+                positions.append((index, column.bound_column("lower")))
+                if any(isinstance(row[index], Figure) and upper_bound(row[index]) is not None for row in self.rows):
+                    positions.append((index, column.bound_column("upper")))
+        if len(positions) == len(self.columns):
+            return self
 
-    @property
-    def bound_columns(self) -> dict[int, int]:
-        """The positions of the columns that have a column of lower bounds, each with the position of that column."""
-        positions = {column.name: position for position, column in enumerate(self.columns)}
-        return {
-            positions[column.bound_of]: position for position, column in enumerate(self.columns) if column.bound_of in positions
-        }
+        def expanded(row: Row) -> Row:
+            return tuple(_BOUNDS[column.bound](row[index]) if column.bound else row[index] for index, column in positions)
 
-    def records(self) -> list[dict[str, Value]]:
-        """Return the rows as dicts by the names of the columns: bytes are integers, unknown is None."""
+        left_out = self.left_out and self.left_out._replace(sums=expanded(self.left_out.sums))
+        return replace(
+            self, columns=tuple(column for _, column in positions), rows=tuple(map(expanded, self.rows)), left_out=left_out
+        )
+
+    def flat(self) -> Table:
+        """Return the table as scripts read it: plain values, None if unknown, and bounds in columns of their own."""
+        table = self.with_bounds()
+        left_out = table.left_out and table.left_out._replace(sums=tuple(map(plain, table.left_out.sums)))
+        rows = tuple([tuple(map(plain, row)) for row in table.rows])
+        return replace(table, rows=rows, left_out=left_out, shown=self.shown or self)
+
+    def records(self) -> list[dict[str, Plain]]:
+        """Return the rows as scripts read them, as dicts by the names of the columns: bytes are integers, unknown is None."""
+        table = self.with_bounds()
+        names = [column.name for column in table.columns]
+        return [dict(zip(names, map(plain, row), strict=True)) for row in table.rows]
+
+    def records_with_figures(self) -> list[dict[str, Value]]:
+        """Return the rows as dicts by the names of the columns, with figures in cells."""
         names = [column.name for column in self.columns]
         return [dict(zip(names, row, strict=True)) for row in self.rows]
 
@@ -193,25 +253,12 @@ class Table(Displayable):
             import pandas
         except ImportError as error:
             raise MissingExtraError("Table.to_pandas needs the package pandas: pip install pandas") from error
-        names = [column.name for column in self.columns]
-        return pandas.DataFrame.from_records(list(self.rows), columns=names).convert_dtypes()
+        table = self.flat()
+        names = [column.name for column in table.columns]
+        return pandas.DataFrame.from_records(list(table.rows), columns=names).convert_dtypes()
 
-    def _sums(self, rows: Sequence[Row], lower: Row) -> Row:
-        """Return the sums of the rows; a column of lower bounds has that of `lower`, as known values count in it too."""
-        return tuple(
-            lower[index] if column.bound_of else _sum([row[index] for row in rows]) if column.summed else None
-            for index, column in enumerate(self.columns)
-        )
-
-    def _lower_bounds(self, rows: Sequence[Row]) -> Row:
-        exact_or_bound = {index: (index, bound) for index, bound in self.bound_columns.items()}
-        exact_or_bound |= {bound: both for both in exact_or_bound.values() for bound in both[1:]}
-        return tuple(
-            _sum_at_least([[row[position] for row in rows] for position in exact_or_bound.get(index, (index,))])
-            if column.summed
-            else None
-            for index, column in enumerate(self.columns)
-        )
+    def _sums(self, rows: Sequence[Row]) -> Row:
+        return tuple(_sum([row[index] for row in rows]) if column.summed else None for index, column in enumerate(self.columns))
 
     def top(self, limit: int) -> Table:
         """Return the table with its first `limit` rows and the rest summed in one row labelled `[N others]`; 0 keeps all."""
@@ -220,26 +267,21 @@ class Table(Displayable):
             return self
         cut = shown - limit + self.others
         rows, rest = self._split(limit)
-        lower = self._lower_bounds(rest)
-        others = self.labelled(self._sums(rest, lower), f"[{number_of(cut, 'other')}]")
-        at_least = self._lower_bounds(self._rows_at_least[limit:]) if self.others else lower
-        return replace(self, rows=(*rows, others), others=cut, others_at_least=at_least)
+        others = self.labelled(self._sums(rest), f"[{number_of(cut, 'other')}]")
+        return replace(self, rows=(*rows, others), others=cut)
 
     def _split(self, limit: int) -> tuple[Sequence[Row], Sequence[Row]]:
         """Return the first `limit` rows, and the others as far as sums need them."""
         if not isinstance(self.rows, RowsOnDemand):
             return self.rows[:limit], self.rows[limit:]
         summed = {index for index, column in enumerate(self.columns) if column.summed}
-        bounds = self.bound_columns
-        return self.rows.first(limit), self.rows.after(limit, summed.union(bounds, bounds.values()))
+        return self.rows.first(limit), self.rows.after(limit, summed)
 
     def filtered(self, test: Callable[[Row], bool]) -> Table:
         """Return the table with the rows that pass the test; the others are summed in `left_out`."""
         rows = [row for row in self.rows if test(row)]
         out = [row for row in self.rows if not test(row)]
-        lower = self._lower_bounds(out)
-        left_out = FilteredRows(len(out), self._sums(out, lower), lower) if out else None
-        return replace(self, rows=tuple(rows), left_out=left_out)
+        return replace(self, rows=tuple(rows), left_out=FilteredRows(len(out), self._sums(out)) if out else None)
 
     def labelled(self, sums: Row, label: str) -> Row:
         """Return a row of sums with its label in the first column that has none."""
@@ -247,23 +289,32 @@ class Table(Displayable):
         return sums if index is None else (*sums[:index], label, *sums[index + 1 :])
 
 
+_BOUNDS: dict[str, Callable[[Value], Plain]] = {"lower": lower_bound, "upper": upper_bound}
+
+
+def _plain_cell(column: Column, value: Value) -> Plain:
+    return _BOUNDS[column.bound](value) if column.bound else plain(value)
+
+
+def _as_lower_bound(total: Value) -> Value:
+    """Return the sum of rows of which some are missing."""
+    return at_least(least(total), "rows are missing") if isinstance(total, int | float | Figure) else None
+
+
+def _sum(values: Sequence[Value]) -> Quantity | None:
+    """Return the sum, in which values that are no numbers are unknown.
+
+    It is None if all values are unknown, or if a known one is negative: the others bound nothing then.
+    """
+    numbers = [value for value in values if isinstance(value, int | float | Figure)]
+    known: Quantity = sum(numbers)
+    if len(numbers) == len(values) and not isinstance(known, Figure):
+        return known
+    if not numbers or any(least(number) < 0 for number in numbers):
+        return None
+    return known if len(numbers) == len(values) else at_least(least(known), "a row is unknown")
+
+
 def number_of(count: int, noun: str) -> str:
     """Format a number with its noun: `1 module`, `1,234 modules`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-_NUMBERS = (int, float)
-
-
-def _sum(values: Sequence[Value]) -> int | float | None:
-    numbers = [value for value in values if isinstance(value, _NUMBERS)]
-    return sum(numbers) if len(numbers) == len(values) else None
-
-
-def _sum_at_least(columns: Sequence[Sequence[Value]]) -> int | float | None:
-    """Sum the first known value of each row. Return None if no row has one, or if one is negative: the sum is no bound then."""
-    firsts, *others = columns
-    for column in others:
-        firsts = [other if value is None else value for value, other in zip(firsts, column, strict=True)]
-    numbers = [value for value in firsts if isinstance(value, _NUMBERS)]
-    return sum(numbers) if all(value >= 0 for value in numbers) and (numbers or not firsts) else None

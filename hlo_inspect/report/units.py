@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, get_args
 
 from hlo_inspect.errors import printable
+from hlo_inspect.figure import Figure
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.table import Unit, Value
 
@@ -37,9 +38,9 @@ _LARGEST_QUANTITY = 10**24  # above it no unit helps, and an int may not fit in 
 def format_value(value: Value, unit: Unit, raw_bytes: bool = False) -> str:
     """Format `value` for people.
 
-    None is "?", a bool yes or no. Text, also a label in a column of numbers, has its control characters escaped. A count has
-    thousands separators; a `number` (a line, an identifier, a hyper-parameter) has none. `raw_bytes` prints sizes as integers
-    of bytes.
+    None is "?", a bool yes or no. A figure has its bounds: ">= 4", "<= 80.0 µs", "1.2 to 4.0 ms". Text, also a label in a
+    column of numbers, has its control characters escaped. A count has thousands separators; a `number` (a line, an identifier,
+    a hyper-parameter) has none. `raw_bytes` prints sizes as integers of bytes.
     """
     if value is None:
         return UNKNOWN
@@ -47,6 +48,10 @@ def format_value(value: Value, unit: Unit, raw_bytes: bool = False) -> str:
         return "yes" if value else "no"
     if isinstance(value, str):
         return printable(value)
+    return _bounds(value, unit, raw_bytes) if isinstance(value, Figure) else _number(value, unit, raw_bytes)
+
+
+def _number(value: int | float, unit: Unit, raw_bytes: bool) -> str:
     if unit in _STEPS and abs(value) < _LARGEST_QUANTITY and not (unit == "bytes" and raw_bytes):
         return _quantity(value, _STEPS[unit])
     if unit == "share":
@@ -56,12 +61,17 @@ def format_value(value: Value, unit: Unit, raw_bytes: bool = False) -> str:
     return f"{value:{separator}{digits}}"
 
 
-def format_bounded(value: Value, at_least: Value, unit: Unit, raw_bytes: bool = False) -> str:
-    """Format `value` for people; if it is unknown, a lower bound above 0 as ">= 4"."""
-    if value is None and at_least:
-        least = format_value(at_least, unit, raw_bytes)
-        return "> 0" if least.startswith("<") else f">= {least}"
-    return format_value(value, unit, raw_bytes)
+def _bounds(figure: Figure, unit: Unit, raw_bytes: bool) -> str:
+    """Format a figure by its bounds; a lower bound of 0 says nothing."""
+    low, high = figure.least, figure.greatest
+    least = format_value(low, unit, raw_bytes) if low and low != -math.inf else ""
+    if high is None:
+        return (f">= {least}" if not least.startswith("<") else "> 0") if least else UNKNOWN
+    greatest = format_value(high, unit, raw_bytes)
+    if not least:
+        return greatest if greatest.startswith("<") else f"<= {greatest}"
+    number, _, suffix = least.partition(" ")
+    return f"{number if suffix and greatest.endswith(f' {suffix}') else least} to {greatest}"
 
 
 def format_rounded(value: float) -> str:
@@ -159,7 +169,13 @@ def format_like(value: Value, unit: Unit, written: str, raw_bytes: bool = False)
     """
     quantities = [match.groups() for match in _QUANTITY.finditer(written)]
     suffixes = {suffix for _, suffix in quantities if suffix in _read().get(unit, {})}
-    if not isinstance(value, int | float) or not math.isfinite(value) or len(suffixes) > 1 or not quantities:
+    if (
+        isinstance(value, Figure)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or len(suffixes) > 1
+        or not quantities
+    ):
         return format_value(value, unit, raw_bytes)
     if isinstance(value, bool) or raw_bytes or unit not in _read():
         return format_value(value, unit, raw_bytes)

@@ -9,7 +9,7 @@ from hlo_inspect import configs
 from hlo_inspect.checks.policy import Policy, policy_of
 from hlo_inspect.errors import Location
 from hlo_inspect.report.model import FactSpec, Finding, Input, Report
-from hlo_inspect.report.table import Column, Table, Value
+from hlo_inspect.report.table import Column, Plain, Table
 
 KINDS = frozenset({"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send", "recv"})
 OPCODES = frozenset({"add", "dot", "fusion", "all-to-all", "get-tuple-element"})
@@ -38,7 +38,7 @@ SPECS = (
     FactSpec("time.step_s", "seconds", "a step"),
 )
 
-FACTS: dict[str, Value] = {
+FACTS: dict[str, Plain] = {
     "module.name": "jit_step",
     "collectives.count": 4,
     "collectives.operand_bytes": 5_245_952,

@@ -11,8 +11,9 @@ from hlo_inspect.checks.policy import Policy, parse_assertion
 from hlo_inspect.checks.row_assertions import TABLES
 from hlo_inspect.checks.runner import CheckResult, CheckRun
 from hlo_inspect.errors import UsageError
+from hlo_inspect.figure import Figure
 from hlo_inspect.report.model import Input, Report
-from hlo_inspect.report.table import Column, Row, Table
+from hlo_inspect.report.table import Column, Row, Table, plain
 from tests.calling import call_text
 from tests.checks.sample import parse_policy
 
@@ -84,7 +85,19 @@ def test_a_failed_sum_shows_its_rows_and_a_failed_maximum_those_above_it() -> No
 def test_a_row_whose_value_is_unknown_is_never_passed_over(assertion: str, reason: str) -> None:
     rows = (*ROWS, ("ag.9", "all-gather", None, None, 1, False, None))
     undecided = result(assertion, rows)
-    assert (undecided.actual, undecided.passed, undecided.reason) == (None, False, reason)
+    assert (plain(undecided.actual), undecided.passed, undecided.is_unknown, undecided.reason) == (None, False, True, reason)
+
+
+def test_bounds_decide_a_count_and_a_sum() -> None:
+    """One gather is along `model`, another may be: there are one or two, and they run 24 or 25 times."""
+    rows = (*ROWS, ("ag.9", "all-gather", None, 1, 1, False, None))
+    figures = {"count": Figure(1, 2, "some rows may be a part"), "runs": Figure(24, 25, "some rows may be a part")}
+    for name, figure in figures.items():
+        below = result(f"collectives[axis=model, kind=all-gather].{name} <= {figure.greatest}", rows)
+        assert (below.passed, below.actual) == (True, figure)
+        above = result(f"collectives[axis=model, kind=all-gather].{name} < {figure.least}", rows)
+        assert (above.passed, above.is_unknown) == (False, False)
+        assert result(f"collectives[axis=model, kind=all-gather].{name} == {figure.least}", rows).is_unknown
 
 
 def test_a_row_that_another_comparison_excludes_is_no_doubt() -> None:

@@ -14,13 +14,15 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.errors import UsageError
+from hlo_inspect.figure import Figure
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.inspection.module_reports import NeededTables, ReportNeeds
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs, find_pass
 from hlo_inspect.passes.base import Pass
+from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.model import FactSpec, Report
 from hlo_inspect.report.options import RenderOptions, needed_tables, shown_tables
-from hlo_inspect.report.table import LOWER_BOUND, Value
+from hlo_inspect.report.table import Plain
 from hlo_inspect.request import Request
 from tests.tables import column
 
@@ -49,7 +51,7 @@ def every_report() -> Iterator[tuple[str, Report]]:
 
 def promised(fact: str, spec: FactSpec) -> bool:
     """Return True if the spec stands for the fact: the same name, or a family with that member. A bound goes with its fact."""
-    fact = fact.removesuffix(LOWER_BOUND)
+    fact = exact_name(fact)
     before, bracket, after = re.sub(r"<\w+>", "<>", spec.name).partition("<>")
     if not bracket:
         return fact == spec.name
@@ -57,7 +59,7 @@ def promised(fact: str, spec: FactSpec) -> bool:
     return f"{before}{member}{after}" == fact and (spec.members is None or member in spec.members)
 
 
-def added(values: Iterable[Value]) -> int | None:
+def added(values: Iterable[Plain]) -> int | None:
     numbers = list(values)
     return None if None in numbers else sum(int(value) for value in numbers if value is not None)
 
@@ -79,10 +81,10 @@ def test_facts_are_those_of_the_specs() -> None:
 
 def test_a_lower_bound_stands_beside_an_unknown_fact_only() -> None:
     bounds = {
-        (name, fact): report.facts[fact.removesuffix(LOWER_BOUND)]
+        (name, fact): report.facts[exact_name(fact)]
         for name, report in every_report()
         for fact in report.facts
-        if fact.endswith(LOWER_BOUND)
+        if exact_name(fact) != fact
     }
     assert set(bounds.values()) <= {None}
 
@@ -116,7 +118,8 @@ def test_tables_are_even_and_typed() -> None:
         for table in report.tables
         for row in table.rows
         for column, value in zip(table.columns, row, strict=True)
-        if value is not None and not isinstance(value, types[column.unit])
+        for part in ((value.least, value.greatest) if isinstance(value, Figure) and column.bounded else (value,))
+        if part is not None and not isinstance(part, types[column.unit])
     }
     assert wrong == set()
 

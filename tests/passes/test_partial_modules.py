@@ -105,10 +105,10 @@ def test_totals_of_a_text_that_is_cut_off_are_lower_bounds_on_a_page() -> None:
     }
     passes = ("cost", "params")
     report = hlo_inspect.inspect(CUT, passes)
-    assert {name: format_table(report.table(name), raw_bytes=False).total for name in expected} == expected
+    assert {name: format_table(report.table_with_figures(name), raw_bytes=False).total for name in expected} == expected
     assert report.table("params_by_role").total == (None, 2, 384, 0, 384, None, None)
     whole = hlo_inspect.inspect(CUT.replace("  r =", "  ROOT r =") + "}\n", passes)
-    assert format_table(whole.table("cost"), raw_bytes=False).total == ("total", "544", "0", "512", "768 B", "")
+    assert format_table(whole.table_with_figures("cost"), raw_bytes=False).total == ("total", "544", "0", "512", "768 B", "")
 
 
 def test_a_table_of_a_text_that_is_cut_off_is_empty_before_the_text_ends(

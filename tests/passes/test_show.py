@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
+from hlo_inspect.report.formats.terminal import render_table
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.page import headline_text
 from hlo_inspect.report.table import Value
-from hlo_inspect.report.terminal import render_table
 from hlo_inspect.report.units import format_value
 from tests.tables import column
 
@@ -275,7 +275,9 @@ COLUMNS = {
 def test_the_columns_of_all_tables() -> None:
     for report in (show("dot.4"), show("all-reduce-start", DATA / "gpu/collectives.after.txt")):
         columns_of_tables = {
-            table.name: [column.name for column in table.columns] for table in report.tables if table.name in COLUMNS
+            table.name: [column.name for column in report.table(table.name).columns]
+            for table in report.tables
+            if table.name in COLUMNS
         }
         assert columns_of_tables == {name: columns.split() for name, columns in COLUMNS.items()}
 

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from hlo_inspect.errors import Location
-from hlo_inspect.report import FORMATS, RenderOptions
+from hlo_inspect.report.formats import FORMATS, RenderOptions
 from hlo_inspect.report.model import Finding, Input, Report
-from hlo_inspect.report.table import Column, Row, Table, Value
+from hlo_inspect.report.table import Column, Plain, Row, Table
 
 GOLDEN = Path(__file__).parent / "golden"
 PATH = "dumps/module_0042.jit_train_step.after_optimizations.txt"
 
-FACTS: dict[str, Value] = {
+FACTS: dict[str, Plain] = {
     "module.name": "jit_train_step.[bold]42",
     "module.is_scheduled": True,
     "module.num_partitions": 8,

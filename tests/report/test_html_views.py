@@ -11,13 +11,14 @@ import pytest
 from hlo_inspect.cli.commands.report import page_reports
 from hlo_inspect.cli.main import run
 from hlo_inspect.cli.options import OutputOptions
+from hlo_inspect.figure import at_least
 from hlo_inspect.hlo.input.dump_directory import CompiledModule, compiled_modules
 from hlo_inspect.passes.modules import ModuleList
-from hlo_inspect.report.html import views
-from hlo_inspect.report.html.model import Chart, Figure, Measure, Page, PageSection, PageView, TableGroup
-from hlo_inspect.report.html.other_sections import history_section
-from hlo_inspect.report.html.shown_tables import with_shown_tables
-from hlo_inspect.report.html.views import page_of
+from hlo_inspect.report.formats.html import views
+from hlo_inspect.report.formats.html.model import Chart, Drawing, Measure, Page, PageSection, PageView, TableGroup
+from hlo_inspect.report.formats.html.other_sections import history_section
+from hlo_inspect.report.formats.html.shown_tables import with_shown_tables
+from hlo_inspect.report.formats.html.views import page_of
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Table
 from hlo_inspect.request import Request
@@ -40,7 +41,7 @@ def page(*inputs: Path, compares: bool = False) -> Page:
     return page_of(reports)
 
 
-def traces(figure: Figure) -> Any:
+def traces(figure: Drawing) -> Any:
     return figure["data"]
 
 
@@ -256,9 +257,12 @@ def test_marks_of_compiler_passes_are_rows(passes: PageView) -> None:
 def test_a_lower_bound_of_a_pass_is_drawn_as_such() -> None:
     """The line of FLOPs goes on at the bound, its mark is grey and says so; the columns of kinds are found by their names."""
     columns = tuple(map(Column, ("collectives", "all_gather", "pass", "instructions", "all_reduce", "file", "change")))
-    flops = Column("flops", "flops")
-    rows = ((0, 0, "a", 1, 0, "", "", 500, 500), (5, 2, "b", 2, 3, "1", "", None, 700), (1, 1, "c", 3, 0, "2", "", None, None))
-    table = Table("history", "Passes", (*columns, flops, flops.lower_bound()), rows)
+    rows = (
+        (0, 0, "a", 1, 0, "", "", 500),
+        (5, 2, "b", 2, 3, "1", "", at_least(700, "a call")),
+        (1, 1, "c", 3, 0, "2", "", None),
+    )
+    table = Table("history", "Passes", (*columns, Column("flops", "flops", bounded=True)), rows)
     collectives, figures = history_section(Report("history", Input("d", 1, 1, 1), {}, (table,))).pictures
     bars = {trace["name"]: (trace["x"], trace["y"]) for trace in traces(collectives.figure)}
     assert bars == {"all-reduce": ([1], [3]), "all-gather": ([1, 2], [2, 1])}

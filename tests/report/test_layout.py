@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from hlo_inspect.figure import at_least
 from hlo_inspect.report.layout import NARROW, make_grid, pad, shorten, wrap
 from hlo_inspect.report.table import Column, Table
 
@@ -208,7 +209,7 @@ def test_an_unknown_value_makes_its_sum_a_lower_bound() -> None:
     assert grid.rows[1] == ("b", "?")
     assert grid.total == ("total", ">= 1 B")
     assert grid.has_unknown
-    assert (table.total, table.total_at_least) == ((None, None), (None, 1))
+    assert (table.total, table.sums) == ((None, None), (None, at_least(1, "a row is unknown")))
 
 
 def test_nothing_known_bounds_nothing() -> None:
@@ -218,9 +219,9 @@ def test_nothing_known_bounds_nothing() -> None:
 
 def _bounded() -> Table:
     """Return a table of loops: the trip count of the second is unknown, that of the third too, with a bound."""
-    runs = Column("runs", "count", summed=True)
-    rows = (("a", 3, 3), ("b", None, None), ("c", None, 2), ("d", 10, 10))
-    return Table("loops", "Loops", (Column("loop"), runs, runs.lower_bound()), rows)
+    runs = Column("runs", "count", summed=True, bounded=True)
+    rows = (("a", 3), ("b", None), ("c", at_least(2, "a loop")), ("d", 10))
+    return Table("loops", "Loops", (Column("loop"), runs), rows)
 
 
 def test_a_bound_stands_in_the_cell_of_the_unknown_value() -> None:
@@ -235,16 +236,8 @@ def test_bounds_of_rows_that_are_cut() -> None:
     table = _bounded().top(1)
     assert make_grid(table, 80).rows == (("a", "3"), ("[3 others]", ">= 12"))
     assert make_grid(table, 80).total == ("total", ">= 15")
-    assert table.rows[1] == ("[3 others]", None, 12)  # raw values: the sum is unknown, its bound is not
-    assert table.total == (None, None, 15)
-
-
-def test_a_bound_where_no_row_fills_its_column() -> None:
-    """A pass may leave the bound of a known value out: the value counts."""
-    runs = Column("runs", "count", summed=True)
-    table = Table("t", "T", (Column("loop"), runs, runs.lower_bound()), (("a", 3, None), ("b", None, 4)))
-    assert table.total == (None, None, 7)
-    assert make_grid(table, 80).total == ("total", ">= 7")
+    assert table.flat().rows[1] == ("[3 others]", None, 12)  # raw values: the sum is unknown, its bound is not
+    assert table.flat().total == (None, None, 15)
 
 
 def test_no_total_where_its_columns_are_not_shown() -> None:
@@ -255,13 +248,13 @@ def test_no_total_where_its_columns_are_not_shown() -> None:
 
 
 def test_the_column_of_bounds() -> None:
-    """A figure is declared once: a table has two columns of it."""
-    runs = Column("runs", "count", summed=True, detail=2, get=lambda item: item[0], least=len)
-    table = Table.of("t", "T", [runs], [(3, 4), (None, 4, 4)])
+    """A figure is declared once: scripts read two columns of it."""
+    runs = Column("runs", "count", summed=True, detail=2, bounded=True, get=lambda item: item)
+    table = Table.of("t", "T", [runs], [3, at_least(4, "a loop")]).flat()
     column = table.columns[1]
-    assert [(column_.name, column_.bound_of) for column_ in table.columns] == [("runs", ""), ("runs_lower_bound", "runs")]
+    assert [(column_.name, column_.bound) for column_ in table.columns] == [("runs", ""), ("runs_lower_bound", "lower")]
     assert (column.unit, column.summed, column.optional, column.detail) == ("count", True, True, 9)
-    assert list(table.rows) == [(3, 2), (None, 3)]
+    assert list(table.rows) == [(3, 3), (None, 4)]
 
 
 def test_no_total_without_rows_or_sums() -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from hlo_inspect.errors import UsageError
+from hlo_inspect.figure import at_least
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.selection import TableSelection, selected
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column, Table, lower_bound
 
 MIB = 2**20
 
@@ -80,7 +81,8 @@ def test_rows_that_a_filter_hides_are_summed(rendered: Callable[..., str], colle
     assert filtered.total is not None
     assert filtered.total[2] == 210 * MIB
     assert filtered.left_out is not None
-    assert (filtered.left_out.rows, filtered.left_out.sums[2], filtered.left_out.at_least[3]) == (19, 440 * MIB, 200 * MIB)
+    assert (filtered.left_out.rows, filtered.left_out.sums[2]) == (19, 440 * MIB)
+    assert lower_bound(filtered.left_out.sums[3]) == 200 * MIB
     page = rendered("table", report, width=80)
     (line,) = [line for line in page.splitlines() if line.startswith("[19 filtered out]")]
     assert line.split()[3:] == ["440.0", "MiB", ">=", "200.0", "MiB"]
@@ -103,10 +105,13 @@ def test_sums_stand_in_a_first_column_and_its_label_beside(rendered: Callable[..
     assert last.split() == ["650.0", "MiB", "total"]
 
 
-def test_for_people_columns_bring_their_bounds() -> None:
-    runs = Column("runs", "count", summed=True)
-    loops = Table("loops", "Loops", (Column("loop"), runs, runs.lower_bound()), (("a", None, 4), ("b", 6, 6)))
+def test_columns_of_bounds_can_be_chosen(rendered: Callable[..., str]) -> None:
+    runs = Column("runs", "count", summed=True, bounded=True)
+    loops = Table("loops", "Loops", (Column("loop"), runs), (("a", at_least(4, "a loop")), ("b", 6)))
     report = Report("loops", Input("-", 1, 1, 1), {}, (loops,))
-    assert len(selected(report, TableSelection(columns=("runs",))).tables[0].columns) == 1
-    assert len(selected(report, TableSelection(columns=("runs",)), for_people=True).tables[0].columns) == 2
+    chosen = selected(report, TableSelection(columns=("runs",)))
+    assert [column["name"] for column in json.loads(rendered("json", chosen))["tables"][0]["columns"]] == ["runs"]
+    assert ">= 4" in rendered("table", chosen, width=80)
+    bounds = selected(report, TableSelection(columns=("loop", "runs_lower_bound"), filters=("runs_lower_bound < 5",)))
+    assert json.loads(rendered("json", bounds))["tables"][0]["rows"] == [["a", 4]]
     assert [row[0] for row in table(report, sort=("runs",)).rows] == ["b", "a"]

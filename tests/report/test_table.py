@@ -7,8 +7,9 @@ from weakref import ref
 
 import pytest
 
+from hlo_inspect.figure import Figure, at_least
 from hlo_inspect.report.model import Input, Report
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column, Table, Value
 
 
 def test_each_column_takes_its_value_from_each_item() -> None:
@@ -49,34 +50,54 @@ class Item:
     """The object of a row; it counts the reads of each value."""
 
     def __init__(self, number: int, size: int | None, asked: Counter[str]) -> None:
-        self._values = {"name": f"i{number}", "size": size, "least": number}
+        self._values = {"name": f"i{number}", "size": at_least(number, "its size is unknown") if size is None else size}
         self._asked = asked
 
-    def get(self, name: str) -> str | int | None:
+    def get(self, name: str) -> Value:
         self._asked[name] += 1
         return self._values[name]
 
 
 def sized(sizes: list[int | None], asked: Counter[str]) -> Table:
-    """Return a row for each size, with a lower bound that is its position."""
-    size = Column("size", "bytes", summed=True, get=lambda item: item.get("size"), least=lambda item: item.get("least"))
+    """Return a row for each size; an unknown one has its position as lower bound."""
+    size = Column("size", "bytes", summed=True, bounded=True, get=lambda item: item.get("size"))
     columns = (Column("name", get=lambda item: item.get("name")), size)
     return Table.of("t", "Title", columns, [Item(number, value, asked) for number, value in enumerate(sizes)])
 
 
 def test_the_rows_of_a_table_are_made_when_it_is_cut() -> None:
-    """Sizes and bounds are summed over all rows; the names of rows that are cut off are not read."""
+    """Sizes are summed over all rows; the names of rows that are cut off are not read."""
     asked: Counter[str] = Counter()
     table = sized([8, 4, None, 2], asked)
     assert len(table.rows) == 4
     assert not asked
     top = table.top(2)
-    assert top.rows == (("i0", 8, 0), ("i1", 4, 1), ("[2 others]", None, 4))
-    assert asked == {"name": 2, "size": 4, "least": 4}
-    assert (top.others, top.others_at_least) == (2, (None, 4, 4))
-    assert (top.total, top.total_at_least) == ((None, None, 16), (None, 16, 16))
-    assert list(table.rows) == [("i0", 8, 0), ("i1", 4, 1), ("i2", None, 2), ("i3", 2, 3)] == list(table.made().rows)
-    assert asked == {"name": 6, "size": 8, "least": 8}
+    third = at_least(2, "its size is unknown")
+    assert top.rows == (("i0", 8), ("i1", 4), ("[2 others]", 2 + third))
+    assert asked == {"name": 2, "size": 4}
+    assert (top.others, top.sums, top.total) == (2, (None, 14 + third), (None, None))
+    assert top.flat().rows == (("i0", 8, 8), ("i1", 4, 4), ("[2 others]", None, 4))
+    assert top.flat().total == (None, None, 16)  # 8 + 4 + 2 + 2
+    assert list(table.rows) == [("i0", 8), ("i1", 4), ("i2", third), ("i3", 2)] == list(table.made().rows)
+    assert asked == {"name": 6, "size": 8}
+
+
+def test_bounds_are_columns_of_their_own_for_scripts() -> None:
+    """Upper bounds have a column if a figure has a limit: 3 + 1 + at most 4 is at most 8."""
+    runs = Column("runs", "count", summed=True, bounded=True)
+    rows = (("a", 3), ("b", Figure(1, 4, "a branch")), ("c", 1), ("d", None))
+    table = Table("t", "Title", (Column("name"), runs), rows[:3]).flat()
+    assert [column.name for column in table.columns] == ["name", "runs", "runs_lower_bound", "runs_upper_bound"]
+    assert list(table.rows) == [("a", 3, 3, 3), ("b", None, 1, 4), ("c", 1, 1, 1)]
+    assert table.total == (None, None, 5, 8)
+    assert table.flat() == table
+    assert Table("t", "Title", (Column("name"), runs), rows).flat().total == (None, None, 5, None)
+    assert table.records()[1] == {"name": "b", "runs": None, "runs_lower_bound": 1, "runs_upper_bound": 4}
+
+
+def test_a_total_of_missing_rows_is_a_lower_bound() -> None:
+    table = Table("t", "Title", (Column("name"), Column("size", "bytes", summed=True)), (("a", 3), ("b", 4)), lacks_rows=True)
+    assert table.sums == (None, at_least(7, "rows are missing"))
 
 
 def test_rows_on_demand_are_equal_to_those_that_are_made() -> None:
@@ -91,7 +112,7 @@ def test_a_table_that_is_cut_can_be_cut_again() -> None:
     table = sized([16, 8, None, 1], Counter())
     assert table.top(3).top(3) == table.top(3)
     assert table.top(3).top(1) == table.top(1)
-    assert table.top(1).rows == (("i0", 16, 0), ("[3 others]", None, 11))
+    assert table.top(1).flat().rows == (("i0", 16, 16), ("[3 others]", None, 11))
 
 
 def test_a_report_holds_nothing_that_its_rows_are_about() -> None:

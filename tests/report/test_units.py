@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hlo_inspect.figure import Figure
 from hlo_inspect.report.cells import cell
 from hlo_inspect.report.table import Column, Unit, Value
-from hlo_inspect.report.units import format_bounded, format_like, format_value, parse_quantity
+from hlo_inspect.report.units import format_like, format_value, parse_quantity
 
 MIB = 1024 * 1024
 
@@ -166,11 +167,16 @@ def test_a_share_is_in_percent(share: float | None, expected: str) -> None:
 
 
 def test_a_lower_bound_is_marked() -> None:
-    assert format_bounded(None, 4, "count") == ">= 4"
-    assert format_bounded(None, 1e-12, "seconds") == "> 0"
-    assert format_bounded(5, 4, "count") == "5"
-    assert format_bounded(None, None, "count") == "?"
-    assert format_bounded(None, 0, "count") == "?"  # a count is never negative
+    assert format_value(Figure(4, None, ""), "count") == ">= 4"
+    assert format_value(Figure(1e-12, None, ""), "seconds") == "> 0"
+    assert format_value(Figure(0, None, ""), "count") == "?"  # a count is never negative
+    assert format_value(Figure(0, 80e-6, ""), "seconds") == "<= 80.0 \u00b5s"
+    assert format_value(Figure(0, 1e-12, ""), "seconds") == "< 0.01 ns"
+    assert format_value(Figure(1.2e-3, 4e-3, ""), "seconds") == "1.20 to 4.00 ms"
+    assert format_value(Figure(900e-6, 4e-3, ""), "seconds") == "900.0 \u00b5s to 4.00 ms"
+    assert format_value(Figure(1000, 4000, ""), "count") == "1,000 to 4,000"
+    assert format_value(Figure(-math.inf, 4, ""), "count") == "<= 4"
+    assert format_value(Figure(-math.inf, None, ""), "count") == "?"
 
 
 @pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("12.5 %", 0.125), ("0.2", 0.2), ("100%", 1)])
@@ -208,4 +214,4 @@ def test_a_value_in_the_unit_of_what_is_written(value: Value, unit: Unit, writte
     [(23.9994, "24.0"), (341.25, "341.2"), (9.999, "10.0"), (0.44444, "0.444"), (12345.6, "12,346"), (0.0, "0")],
 )
 def test_a_rounded_number_has_the_digits_of_a_quantity(value: float, text: str) -> None:
-    assert cell(value, None, Column("flop_per_byte", "number", rounded=True), raw_bytes=False, of_sums=False) == text
+    assert cell(value, Column("flop_per_byte", "number", rounded=True), raw_bytes=False, of_sums=False) == text

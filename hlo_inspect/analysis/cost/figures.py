@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from hlo_inspect.graph.calls import MAX_FIGURE, Bounds
+from hlo_inspect.figure import MAX_FIGURE, Quantity, at_least, known_part, least
 
-Figure = Literal["flops", "transcendentals", "matmul_flops", "bytes"]
+CostFigure = Literal["flops", "transcendentals", "matmul_flops", "bytes"]
 
-WORK: tuple[Figure, ...] = ("flops", "transcendentals", "matmul_flops")
-FIGURES: tuple[Figure, ...] = (*WORK, "bytes")
+WORK: tuple[CostFigure, ...] = ("flops", "transcendentals", "matmul_flops")
+FIGURES: tuple[CostFigure, ...] = (*WORK, "bytes")
 
 MAX_COUNT = MAX_FIGURE
 """Larger than any program's count: a sum above it is unknown.
@@ -44,9 +44,9 @@ _FLOAT = struct.Struct("f")
 NO_LINE = 0
 
 
-def countable(amount: Bounds) -> Bounds:
+def countable(amount: Quantity) -> Quantity:
     """Return an amount without upper bound, and a reason, if it is too large to count."""
-    return Bounds(MAX_COUNT, None, TOO_LARGE) if amount.least > MAX_COUNT else amount
+    return at_least(MAX_COUNT, TOO_LARGE) if least(amount) > MAX_COUNT else amount
 
 
 class CostGap(NamedTuple):
@@ -124,7 +124,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.rows: dict[TallyKey, list[int]] = {}
-        self.gaps: dict[tuple[TallyKey, Figure], CostGap] = {}
+        self.gaps: dict[tuple[TallyKey, CostFigure], CostGap] = {}
 
     def add(self, key: TallyKey, amounts: Sequence[int], times: int = 1) -> None:
         """Add `times` the amounts of figures, in the order of `FIGURES`; further figures get nothing."""
@@ -140,7 +140,7 @@ class Tally:
             row = self.rows[key] = [0] * len(FIGURES)
         row[column] += amount
 
-    def miss(self, key: TallyKey, figures: Iterable[Figure], gap: CostGap) -> None:
+    def miss(self, key: TallyKey, figures: Iterable[CostFigure], gap: CostGap) -> None:
         """Note that figures of a key are unknown."""
         for figure in figures:
             self.gaps.setdefault((key, figure), gap)
@@ -177,13 +177,13 @@ class Tally:
             split.setdefault(key.label, Tally()).gaps[key, figure] = gap
         return iter(split.items())
 
-    def bounds(self, figure: Figure) -> Bounds:
-        """Return the sum over all keys as Bounds. If a part is unknown, the sum of the known parts is the lower bound."""
+    def bounds(self, figure: CostFigure) -> Quantity:
+        """Return the sum over all keys. If a part is unknown, the sum of the known parts is the lower bound."""
         column, gap = FIGURES.index(figure), self.first_gap(figure)
-        least = sum([row[column] for row in self.rows.values()])
-        return countable(Bounds.exactly(least)) if gap is None else Bounds(min(least, MAX_COUNT), None, str(gap))
+        whole = sum([row[column] for row in self.rows.values()])
+        return countable(whole) if gap is None else at_least(min(whole, MAX_COUNT), str(gap))
 
-    def first_gap(self, figure: Figure) -> CostGap | None:
+    def first_gap(self, figure: CostFigure) -> CostGap | None:
         """Return the first gap of a figure in the order of the text."""
         return min((gap for (_, missing), gap in self.gaps.items() if missing == figure), default=None) if self.gaps else None
 
@@ -216,9 +216,9 @@ class InstructionCost:
     opcode: str
     work: Tally
     amounts: tuple[int, ...]
-    gaps: dict[Figure, CostGap]
+    gaps: dict[CostFigure, CostGap]
     as_xla: tuple[int, ...]
-    gaps_of_xla: dict[Figure, CostGap]
+    gaps_of_xla: dict[CostFigure, CostGap]
     spaces: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
@@ -266,9 +266,9 @@ def _limit_spaces(spaces: Mapping[int, int], size: int) -> Mapping[int, int]:
     return limited
 
 
-def _figures(work: Tally, size: int | CostGap) -> tuple[tuple[int, ...], dict[Figure, CostGap]]:
+def _figures(work: Tally, size: int | CostGap) -> tuple[tuple[int, ...], dict[CostFigure, CostGap]]:
     """Return the amounts of all figures, and the gaps of the unknown ones."""
-    gaps: dict[Figure, CostGap] = {}
+    gaps: dict[CostFigure, CostGap] = {}
     for figure in WORK if work.gaps else ():
         gap = work.first_gap(figure)
         if gap is not None:
@@ -291,7 +291,7 @@ class XlaSum:
 
     def __init__(self) -> None:
         self.amounts: list[float] = [0] * len(FIGURES)
-        self.gaps: dict[Figure, CostGap] = {}
+        self.gaps: dict[CostFigure, CostGap] = {}
 
     def add(self, *rows: Sequence[float]) -> None:
         """Add rows of the four figures, one row after the other."""
@@ -303,7 +303,7 @@ class XlaSum:
             except OverflowError:
                 self.amounts[i] = math.inf
 
-    def miss(self, figures: Iterable[Figure], gap: CostGap) -> None:
+    def miss(self, figures: Iterable[CostFigure], gap: CostGap) -> None:
         for figure in figures:
             self.gaps[figure] = min(gap, self.gaps.get(figure, gap))
 
@@ -318,16 +318,15 @@ class XlaSum:
         for other in others:
             self.miss_all(other.gaps)
 
-    def miss_all(self, gaps: Mapping[Figure, CostGap]) -> None:
+    def miss_all(self, gaps: Mapping[CostFigure, CostGap]) -> None:
         for figure, gap in gaps.items():
             self.miss((figure,), gap)
 
-    def bounds(self, figure: Figure) -> Bounds:
-        """Return the sum as Bounds. If a part is unknown, the sum of the known parts is the lower bound."""
+    def bounds(self, figure: CostFigure) -> Quantity:
+        """Return the sum. If a part is unknown, the sum of the known parts is the lower bound."""
         amount = self.amounts[FIGURES.index(figure)]
         reason = str(self.gaps.get(figure, TOO_LARGE if amount > MAX_XLA_SUM else ""))
-        least = int(min(amount, MAX_XLA_SUM))
-        return Bounds(least, None if reason else least, reason)
+        return known_part(int(min(amount, MAX_XLA_SUM)), reason)
 
 
 def _rounded_sum(start: float, addends: Sequence[float]) -> float:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
-from hlo_inspect.analysis.hardware_figures import Figure
+from hlo_inspect.analysis.hardware_figures import HardwareFigure
 from hlo_inspect.analysis.time.placement import Placement
 from hlo_inspect.analysis.tpu_marks import has_tiles, tpu_marks
 from hlo_inspect.errors import UsageError, did_you_mean
@@ -164,7 +164,9 @@ def _device_profile(profile: HardwareProfile, read_whole: Callable[[], Module | 
         cores, beginning = 1, "no kernel spans the cores of a chip: a device is"
     share = on_chip // cores
     of_chip = {name: figure for name, figure in profile.figures.items() if name.startswith(_OF_A_DEVICE) and figure is not None}
-    figures: dict[str, Figure | None] = {name: replace(figure, value=figure.value / share) for name, figure in of_chip.items()}
+    figures: dict[str, HardwareFigure | None] = {
+        name: replace(figure, value=figure.value / share) for name, figure in of_chip.items()
+    }
     whole = profile.figures["cores_per_device"]
     figures["cores_per_device"] = replace(whole, value=cores) if whole is not None else None
     part = "half a chip" if share == 2 else f"1/{share} of a chip"
@@ -212,7 +214,7 @@ def changed(profile: HardwareProfile, changes: Iterable[FigureChange]) -> Hardwa
     return profile
 
 
-def _require_sense(profile: HardwareProfile, change: FigureChange, figure: Figure, value: float | Fraction) -> None:
+def _require_sense(profile: HardwareProfile, change: FigureChange, figure: HardwareFigure, value: float | Fraction) -> None:
     """Raise UsageError for a value that such a figure cannot have."""
     if figure.unit == "flag" or figure.axes or figure.when:
         raise UsageError(f"{change.name} cannot be multiplied")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.compare.programs.reasons import FIRST, LOADED, NOTHING, REASONS
 from hlo_inspect.compare.programs.recompilation import Compile, RecompiledFunction
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Input, Report
-from hlo_inspect.report.table import Column, Table, Value, number_of
+from hlo_inspect.report.table import Column, Plain, Table, Value, number_of
 
 COMMAND = "recompiles"
 _DISTINCT, _AVOIDABLE = "recompiles.distinct", "recompiles.avoidable"
@@ -54,11 +54,11 @@ def recompile_report(path: str, functions: Sequence[RecompiledFunction], notes: 
     )
 
 
-def _facts(functions: Sequence[RecompiledFunction], *, is_known: bool) -> dict[str, Value]:
+def _facts(functions: Sequence[RecompiledFunction], *, is_known: bool) -> dict[str, Plain]:
     reasons: Counter[str] = Counter()
     for function in functions:
         reasons += function.reasons()
-    facts: dict[str, Value] = {
+    facts: dict[str, Plain] = {
         "recompiles.functions": len(functions),
         "recompiles.compiles": sum(function.count() for function in functions),
         "recompiles.loaded": reasons[LOADED],
@@ -88,7 +88,7 @@ def _verdict(function: RecompiledFunction) -> str:
     return f"{function.name}: {', '.join(counts)}{_why(function)}"
 
 
-def _headline(functions: Sequence[RecompiledFunction], facts: dict[str, Value]) -> Iterator[HeadlineRow]:
+def _headline(functions: Sequence[RecompiledFunction], facts: Mapping[str, Plain]) -> Iterator[HeadlineRow]:
     """Yield the verdicts, the worst function first, then the totals. Rows with a severity begin the page."""
     for function in functions[:_SHOWN]:
         yield HeadlineRow("", (_verdict(function),), "warning" if function.avoidable() else "info")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.figures import FIGURES, Figure
+from hlo_inspect.analysis.cost.figures import FIGURES, CostFigure
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.mesh_axes import most_named
 from hlo_inspect.analysis.program_outline import executed_name, outline_of
@@ -164,7 +164,7 @@ class MeasuredRows:
     def _asynchronous(self) -> set[str]:
         return {executed_name(collective) for collective in self._context.collectives if collective.is_async}
 
-    def _amount(self, kernel: Kernel | None, figure: Figure, runs: float) -> float | None:
+    def _amount(self, kernel: Kernel | None, figure: CostFigure, runs: float) -> float | None:
         """Return a figure of the module for the measured executions of a step."""
         if kernel is None or kernel.is_unknown:
             return None
@@ -200,7 +200,7 @@ class MeasuredRows:
             dones = self.times.instructions.get(done) if done is not None else None
             self_time = times.self_time + (dones.self_time if dones is not None else 0)
             waits = None
-            if dones is None and collective.kind != "collective-permute" and not collective.is_point_to_point:
+            if dones is None and collective.forms_groups:
                 waits = self._waits(name, collective, groups)
             waited = None if waits is None else sum(of_device.waited for of_device in waits.values())
             transfer = None if waited is None else self_time - waited

@@ -22,7 +22,7 @@ from hlo_inspect.passes.cost.times import bytes_name
 from hlo_inspect.passes.instruction_rows import phase_column
 from hlo_inspect.passes.top import kernels_table
 from hlo_inspect.report.model import Amount, Parts, sentence
-from hlo_inspect.report.table import Column, Table, Value, number_of
+from hlo_inspect.report.table import Column, Table, Value, lower_bound, number_of
 
 _LONGEST_WAY, _WAY_ENDS = 12, 5
 """A longer way is written with its first and last instructions."""
@@ -126,7 +126,7 @@ class InstructionFigures:
 
     @cached_property
     def _rows(self) -> dict[tuple[Value, Value], dict[str, Value]]:
-        return {(record["line"], record["name"]): record for record in self._kernels.records()}
+        return {(record["line"], record["name"]): record for record in self._kernels.records_with_figures()}
 
     def kernel_row(self, place: RowPlace) -> Mapping[str, Value]:
         """Return the row of the kernel that an instruction is; empty if it is no kernel."""
@@ -135,7 +135,7 @@ class InstructionFigures:
 
     @cached_property
     def _collectives(self) -> dict[tuple[Value, Value], dict[str, Value]]:
-        return {(record["line"], record["name"]): record for record in sites(self._context).records()}
+        return {(record["line"], record["name"]): record for record in sites(self._context).records_with_figures()}
 
     def words(self, place: RowPlace) -> Iterator[tuple[str, Parts]]:
         """Yield the work and time of all runs."""
@@ -147,8 +147,7 @@ class InstructionFigures:
             yield "time", self._time(self._collectives.get((row["line"], row["name"])) or row, profile.name)
 
     def _work(self, row: Mapping[str, Value]) -> Parts:
-        flops = Amount(row["flops"], "flops", at_least=row["flops_lower_bound"])
-        size = Amount(row["bytes"], "bytes", at_least=row["bytes_lower_bound"])
+        flops, size = Amount(row["flops"], "flops"), Amount(row["bytes"], "bytes")
         accessed = bytes_name(self._context).removeprefix("bytes_").replace("_", " ")
         yield from sentence(f"{{}}, {{}} {accessed} in a step", flops, size)
         share, whole = self._share(row)
@@ -165,7 +164,7 @@ class InstructionFigures:
     @staticmethod
     def _time(row: Mapping[str, Value], profile: str) -> Parts:
         """Yield the times of a kernel or a collective; nothing if none is known."""
-        bound = row.get("bound_s") or row.get("bound_s_lower_bound")
+        bound = lower_bound(row.get("bound_s"))
         if bound is None:
             return
         yield from sentence("bound {} on {}", Amount(bound, "seconds"), profile)
@@ -224,8 +223,8 @@ def instructions_table(context: Context, places: Sequence[RowPlace], graph: Inst
             "seconds",
             detail=3,
             optional=True,
+            bounded=True,
             get=lambda row: row[1].get("bound_s"),
-            least=lambda row: row[1].get("bound_s_lower_bound"),
         ),
         phase_column(lambda row: row[0].phase, detail=2),
         Column("op_name", detail=6, get=lambda row: row[0].op_name),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hlo_inspect.inspection.rank_reports import RankReports
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.table import Value
+from hlo_inspect.report.table import Plain
 from tests.data import make_ranks
 
 DATA = Path(__file__).parents[2] / "data"
@@ -68,10 +68,10 @@ def compared(pattern: str) -> Report:
     return report
 
 
-def deviations(report: Report) -> list[dict[str, Value]]:
+def deviations(report: Report) -> list[dict[str, Plain]]:
     return report.table("rank_deviations").records()
 
 
-def facts(report: Report) -> dict[str, Value]:
+def facts(report: Report) -> dict[str, Plain]:
     """Return the facts without the beginning of their names."""
     return {name.removeprefix("ranks."): value for name, value in report.facts.items()}
