@@ -12,7 +12,7 @@ from hlo_inspect.analysis.collectives import groups_attribute
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices import NOT_PRINTED
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.module import PART, TRUNCATED, UNREADABLE, MalformedRow, Module, Problem, malformed_rows
+from hlo_inspect.hlo.module import PART, TRUNCATED, UNREADABLE, Module, Problem, malformed_rows
 from hlo_inspect.report.model import Finding, Report
 from hlo_inspect.report.rule_page import RulePage
 
@@ -185,7 +185,9 @@ def reading_findings(context: Context, passes: Container[str]) -> Iterator[Findi
     module = context.module
     reads_all = module.wants.reads_every_line
     problems = [problem for problem in module.problems if reads_all or problem.code in _SEEN_BY_ALL]
-    malformed = [_malformed(module, row) for row in malformed_rows(module)]
+    malformed = [
+        Problem(UNREADABLE, f"{row.name}: {row.reason}", module.location(row.line), row.name) for row in malformed_rows(module)
+    ]
     unreadable = {problem.location.line for problem in (*problems, *malformed)}
     for problem in (*problems, *malformed, *_missing(context, passes, unreadable)):
         times = f" ({problem.times:,} times, first here)" if problem.times > 1 else ""
@@ -193,10 +195,6 @@ def reading_findings(context: Context, passes: Container[str]) -> Iterator[Findi
         yield _PAGES[problem.code].finding(message, problem.location, problem.subject)
     for code, count in module.problems.left_out.items() if reads_all else ():
         yield _PAGES[code].finding(f"{count:,} more of this kind", module.location(None))
-
-
-def _malformed(module: Module, row: MalformedRow) -> Problem:
-    return Problem(UNREADABLE, f"{row.name}: {row.reason}", module.location(row.line), row.name)
 
 
 def _missing(context: Context, passes: Container[str], unreadable: Container[int | None]) -> Iterator[Problem]:

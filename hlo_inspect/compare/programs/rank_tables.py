@@ -30,7 +30,7 @@ def rank_report(
 ) -> Report:
     """Return the report on all ranks. `pattern` names them, `notes` say what is not compared."""
     deviations = [*(deviation for compared in sets for deviation in compared.deviations), *miscounts]
-    deviations.sort(key=lambda deviation: (deviation.hangs is not True, not deviation.deviates, _gravity(deviation)))
+    deviations.sort(key=lambda each: (each.hangs is not True, not each.deviates, VERDICTS.index(each.verdict)))
     facts: dict[str, Value] = {
         "ranks.count": ranks.size,
         "ranks.modules": len(sets),
@@ -47,10 +47,6 @@ def rank_report(
         title=pattern,
         headline=tuple(_headline(ranks, sets, deviations)),
     )
-
-
-def _gravity(deviation: RankDeviation) -> int:
-    return VERDICTS.index(deviation.verdict)
 
 
 # -- the first lines ----------------------------------------------------------------------------------------------------------
@@ -132,16 +128,14 @@ def _deviations_table(ranks: JobRanks, deviations: Sequence[RankDeviation]) -> T
             page_name="in the majority",
             get=lambda deviation: deviation.first.usual and deviation.first.usual.name,
         ),
-        Column("line", "number", optional=True, detail=4, get=_line),
+        Column(
+            "line", "number", optional=True, detail=4, get=lambda deviation: deviation.first.own and deviation.first.own.line
+        ),
         Column("source", optional=True, detail=2, width=14, get=_source),
         Column("detail", width=40, optional=True, detail=3, get=lambda deviation: deviation.detail or None),
         Column("path", detail=5, width=24, is_file=True, get=lambda deviation: deviation.path),
     )
     return Table.of("rank_deviations", "Ranks that deviate from the majority", columns, deviations, on_page=bool(deviations))
-
-
-def _line(deviation: RankDeviation) -> int | None:
-    return deviation.first.own.line if deviation.first.own is not None else None
 
 
 def _source(deviation: RankDeviation) -> str | None:
