@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -57,7 +56,7 @@ class CollectRun:
         self._plan = Plan(
             request, tables, parse_assignments("--label", options.labels), options.label_patterns, best_encoding(), run
         )
-        prepare_reading(ReadingOptions(request, tables, ""))
+        prepare_reading(ReadingOptions(request, tables))
         self._store = Store(options.store)
         self._counts = Counts()
         self._skipped = 0
@@ -67,8 +66,13 @@ class CollectRun:
         """The counts so far."""
         return self._counts._replace(skipped=self._skipped)
 
-    def collect(self) -> Iterator[list[Failure]]:
-        """Read the inputs; after each yield what failed since the last one. `counts` has the counts so far."""
+    def collect(self, on_step: Callable[[list[Failure]], None]) -> None:
+        """Read the inputs; after each tell what failed since the last one. `counts` has the counts so far."""
+
+        def take(counts: Counts, failures: list[Failure]) -> None:
+            self._counts = counts
+            on_step(failures)
+
         self._store.create()
         inputs = self._unread()
         if self._options.cluster is not None:
@@ -77,19 +81,11 @@ class CollectRun:
             for counts, failures in collect_on_cluster(
                 self._options.cluster, self._options.jobs, self._store, self._plan, inputs
             ):
-                self._counts = counts
-                yield failures
-        else:
-            jobs = self._options.jobs
-            with (
-                Collection(self._store, self._plan, jobs=jobs, has_threads=self._is_remote()) as collection,
-                closing(collection.collect(inputs)) as steps,
-            ):
-                for counts in steps:
-                    failures = list(collection.failures)
-                    collection.failures.clear()
-                    self._counts = counts
-                    yield failures
+                take(counts, failures)
+            return
+        jobs, has_threads = self._options.jobs, self._is_remote()
+        with Collection(self._store, self._plan, jobs=jobs, has_threads=has_threads, on_added=take) as collection:
+            collection.collect(inputs)
 
     def totals(self) -> Counts | None:
         """Return number and bytes of local inputs, None if one is remote. Listing a bucket twice is not worth a bar."""
