@@ -65,8 +65,7 @@ def collect(*, output: OutputOptions, request: Request, **options: Any) -> int: 
     -j is the number of processes, by default that of the cores that this process may use. With `--cluster local` it is the
     number of threads.
     """
-    from hlo_inspect.fleet.collection_report import collection_report
-    from hlo_inspect.fleet.run import CollectOptions, CollectRun, available_cores
+    from hlo_inspect.fleet.run import CollectOptions, CollectRun, available_cores, collection_report
 
     is_default = click.get_current_context().get_parameter_source("jobs") is ParameterSource.DEFAULT
     jobs = available_cores() if is_default else request.jobs
