@@ -16,8 +16,7 @@ from hlo_inspect.errors import UsageError
 from hlo_inspect.fleet import run
 from hlo_inspect.fleet.database import Database
 from hlo_inspect.fleet.inputs import parse_assignments
-from hlo_inspect.fleet.queries import find_query, named_queries
-from hlo_inspect.fleet.query_reports import query_report
+from hlo_inspect.fleet.query_reports import find_query, named_queries, query_report
 from hlo_inspect.fleet.store import Store
 from hlo_inspect.report.formats import FORMATS, RenderOptions
 from tests.calling import call_text
