@@ -21,10 +21,10 @@ from hlo_inspect.findings.reading_problems import truncation
 from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.passes import FINDINGS, all_specs
 from hlo_inspect.report.facts import fact_names, find_spec
+from hlo_inspect.report.formats.terminal import table_text
 from hlo_inspect.report.model import Finding, Report, Severity, reaching
 from hlo_inspect.report.options import RenderOptions, with_relative_paths
 from hlo_inspect.report.table import Table, Value, number_of
-from hlo_inspect.report.formats.terminal import table_text
 
 MAX_LINES = 16
 """Lines of a failure: with those that pytest adds it fits in 25."""
