@@ -86,7 +86,7 @@ def described_tables(command: str) -> tuple[DescribedTable, ...]:
     described = []
     for table in tables_of(command):
         columns = [column for column in table.columns if column.name not in _PROFILES]
-        meant = tuple((column, meanings()[meaning_key(table.name, column.name)]) for column in columns)
+        meant = tuple((column, column.meaning or meanings()[meaning_key(table.name, column.name)]) for column in columns)
         described.append(DescribedTable(table.name, meant))
     return tuple(described)
 
