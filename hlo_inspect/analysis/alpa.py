@@ -23,7 +23,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, Collective
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.errors import UsageError
-from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.figure import Quantity, exact, least
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, TABLE
@@ -186,25 +186,25 @@ class MeshCost(NamedTuple):
     group_size: int | None
     size: int | None
     cost: float | None
-    runs: tuple[Bounds, ...]
+    runs: tuple[Quantity, ...]
 
     @property
     def total(self) -> float | None:
         """The cost of all runs; None if it is unknown."""
-        exact = [runs.exact for runs in self.runs]
-        if self.cost is None or None in exact:
+        known = [exact(runs) for runs in self.runs]
+        if self.cost is None or None in known:
             return None
-        return self.cost * sum(filter(None, exact))
+        return self.cost * sum(filter(None, known))
 
     @property
     def least(self) -> float:
-        return (self.cost or 0.0) * sum(runs.least for runs in self.runs)
+        return (self.cost or 0.0) * sum(map(least, self.runs))
 
 
 def mesh_costs(
     collectives: Iterable[Collective],
     axes: Sequence[str | None],
-    runs_of: Callable[[str], Bounds],
+    runs_of: Callable[[str], Quantity],
     mesh: Mesh,
     model: CostModel | None = None,
 ) -> list[MeshCost]:
@@ -214,7 +214,7 @@ def mesh_costs(
     beta names an axis that the mesh lacks.
     """
     alpha, beta = _coefficients_by_axis(mesh, model or CostModel("alpa-mesh"))
-    runs_by_key: dict[tuple[str, str | None, int | None, int | None], list[Bounds]] = {}
+    runs_by_key: dict[tuple[str, str | None, int | None, int | None], list[Quantity]] = {}
     for collective, axis in zip(collectives, axes, strict=True):
         if not collective.is_point_to_point:
             key = (collective.kind, axis, collective.group_size, _whole_bytes(collective))

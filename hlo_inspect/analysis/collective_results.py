@@ -8,6 +8,7 @@ from math import prod
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.figure import exact
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.readers import ViewRow, readers_of
 from hlo_inspect.graph.view import Views
@@ -39,7 +40,7 @@ class CollectiveResult(NamedTuple):
 
 def runs_of(calls: CallGraph, computation: str) -> int:
     """Return the runs of a computation in one step; an unknown number counts once."""
-    return calls.runs(computation).exact or 1
+    return int(exact(calls.runs(computation)) or 1)
 
 
 def place_of(views: Views, collective: Collective) -> ViewRow | None:

@@ -14,39 +14,28 @@ from itertools import compress
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.graph.calls import Bounds, CallGraph
+from hlo_inspect.figure import Figure, Quantity, add, greatest, least, multiply, or_unknown
+from hlo_inspect.graph.calls import CallGraph
 
 _Label = TypeVar("_Label", bound=Hashable)
-
-
-class ExecutedFigure(NamedTuple):
-    """A figure of one step. If it is unknown, `exact` is None, `reason` says why, and `least` and `most` bound it.
-
-    `most` is None if there is no upper bound; branches of a conditional have one.
-    """
-
-    exact: int | None
-    least: int
-    reason: str = ""
-    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutedTotals:
     """The runs of some collectives in one step, and the bytes that one device reads and sends for them."""
 
-    count: ExecutedFigure
-    operand_bytes: ExecutedFigure
-    wire_bytes: ExecutedFigure
+    count: Quantity
+    operand_bytes: Quantity
+    wire_bytes: Quantity
 
-    def figures(self) -> dict[str, ExecutedFigure]:
+    def figures(self) -> dict[str, Quantity]:
         return {figure: getattr(self, figure) for figure in _FIGURES}
 
 
 _FIGURES = ("count", "operand_bytes", "wire_bytes")
-NOT_EXECUTED = ExecutedTotals(*[ExecutedFigure(0, 0)] * 3)
+NOT_EXECUTED = ExecutedTotals(0, 0, 0)
 
-PhaseRuns = str | Sequence[tuple[str, Bounds]]
+PhaseRuns = str | Sequence[tuple[str, Quantity]]
 """The phase of a collective, or the runs in each phase if calls of its computation are in several phases."""
 _Size = tuple[str, int | None]
 _Sizes = tuple[str, int | None, int | None]
@@ -118,7 +107,7 @@ class ExecutedCollectives:
         self,
         labels: Sequence[_Label],
         chosen: Sequence[bool],
-        split: Iterable[tuple[Collective, _Label, Bounds]] = (),
+        split: Iterable[tuple[Collective, _Label, Quantity]] = (),
     ) -> dict[_Label, ExecutedTotals]:
         """Return the figures of the `chosen` collectives by label, in the order in which labels occur.
 
@@ -141,14 +130,14 @@ class ExecutedCollectives:
         entry_figures = dict(own.get(entry, {}))
         for c, label, runs in split:
             for figure, amount in _figures(_CollectiveKey(label, c.kind, c.operand_bytes, c.wire_bytes), 1, c):
-                before, added = entry_figures.get((label, figure)), amount.times(runs)
-                entry_figures[label, figure] = added if before is None else before.plus(added)
+                before, added = entry_figures.get((label, figure)), multiply(amount, runs)
+                entry_figures[label, figure] = added if before is None else add(before, added)
             seen[label] = None
         own[entry] = entry_figures
         bounds = self._graph.bounds(own)
         differing: dict[Hashable, str] = {}
         for (total_label, figure), amount in bounds.items():
-            if not isinstance(figure, str) and not amount.is_exact:
+            if not isinstance(figure, str) and isinstance(amount, Figure):
                 differing.setdefault(total_label, amount.reason)
         return {
             label: ExecutedTotals(*(_figure(bounds[label, figure], differing.get(label, "")) for figure in _FIGURES))
@@ -168,10 +157,10 @@ class ExecutedCollectives:
 
 def _own_figures(
     keys_by_computation: Mapping[str, Sequence[tuple[_CollectiveKey, int]]], unknown: Mapping[_CollectiveKey, Collective]
-) -> dict[str, dict[_Key, Bounds]]:
+) -> dict[str, dict[_Key, Quantity]]:
     """Return the figures of each computation. Computations with equal collectives share them."""
-    cache: dict[tuple[tuple[_CollectiveKey, int], ...], dict[_Key, Bounds]] = {}
-    own: dict[str, dict[_Key, Bounds]] = {}
+    cache: dict[tuple[tuple[_CollectiveKey, int], ...], dict[_Key, Quantity]] = {}
+    own: dict[str, dict[_Key, Quantity]] = {}
     for name, counts in keys_by_computation.items():
         key = tuple(counts)
         figures = cache.get(key)
@@ -180,22 +169,20 @@ def _own_figures(
             for size_key, count in counts:
                 for figure, amount in _figures(size_key, count, unknown.get(size_key)):
                     before = figures.get((size_key.label, figure))
-                    figures[size_key.label, figure] = amount if before is None else before.plus(amount)
+                    figures[size_key.label, figure] = amount if before is None else add(before, amount)
         own[name] = figures
     return own
 
 
-def _figures(key: _CollectiveKey, count: int, first: Collective | None) -> Iterator[tuple[str | _Size, Bounds]]:
+def _figures(key: _CollectiveKey, count: int, first: Collective | None) -> Iterator[tuple[str | _Size, Quantity]]:
     """Yield the figures of `count` equal collectives. If bytes are unknown, `first` is the first of the collectives."""
     reason_unknown = first.reason_unknown if first is not None else ""
-    yield (key.kind, key.operand_bytes), Bounds.exactly(count)
-    yield "count", Bounds.exactly(count)
+    yield (key.kind, key.operand_bytes), count
+    yield "count", count
     for name, size in (("operand_bytes", key.operand_bytes), ("wire_bytes", key.wire_bytes)):
-        yield name, Bounds(0, None, reason_unknown) if size is None else Bounds.exactly(size * count)
+        yield name, or_unknown(None if size is None else size * count, reason_unknown)
 
 
-def _figure(amount: Bounds, differing: str) -> ExecutedFigure:
+def _figure(amount: Quantity, differing: str) -> Quantity:
     """Return the figure of its bounds. `differing` says why the executed collectives are unknown; empty if they are known."""
-    if amount.is_exact and not differing:
-        return ExecutedFigure(amount.least, amount.least)
-    return ExecutedFigure(None, amount.least, differing or amount.reason, amount.greatest)
+    return Figure(least(amount), greatest(amount), differing) if differing else amount

@@ -18,6 +18,7 @@ from hlo_inspect.analysis.alpa import (
     search_cost,
 )
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.figure import Figure
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.report.model import FactSpec, Section
 from hlo_inspect.report.table import Column, Table, Value
@@ -74,7 +75,7 @@ def _unknown_reason(along: list[MeshCost]) -> str:
         if cost.cost is None:
             return f"the bytes or devices of a {cost.kind} are unknown"
         for runs in cost.runs:
-            if not runs.is_exact:
+            if isinstance(runs, Figure):
                 return runs.reason
     return "the text does not say"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.figure import Figure
+from hlo_inspect.figure import Figure, Quantity, exact, least
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import FactSpec, Section
@@ -149,19 +149,10 @@ def with_lower_bound(facts: dict[str, Value], name: str, value: Value, lower: Va
         facts[f"{name}{LOWER_BOUND}"] = lower
 
 
-class BoundedFigure(Protocol):
-    """A figure that is `least` or more; `exact` is None if it may be more."""
-
-    @property
-    def exact(self) -> Value: ...
-    @property
-    def least(self) -> Value: ...
-
-
 def bounded(
     name: str,
     unit: Unit,
-    figure: Callable[[Any], BoundedFigure | None],
+    figure: Callable[[Any], Quantity | None],
     detail: int = 0,
     *,
     optional: bool = False,
@@ -170,12 +161,12 @@ def bounded(
 ) -> Column:
     """Return a column of figures that may be known in part, with their lower bounds; None for a row without."""
 
-    def exact(row: object) -> Value:
-        bounded = figure(row)
-        return None if bounded is None else bounded.exact
+    def known(row: object) -> Value:
+        quantity = figure(row)
+        return None if quantity is None else exact(quantity)
 
-    def least(row: object) -> Value:
-        bounded = figure(row)
-        return None if bounded is None else bounded.least
+    def lower(row: object) -> Value:
+        quantity = figure(row)
+        return None if quantity is None else least(quantity)
 
-    return Column(name, unit, summed, detail, optional, page_name=page_name, get=exact, least=least)
+    return Column(name, unit, summed, detail, optional, page_name=page_name, get=known, least=lower)

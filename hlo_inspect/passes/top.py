@@ -10,13 +10,13 @@ from typing import TypeVar
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import countable
-from hlo_inspect.analysis.cost.roofline import Seconds
+from hlo_inspect.analysis.cost.roofline import share_of
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.provenance import NOT_FUSED, Labels, printed
 from hlo_inspect.analysis.time.costings import Costing
 from hlo_inspect.analysis.time.kernel_times import KernelTimes, no_bytes_reason
 from hlo_inspect.analysis.time.step_times import estimate_gaps
-from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.figure import Figure, Quantity, exact, least, reason, total
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.values.shapes import array_leaves
 from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
@@ -59,10 +59,10 @@ class Top(Pass):
 
     def run(self, context: Context) -> Section:
         kernels = context.kernels.launched
-        runs = countable(Bounds.sum(kernel.runs for kernel in kernels))
+        runs = countable(total(kernel.runs for kernel in kernels))
         facts: dict[str, Value] = {"kernels.count": len(kernels)}
-        with_lower_bound(facts, "kernels.executed_count", runs.exact, runs.least or None)
-        notes = [] if runs.is_exact else [f"kernels.executed_count: {runs.reason}"]
+        with_lower_bound(facts, "kernels.executed_count", exact(runs), least(runs) or None)
+        notes = [] if not isinstance(runs, Figure) else [f"kernels.executed_count: {reason(runs)}"]
         times = context.on_machine.kernel_times
         if times is not None:
             notes += [f"kernels: {reason}" for reason in _about_times(context, times)]
@@ -77,7 +77,7 @@ def _headline(context: Context) -> Iterator[HeadlineRow]:
         return
     yield HeadlineRow("step", tuple(step_words(context, times)))
     rows = [row.cost.time for row in context.on_machine.costings if row.cost.time is not None]
-    hidden = sum(row.estimate.least - row.in_step.least for row in rows if row.in_step is not None)
+    hidden = sum(least(row.estimate) - least(row.in_step) for row in rows if row.in_step is not None)
     if hidden > 0:
         text = "estimates add up to {} more than the step: that time is hidden behind other rows"
         yield HeadlineRow("rows", tuple(sentence(text, Amount(hidden, "seconds"))))
@@ -193,14 +193,14 @@ def _costs(context: Context, *, has_times: bool) -> Iterator[Column]:
 # -- values -----------------------------------------------------------------------------------------------------------------
 
 
-def _exposed(row: Costing) -> Seconds | None:
+def _exposed(row: Costing) -> Quantity | None:
     return None if row.cost.time is None else row.cost.time.exposed
 
 
-def _step_share(row: Costing, step: Seconds) -> float | None:
+def _step_share(row: Costing, step: Quantity) -> float | None:
     """Return the share that a row has of the known part of the step's estimate."""
     in_step = None if row.cost.time is None else row.cost.time.in_step
-    return None if in_step is None else in_step.share_of(step)
+    return None if in_step is None else share_of(in_step, step)
 
 
 def _name(row: Costing) -> str:

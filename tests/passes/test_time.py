@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.passes.time.tables import resources_table
 from hlo_inspect.report.model import Amount, Report
 from hlo_inspect.report.table import Value
@@ -379,7 +378,7 @@ def test_the_compilers_cycles_in_a_loop_of_unknown_length() -> None:
 
 def test_a_bound_that_is_too_low_has_no_shares() -> None:
     """Copies that run side by side in the timeline share the memory: alone they take longer than the step does at least."""
-    table = resources_table({"memory": Seconds(2e-6), "matrix unit": Seconds(0.25e-6)}, Seconds(1e-6), Seconds(4e-6))
+    table = resources_table({"memory": 2e-6, "matrix unit": 0.25e-6}, 1e-6, 4e-6)
     shares = {row["resource"]: (row["of_bound"], row["of_estimate"]) for row in table.records()}
     assert shares == {"memory": (None, 0.5), "matrix unit": (0.25, 0.0625)}
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.phases.names import NOT_CALLED, NamedContext, NamedPhases, OpNamePhase, latest_phase
 from hlo_inspect.analysis.provenance import PHASE_ORDER, InstructionPhase, PhaseSource, Provenances
-from hlo_inspect.graph.calls import ONCE, Bounds, CallGraph, InstructionPlace, place
+from hlo_inspect.figure import Quantity, add, least, multiply
+from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
@@ -48,7 +49,7 @@ class _NamedPhase(NamedTuple):
 
     phase: InstructionPhase
     is_decided: bool
-    calls: Sequence[tuple[CallFrame, str, Bounds]]
+    calls: Sequence[tuple[CallFrame, str, Quantity]]
 
 
 class Phases:
@@ -226,7 +227,7 @@ class Phases:
         is_collective, is_sure = self.names.is_collective(key), self.names.is_sure(key, own)
         if len(named.calls) == 1 and named.calls[0][1] == UNKNOWN and not is_collective:  # as most
             return _phase(graph.of_row(named.calls[0][0], row), _GRAPH)
-        phases: list[tuple[str, Bounds]] = []
+        phases: list[tuple[str, Quantity]] = []
         sources: set[PhaseSource] = set()
         also_phase = ""
         for frame, by_name, runs in named.calls:
@@ -257,11 +258,11 @@ class Phases:
             return NamedContext(UNKNOWN, self._calls.runs(name))
         number, row = frame.caller
         around, caller = self._contexts[number], graph.graph.frames[number].view.instruction(row)
-        times = self._times.get((*place(caller), name), ONCE)
-        return NamedContext(self.names.handed_on(caller, around.phase), around.runs.times(times))
+        times = self._times.get((*place(caller), name), 1)
+        return NamedContext(self.names.handed_on(caller, around.phase), multiply(around.runs, times))
 
     @cached_property
-    def _times(self) -> dict[tuple[str, int, str, str], Bounds]:
+    def _times(self) -> dict[tuple[str, int, str, str], Quantity]:
         """Runs of the callee in each run of a call."""
         return {(*place(call.instruction), call.callee): call.times for made in self._calls.calls.values() for call in made}
 
@@ -275,12 +276,12 @@ def _phase(phase: str, source: PhaseSource) -> InstructionPhase:
     return InstructionPhase(phase, source if phase != UNKNOWN else "")
 
 
-def _most_run(phases: Sequence[tuple[str, Bounds]], source: PhaseSource) -> InstructionPhase:
+def _most_run(phases: Sequence[tuple[str, Quantity]], source: PhaseSource) -> InstructionPhase:
     """Return the phase that runs an instruction most; if several do, the first of a step."""
     if len(phases) == 1:
         return _phase(phases[0][0], source)
-    runs: dict[str, Bounds] = {}
+    runs: dict[str, Quantity] = {}
     for phase, amount in phases:
-        runs[phase] = runs[phase].plus(amount) if phase in runs else amount
-    phase = min(runs, key=lambda name: (-runs[name].least, PHASE_ORDER.index(name)), default=UNKNOWN)
+        runs[phase] = add(runs.get(phase, 0), amount)
+    phase = min(runs, key=lambda name: (-least(runs[name]), PHASE_ORDER.index(name)), default=UNKNOWN)
     return InstructionPhase(phase, source if phase != UNKNOWN else "", "", tuple(runs.items()) if len(runs) > 1 else ())

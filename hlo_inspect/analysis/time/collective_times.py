@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective, wire_bytes
-from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.devices import DeviceCounts
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
 from hlo_inspect.analysis.time.links import NOTHING_SENT, PERMUTE, LinkTime, TorusLinks, with_model
 from hlo_inspect.analysis.time.node_links import NodeLinks
 from hlo_inspect.analysis.time.placement import CollectiveGroups, Placement, UnknownTimeError
 from hlo_inspect.errors import UsageError
-from hlo_inspect.graph.calls import NOTHING, Bounds, CallGraph
+from hlo_inspect.figure import Quantity, add, known_part, least, reason
+from hlo_inspect.graph.calls import CallGraph
 
 TOGETHER, POINT_TO_POINT = "collectives", "point-to-point"
 """The streams of a GPU."""
@@ -153,12 +153,12 @@ ALL = ""
 
 def collective_seconds(
     collectives: Sequence[Collective], times: Sequence[CollectiveTime], graph: CallGraph
-) -> dict[str, Seconds]:
+) -> dict[str, Quantity]:
     """Return the bound of the collectives of one step: the sum over all (`ALL`) and over each level of links.
 
     Data from another slice counts in the send of that slice.
     """
-    own: defaultdict[str, dict[str, Bounds]] = defaultdict(dict)
+    own: defaultdict[str, dict[str, Quantity]] = defaultdict(dict)
     unknown = []
     for collective, time in zip(collectives, times, strict=True):
         if time.bound_s is None:
@@ -167,7 +167,7 @@ def collective_seconds(
             continue
         figures = own[collective.start.computation.name]
         for level, seconds in ((ALL, time.bound_s or 0.0), *time.levels):
-            figures[level] = figures.get(level, NOTHING).plus(Bounds.exactly(round(seconds * _OF_A_SECOND)))
+            figures[level] = add(figures.get(level, 0), round(seconds * _OF_A_SECOND))
     missing = f"{len(unknown)} of {len(times)} collectives have no bound: {unknown[0]}" if unknown else ""
-    totals = {ALL: NOTHING} | graph.bounds(own)
-    return {level: Seconds(amount.least / _OF_A_SECOND, amount.reason or missing) for level, amount in totals.items()}
+    totals = {ALL: 0, **graph.bounds(own)}
+    return {level: known_part(least(amount) / _OF_A_SECOND, reason(amount) or missing) for level, amount in totals.items()}

@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS, WANTS, Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
-from hlo_inspect.graph.calls import NOTHING, Bounds
+from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED
+from hlo_inspect.figure import Quantity, add, exact, greatest, least, multiply, or_unknown, reason
 from hlo_inspect.graph.loops import Loop
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
@@ -130,7 +130,7 @@ def _facts(context: Context) -> dict[str, Value]:
     for phase in PHASES:
         facts |= _figures(f"collectives.phase.{phase}", phases.get(phase, []))
     for name, figure in _executed_figures(context):
-        with_lower_bound(facts, name, figure.exact, figure.least or None)
+        with_lower_bound(facts, name, exact(figure), least(figure) or None)
     if context.leaves_phases_open:
         facts = _with_open_phases(facts)
     mesh = context.mesh
@@ -152,7 +152,7 @@ def _with_open_phases(facts: dict[str, Value]) -> dict[str, Value]:
     return bounded
 
 
-def _executed_figures(context: Context) -> Iterator[tuple[str, ExecutedFigure]]:
+def _executed_figures(context: Context) -> Iterator[tuple[str, Quantity]]:
     """Yield the facts of one step by name: of all collectives, of each kind, axis and phase."""
     executed = context.executed
     for kind in POINT_TO_POINT:
@@ -182,10 +182,10 @@ def _notes(context: Context, facts: Sequence[str]) -> list[str]:
     return notes
 
 
-def _not_executed_reason(figure: ExecutedFigure) -> str:
+def _not_executed_reason(figure: Quantity) -> str:
     """Return the reason; if the branches of a conditional bound the figure, add both bounds."""
-    between = f": {figure.least:,} to {figure.most:,}" if figure.most is not None else ""
-    return figure.reason + between
+    between = f": {least(figure):,} to {greatest(figure):,}" if greatest(figure) is not None else ""
+    return reason(figure) + between
 
 
 def _grouped(context: Context, labels: Sequence[Label]) -> dict[Label, list[Collective]]:
@@ -215,13 +215,13 @@ def _unknown_reason(fact: str, context: Context) -> str:
 class _InsideOfLoop(NamedTuple):
     """The work inside of a loop in one step."""
 
-    collectives: Bounds
-    wire_bytes: Bounds
-    flops: Bounds
-    bytes_accessed: Bounds
+    collectives: Quantity
+    wire_bytes: Quantity
+    flops: Quantity
+    bytes_accessed: Quantity
 
 
-_NOTHING = _InsideOfLoop(NOTHING, NOTHING, NOTHING, NOTHING)
+_NOTHING = _InsideOfLoop(0, 0, 0, 0)
 
 
 class _Row(NamedTuple):
@@ -229,7 +229,7 @@ class _Row(NamedTuple):
 
     loop: Loop
     parent: str
-    runs: Bounds
+    runs: Quantity
     source: str
     inside: _InsideOfLoop
 
@@ -303,7 +303,7 @@ def _loop_figures(context: Context, *, with_cost: bool) -> dict[Instruction, _In
 
 
 def _plus(before: _InsideOfLoop, more: _InsideOfLoop) -> _InsideOfLoop:
-    return _InsideOfLoop(*map(Bounds.plus, before, more))
+    return _InsideOfLoop(*map(add, before, more))
 
 
 def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, _InsideOfLoop]]:
@@ -313,10 +313,10 @@ def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, _Insid
     for collective in context.collectives:
         name = collective.inner.computation.name
         if name in in_loops and not collective.is_point_to_point:
-            sent = Bounds(0, None) if collective.wire_bytes is None else Bounds.exactly(collective.wire_bytes)
+            sent = or_unknown(collective.wire_bytes, collective.reason_unknown)
             runs = graph.runs(name)
-            yield name, _InsideOfLoop(runs, sent.times(runs), NOTHING, NOTHING)
+            yield name, _InsideOfLoop(runs, multiply(sent, runs), 0, 0)
     for kernel in context.kernels.launched if with_cost and in_loops else ():
         if kernel.place[0] in in_loops:
-            figures = _InsideOfLoop(NOTHING, NOTHING, kernel.of_step("flops"), kernel.of_step("bytes"))
+            figures = _InsideOfLoop(0, 0, kernel.of_step("flops"), kernel.of_step("bytes"))
             yield kernel.place[0], figures

@@ -12,7 +12,8 @@ from hlo_inspect.analysis.collectives import Collective, leaf_dtype
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedTotals
 from hlo_inspect.analysis.provenance import InstructionPhase
-from hlo_inspect.graph.calls import Bounds, CallGraph
+from hlo_inspect.figure import Number, Quantity, exact, least
+from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
@@ -31,24 +32,24 @@ class _Site(NamedTuple):
     collective: Collective
     axis: str | None
     phase: InstructionPhase
-    runs: Bounds
+    runs: Quantity
     loop: str
 
 
 def _step_column(name: str, page_name: str, size: Callable[[Collective], int | None], detail: int = 0) -> Column:
     """Return a column of the bytes of all runs; send and recv are in no total."""
 
-    def exact(site: _Site) -> Value:
-        runs, once = site.runs.exact, _total_bytes(site.collective, size(site.collective))
+    def executed(site: _Site) -> Value:
+        runs, once = exact(site.runs), _total_bytes(site.collective, size(site.collective))
         if runs == 1:
             return once  # a shared object: a large module has many
         return 0 if 0 in (runs, once) else None if runs is None or once is None else runs * once
 
-    def least(site: _Site) -> Value:
+    def known(site: _Site) -> Value:
         once = _total_bytes(site.collective, size(site.collective))
-        return once if once is None or site.runs.least == 1 else site.runs.least * once
+        return once if once is None or least(site.runs) == 1 else least(site.runs) * once
 
-    return Column(name, "bytes", page_name=page_name, summed=True, detail=detail, get=exact, least=least)
+    return Column(name, "bytes", page_name=page_name, summed=True, detail=detail, get=executed, least=known)
 
 
 def _total_bytes(collective: Collective, size: int | None) -> int | None:
@@ -86,7 +87,7 @@ _SITES = (
     Column("group_size", "number", detail=1, optional=True, get=lambda site: site.collective.group_size),
     Column("replica_groups", detail=6, get=lambda site: site.collective.replica_groups),
     Column("source_target_pairs", detail=9, get=lambda site: site.collective.source_target_pairs),
-    Column("trip_count", "count", detail=9, get=lambda site: site.runs.exact),
+    Column("trip_count", "count", detail=9, get=lambda site: exact(site.runs)),
     Column("axis", detail=2, optional=True, get=lambda site: site.axis),
     phase_column(lambda site: site.phase.phase, detail=3),
     phase_source(lambda site: site.phase.phase_from),
@@ -114,7 +115,7 @@ def sites(context: Context) -> Table:
         _Site(collective, axis, phase, graph.runs(collective.inner.computation.name), _loop(graph, collective))
         for collective, axis, phase in zip(context.collectives, context.axes, context.phases.of_collectives, strict=True)
     ]
-    rows.sort(key=lambda site: _weight(site.runs.least, site.collective), reverse=True)
+    rows.sort(key=lambda site: _weight(least(site.runs), site.collective), reverse=True)
     columns = with_times(_SITES, context, lambda site: (site.collective,))
     if any(site.collective.is_point_to_point for site in rows):  # they run, but are in no total
         columns = tuple(column._replace(summed=False) if "runs" in column.name else column for column in columns)
@@ -126,7 +127,7 @@ def _loop(graph: CallGraph, collective: Collective) -> str:
     return sys.intern(loop_names(graph, collective.inner.computation.name))
 
 
-def _weight(runs: int, collective: Collective) -> tuple[int, int]:
+def _weight(runs: Number, collective: Collective) -> tuple[Number, Number]:
     """Return the bytes of a collective, for the order only: an unknown size counts nothing."""
     return runs * (collective.wire_bytes or 0), runs * (collective.operand_bytes or 0)
 
@@ -246,7 +247,7 @@ def _group_collectives(
     if executed is None:
         executed = context.executed.by_label(labels, chosen)
     rows = [_CollectiveRow(label, collectives, executed.get(label, NOT_EXECUTED)) for label, collectives in members.items()]
-    rows.sort(key=lambda row: (row.executed.wire_bytes.least, row.executed.operand_bytes.least), reverse=True)
+    rows.sort(key=lambda row: (least(row.executed.wire_bytes), least(row.executed.operand_bytes)), reverse=True)
     return rows
 
 

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
-from hlo_inspect.analysis.time.step_times import NO_SECONDS, seconds_times_runs, sum_of
+from hlo_inspect.analysis.time.step_times import seconds_times_runs, sum_of
 from hlo_inspect.analysis.time.timelines import TimedStep, Timelines
-from hlo_inspect.graph.calls import NOTHING, Bounds
+from hlo_inspect.figure import Quantity, add, exact, known_part, least, multiply, or_unknown, reason
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.report.table import Column, Table
 
@@ -31,10 +30,10 @@ def _columns(context: Context, timelines: Timelines, members: Callable[[Any], Se
     collectives = zip(context.collectives, context.on_machine.collective_times, strict=True)
     timed = {id(collective): (time, *timed_sites(context, timelines, collective, time)) for collective, time in collectives}
 
-    def summed_time(time: Callable[[TimedSite, TimedSite], Seconds]) -> Callable[[Any], Seconds]:
+    def summed_time(time: Callable[[TimedSite, TimedSite], Quantity]) -> Callable[[Any], Quantity]:
         return lambda row: sum_of(*[time(*timed[id(collective)][1:]) for collective in members(row)])
 
-    def summed_if_scheduled(time: Callable[[TimedSite, TimedSite], Seconds]) -> Callable[[Any], Seconds | None]:
+    def summed_if_scheduled(time: Callable[[TimedSite, TimedSite], Quantity]) -> Callable[[Any], Quantity | None]:
         return summed_time(time) if timelines.is_scheduled else lambda _: None
 
     def times(row: object) -> list[CollectiveTime]:
@@ -68,13 +67,13 @@ def _levels(times: Iterable[CollectiveTime]) -> str | None:
 class TimedSite(NamedTuple):
     """The runs of a collective in a step, and the seconds of all runs: on the links, from start to done, and exposed."""
 
-    runs: Bounds
-    busy: Seconds
-    window: Seconds
-    exposed: Seconds
+    runs: Quantity
+    busy: Quantity
+    window: Quantity
+    exposed: Quantity
 
 
-def runs_of(context: Context, collective: Collective) -> Bounds:
+def runs_of(context: Context, collective: Collective) -> Quantity:
     """Return the runs of the computation in which a collective starts. If several starts wrap it, it runs more often."""
     return context.call_graph.runs(collective.start.computation.name)
 
@@ -91,8 +90,10 @@ def timed_sites(
 def _timed_site(context: Context, collective: Collective, step: TimedStep, reason_unknown: str) -> TimedSite:
     """Return the figures of all runs. `reason_unknown` says why the time of one run is unknown, if it is."""
     runs, site = runs_of(context, collective), step.site_of(collective)
-    missing = reason_unknown or runs.reason
-    return TimedSite(runs, Seconds(site.busy, missing), Seconds(site.window, runs.reason), Seconds(site.exposed, missing))
+    missing = reason_unknown or reason(runs)
+    return TimedSite(
+        runs, known_part(site.busy, missing), known_part(site.window, reason(runs)), known_part(site.exposed, missing)
+    )
 
 
 def bus_bandwidth(context: Context, collectives: Iterable[Collective], times: Sequence[CollectiveTime]) -> float | None:
@@ -106,7 +107,7 @@ def bus_bandwidth(context: Context, collectives: Iterable[Collective], times: Se
         return rates.pop()
     sent = seconds = 0.0
     for collective, time in zip(collectives, times, strict=True):
-        runs = runs_of(context, collective).exact
+        runs = exact(runs_of(context, collective))
         if runs is None or collective.wire_bytes is None or time.estimate_s is None:
             return None
         sent += collective.wire_bytes * runs
@@ -129,19 +130,19 @@ class _LinkClass:
     size: str
     members: list[Collective] = field(default_factory=list)
     times: list[CollectiveTime] = field(default_factory=list)
-    runs: Bounds = NOTHING
-    sent: Bounds = NOTHING
-    bound: Seconds = NO_SECONDS
-    estimate: Seconds = NO_SECONDS
+    runs: Quantity = 0
+    sent: Quantity = 0
+    bound: Quantity = 0.0
+    estimate: Quantity = 0.0
 
-    def add(self, collective: Collective, time: CollectiveTime, runs: Bounds) -> None:
+    def add(self, collective: Collective, time: CollectiveTime, runs: Quantity) -> None:
         """Add a collective to the sums."""
         size = collective.wire_bytes
-        sent = Bounds(0, None, collective.reason_unknown) if size is None else Bounds.exactly(size)
+        sent = or_unknown(size, collective.reason_unknown)
         self.members.append(collective)
         self.times.append(time)
-        self.runs = self.runs.plus(runs)
-        self.sent = self.sent.plus(sent.times(runs))
+        self.runs = add(self.runs, runs)
+        self.sent = add(self.sent, multiply(sent, runs))
         self.bound = sum_of(self.bound, seconds_times_runs(time.bound_s, runs, time.reason))
         self.estimate = sum_of(self.estimate, seconds_times_runs(time.estimate_s, runs, time.reason))
 
@@ -161,7 +162,7 @@ def link_table(context: Context) -> Table:
         Column("bus_bandwidth", "bytes_per_s", optional=True, get=lambda row: bus_bandwidth(context, row.members, row.times)),
     )
     rows = sorted(
-        _link_classes(context), key=lambda row: (-row.estimate.least, -row.bound.least, row.kind, row.axis or "", row.size)
+        _link_classes(context), key=lambda row: (-least(row.estimate), -least(row.bound), row.kind, row.axis or "", row.size)
     )
     title = "Collectives of one step by link and size; times ignore overlap"
     return Table.of("collective_links", title, columns, rows, page_rows=12)

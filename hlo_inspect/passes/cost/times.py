@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
 from hlo_inspect.analysis.time.step_times import StepTimes, compiler_cycles
 from hlo_inspect.analysis.time.utilization import model_seconds, utilization_bound
+from hlo_inspect.figure import Figure, Quantity, exact, least, reason
 from hlo_inspect.passes.base import with_lower_bound
 from hlo_inspect.report.model import Amount, FactSpec, Parts, sentence
 from hlo_inspect.report.table import Unit, Value
@@ -49,23 +49,23 @@ def time_facts(context: Context) -> TimeFacts:
         return TimeFacts(facts, {})
     reasons: dict[str, str] = {}
     for name, time in zip(_NAMES, times, strict=True):
-        with_lower_bound(facts, name, time.exact, time.least or None)
-        reasons[name] = time.reason
+        with_lower_bound(facts, name, exact(time), least(time) or None)
+        reasons[name] = reason(time)
     cycles = compiler_cycles(context.kernels.launched, kernel_times)
-    with_lower_bound(facts, "time.compiler_cycles", cycles.exact, cycles.least or None)
-    reasons["time.compiler_cycles"] = inferred_clock(context) if cycles.is_exact else cycles.reason
+    with_lower_bound(facts, "time.compiler_cycles", exact(cycles), least(cycles) or None)
+    reasons["time.compiler_cycles"] = cycles.reason if isinstance(cycles, Figure) else inferred_clock(context)
     model = model_seconds(context.cost, kernel_times)
     if not context.request.skips_graph_phases:
         facts["time.mfu_bound"] = utilization_bound(model, times.step)
     if facts["time.mfu_bound"] is None:
         reasons["time.mfu_bound"] = _no_utilization_reason(context, model)
-    return TimeFacts(facts, {name: reason for name, reason in reasons.items() if reason})
+    return TimeFacts(facts, {name: why for name, why in reasons.items() if why})
 
 
-def _no_utilization_reason(context: Context, model: Seconds) -> str:
+def _no_utilization_reason(context: Context, model: Quantity) -> str:
     if context.request.skips_graph_phases:
         return "--quick skips the graph of values, which finds recomputation"
-    return model.reason or "the bound of the step is unknown"
+    return reason(model) or "the bound of the step is unknown"
 
 
 def profile_notes(context: Context) -> list[str]:
@@ -88,20 +88,20 @@ def inferred_clock(context: Context) -> str:
     )
 
 
-def amount_of(time: Seconds) -> Amount:
+def amount_of(time: Quantity) -> Amount:
     """Return a time as a figure of a sentence, with `>=` if a part of it is unknown."""
-    return Amount(time.exact, "seconds", at_least=time.least)
+    return Amount(exact(time), "seconds", at_least=least(time))
 
 
 def step_words(context: Context, times: StepTimes) -> Parts:
     """Yield bound and estimate of a step and the hardware; without a schedule the range that overlap leaves open."""
     if context.on_machine.known_step is not None:
-        yield from sentence("bound {}, estimate {}", Amount(times.step.least, "seconds"), amount_of(times.estimate_step))
+        yield from sentence("bound {}, estimate {}", Amount(least(times.step), "seconds"), amount_of(times.estimate_step))
         yield from _machine_words(context)
         return
     alone = (times.compute, times.memory, times.collectives)
     text = "{} or more if FLOPs, bytes and collectives overlap; {} or more if nothing overlaps"
-    amounts = (Amount(time, "seconds") for time in (times.step.least, sum(seconds.least for seconds in alone)))
+    amounts = (Amount(time, "seconds") for time in (least(times.step), sum(least(seconds) for seconds in alone)))
     yield from sentence(text, *amounts)
     yield from _machine_words(context)
     yield "; the module is not scheduled"

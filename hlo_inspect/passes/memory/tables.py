@@ -13,7 +13,8 @@ from hlo_inspect.analysis.memory.largest_arrays import LargeArray
 from hlo_inspect.analysis.memory.live_arrays import LiveArray, live_curve
 from hlo_inspect.analysis.memory.out_of_memory import OutOfMemory, ReportedAllocation, read_reports
 from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED, printed
-from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.figure import Quantity, least, multiply
+from hlo_inspect.figure import total as sum_figures
 from hlo_inspect.hlo.values.op_names import NOT_SOUGHT
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
@@ -242,20 +243,20 @@ def parameter_copies(context: Context) -> Iterator[Table]:
         return
     runs_of = context.call_graph.runs
 
-    def written(group: ArrayGroup) -> Bounds:
-        sizes = [Bounds.exactly(array.shape.padded_bytes or 0).times(runs_of(array.view.computation.name)) for array in group]
-        return Bounds.sum(sizes)
+    def written(group: ArrayGroup) -> Quantity:
+        sizes = [multiply(array.shape.padded_bytes or 0, runs_of(array.view.computation.name)) for array in group]
+        return sum_figures(sizes)
 
     columns = (
         Column("relation", width=24, get=lambda group: _copying(group[0])),
         Column("memory_space", "number", detail=1, get=lambda group: _space(group[0])),
         Column("arrays", "count", summed=True, get=len),
         Column("padded_bytes", "bytes", summed=True, page_name="size", get=lambda group: total(map(_padded_bytes, group))),
-        bounded("runs", "count", lambda group: Bounds.sum([runs_of(array.view.computation.name) for array in group]), 1),
+        bounded("runs", "count", lambda group: sum_figures([runs_of(array.view.computation.name) for array in group]), 1),
         bounded("written_bytes", "bytes", written, page_name="written"),
     )
     groups = group_rows(copies, lambda array: (_copying(array), _space(array)))
-    groups.sort(key=lambda group: -written(group).least)
+    groups.sort(key=lambda group: -least(written(group)))
     yield Table.of("parameter_copies", "Copies of parameters in one step", columns, groups)
 
 
@@ -272,7 +273,7 @@ def host_copies(context: Context) -> Iterator[Table]:
     groups = group_rows(
         context.host_transfers, lambda transfer: (transfer.direction, str(transfer.shape), transfer.view.opcodes[transfer.row])
     )
-    groups.sort(key=lambda group: total_moved(group).least, reverse=True)
+    groups.sort(key=lambda group: least(total_moved(group)), reverse=True)
     if not groups:
         return
     columns = (
@@ -280,16 +281,16 @@ def host_copies(context: Context) -> Iterator[Table]:
         Column("name", width=20, get=lambda group: joined_name([transfer.view.names[transfer.row] for transfer in group])),
         Column("shape", get=lambda group: str(group[0].shape)),
         Column("sites", "count", summed=True, get=len),
-        bounded("runs", "count", lambda group: Bounds.sum(transfer.runs for transfer in group)),
+        bounded("runs", "count", lambda group: sum_figures(transfer.runs for transfer in group)),
         bounded("bytes", "bytes", total_moved),
         Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
     )
     yield Table.of("host_copies", "Host transfers of one step by target", columns, groups)
 
 
-def total_moved(transfers: Sequence[HostTransfer]) -> Bounds:
+def total_moved(transfers: Sequence[HostTransfer]) -> Quantity:
     """Return the bytes of all runs in a step."""
-    return Bounds.sum(transfer.moved for transfer in transfers)
+    return sum_figures(transfer.moved for transfer in transfers)
 
 
 class _AllocationRow(NamedTuple):
