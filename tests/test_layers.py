@@ -44,6 +44,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "report.table": ("errors", "report.rows", "report.displayable"),  # lazy rows, until a report makes them
     "report.table_spec": ("report.rows", "report.table"),
     "report.model": ("errors", "report.table", "report.displayable"),
+    "report.rule_page": ("errors", "report.model"),
     "report.units": ("errors", "report.model", "report.table"),
     "report.facts": ("errors", "report.model", "report.table"),
     "report.faults": ("errors", "report.model", "report.table"),
@@ -57,6 +58,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "optimizer",
         "analysis",
         "report.model",
+        "report.rule_page",
         "report.table",
         "report.units",
     ),
@@ -105,6 +107,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "passes",
         "compare",
         "report.model",
+        "report.rule_page",
         "report.table",
         "report.table_spec",
         "report.units",
@@ -116,8 +119,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "report": (
         "errors",
         "version",
-        "findings",
         "report.model",
+        "report.rule_page",
         "report.table",
         "report.table_spec",
         "report.units",

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, Collective
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.errors import UsageError
-from hlo_inspect.figure import Quantity, exact, least
+from hlo_inspect.figure import Quantity, at_least, least, multiply, total
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, TABLE
@@ -189,16 +189,9 @@ class MeshCost(NamedTuple):
     runs: tuple[Quantity, ...]
 
     @property
-    def total(self) -> float | None:
-        """The cost of all runs; None if it is unknown."""
-        known = [exact(runs) for runs in self.runs]
-        if self.cost is None or None in known:
-            return None
-        return self.cost * sum(filter(None, known))
-
-    @property
-    def least(self) -> float:
-        return (self.cost or 0.0) * sum(map(least, self.runs))
+    def total(self) -> Quantity:
+        """The cost of all runs."""
+        return at_least(0.0, "the cost of one is unknown") if self.cost is None else multiply(self.cost, total(self.runs))
 
 
 def mesh_costs(
@@ -227,7 +220,7 @@ def mesh_costs(
         if has_cost and devices is not None and size is not None:
             cost = _mesh_cost(kind, devices, size, max(alpha[name] for name in names), min(beta[name] for name in names))
         rows.append(MeshCost(kind, axis, devices, size, cost, tuple(runs)))
-    return sorted(rows, key=lambda row: -row.least)
+    return sorted(rows, key=lambda row: -least(row.total))
 
 
 def _coefficients_by_axis(mesh: Mesh, model: CostModel) -> tuple[dict[str, float], dict[str, float]]:

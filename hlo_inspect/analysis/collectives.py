@@ -24,6 +24,7 @@ from hlo_inspect.graph.slices import Transfer, transfer_of
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import (
+    ADDING,
     POINT_TO_POINT,
     STARTING_COLLECTIVES,
     TABLE,
@@ -47,7 +48,7 @@ ASYNC_START_TARGET = "AsyncCollectiveStart"
 ASYNC_DONE_TARGET = "AsyncCollectiveDone"
 TARGETS = frozenset({ASYNC_START_TARGET})
 
-WANTS = calls.WANTS | Wants(OPCODES, TARGETS, operands=RESIZING_OPCODES)
+WANTS = calls.WANTS | Wants(OPCODES, TARGETS, operands=RESIZING_OPCODES, noted=ADDING)
 """Parts of a module to keep for its collectives and their runs."""
 KERNEL_WANTS = WANTS | Wants(opcodes=frozenset({"custom-call"}), graph=True, checked=True)
 """The parts for all kernels, collectives included, and for custom calls.
@@ -130,7 +131,8 @@ class Collective(NamedTuple):
 def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
     """Return the logical collectives of `module` in the order of the text."""
     inners = list(module.with_opcodes(STARTING_COLLECTIVES))  # a done or an update only refers to its start
-    callers = _callers(module, {i.computation.name for i in inners if not i.computation.is_entry})
+    holders = {i.computation.name for i in inners if not i.computation.is_entry}
+    callers = _callers(module, holders) if holders else {}
     starting = _starting_computations(module, inners, callers)
     started = {_identity(i) for i in inners if i.computation.name in starting}
     build = _Builder(module, counts)
@@ -147,7 +149,7 @@ def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
 def _callers(module: Module, holders: set[str]) -> dict[str, Instruction]:
     """Map each computation of `holders` to the first async-start or fusion that calls it."""
     callers: dict[str, Instruction] = {}
-    for instruction in module.with_opcodes({"async-start", "fusion"}, holders) if holders else ():
+    for instruction in module.with_opcodes({"async-start", "fusion"}, holders):
         name = instruction.callee("calls")
         if name in holders:
             callers.setdefault(name, instruction)
@@ -366,7 +368,7 @@ def collective_faults(collectives: Sequence[Collective], counts: DeviceCounts) -
 
 def _faults_of(collective: Collective, counts: DeviceCounts) -> Iterator[CollectiveFault]:
     members = collective.participants
-    stray = _stray_pair(collective, counts)
+    stray = _stray_pair(collective.pairs, collective.mode, counts) if collective.pairs is not None else None
     if members.contradicts:
         yield CollectiveFault("contradictory groups", collective, members.fault or "")
     elif stray is not None:
@@ -377,13 +379,12 @@ def _faults_of(collective: Collective, counts: DeviceCounts) -> Iterator[Collect
         yield CollectiveFault("uneven groups", collective)
 
 
-def _stray_pair(collective: Collective, counts: DeviceCounts) -> str | None:
+def _stray_pair(pairs: DevicePairs | MalformedValue, mode: GroupMode, counts: DeviceCounts) -> str | None:
     """Describe the first fault of the source-target pairs: a device may send once and receive once."""
-    pairs = collective.pairs
-    if pairs is None or isinstance(pairs, MalformedValue):
-        return pairs.reason if pairs is not None else None
+    if isinstance(pairs, MalformedValue):
+        return pairs.reason
     for end in (0, 1):
-        fault = device_list_fault((pair[end] for pair in pairs.pairs), collective.mode, counts)
+        fault = device_list_fault((pair[end] for pair in pairs.pairs), mode, counts)
         if fault is not None:
             return fault
     return None

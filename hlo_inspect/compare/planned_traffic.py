@@ -13,7 +13,7 @@ from hlo_inspect.compare.comparison import COMMAND
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.export.axis_words import AxisWords, parse_axis_words
 from hlo_inspect.figure import Figure, Quantity, add, exact, known_part, least, multiply, reason, unknown
-from hlo_inspect.passes.base import bounded, with_lower_bound
+from hlo_inspect.passes.base import bounded
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Input, Parts, Report, sentence
 from hlo_inspect.report.table import Column, Table, Value
@@ -157,8 +157,7 @@ def _facts(rows: Iterable[_TrafficRow]) -> dict[str, Value]:
         for side, traffic in (("planned", row.planned), ("compiled", row.compiled)):
             for figure, amount in zip(("count", "bytes"), traffic or (), strict=False):
                 sums[f"{side}_{figure}"] = add(sums[f"{side}_{figure}"], amount)
-    for name, amount in sums.items():
-        with_lower_bound(facts, f"diff.{name}", exact(amount), least(amount))
+    facts |= {f"diff.{name}": amount for name, amount in sums.items()}
     planned, compiled = exact(sums["planned_bytes"]), exact(sums["compiled_bytes"])
     facts["diff.plan_ratio"] = compiled / planned if planned and compiled is not None else None
     return facts
@@ -174,10 +173,7 @@ def _headline(rows: list[_TrafficRow], facts: dict[str, Value]) -> Iterator[Head
 
 
 def _ratio(facts: dict[str, Value]) -> Parts:
-    amounts = [
-        Amount(facts[f"diff.{side}_bytes"], "bytes", at_least=facts.get(f"diff.{side}_bytes.lower_bound"))
-        for side in ("planned", "compiled")
-    ]
+    amounts = [Amount(facts[f"diff.{side}_bytes"], "bytes") for side in ("planned", "compiled")]
     yield from sentence("planned {}, compiled {} per device and step", *amounts)
     ratio = facts["diff.plan_ratio"]
     if isinstance(ratio, float):

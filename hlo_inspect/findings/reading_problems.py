@@ -11,9 +11,9 @@ from collections.abc import Container, Iterable, Iterator
 from hlo_inspect.analysis.collectives import groups_attribute
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices import NOT_PRINTED
-from hlo_inspect.findings.base import RulePage
 from hlo_inspect.hlo.module import PART, TRUNCATED, UNREADABLE, MalformedRow, Module, Problem, malformed_rows
 from hlo_inspect.report.model import Finding, Report
+from hlo_inspect.report.rule_page import RulePage
 
 _DAMAGED = "Dump the module again. Copy the file, not the terminal's output: a terminal wraps and truncates long lines."
 
@@ -200,8 +200,9 @@ def _missing(context: Context, passes: Container[str], unreadable: Container[int
     """Yield one problem for the attributes that a printer left out and devices depend on, and one for those of costs."""
     if "collectives" in passes:
         unprinted = [collective.inner for collective in context.collectives if collective.participants.fault == NOT_PRINTED]
-        groups = [(collective.line, collective.name, groups_attribute(collective)) for collective in unprinted]
-        yield from _first_of(context.module, groups, unreadable, "its devices depend on")
+        if unprinted:
+            groups = [(collective.line, collective.name, groups_attribute(collective)) for collective in unprinted]
+            yield from _first_of(context.module, groups, unreadable, "its devices depend on")
     if "cost" in passes:
         yield from _first_of(context.module, context.cost.missing_attributes, unreadable, "its cost depends on")
 

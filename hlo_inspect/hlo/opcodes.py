@@ -349,6 +349,8 @@ COMMUTATIVE = opcodes_that_are("commutative")
 PRODUCTS = opcodes_that_are("product")
 MARKERS = opcodes_that_are("marker")
 DEVICE_NUMBERS = opcodes_that_are("device-number")
+ADDING = (opcodes_that_are("sum") - {"negate"}) | {"map", "scatter", "call", "custom-call"}
+"""Opcodes that add or subtract, or may call something that does."""
 
 NAMING = opcodes_that_give("element", "packing") | {"bitcast"}
 """Opcodes that only name values, or parts of them."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.figure import Figure, Quantity, exact, least
+from hlo_inspect.figure import Figure, Quantity
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import FactSpec, Section
@@ -122,14 +122,19 @@ class FactSheet:
         self.notes: list[str] = []
 
     def put(self, name: str, value: Value, why: str = "") -> None:
-        """Set a fact. If it is unknown, `why` is the reason, else that of the figure; None without a reason means absent."""
+        """Set a fact. If it is unknown, a note says `why`, else the reason of the figure; without a reason it is absent."""
         self.values[name] = value
-        reason = why or (value.reason if isinstance(value, Figure) else "")
-        if not reason or not (value is None or isinstance(value, Figure)):
-            return
-        if isinstance(value, Figure) and value.greatest is not None:
-            reason += f": {value.least:,} to {value.greatest:,}"
-        self.notes.append(f"{name}: {reason}")
+        if isinstance(value, Figure):
+            limits = f": {value.least:,} to {value.greatest:,}" if value.greatest is not None else ""
+            self.notes.append(f"{name}: {why or value.reason + limits}")
+        elif value is None and why:
+            self.notes.append(f"{name}: {why}")
+
+    def put_with_bound(self, name: str, value: Value, why: str = "") -> None:
+        """Set a fact as `put` does, with its lower bound even if that is 0."""
+        self.put(name, value, why)
+        if isinstance(value, Figure):
+            self.values[f"{name}{LOWER_BOUND}"] = value.least
 
     def put_all(self, facts: Iterable[Fact], source: object, member: str = "") -> None:
         """Set the facts to the values that their getters take from `source`, those of a family for a `member`."""
@@ -159,14 +164,5 @@ def bounded(
     summed: bool = True,
     page_name: str = "",
 ) -> Column:
-    """Return a column of figures that may be known in part, with their lower bounds; None for a row without."""
-
-    def known(row: object) -> Value:
-        quantity = figure(row)
-        return None if quantity is None else exact(quantity)
-
-    def lower(row: object) -> Value:
-        quantity = figure(row)
-        return None if quantity is None else least(quantity)
-
-    return Column(name, unit, summed, detail, optional, page_name=page_name, get=known, least=lower)
+    """Return a column of figures that may be known in part; None for a row without."""
+    return Column(name, unit, summed, detail, optional, bounded=True, page_name=page_name, get=figure)

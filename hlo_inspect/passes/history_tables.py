@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.pass_history import FollowedInstruction, ModuleState, PassTrace
-from hlo_inspect.figure import Quantity, exact, least
+from hlo_inspect.figure import Quantity
 from hlo_inspect.graph.neighbourhood.instruction_lookup import WILDCARD, fits
 from hlo_inspect.hlo.input.dump_directory import CompiledModule, PassFile
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
@@ -57,7 +57,7 @@ def history_table(rows: Sequence[PassRow], *, on_page: bool) -> Table:
 
 
 def _figure(name: str, unit: Unit, figure: Callable[[PassRow], Quantity], detail: int = 0) -> Column:
-    return Column(name, unit, detail=detail, get=lambda row: exact(figure(row)), least=lambda row: least(figure(row)) or None)
+    return Column(name, unit, detail=detail, bounded=True, get=figure)
 
 
 def _kind_column(kind: str, detail: int) -> Column:

@@ -13,7 +13,7 @@ from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.analysis.time.collective_times import ALL
 from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
 from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
-from hlo_inspect.figure import Quantity, exact, least, reason
+from hlo_inspect.figure import Quantity, at_least, exact, least, reason
 from hlo_inspect.findings import LARGE_MODULE
 from hlo_inspect.graph.parameters import Interface, Output, ParameterLeaf
 from hlo_inspect.graph.slices import DCN
@@ -74,7 +74,8 @@ class Summary(Pass):
 
 def _tables(context: Context) -> Iterator[Table]:
     with_cost = not context.request.quick
-    yield from warnings_table(context)
+    if context.module.warnings:
+        yield warnings_table(context)
     yield _buffers(context.interface)
     if with_cost:
         yield cost_by_phase(context)
@@ -227,7 +228,7 @@ def _compute(context: Context) -> Parts:
     step, unknown = context.cost.step, context.cost.unknown_calls
     matmul, flops, size = step["matmul_flops"], step["flops"], step["bytes"]
     if least(matmul):
-        yield from sentence("{} matmul", Amount(None if unknown else exact(matmul), "flops", at_least=least(matmul)))
+        yield from sentence("{} matmul", Amount(_known_part(matmul) if unknown else matmul, "flops"))
         again = sum(
             least(tally.bounds("matmul_flops")) for phase, tally in context.cost.tally("phase").by_label() if phase == RECOMPUTE
         )
@@ -236,22 +237,27 @@ def _compute(context: Context) -> Parts:
         yield ", "
         yield from _attention(context)
     elif least(flops) or not unknown:
-        yield from sentence("{}, ", Amount(None if unknown else exact(flops), "flops", at_least=least(flops)))
+        yield from sentence("{}, ", Amount(_known_part(flops) if unknown else flops, "flops"))
     accessed = "{} as written, before fusion" if no_bytes_reason(context.module) else "{} accessed"
-    yield from sentence(accessed, Amount(exact(size), "bytes", at_least=least(size)))
+    yield from sentence(accessed, Amount(size, "bytes"))
     if unknown:
         targets = {call.target for call in unknown}
         what = targets.pop() if len(targets) == 1 and all(targets) else Amount(len(unknown), "count", "custom call")
         yield from sentence("; FLOPs of {} unknown", what)
 
 
+def _known_part(quantity: Quantity) -> Quantity:
+    """Return a figure that counts nothing for custom calls of unknown work as a lower bound."""
+    return at_least(least(quantity), "the work of custom calls is unknown")
+
+
 def _attention(context: Context) -> Parts:
     """Yield the share of attention in the multiplications, and the part that a static mask leaves out."""
     attention, masked = attention_of_step(context.cost.calls), total_of_step(context.cost.calls, "masked_flops")
     if least(attention):
-        yield from sentence("{} of it attention", Amount(exact(attention), "flops", at_least=least(attention)))
+        yield from sentence("{} of it attention", Amount(attention, "flops"))
         if least(masked):
-            yield from sentence(" ({} masked out)", Amount(exact(masked), "flops", at_least=least(masked)))
+            yield from sentence(" ({} masked out)", Amount(masked, "flops"))
         yield ", "
 
 
@@ -269,12 +275,12 @@ def _time(context: Context) -> Parts:
     known = max(alone.values()) if times_of_step is None else least(times_of_step.step)
     if not known:
         return
-    yield from sentence("{} a step on {}", Amount(None, "seconds", at_least=known), profile.name)
+    yield from sentence("{} a step on {}", Amount(at_least(known, "a bound"), "seconds"), profile.name)
     if times_of_step is None:
         yield f" by {max(alone, key=lambda name: alone[name])} alone; `hlo-inspect time` adds the other parts"
         return
     if least(times_of_step.estimate_step) > known:
-        estimate = Amount(exact(times_of_step.estimate_step), "seconds", at_least=least(times_of_step.estimate_step))
+        estimate = Amount(times_of_step.estimate_step, "seconds")
         yield from sentence(", estimate {}", estimate)
     if context.collectives and not reason(times_of_step.estimate_exposed):
         share = (
@@ -331,7 +337,7 @@ def _axes(context: Context) -> Parts:
 
 
 def _amount(figure: Quantity, unit: str, noun: str = "") -> Amount:
-    return Amount(exact(figure), "bytes" if unit == "bytes" else "count", noun, at_least=least(figure))
+    return Amount(figure, "bytes" if unit == "bytes" else "count", noun)
 
 
 def _memory(context: Context) -> Parts:
@@ -398,4 +404,4 @@ def _host(context: Context) -> Parts:
         moved = total_moved([transfer for transfer in transfers if transfer.direction == direction])
         if least(moved):
             yield "; " if parameters or direction == "to host" else ""
-            yield from sentence("{} {} a step", words, Amount(exact(moved), "bytes", at_least=least(moved)))
+            yield from sentence("{} {} a step", words, Amount(moved, "bytes"))

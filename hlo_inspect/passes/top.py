@@ -16,10 +16,10 @@ from hlo_inspect.analysis.provenance import NOT_FUSED, Labels, printed
 from hlo_inspect.analysis.time.costings import Costing
 from hlo_inspect.analysis.time.kernel_times import KernelTimes, no_bytes_reason
 from hlo_inspect.analysis.time.step_times import estimate_gaps
-from hlo_inspect.figure import Figure, Quantity, exact, least, reason, total
+from hlo_inspect.figure import Quantity, least, total
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.values.shapes import array_leaves
-from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
+from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
 from hlo_inspect.passes.cost.times import bytes_name, inferred_clock, step_words
 from hlo_inspect.passes.instruction_rows import (
     differences,
@@ -30,8 +30,18 @@ from hlo_inspect.passes.instruction_rows import (
     phase_source,
     stacks_of,
 )
-from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Section, sentence
-from hlo_inspect.report.table import Column, Table, Value
+from hlo_inspect.report.model import Amount, HeadlineRow, Section, sentence
+from hlo_inspect.report.table import Column, Table
+
+_FACTS = (
+    Fact("kernels.count", "count", "kernels: instructions that the device launches by themselves", len),
+    Fact(
+        "kernels.executed_count",
+        "count",
+        "runs of kernels in one step",
+        lambda kernels: countable(total(kernel.runs for kernel in kernels)),
+    ),
+)
 
 
 class Top(Pass):
@@ -52,22 +62,16 @@ class Top(Pass):
     name = "top"
     uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS
-    specs = (
-        FactSpec("kernels.count", "count", "kernels: instructions that the device launches by themselves"),
-        FactSpec("kernels.executed_count", "count", "runs of kernels in one step"),
-    )
+    specs = specs_of(_FACTS)
 
     def run(self, context: Context) -> Section:
-        kernels = context.kernels.launched
-        runs = countable(total(kernel.runs for kernel in kernels))
-        facts: dict[str, Value] = {"kernels.count": len(kernels)}
-        with_lower_bound(facts, "kernels.executed_count", exact(runs), least(runs) or None)
-        notes = [] if not isinstance(runs, Figure) else [f"kernels.executed_count: {reason(runs)}"]
+        kernels, facts = context.kernels.launched, FactSheet()
+        facts.put_all(_FACTS, kernels)
         times = context.on_machine.kernel_times
         if times is not None:
-            notes += [f"kernels: {reason}" for reason in _about_times(context, times)]
+            facts.notes += [f"kernels: {reason}" for reason in _about_times(context, times)]
         of_phases = phase_notes(context, (kernel.labels for kernel in kernels))
-        return Section(facts, _tables(context), chain(notes, of_phases), _headline(context))
+        return Section(facts.values, _tables(context), chain(facts.notes, of_phases), _headline(context))
 
 
 def _headline(context: Context) -> Iterator[HeadlineRow]:

@@ -15,7 +15,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.cli.commands.report import PASSES
 from hlo_inspect.cli.main import run
-from hlo_inspect.report import ALL_FORMATS, RenderOptions
+from hlo_inspect.report.formats import ALL_FORMATS, RenderOptions
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Table
 from hlo_inspect.report.units import as_unit, parse_quantity

@@ -19,7 +19,7 @@ from hlo_inspect.fleet.inputs import parse_assignments
 from hlo_inspect.fleet.queries import find_query, named_queries
 from hlo_inspect.fleet.query_reports import query_report
 from hlo_inspect.fleet.store import Store
-from hlo_inspect.report import FORMATS, RenderOptions
+from hlo_inspect.report.formats import FORMATS, RenderOptions
 from tests.calling import call_text
 from tests.fleet.stores import ask, collect, raw_rows, text_of, write_job
 

@@ -32,7 +32,7 @@ from unittest import mock
 
 from hlo_inspect.cli.main import run
 from hlo_inspect.passes import PASSES, SHOW, find_pass
-from hlo_inspect.report import CI_FORMATS, FORMATS
+from hlo_inspect.report.formats import CI_FORMATS, FORMATS
 from tests.fuzz.commands import LAYOUT, STATUSES
 from tests.fuzz.isolation import fault_of_isolation
 from tests.fuzz.mended_faults import MENDED

@@ -36,7 +36,7 @@ from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes import PASSES
-from hlo_inspect.report import FORMATS, FORMATS_OF_ROWS, RenderOptions
+from hlo_inspect.report.formats import FORMATS, FORMATS_OF_ROWS, RenderOptions
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request
 from tests.fuzz.commands import ARGUMENTS, LAYOUT, Files

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hlo_inspect.errors import UsageError
-from hlo_inspect.report import ALL_FORMATS, CI_FORMATS, FORMATS, OWN_FORMATS, RenderOptions
+from hlo_inspect.report.formats import ALL_FORMATS, CI_FORMATS, FORMATS, OWN_FORMATS, RenderOptions
 from hlo_inspect.report.limit import Limit, limited_lines, render_limited
 from hlo_inspect.report.model import Finding, HeadlineRow, Input, Passage, Report
 from hlo_inspect.report.table import Column, Row, Table

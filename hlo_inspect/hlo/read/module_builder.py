@@ -165,6 +165,7 @@ class ModuleBuilder:
         except ShapeError:
             return False
         self.module.device_marks.note(tail, 0, len(tail))
+        self.module.noted = None
         rows = Rows((name,), column, (tail,), range(line, line + 1))
         self._take(opened, rows, is_printed=False)
         if self._wants.checked and not self._names.knows_callees(tail):
@@ -186,6 +187,7 @@ class ModuleBuilder:
         except ShapeError:
             return False, opened
         self.module.device_marks.note(text, run.start, run.end)
+        self.module.noted = None
         special = self._special_parts(run, columns)
         for number, part in enumerate(run.parts):
             name, is_entry, first, end, first_line, is_closed = part

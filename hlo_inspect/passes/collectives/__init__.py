@@ -84,11 +84,12 @@ class Collectives(Pass):
 
     def run(self, context: Context) -> Section:
         facts = _facts(context)
-        notes = phase_notes(
-            context, map(context.phases.for_instruction, (collective.inner for collective in context.collectives))
-        )
-        said = [*_notes(context, unknown(facts)), *notes, *warnings_notes(context)]
-        return Section(facts, _tables(context), said, warnings_rows(context))
+        notes = phase_notes(context, context.phases.of_collectives)
+        missing = unknown(facts)
+        said = [*(_notes(context, missing) if missing else ()), *notes]
+        if not context.module.warnings:
+            return Section(facts, _tables(context), said)
+        return Section(facts, _tables(context), [*said, *warnings_notes(context)], warnings_rows(context))
 
 
 def _tables(context: Context) -> Iterator[Table]:
@@ -96,17 +97,19 @@ def _tables(context: Context) -> Iterator[Table]:
     yield tables.groups(context)
     yield tables.by_kind(context)
     others = (
-        tables.point_to_point,
+        *((tables.point_to_point,) if any(collective.is_point_to_point for collective in context.collectives) else ()),
         tables.by_axis,
         tables.by_size,
         tables.by_phase,
-        tables.by_kind_and_phase,
-        loops,
+        *((tables.by_kind_and_phase,) if len(set(context.collective_phases)) > 1 else ()),
+        *((loops,) if context.call_graph.loops else ()),
     )
     yield from (table for table in (make_table(context) for make_table in others) if table.rows)
-    yield from warnings_table(context)
+    if context.module.warnings:
+        yield warnings_table(context)
     yield from call_stacks(collective.origin for collective in context.collectives)
-    yield from differences(context, [collective.inner for collective in context.collectives], "collectives")
+    if any(phase.phase_from == "graph" for phase in context.phases.of_collectives):
+        yield from differences(context, [collective.inner for collective in context.collectives], "collectives")
 
 
 def _facts(context: Context) -> dict[str, Value]:
@@ -168,7 +171,7 @@ def _executed_figures(context: Context) -> Iterator[tuple[str, Quantity]]:
 
 def _notes(context: Context, facts: Sequence[str]) -> list[str]:
     """Return a note for each unknown fact; it names the first collective that keeps the fact unknown."""
-    executed = dict(_executed_figures(context)) if facts else {}
+    executed = dict(_executed_figures(context))
     notes = []
     for fact in facts:
         if fact.startswith(_PHASE_FACTS) and context.leaves_phases_open:

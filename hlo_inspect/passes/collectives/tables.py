@@ -40,16 +40,12 @@ def _step_column(name: str, page_name: str, size: Callable[[Collective], int | N
     """Return a column of the bytes of all runs; send and recv are in no total."""
 
     def executed(site: _Site) -> Value:
-        runs, once = exact(site.runs), _total_bytes(site.collective, size(site.collective))
-        if runs == 1:
-            return once  # a shared object: a large module has many
-        return 0 if 0 in (runs, once) else None if runs is None or once is None else runs * once
-
-    def known(site: _Site) -> Value:
         once = _total_bytes(site.collective, size(site.collective))
-        return once if once is None or least(site.runs) == 1 else least(site.runs) * once
+        if site.runs == 1:
+            return once  # a shared object: a large module has many
+        return 0 if site.runs == 0 else None if once is None else site.runs * once
 
-    return Column(name, "bytes", page_name=page_name, summed=True, detail=detail, get=executed, least=known)
+    return Column(name, "bytes", page_name=page_name, summed=True, detail=detail, bounded=True, get=executed)
 
 
 def _total_bytes(collective: Collective, size: int | None) -> int | None:
@@ -124,7 +120,7 @@ def sites(context: Context) -> Table:
 
 
 def _loop(graph: CallGraph, collective: Collective) -> str:
-    return sys.intern(loop_names(graph, collective.inner.computation.name))
+    return sys.intern(loop_names(graph, collective.inner.computation.name)) if graph.loops else ""
 
 
 def _weight(runs: Number, collective: Collective) -> tuple[Number, Number]:
@@ -294,11 +290,11 @@ def by_phase(context: Context) -> Table:
 
 
 def by_kind_and_phase(context: Context) -> Table:
-    """Return one row per kind and phase; none if --quick leaves the phase of a collective open, or all have one phase."""
+    """Return one row per kind and phase; none if --quick leaves the phase of a collective open."""
     columns = (Column("kind", get=lambda row: row.label[0]), Column("phase", get=lambda row: row.label[1]))
     phases = context.collective_phases
     labels = [(collective.kind, phase) for collective, phase in zip(context.collectives, phases, strict=True)]
-    rows = [] if context.leaves_phases_open or len(set(phases)) < 2 else _group_collectives(context, labels)
+    rows = [] if context.leaves_phases_open else _group_collectives(context, labels)
     return _table("collectives_by_kind_and_phase", "Collectives of one step by kind and phase", columns, rows, context)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
@@ -18,24 +18,48 @@ from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.figure import Figure, Quantity, exact, least, reason
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
-from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
+from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
 from hlo_inspect.passes.cost import times as step_times
 from hlo_inspect.passes.cost.products import SPEC, matmul_facts, matmuls_by_type
 from hlo_inspect.passes.instruction_rows import phase_notes
-from hlo_inspect.report.model import FactSpec, Section
-from hlo_inspect.report.table import Column, Table, Unit, Value, number_of
+from hlo_inspect.report.model import Section
+from hlo_inspect.report.table import Column, Table, Unit, number_of
 
-_AS_XLA: dict[str, CostFigure] = {
-    "cost.flops": "flops",
-    "cost.transcendentals": "transcendentals",
-    "cost.bytes_accessed": "bytes",
-    "cost.matmul_flops": "matmul_flops",
-}
-_EXECUTED: dict[str, CostFigure] = {
-    "cost.executed_flops": "flops",
-    "cost.executed_matmul_flops": "matmul_flops",
-    "cost.executed_bytes_accessed": "bytes",
-}
+_AS_XLA = (
+    Fact(
+        "cost.flops",
+        "flops",
+        "XLA's FLOPs, in float32: a loop counts once, custom calls not at all",
+        lambda cost: cost.as_xla.bounds("flops"),
+    ),
+    Fact(
+        "cost.transcendentals",
+        "count",
+        "XLA's count of transcendental functions",
+        lambda cost: cost.as_xla.bounds("transcendentals"),
+    ),
+    Fact("cost.bytes_accessed", "bytes", "XLA's count of bytes accessed", lambda cost: cost.as_xla.bounds("bytes")),
+)
+_AS_XLA_EXACT = Fact(
+    "cost.matmul_flops",
+    "flops",
+    "FLOPs of matrix multiplications and custom calls; a loop counts once",
+    lambda cost: cost.as_xla.bounds("matmul_flops"),
+)
+_EXECUTED = (
+    Fact("cost.executed_flops", "flops", "FLOPs of one step", lambda cost: cost.step["flops"]),
+    Fact(
+        "cost.executed_matmul_flops",
+        "flops",
+        "FLOPs of matrix multiplications in one step",
+        lambda cost: cost.step["matmul_flops"],
+    ),
+    Fact("cost.executed_bytes_accessed", "bytes", "bytes accessed in one step", lambda cost: cost.step["bytes"]),
+)
+_OF_CALLS = (
+    Fact("cost.attention_flops", "flops", "FLOPs of attention kernels in one step", lambda cost: attention_of_step(cost.calls)),
+    Fact("cost.unknown_custom_calls", "count", "custom calls whose cost is unknown", lambda cost: len(cost.unknown_calls)),
+)
 
 
 class Cost(Pass):
@@ -57,45 +81,24 @@ class Cost(Pass):
     includes = ("custom-calls",)
     uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS
-    specs = (
-        FactSpec("cost.flops", "flops", "XLA's FLOPs, in float32: a loop counts once, custom calls not at all"),
-        FactSpec("cost.transcendentals", "count", "XLA's count of transcendental functions"),
-        FactSpec("cost.bytes_accessed", "bytes", "XLA's count of bytes accessed"),
-        FactSpec("cost.matmul_flops", "flops", "FLOPs of matrix multiplications and custom calls; a loop counts once"),
-        FactSpec("cost.executed_flops", "flops", "FLOPs of one step"),
-        FactSpec("cost.executed_matmul_flops", "flops", "FLOPs of matrix multiplications in one step"),
-        FactSpec("cost.executed_bytes_accessed", "bytes", "bytes accessed in one step"),
-        SPEC,
-        FactSpec("cost.attention_flops", "flops", "FLOPs of attention kernels in one step"),
-        FactSpec("cost.unknown_custom_calls", "count", "custom calls whose cost is unknown"),
-        *step_times.SPECS,
-    )
+    specs = (*specs_of((*_AS_XLA, _AS_XLA_EXACT), _EXECUTED), SPEC, *specs_of(_OF_CALLS), *step_times.SPECS)
 
     def run(self, context: Context) -> Section:
-        cost = context.cost
-        facts: dict[str, Value] = {}
-        notes: dict[str, str] = {}
-        for name, figure in _AS_XLA.items():
-            amount = cost.as_xla.bounds(figure)
-            with_lower_bound(facts, name, exact(amount), least(amount) or None)
-            is_rounded = figure != "matmul_flops" and not isinstance(amount, Figure) and least(amount) > EXACT_UP_TO
-            notes[name] = _ROUNDING if is_rounded and not cost.has_xla_order else reason(amount)
-        for name, figure in _EXECUTED.items():
-            amount = cost.step[figure]
-            with_lower_bound(facts, name, exact(amount), least(amount) or None)
-            notes[name] = step_reason(amount)
-        for name, amount in matmul_facts(context).items():
-            with_lower_bound(facts, name, exact(amount), least(amount) or None)
-            notes[name] = step_reason(amount)
-        attention = attention_of_step(context.cost.calls)
-        with_lower_bound(facts, "cost.attention_flops", exact(attention), least(attention))
-        notes["cost.attention_flops"] = reason(attention)
-        facts["cost.unknown_custom_calls"] = len(cost.unknown_calls)
-        times = step_times.time_facts(context)
-        facts |= times.facts
-        notes |= times.reasons
-        reasons = [f"{name}: {reason}" for name, reason in notes.items() if reason]
-        return Section(facts, _tables(context), _notes(context, reasons))
+        cost, facts = context.cost, FactSheet()
+        for fact in _AS_XLA:
+            amount = fact.get(cost)
+            facts.put(fact.name, amount)
+            if isinstance(amount, int | float) and amount > EXACT_UP_TO and not cost.has_xla_order:
+                facts.notes.append(f"{fact.name}: {_ROUNDING}")
+        facts.put_all([_AS_XLA_EXACT], cost)
+        executed = {fact.name: cast("Quantity", fact.get(cost)) for fact in _EXECUTED}
+        for name, amount in (executed | matmul_facts(context)).items():
+            facts.put(name, amount, step_reason(amount))
+        attention, unknown_calls = _OF_CALLS
+        facts.put_with_bound(attention.name, attention.get(cost))
+        facts.put_all([unknown_calls], cost)
+        step_times.put_times(context, facts)
+        return Section(facts.values, _tables(context), _notes(context, facts.notes))
 
 
 def _notes(context: Context, reasons: Sequence[str]) -> Iterator[str]:

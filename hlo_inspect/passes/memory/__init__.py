@@ -12,7 +12,6 @@ from hlo_inspect.analysis.memory.platforms import MAX_SPACES, Platform
 from hlo_inspect.analysis.memory.program_memory import ProgramMemory
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.errors import UsageError
-from hlo_inspect.figure import exact, least
 from hlo_inspect.graph import calls
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.wants import Wants
@@ -245,7 +244,7 @@ def _peak(context: Context, device: DeviceMemory) -> Parts:
     loop = loop_around(device, device.schedule.run_at[time])
     if loop:
         runs = context.call_graph.runs(place.computation)
-        iterations = Amount(exact(runs), "count", "iteration", at_least=least(runs))
+        iterations = Amount(runs, "count", "iteration")
         yield from sentence(" in each of the {} of {}", iterations, loop)
     labels = context.labels_of(device.schedule.view(time), place.row)
     said = (labels.phase if labels.phase != UNKNOWN else "", printed(labels.source))

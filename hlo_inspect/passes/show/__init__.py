@@ -14,7 +14,6 @@ from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED, printed
 from hlo_inspect.errors import UsageError
-from hlo_inspect.figure import exact, least
 from hlo_inspect.graph.loops import Loop
 from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
 from hlo_inspect.graph.neighbourhood.instruction_graph import InstructionGraph, callers, graph_around
@@ -340,7 +339,7 @@ def _runs_words(context: Context, computation: str) -> Parts:
     """Yield the runs of a computation in a step, and its loops."""
     graph = context.call_graph
     bounds = graph.runs(computation)
-    yield from sentence("{} in a step", Amount(exact(bounds), "count", at_least=least(bounds)))
+    yield from sentence("{} in a step", Amount(bounds, "count"))
     loops = list(graph.loops_around(computation))
     if loops:
         yield f", in {' < '.join(_loop_text(loop) for loop in loops)}"

@@ -221,7 +221,7 @@ def _compiler(context: Context) -> Parts:
     cycles, seconds = compiler_cycles(kernels, times), compiler_seconds(kernels, times)
     if not least(cycles):
         return
-    stated = Amount(exact(cycles), "count", "cycle", at_least=least(cycles))
+    stated = Amount(cycles, "count", "cycle")
     if least(seconds):
         clock = ", at an inferred clock" if times.profile.clock_is_inferred else ""
         yield from sentence("{} by the compiler's own estimates ({}{})", amount_of(seconds), stated, clock)

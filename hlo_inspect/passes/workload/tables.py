@@ -77,7 +77,7 @@ def _moved(totals: WorkloadTotals) -> Parts:
 
 
 def _amount(amount: Quantity, unit: str) -> Amount:
-    return Amount(exact(amount), "bytes" if unit == "bytes" else "count", at_least=least(amount))
+    return Amount(amount, "bytes" if unit == "bytes" else "count")
 
 
 def _words(name: str) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hlo_inspect.report.html.charts.palette import colour, rank
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, rows_of
-from hlo_inspect.report.html.model import Chart
+from hlo_inspect.report.formats.html.charts.palette import colour, rank
+from hlo_inspect.report.formats.html.charts.rows import ChartRow, Tables, alt_text, rows_of
+from hlo_inspect.report.formats.html.model import Chart
 
 _WAITING, _LOOPS = "waiting", "iterations"
 _COLOURS = {_WAITING: "$grid", _LOOPS: "$soft"}

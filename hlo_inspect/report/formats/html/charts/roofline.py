@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import nlargest
 from typing import Any
 
-from hlo_inspect.report.html.charts.figures import log_axis, marks
-from hlo_inspect.report.html.charts.palette import colour
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, grouped, hover, rows_of, short
-from hlo_inspect.report.html.model import Chart, Measure
+from hlo_inspect.report.formats.html.charts.figures import log_axis, marks
+from hlo_inspect.report.formats.html.charts.palette import colour
+from hlo_inspect.report.formats.html.charts.rows import ChartRow, Tables, alt_text, grouped, hover, rows_of, short
+from hlo_inspect.report.formats.html.model import Chart, Measure
 from hlo_inspect.report.table import Unit, Value
 
 _NAMED = 5

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from operator import methodcaller
 from typing import Any
 
-from hlo_inspect.report.html.charts.figures import Bar, BarSeries, bars_figure, bars_height, log_axis, marks
-from hlo_inspect.report.html.charts.palette import colour, series
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, grouped, hover, not_shown, rows_of, short
-from hlo_inspect.report.html.model import Chart
+from hlo_inspect.report.formats.html.charts.figures import Bar, BarSeries, bars_figure, bars_height, log_axis, marks
+from hlo_inspect.report.formats.html.charts.palette import colour, series
+from hlo_inspect.report.formats.html.charts.rows import ChartRow, Tables, alt_text, grouped, hover, not_shown, rows_of, short
+from hlo_inspect.report.formats.html.model import Chart
 
 _KERNELS = "measured_kernel_groups"
 _COLOURS = {"kernels": "$compute", "idle": "$grid"}

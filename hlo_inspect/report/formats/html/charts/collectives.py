@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hlo_inspect.report.html.charts.figures import (
+from hlo_inspect.report.formats.html.charts.figures import (
     Bar,
     BarSeries,
     amounts_axis,
@@ -15,8 +15,8 @@ from hlo_inspect.report.html.charts.figures import (
     marks,
     tick_text,
 )
-from hlo_inspect.report.html.charts.palette import colour
-from hlo_inspect.report.html.charts.rows import (
+from hlo_inspect.report.formats.html.charts.palette import colour
+from hlo_inspect.report.formats.html.charts.rows import (
     ChartRow,
     Tables,
     alt_text,
@@ -27,7 +27,7 @@ from hlo_inspect.report.html.charts.rows import (
     rows_of,
     short,
 )
-from hlo_inspect.report.html.model import Chart, Measure
+from hlo_inspect.report.formats.html.model import Chart, Measure
 from hlo_inspect.report.table import Unit, Value
 
 _LARGEST = 12

@@ -11,12 +11,11 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 from urllib.parse import quote
 
-from hlo_inspect.errors import UsageError, printable
-from hlo_inspect.findings import find_rule
-from hlo_inspect.findings.base import HEADINGS, RulePage
+from hlo_inspect.errors import printable
 from hlo_inspect.report.annotations import Annotation, annotate
 from hlo_inspect.report.model import LEFT_OUT, Finding, Report, Severity
 from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.rule_page import HEADINGS, RulePage
 from hlo_inspect.version import __version__
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -37,7 +36,7 @@ def render_sarif(reports: Iterable[Report], stream: TextIO, options: RenderOptio
                 "name": "hlo-inspect",
                 "version": __version__,
                 "semanticVersion": __version__,
-                "rules": [_rule(findings[code]) for code in codes],
+                "rules": [_rule(findings[code], options.rule_pages.get(code)) for code in codes],
             }
         },
         "columnKind": "unicodeCodePoints",
@@ -60,12 +59,10 @@ def _cut(left_out: int) -> dict[str, Any]:
     }
 
 
-def _rule(finding: Finding) -> dict[str, Any]:
+def _rule(finding: Finding, page: RulePage | None) -> dict[str, Any]:
     """Return the documentation of a rule as a descriptor."""
     rule: dict[str, Any] = {"id": finding.rule, "name": finding.name or finding.rule}
-    try:
-        page = find_rule(finding.rule)
-    except UsageError:
+    if page is None:
         return rule
     return rule | {
         "shortDescription": {"text": page.summary},

@@ -8,10 +8,10 @@ from functools import partial
 from typing import NamedTuple
 
 from hlo_inspect.figure import at_least
-from hlo_inspect.report.html.charts.figures import Layout, amounts_axis, axis, bars_height, lines_axis, marks
-from hlo_inspect.report.html.charts.palette import PALETTE, colour, series
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, hover, is_number, rows_of, short
-from hlo_inspect.report.html.model import Chart, Drawing, Measure
+from hlo_inspect.report.formats.html.charts.figures import Layout, amounts_axis, axis, bars_height, lines_axis, marks
+from hlo_inspect.report.formats.html.charts.palette import PALETTE, colour, series
+from hlo_inspect.report.formats.html.charts.rows import ChartRow, Tables, alt_text, hover, is_number, rows_of, short
+from hlo_inspect.report.formats.html.model import Chart, Drawing, Measure
 from hlo_inspect.report.table import LOWER_BOUND, Table, Unit, Value, lower_bound, plain
 from hlo_inspect.report.units import as_unit, format_value
 

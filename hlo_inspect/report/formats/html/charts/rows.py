@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from hlo_inspect.errors import printable
-from hlo_inspect.report.html.charts.palette import rank
+from hlo_inspect.report.formats.html.charts.palette import rank
 from hlo_inspect.report.table import Table, Unit, Value, lower_bound, plain
 from hlo_inspect.report.units import format_value
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hlo_inspect.errors import printable
-from hlo_inspect.report.html.model import Chart, PageSection, PageView, TableGroup
-from hlo_inspect.report.html.strips import strips_of
+from hlo_inspect.report.formats.html.model import Chart, PageSection, PageView, TableGroup
+from hlo_inspect.report.formats.html.strips import strips_of
 from hlo_inspect.report.layout import Grid, make_grid
 from hlo_inspect.report.model import Finding, HeadlineRow, Passage, Report
 from hlo_inspect.report.options import RenderOptions

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hlo_inspect.report.cells import cell, heading
-from hlo_inspect.report.html.charts.roofline import kernels_left_out
-from hlo_inspect.report.html.charts.rows import Tables, by_name
-from hlo_inspect.report.html.model import PageSection, TableGroup
-from hlo_inspect.report.html.pictures import pictures_of
+from hlo_inspect.report.formats.html.charts.roofline import kernels_left_out
+from hlo_inspect.report.formats.html.charts.rows import Tables, by_name
+from hlo_inspect.report.formats.html.model import PageSection, TableGroup
+from hlo_inspect.report.formats.html.pictures import pictures_of
 from hlo_inspect.report.options import with_relative_paths
 from hlo_inspect.report.table import Column, Row, Table
 

@@ -9,7 +9,7 @@ from itertools import takewhile
 from types import NoneType
 
 from hlo_inspect.report.cells import cell, cell_in_own_unit, heading
-from hlo_inspect.report.csv import csv_field
+from hlo_inspect.report.formats.csv import csv_field
 from hlo_inspect.report.layout import make_grid
 from hlo_inspect.report.table import Column, Table, Value
 

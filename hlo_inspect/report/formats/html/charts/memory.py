@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hlo_inspect.report.html.charts.figures import (
+from hlo_inspect.report.formats.html.charts.figures import (
     Bar,
     BarSeries,
     amounts_axis,
@@ -12,9 +12,9 @@ from hlo_inspect.report.html.charts.figures import (
     bars_height,
     marks,
 )
-from hlo_inspect.report.html.charts.palette import colour, rank
-from hlo_inspect.report.html.charts.rows import LONGEST, ChartRow, Tables, alt_text, hover, role_words, rows_of, short
-from hlo_inspect.report.html.model import Chart, Measure
+from hlo_inspect.report.formats.html.charts.palette import colour, rank
+from hlo_inspect.report.formats.html.charts.rows import LONGEST, ChartRow, Tables, alt_text, hover, role_words, rows_of, short
+from hlo_inspect.report.formats.html.model import Chart, Measure
 
 _UNKNOWN = "unknown"
 _PARTS = {

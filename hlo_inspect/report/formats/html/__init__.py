@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import TextIO
 
-from hlo_inspect.report.html.assets import need_extra, read_asset
-from hlo_inspect.report.html.page import render_template, write_page
-from hlo_inspect.report.html.view_texts import ViewText
-from hlo_inspect.report.html.views import page_of
+from hlo_inspect.report.formats.html.assets import need_extra, read_asset
+from hlo_inspect.report.formats.html.page import render_template, write_page
+from hlo_inspect.report.formats.html.view_texts import ViewText
+from hlo_inspect.report.formats.html.views import page_of
 from hlo_inspect.report.layout import Grid, make_grid
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions, shown_tables

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hlo_inspect.report.html.charts.rows import by_name
-from hlo_inspect.report.html.model import PageSection, TableGroup
-from hlo_inspect.report.html.pictures import pictures_of
+from hlo_inspect.report.formats.html.charts.rows import by_name
+from hlo_inspect.report.formats.html.model import PageSection, TableGroup
+from hlo_inspect.report.formats.html.pictures import pictures_of
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.units import format_value
 

@@ -9,11 +9,11 @@ from functools import cache
 from typing import TYPE_CHECKING, TextIO
 
 from hlo_inspect.errors import printable
-from hlo_inspect.report.html import assets
-from hlo_inspect.report.html.charts.palette import css_variables
-from hlo_inspect.report.html.model import Measure, Page, PageView
-from hlo_inspect.report.html.table_data import table_data
-from hlo_inspect.report.html.view_texts import ViewText
+from hlo_inspect.report.formats.html import assets
+from hlo_inspect.report.formats.html.charts.palette import css_variables
+from hlo_inspect.report.formats.html.model import Measure, Page, PageView
+from hlo_inspect.report.formats.html.table_data import table_data
+from hlo_inspect.report.formats.html.view_texts import ViewText
 from hlo_inspect.report.options import RenderOptions, naming, with_relative_paths
 from hlo_inspect.report.page import (
     paragraphs,
@@ -102,7 +102,7 @@ def _environment() -> Environment:
     from markupsafe import Markup
 
     environment = Environment(
-        loader=PackageLoader("hlo_inspect.report.html"),
+        loader=PackageLoader("hlo_inspect.report.formats.html"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

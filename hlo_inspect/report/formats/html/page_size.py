@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hlo_inspect.errors import printable
-from hlo_inspect.report.html import assets
+from hlo_inspect.report.formats.html import assets
 from hlo_inspect.report.units import format_value
 
 LIMIT = 100_000_000

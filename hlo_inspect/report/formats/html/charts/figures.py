@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from hlo_inspect.report.html.charts.rows import short
+from hlo_inspect.report.formats.html.charts.rows import short
 from hlo_inspect.report.table import Unit, Value
 from hlo_inspect.report.units import format_value
 

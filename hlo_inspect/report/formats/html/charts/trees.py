@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from hlo_inspect.report.html.charts.figures import marks
-from hlo_inspect.report.html.charts.palette import colour_of_role, series
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, hover, role_words, rows_of, short
-from hlo_inspect.report.html.model import Chart, Measure
+from hlo_inspect.report.formats.html.charts.figures import marks
+from hlo_inspect.report.formats.html.charts.palette import colour_of_role, series
+from hlo_inspect.report.formats.html.charts.rows import ChartRow, Tables, alt_text, hover, role_words, rows_of, short
+from hlo_inspect.report.formats.html.model import Chart, Measure
 
 _MEASURES = (("estimate_s", "Time"), ("bound_s", "Time at least"), ("bytes_accessed", "Bytes"), ("flops", "FLOPs"))
 _MOST = 0.4

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from io import StringIO
 
+from hlo_inspect.report.formats.terminal import render_table, table_text
 from hlo_inspect.report.layout import PAGE_WIDTH, Grid, make_grid
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.table import Table
-from hlo_inspect.report.terminal import render_table, table_text
 
 _OPTIONS = RenderOptions(width=PAGE_WIDTH)
 _NOTEBOOK_WIDTH = 2 * PAGE_WIDTH  # a notebook wraps cells, but a list of thousands of devices does not fit there
@@ -29,7 +29,7 @@ def as_html(shown: Report | Table) -> str:
     """Return the page as compact HTML, or as text without the extra `[html]`."""
     if isinstance(shown, Table):
         return "\n".join(_table(_page_rows(shown)))
-    from hlo_inspect.report.html import compact_page
+    from hlo_inspect.report.formats.html import compact_page
 
     return compact_page(shown, _OPTIONS._replace(width=_NOTEBOOK_WIDTH)) or f"<pre>{escape(as_text(shown))}</pre>"
 
