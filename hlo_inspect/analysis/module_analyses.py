@@ -250,9 +250,13 @@ class ModuleAnalyses:
     @cached_property
     def optimizer(self) -> Overview:
         """The updates of weights; the module has to be read with its graph."""
+        from hlo_inspect.graph.parameters import makes_something
         from hlo_inspect.optimizer.overview import find_optimizer
 
-        return find_optimizer(self.module, self.interface, self.views)
+        applied = {collective.inner.callee("to_apply") for collective in self.collectives}
+        views = map(self.views.for_computation, self.module.computations)
+        makes_values = makes_something(self.module, applied) or any(view.has_undefined_operands for view in views)
+        return find_optimizer(self.module, self.interface, self.views, makes_values=makes_values)
 
     @cached_property
     def fusions(self) -> list[Fusion]:
