@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import pytest
 
 from hlo_inspect.analysis.context import Context
@@ -99,13 +101,14 @@ def test_analyses_whose_missing_attributes_are_findings(chosen: FindingOptions, 
 
 
 @pytest.mark.parametrize("example", [rule.name for rule in RULES if rule.page().example.startswith("HloModule")])
-def test_a_rule_finds_nothing_without_its_opcodes(example: str) -> None:
-    """Run the rules that the opcodes of a module rule out nevertheless."""
+def test_a_rule_finds_nothing_without_its_opcodes_or_analysis(example: str) -> None:
+    """Run the rules that the table of rules rules out for a module nevertheless."""
     wants = options(counts_all=True).wants
     modules = list(read_modules(open_source(RULES.load(example).page().example), wants))
     assert RULE_TABLE[example].opcodes <= TABLE.keys()
     for found_module in modules:
         context, opcodes = Context(found_module), found_module.opcodes
         ruled_out = [name for name, entry in RULE_TABLE.items() if entry.opcodes and entry.opcodes.isdisjoint(opcodes)]
+        ruled_out += [name for name, entry in RULE_TABLE.items() if entry.analysis and not attrgetter(entry.analysis)(context)]
         assert example not in ruled_out and ruled_out
         assert not [finding for name in ruled_out for finding in RULES.load(name).check(context)]
