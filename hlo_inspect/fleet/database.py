@@ -42,7 +42,7 @@ class Database:
         parts = [path for relation in (MODULES, FINDINGS, *TABLE_COLUMNS) for path in self._add(relation)]
         self._make_views()
         allowed = f"allowed_paths = {_list_of(parts)}"
-        for setting in ("temp_directory = ''", allowed, "enable_external_access = false", "lock_configuration = true"):
+        for setting in (allowed, "enable_external_access = false", "lock_configuration = true"):
             self._connection.execute(f"SET {setting}")
 
     def query(self, sql: str, values: Mapping[str, str]) -> QueryResult:
