@@ -49,7 +49,7 @@ class Database:
         self._make_whole_views()
         parts = [path for groups in self._groups.values() for paths in groups for path in paths]
         allowed = f"allowed_paths = {_list_of(parts)}"
-        for setting in ("temp_directory = ''", allowed, "enable_external_access = false", "lock_configuration = true"):
+        for setting in (allowed, "enable_external_access = false", "lock_configuration = true"):
             self._connection.execute(f"SET {setting}")
 
     def query(self, sql: str, values: Mapping[str, str]) -> QueryResult:
