@@ -111,8 +111,8 @@ def test_a_rank_with_a_link_to_itself_is_compared(tmp_path: Path, second: str, d
     """A module that such a rank lacks may be behind the link, and is no deviation."""
     for rank in range(3):
         (tmp_path / f"{rank}").mkdir()
-        for name, path in (("f", DUMP), ("g", OTHER)):
-            (tmp_path / f"{rank}" / path.replace(".f.", f".{name}.")).write_text(TEXT.format(name))
+        for name, file in (("f", DUMP), ("g", OTHER)):
+            (tmp_path / f"{rank}" / file.replace(".f.", f".{name}.")).write_text(TEXT.format(name))
     path = tmp_path / "2" / OTHER.replace(".f.", ".g.")
     if second == "another":
         path.write_text(TEXT.format("g").replace("negate", "abs"))
