@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.measure import run_command
 from benchmarks.run import print_table
-from hlo_inspect.report import ALL_FORMATS, RenderOptions
+from hlo_inspect.report.formats import ALL_FORMATS, RenderOptions
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.units import format_value
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.phases.graph_phases import GraphPhases
+from hlo_inspect.figure import least
 from hlo_inspect.graph.calls import place
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
@@ -92,7 +93,7 @@ def compare(module: Module, hidden: Module) -> dict[str, Comparison]:
     for kernel in context.kernels.launched:
         by_graph = next((graph.of_row(*call) for call in graph.calls_of(kernel.place)), UNKNOWN)
         phase = names.for_instruction(kernel.instruction).phase
-        comparisons["kernels"].add(phase, by_graph, kernel.of_step("bytes").least, kernel.instruction.name)
+        comparisons["kernels"].add(phase, by_graph, int(least(kernel.of_step("bytes"))), kernel.instruction.name)
     for name in module.computations:
         view = context.views.for_computation(name)
         for row, opcode in enumerate(view.opcodes):

@@ -33,7 +33,7 @@ from benchmarks.measure import PEAK_UNIT
 from benchmarks.shapes import SHAPES, TextShape
 from benchmarks.training_step import training_step
 from hlo_inspect.passes import PASSES
-from hlo_inspect.report import FORMATS, RenderOptions
+from hlo_inspect.report.formats import FORMATS, RenderOptions
 
 DOUBLINGS = 3
 ALLOWED = 1.15

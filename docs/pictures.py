@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from docs.site.reports import REPORTS, LiveReport, write_report
-from hlo_inspect.report.html.assets import read_asset
-from hlo_inspect.report.html.charts.palette import css_variables
+from hlo_inspect.report.formats.html.assets import read_asset
+from hlo_inspect.report.formats.html.charts.palette import css_variables
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

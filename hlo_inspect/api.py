@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 def _page(form: Literal["text", "HTML"], shown: Report | Table) -> str:
     """Format a report or table for a Python session (text) or a notebook (HTML)."""
-    from hlo_inspect.report import notebook
+    from hlo_inspect.report.formats import notebook
 
     return notebook.as_text(shown) if form == "text" else notebook.as_html(shown)
 
@@ -48,7 +48,8 @@ def _with_options_of(
 
     def decorated(function: Callable[[Inspectable, Request], R]) -> Callable[Concatenate[Inspectable, P], R]:
         def with_keywords(source: Inspectable, *arguments: P.args, **keywords: P.kwargs) -> R:
-            check_names(list(keywords))
+            if keywords:
+                check_names(list(keywords))
             return function(source, request(*arguments, **keywords))
 
         update_wrapper(with_keywords, function)
@@ -84,18 +85,18 @@ def inspect(source: Inspectable, request: Request) -> Report:
     arguments and errors are as in `inspect_all`.
     """
     reports = list(_reports(source, request))
+    if len(reports) == 1:
+        return reports[0]
     whole = [report for report in reports if not is_partial_report(report)]
-    if len(whole) == 1 < len(reports):
+    if len(whole) == 1:
         parts = len(reports) - 1
         counted = "1 partial module" if parts == 1 else f"{parts} partial modules"
         note = f"the text also holds {counted}; inspect_all returns a report for each"
         return replace(whole[0], notes=(*whole[0].notes, note))
-    if len(reports) > 1:
-        names = ", ".join(report.module_name for report in reports[:5])
-        raise UsageError(
-            f"the input has {len(reports)} modules ({names}{', …' if len(reports) > 5 else ''}); choose one with module="
-        )
-    return reports[0]
+    names = ", ".join(report.module_name for report in reports[:5])
+    raise UsageError(
+        f"the input has {len(reports)} modules ({names}{', …' if len(reports) > 5 else ''}); choose one with module="
+    )
 
 
 def _reports(source: Inspectable, request: Request) -> Iterator[Report]:

@@ -76,6 +76,11 @@ def or_unknown(number: Number | None, reason: str) -> Quantity:
     return unknown(reason) if number is None else number
 
 
+def known_part(number: Number, missing: str) -> Quantity:
+    """Return the figure of which `number` is known; the number itself if nothing is `missing`, the reason for the rest."""
+    return Figure(number, None, missing) if missing else number
+
+
 # -- read a quantity ---------------------------------------------------------------------------------------------------------
 
 
@@ -123,7 +128,10 @@ def may_equal(quantity: Quantity, number: Number) -> bool:
 
 def add(a: Quantity, b: Quantity) -> Quantity:
     """Return the sum."""
-    return _limited(least(a) + least(b), _sum_of_limits(greatest(a), greatest(b)), reason(a) or reason(b))
+    amount = least(a) + least(b)
+    if amount <= MAX_FIGURE and not isinstance(a, Figure) and not isinstance(b, Figure):  # as most
+        return amount
+    return _limited(amount, _sum_of_limits(greatest(a), greatest(b)), reason(a) or reason(b))
 
 
 def subtract(a: Quantity, b: Quantity) -> Quantity:
@@ -136,11 +144,14 @@ def subtract(a: Quantity, b: Quantity) -> Quantity:
 
 def multiply(a: Quantity, b: Quantity) -> Quantity:
     """Return the product of two quantities of which none is negative. A factor of 0 makes it 0, whatever the other is."""
+    amount = least(a) * least(b)
+    if amount <= MAX_FIGURE and not isinstance(a, Figure) and not isinstance(b, Figure):  # as most
+        return amount
     limits = greatest(a), greatest(b)
     if 0 in limits:
         return 0
     limit = None if limits[0] is None or limits[1] is None else limits[0] * limits[1]
-    return _limited(least(a) * least(b), limit, reason(a) or reason(b))
+    return _limited(amount, limit, reason(a) or reason(b))
 
 
 def total(quantities: Iterable[Quantity]) -> Quantity:
@@ -153,18 +164,18 @@ def total(quantities: Iterable[Quantity]) -> Quantity:
 
 def maximum(quantities: Sequence[Quantity]) -> Quantity:
     """Return the largest of the quantities, 0 if there is none."""
-    return between(max(map(least, quantities)), _highest(quantities), _first_reason(quantities)) if quantities else 0
+    return between(max(map(least, quantities)), _highest(quantities), first_reason(quantities)) if quantities else 0
 
 
 def minimum(quantities: Sequence[Quantity]) -> Quantity:
     """Return the smallest of the quantities, of which there is one."""
     limits = [limit for limit in map(greatest, quantities) if limit is not None]
-    return between(min(map(least, quantities)), min(limits, default=None), _first_reason(quantities))
+    return between(min(map(least, quantities)), min(limits, default=None), first_reason(quantities))
 
 
 def any_of(quantities: Sequence[Quantity], why: str) -> Quantity:
     """Return bounds that hold whichever of the quantities is the number; `why` is the reason if each of them is known."""
-    return between(min(map(least, quantities)), _highest(quantities), _first_reason(quantities) or why)
+    return between(min(map(least, quantities)), _highest(quantities), first_reason(quantities) or why)
 
 
 def _highest(quantities: Sequence[Quantity]) -> Number | None:
@@ -173,7 +184,8 @@ def _highest(quantities: Sequence[Quantity]) -> Number | None:
     return max(limits) if len(limits) == len(quantities) else None
 
 
-def _first_reason(quantities: Iterable[Quantity]) -> str:
+def first_reason(quantities: Iterable[Quantity]) -> str:
+    """Return why the first unknown one of the quantities is unknown; empty if all are known."""
     return next(filter(None, map(reason, quantities)), "")
 
 

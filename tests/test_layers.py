@@ -44,6 +44,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "report.table": ("errors", "report.rows", "report.displayable"),  # lazy rows, until a report makes them
     "report.table_spec": ("report.rows", "report.table"),
     "report.model": ("errors", "report.table", "report.displayable"),
+    "report.rule_page": ("errors", "report.model"),
     "report.units": ("errors", "report.model", "report.table"),
     "report.facts": ("errors", "report.model", "report.table"),
     "report.faults": ("errors", "report.model", "report.table"),
@@ -57,6 +58,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "optimizer",
         "analysis",
         "report.model",
+        "report.rule_page",
         "report.table",
         "report.units",
     ),
@@ -105,6 +107,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "passes",
         "compare",
         "report.model",
+        "report.rule_page",
         "report.table",
         "report.table_spec",
         "report.units",
@@ -116,8 +119,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "report": (
         "errors",
         "version",
-        "findings",
         "report.model",
+        "report.rule_page",
         "report.table",
         "report.table_spec",
         "report.units",
@@ -236,7 +239,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
 # the same of the modules and folders of `hlo`
 HLO: tuple[tuple[str, ...], ...] = (
     ("tokens", "opcodes", "wants"),
-    ("values",),
+    ("collective_kinds", "values"),
     ("rows", "instruction"),
     ("module",),
     ("read",),
@@ -247,7 +250,7 @@ HLO: tuple[tuple[str, ...], ...] = (
 # third-party package -> the parts that may import it when they are imported themselves
 AT_ONCE = {"click": ("cli",), "yaml": ("configs",), "pytest": ("testing",)}
 WHEN_USED = {
-    *("distributed", "duckdb", "fsspec", "jax", "jinja2", "markupsafe", "numpy", "pandas", "pyarrow", "pygraphviz", "rich"),
+    *("distributed", "duckdb", "fsspec", "jax", "jinja2", "markupsafe", "numpy", "pandas", "pygraphviz", "rich"),
     *("anyio", "compression", "mcp", "zstandard"),  # `compression` is in the library of Python 3.14
 }
 

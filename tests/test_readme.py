@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from hlo_inspect.cli.commands import COMMANDS
-from hlo_inspect.report import FORMATS
+from hlo_inspect.report.formats import FORMATS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from hlo_inspect.findings import RULE_TABLE, RULES, rule_pages
 from hlo_inspect.findings.base import Rule
 from hlo_inspect.passes import OTHERS, PASSES, SUMMARIES, workload_pass, workload_passes
 from hlo_inspect.passes.base import Question
-from hlo_inspect.report import ALL_FORMATS, OWN_FORMATS
+from hlo_inspect.report.formats import ALL_FORMATS, OWN_FORMATS
 from hlo_inspect.report.model import SEVERITIES
 
 PACKAGE = Path(hlo_inspect.__file__).parent
@@ -50,7 +50,7 @@ def test_each_pass_is_registered() -> None:
 @pytest.mark.parametrize("name", sorted(ALL_FORMATS))
 def test_each_format_has_a_test(name: str) -> None:
     stem = TEST_OF_FORMAT.get(name, name)
-    assert ALL_FORMATS[name].__module__ == f"hlo_inspect.report.{ALL_FORMATS.files[name]}"
+    assert ALL_FORMATS[name].__module__ == f"hlo_inspect.report.formats.{ALL_FORMATS.files[name]}"
     assert f'"{name}"' in (TESTS / "report" / f"test_{stem}.py").read_text(encoding="utf-8")
 
 

@@ -8,7 +8,7 @@ from docs.pages.markdown import NOTE, make_table
 from hlo_inspect.analysis.hardware import load_profile, profile_names
 from hlo_inspect.configs import shipped_configs
 from hlo_inspect.passes.profiles import profile_report
-from hlo_inspect.report.markdown import escape
+from hlo_inspect.report.formats.markdown import escape
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.table import Value
 

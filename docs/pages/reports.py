@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 from hlo_inspect.cli import output
 from hlo_inspect.cli.main import run
-from hlo_inspect.report import RenderOptions
-from hlo_inspect.report.markdown import render_markdown
+from hlo_inspect.report.formats import RenderOptions
+from hlo_inspect.report.formats.markdown import render_markdown
 from hlo_inspect.report.model import Report
 
 ROOT = Path(__file__).parents[2]

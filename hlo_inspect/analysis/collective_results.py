@@ -8,6 +8,7 @@ from math import prod
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.figure import exact
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.readers import ViewRow, readers_of
 from hlo_inspect.graph.view import Views
@@ -39,7 +40,7 @@ class CollectiveResult(NamedTuple):
 
 def runs_of(calls: CallGraph, computation: str) -> int:
     """Return the runs of a computation in one step; an unknown number counts once."""
-    return calls.runs(computation).exact or 1
+    return int(exact(calls.runs(computation)) or 1)
 
 
 def place_of(views: Views, collective: Collective) -> ViewRow | None:
@@ -70,10 +71,14 @@ def results_of(views: Views, calls: CallGraph, collectives: Iterable[Collective]
 def _finished(place: ViewRow) -> ViewRow | None:
     """Return the `-done` of an asynchronous start."""
     view, row = place
-    ends = [user for user in view.users[row] if view.opcodes[user] in ASYNC_ENDS]
-    while ends and not view.opcodes[ends[0]].endswith("-done"):
-        ends = [user for user in view.users[ends[0]] if view.opcodes[user] in ASYNC_ENDS]
-    return ViewRow(view, ends[0]) if ends else None
+    passed: set[int] = set()
+    while row not in passed:
+        passed.add(row)
+        end = next((user for user in view.users[row] if view.opcodes[user] in ASYNC_ENDS), None)
+        if end is None or view.opcodes[end].endswith("-done"):
+            return ViewRow(view, end) if end is not None else None
+        row = end
+    return None
 
 
 # -- what slices read ---------------------------------------------------------------------------------------------------

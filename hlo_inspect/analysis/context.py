@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import proxy
 
 from hlo_inspect.analysis.module_analyses import NO_REQUEST, ModuleAnalyses
+from hlo_inspect.figure import Quantity, known_part, least
 from hlo_inspect.graph.calls import InstructionPlace, place
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.alpa import CostModel
     from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
-    from hlo_inspect.analysis.cost.roofline import Seconds
     from hlo_inspect.analysis.hardware import HardwareProfile
     from hlo_inspect.analysis.time.collective_times import CollectiveTime
     from hlo_inspect.analysis.time.costings import Costing, FindCostings
@@ -178,25 +178,24 @@ class MachineAnalyses:
         """The time of one step; None without a profile."""
         if self.kernel_times is None or self.timelines is None:
             return None
-        from hlo_inspect.analysis.cost.roofline import Seconds
         from hlo_inspect.analysis.time.collective_times import ALL
         from hlo_inspect.analysis.time.step_times import find_step_times
 
-        analyses, collectives_alone = self._analyses, self.collective_seconds.get(ALL, Seconds(0.0))
+        analyses, collectives_alone = self._analyses, self.collective_seconds.get(ALL, 0.0)
         times = find_step_times(
             analyses.cost, analyses.own_kernels, self.kernel_times, self.collective_times, collectives_alone, self.timelines
         )
         return times if analyses.module.entry is not None else times.without_entry()
 
     @property
-    def known_step(self) -> Seconds | None:
+    def known_step(self) -> Quantity | None:
         """The known part of the estimate of a step, of which shares are; None without a profile or a schedule.
 
         It has a reason if the runs of a kernel are unknown: nothing is a share of it then. A missing model is no such reason.
         """
         if self.step_times is None or self.timelines is None or not self.timelines.is_scheduled:
             return None
-        return self.step_times.estimate_step._replace(reason=self.timelines.estimate.timeline.reason)
+        return known_part(least(self.step_times.estimate_step), self.timelines.estimate.timeline.reason)
 
     @cached_property
     def _collective_times_by_place(self) -> dict[InstructionPlace, CollectiveTime]:
@@ -220,7 +219,7 @@ class MachineAnalyses:
         return collective_times(analyses.collectives, analyses.axes, groups, self.profile, self.asked.placement)
 
     @cached_property
-    def collective_seconds(self) -> dict[str, Seconds]:
+    def collective_seconds(self) -> dict[str, Quantity]:
         """The bound of all collectives of one step, in total (`collective_times.ALL`) and by level of links."""
         from hlo_inspect.analysis.time.collective_times import collective_seconds
 

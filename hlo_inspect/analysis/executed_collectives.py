@@ -14,43 +14,35 @@ from itertools import compress
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.graph.calls import Bounds, CallGraph
+from hlo_inspect.figure import Figure, Quantity, add, at_least, between, greatest, least, multiply
+from hlo_inspect.graph.calls import CallGraph
 
 _Label = TypeVar("_Label", bound=Hashable)
-
-
-class ExecutedFigure(NamedTuple):
-    """A figure of one step. If it is unknown, `exact` is None, `reason` says why, and `least` and `most` bound it.
-
-    `most` is None if there is no upper bound; branches of a conditional have one.
-    """
-
-    exact: int | None
-    least: int
-    reason: str = ""
-    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutedTotals:
     """The runs of some collectives in one step, and the bytes that one device reads and sends for them."""
 
-    count: ExecutedFigure
-    operand_bytes: ExecutedFigure
-    wire_bytes: ExecutedFigure
+    count: Quantity
+    operand_bytes: Quantity
+    wire_bytes: Quantity
 
-    def figures(self) -> dict[str, ExecutedFigure]:
+    def figures(self) -> dict[str, Quantity]:
         return {figure: getattr(self, figure) for figure in _FIGURES}
 
 
 _FIGURES = ("count", "operand_bytes", "wire_bytes")
-NOT_EXECUTED = ExecutedTotals(*[ExecutedFigure(0, 0)] * 3)
+NOT_EXECUTED = ExecutedTotals(0, 0, 0)
 
-PhaseRuns = str | Sequence[tuple[str, Bounds]]
+PhaseRuns = str | Sequence[tuple[str, Quantity]]
 """The phase of a collective, or the runs in each phase if calls of its computation are in several phases."""
 _Size = tuple[str, int | None]
-_Sizes = tuple[str, int | None, int | None]
-"""Kind, operand bytes and sent bytes. Collectives of a computation with the same three count together under any label."""
+_Sizes = tuple[str, int | None, int | None, int | None]
+"""Kind, operand bytes, sent bytes and their upper bound.
+
+Collectives of a computation with the same four count together under any label.
+"""
 _Key = tuple[Hashable, str | _Size]
 """A figure of a label, or the number of its collectives of one kind and operand size."""
 
@@ -62,6 +54,7 @@ class _CollectiveKey(NamedTuple):
     kind: str
     operand_bytes: int | None
     wire_bytes: int | None
+    most_sent: int | None
 
 
 class ExecutedCollectives:
@@ -78,7 +71,7 @@ class ExecutedCollectives:
         self._in_totals = [not c.is_point_to_point for c in collectives]
         self._computations = [c.inner.computation.name for c in collectives]
         numbers: dict[_Sizes, int] = {}
-        self._numbers = [numbers.setdefault((c.kind, c.operand_bytes, c.wire_bytes), len(numbers)) for c in collectives]
+        self._numbers = [numbers.setdefault(_sizes(c), len(numbers)) for c in collectives]
         self._sizes = list(numbers)
 
     # a walk for each kind of label: a single walk would hold the figures of all kinds at once for every computation
@@ -118,7 +111,7 @@ class ExecutedCollectives:
         self,
         labels: Sequence[_Label],
         chosen: Sequence[bool],
-        split: Iterable[tuple[Collective, _Label, Bounds]] = (),
+        split: Iterable[tuple[Collective, _Label, Quantity]] = (),
     ) -> dict[_Label, ExecutedTotals]:
         """Return the figures of the `chosen` collectives by label, in the order in which labels occur.
 
@@ -140,15 +133,15 @@ class ExecutedCollectives:
         entry = next(iter(self._graph.order), "")
         entry_figures = dict(own.get(entry, {}))
         for c, label, runs in split:
-            for figure, amount in _figures(_CollectiveKey(label, c.kind, c.operand_bytes, c.wire_bytes), 1, c):
-                before, added = entry_figures.get((label, figure)), amount.times(runs)
-                entry_figures[label, figure] = added if before is None else before.plus(added)
+            for figure, amount in _figures(_CollectiveKey(label, *_sizes(c)), 1, c):
+                before, added = entry_figures.get((label, figure)), multiply(amount, runs)
+                entry_figures[label, figure] = added if before is None else add(before, added)
             seen[label] = None
         own[entry] = entry_figures
         bounds = self._graph.bounds(own)
         differing: dict[Hashable, str] = {}
         for (total_label, figure), amount in bounds.items():
-            if not isinstance(figure, str) and not amount.is_exact:
+            if not isinstance(figure, str) and isinstance(amount, Figure):
                 differing.setdefault(total_label, amount.reason)
         return {
             label: ExecutedTotals(*(_figure(bounds[label, figure], differing.get(label, "")) for figure in _FIGURES))
@@ -157,21 +150,25 @@ class ExecutedCollectives:
 
     def _first_unknown(self, labels: Sequence[Hashable], chosen: Sequence[bool]) -> dict[_CollectiveKey, Collective]:
         """Return the first chosen collective of each key whose bytes are not all known."""
-        if not any(None in sizes for sizes in self._sizes):
+        if not any(None in sizes[:3] for sizes in self._sizes):
             return {}
         first: dict[_CollectiveKey, Collective] = {}
         for c, label in compress(zip(self._collectives, labels, strict=True), chosen):
             if c.operand_bytes is None or c.wire_bytes is None:
-                first.setdefault(_CollectiveKey(label, c.kind, c.operand_bytes, c.wire_bytes), c)
+                first.setdefault(_CollectiveKey(label, *_sizes(c)), c)
         return first
+
+
+def _sizes(collective: Collective) -> _Sizes:
+    return collective.kind, collective.operand_bytes, collective.wire_bytes, collective.most_sent
 
 
 def _own_figures(
     keys_by_computation: Mapping[str, Sequence[tuple[_CollectiveKey, int]]], unknown: Mapping[_CollectiveKey, Collective]
-) -> dict[str, dict[_Key, Bounds]]:
+) -> dict[str, dict[_Key, Quantity]]:
     """Return the figures of each computation. Computations with equal collectives share them."""
-    cache: dict[tuple[tuple[_CollectiveKey, int], ...], dict[_Key, Bounds]] = {}
-    own: dict[str, dict[_Key, Bounds]] = {}
+    cache: dict[tuple[tuple[_CollectiveKey, int], ...], dict[_Key, Quantity]] = {}
+    own: dict[str, dict[_Key, Quantity]] = {}
     for name, counts in keys_by_computation.items():
         key = tuple(counts)
         figures = cache.get(key)
@@ -180,22 +177,24 @@ def _own_figures(
             for size_key, count in counts:
                 for figure, amount in _figures(size_key, count, unknown.get(size_key)):
                     before = figures.get((size_key.label, figure))
-                    figures[size_key.label, figure] = amount if before is None else before.plus(amount)
+                    figures[size_key.label, figure] = amount if before is None else add(before, amount)
         own[name] = figures
     return own
 
 
-def _figures(key: _CollectiveKey, count: int, first: Collective | None) -> Iterator[tuple[str | _Size, Bounds]]:
-    """Yield the figures of `count` equal collectives. If bytes are unknown, `first` is the first of the collectives."""
-    reason_unknown = first.reason_unknown if first is not None else ""
-    yield (key.kind, key.operand_bytes), Bounds.exactly(count)
-    yield "count", Bounds.exactly(count)
-    for name, size in (("operand_bytes", key.operand_bytes), ("wire_bytes", key.wire_bytes)):
-        yield name, Bounds(0, None, reason_unknown) if size is None else Bounds.exactly(size * count)
+def _figures(key: _CollectiveKey, count: int, first: Collective | None) -> Iterator[tuple[str | _Size, Quantity]]:
+    """Yield the figures of `count` equal collectives. If bytes are unknown, `first` is the first of the collectives.
+
+    An unknown opcode may stand for several collectives, so their number is a lower bound.
+    """
+    reason_unknown, uncounted = (first.reason_unknown, first.reason_uncounted) if first is not None else ("", "")
+    yield (key.kind, key.operand_bytes), count
+    yield "count", at_least(count, uncounted) if uncounted else count
+    most_sent = None if key.most_sent is None else key.most_sent * count
+    for name, size, most in (("operand_bytes", key.operand_bytes, None), ("wire_bytes", key.wire_bytes, most_sent)):
+        yield name, between(0, most, reason_unknown) if size is None else size * count
 
 
-def _figure(amount: Bounds, differing: str) -> ExecutedFigure:
+def _figure(amount: Quantity, differing: str) -> Quantity:
     """Return the figure of its bounds. `differing` says why the executed collectives are unknown; empty if they are known."""
-    if amount.is_exact and not differing:
-        return ExecutedFigure(amount.least, amount.least)
-    return ExecutedFigure(None, amount.least, differing or amount.reason, amount.greatest)
+    return Figure(least(amount), greatest(amount), differing) if differing else amount

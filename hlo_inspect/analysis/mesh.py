@@ -55,7 +55,7 @@ def runs_of(ids: Sequence[int]) -> tuple[Run, ...] | None:
 
 def has_groups(collective: Collective) -> bool:
     """Return True if the devices of a collective are known as groups."""
-    return not (collective.is_point_to_point or collective.kind == "collective-permute" or collective.participants.fault)
+    return collective.forms_groups and not collective.participants.fault
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,18 +95,21 @@ class Mesh:
         return tuple(Run(size, math.prod(shape[number + 1 :])) for number, size in enumerate(shape))
 
     @cached_property
-    def _positions(self) -> dict[int, int] | None:
-        return None if self.order is None else {device: position for position, device in enumerate(self.order)}
+    def _positions(self) -> dict[int, int]:
+        return {device: position for position, device in enumerate(self.order or ())}
 
     def position(self, device: int) -> int:
         """Return the position of a device; -1 for a device that the mesh does not have."""
-        if self._positions is not None:
-            return self._positions.get(device, -1)
-        return device if device < math.prod(self.shape or ()) else -1
+        if self.order is None:
+            return device if device < math.prod(self.shape or ()) else -1
+        return self._positions.get(device, -1)
 
 
 def find_mesh(lists: Sequence[Groups], devices: int) -> Mesh:
-    """Return the coarsest mesh of `devices` devices, without names."""
+    """Return the coarsest mesh of `devices` devices, without names: one axis if each list has all devices in order."""
+    whole = (tuple(range(devices)),)
+    if all(groups == whole for groups in lists):
+        return Mesh((devices,))
     shape = _row_major_shape(lists, devices)
     if shape is not None:
         return Mesh(shape)
@@ -200,7 +203,9 @@ def device_lists(collectives: Sequence[Collective], counts: DeviceCounts, shardi
     for groups, mode in dict.fromkeys((c.groups, c.mode) for c in collectives if has_groups(c)):
         try:
             listed = device_groups(groups.groups if isinstance(groups, DeviceGroups) else (), mode, counts)
-            lists[tuple(ids for group in listed for ids in _repeat_in_slices(group, counts))] = None
+            if counts.slices > 1:
+                listed = tuple(ids for group in listed for ids in _repeat_in_slices(group, counts))
+            lists[listed] = None
         except DeviceListError:
             continue  # the participants of the collective say so
     for sharding in shardings:

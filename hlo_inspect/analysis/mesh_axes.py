@@ -63,7 +63,7 @@ In between the limit is half of the text's bytes: 16,384 devices in a hundred li
 def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCounts, given: NamedMesh | None = None) -> Mesh:
     """Find the mesh of a module; `given` is the mesh of the user (`parse_mesh`), to take names from."""
     devices = counts.devices
-    shardings = module_shardings(module)
+    shardings = module_shardings(module) if module.device_marks.shardings else []
     reason = _no_mesh_reason(module, collectives, counts, shardings)
     if devices is None or reason:
         return Mesh(None, reason=reason)
@@ -78,7 +78,7 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
     attributes = module.header.attributes.get("frontend_attributes")
     header = shardy_meshes(attributes).values() if attributes else ()
     stated = [*header, *printed_meshes(collectives, shardings)]
-    if names is None:
+    if names is None and stated:
         names = axis_names(mesh, stated)
     is_sure = not module.problems.is_truncated or any(_runs(_named_axes(named, mesh) or ()) == mesh.axes for named in stated)
     partial_reason = "" if is_sure else "the module is truncated, and its missing part may divide the devices further"
@@ -123,8 +123,9 @@ def _too_many_ids(
     distinct = {(c.groups, c.mode): c for c in collectives if has_groups(c)}
     named = sum(ids_named(collective, counts) for collective in distinct.values())
     named = named * counts.slices + sum(max(tiles_of(sharding), counts.devices or 0) for sharding in shardings)
-    id_count = most_named(module)
-    return f"its groups and shardings name devices more than {id_count:,} times" if named > id_count else ""
+    if named <= LEAST_NAMED or named <= most_named(module):
+        return ""
+    return f"its groups and shardings name devices more than {most_named(module):,} times"
 
 
 # -- names ------------------------------------------------------------------------------------------------------------------
@@ -233,6 +234,8 @@ def axis_of(groups: Groups, mesh: Mesh) -> tuple[int, ...] | None:
 
 def _axes_of_group(group: Sequence[int], mesh: Mesh) -> tuple[int, ...] | None:
     positions = sorted(map(mesh.position, group))
+    if positions == list(range(math.prod(mesh.shape or ()))):
+        return tuple(range(len(mesh.axes)))
     runs = runs_of(positions) if positions[0] >= 0 else None
     if runs is None or not starts_axes(positions[0], runs):
         return None

@@ -101,16 +101,7 @@ class ModuleAnalyses:
         from hlo_inspect.analysis.phases.phases import Phases
 
         weak_self = proxy(self)  # analyses do not hold their context: both are freed with the last reference to the context
-        seeks_all = not self.request.skips_graph_phases
-        return Phases(
-            self.module,
-            self.provenances,
-            self.call_graph,
-            self.collectives,
-            lambda: weak_self.graph_phases,
-            self.views,
-            seeks_all=seeks_all,
-        )
+        return Phases(weak_self, seeks_all=not self.request.skips_graph_phases)
 
     @cached_property
     def provenances(self) -> Provenances:
@@ -122,7 +113,7 @@ class ModuleAnalyses:
     @cached_property
     def graph_phases(self) -> GraphPhases | None:
         """The phases by the graph of values; None if the request uses names only, no graph is read, or no weight is updated."""
-        if not self.request.uses_graph_for_phases:
+        if not self.request.uses_graph_for_phases or not self._may_be_step(self.module):
             return None
         whole = self if self.module.wants.graph else self._with_whole_graph()
         if whole is None or not whole.optimizer.all_rows or (whole.optimizer.rows and not whole.optimizer.is_training_step):
@@ -144,12 +135,15 @@ class ModuleAnalyses:
 
     def _with_whole_graph(self) -> ModuleAnalyses | None:
         """Return the analyses of the module with its graph, if it was read without it."""
+        module = self.with_graph
+        return ModuleAnalyses(module) if module is not None and self._may_be_step(module) else None
+
+    def _may_be_step(self, module: Module) -> bool:
+        """Return True if the opcodes and outputs of the module, as it was read, allow the update of a weight."""
         from hlo_inspect.graph.parameters import adds_something, may_update
 
-        if not may_update(self.module.header) or self.with_graph is None:
-            return None
         applied = {collective.inner.callee("to_apply") for collective in self.collectives}
-        return ModuleAnalyses(self.with_graph) if adds_something(self.with_graph, applied) else None
+        return adds_something(module, applied) and may_update(module.header)
 
     @cached_property
     def collective_phases(self) -> list[str]:

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS, Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.graph.calls import WANTS, Bounds
+from hlo_inspect.figure import Quantity
+from hlo_inspect.graph.calls import WANTS
 from hlo_inspect.graph.canonical.computation import numbers_hash, text_hash
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT, TABLE
 from hlo_inspect.hlo.values.shapes import ArrayShape
@@ -56,8 +57,8 @@ class ModuleState(NamedTuple):
     fusions: int
     copies: int
     instructions: int
-    flops: Bounds
-    bytes: Bounds
+    flops: Quantity
+    bytes: Quantity
     largest_array: ArrayShape | None
 
 

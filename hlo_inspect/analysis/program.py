@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
+from hlo_inspect.figure import Figure, least
 from hlo_inspect.graph.parameters import Interface, ParameterLeaf
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Computation, Module
@@ -112,7 +113,7 @@ def _has_matmuls(module: Module, cost: ModuleCost | None) -> bool | None:
     if cost is None:
         return None
     matmuls = cost.step["matmul_flops"]
-    return True if matmuls.least else (False if matmuls.is_exact else None)
+    return True if least(matmuls) else (None if isinstance(matmuls, Figure) else False)
 
 
 def _only_operation(module: Module) -> str | None:

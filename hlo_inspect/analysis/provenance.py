@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.figure import Quantity
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.opcodes import opcodes_that_call
@@ -83,7 +83,7 @@ class InstructionPhase(NamedTuple):
     phase: str = UNKNOWN
     phase_from: PhaseSource = ""
     also_phase: str = ""
-    runs: tuple[tuple[str, Bounds], ...] = ()
+    runs: tuple[tuple[str, Quantity], ...] = ()
 
 
 # -- labels of a cost: kind of fusion, phase, source line, scope ---------------------------------------------------------------
@@ -111,7 +111,7 @@ class Labels(NamedTuple):
     op_name: str = ""
     scope: str = NOT_PRINTED
     phase_from: PhaseSource = ""
-    phase_runs: tuple[tuple[str, Bounds], ...] = ()
+    phase_runs: tuple[tuple[str, Quantity], ...] = ()
 
 
 def scope_label(provenance: Provenance | None) -> str:

@@ -13,7 +13,6 @@ from hlo_inspect.checks.baseline import Baseline, Entry
 from hlo_inspect.checks.ignores import Ignore, ignored_findings, notes_on_ignored, stale_entry, without_ignored
 from hlo_inspect.checks.rule_selection import RuleSelection
 from hlo_inspect.findings import find_rule, module_pages, rule_pages
-from hlo_inspect.findings.base import RulePage
 from hlo_inspect.report.faults import Failed, answers
 from hlo_inspect.report.model import (
     SEVERITIES,
@@ -28,6 +27,7 @@ from hlo_inspect.report.model import (
     Verdict,
     reaching,
 )
+from hlo_inspect.report.rule_page import RulePage
 from hlo_inspect.report.table import Column, Plain, Table, number_of
 
 LINT = "lint"

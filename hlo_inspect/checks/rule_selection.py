@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from hlo_inspect.findings import find_rule, rule_pages
 
 if TYPE_CHECKING:
-    from hlo_inspect.findings.base import RulePage
     from hlo_inspect.report.model import Finding
+    from hlo_inspect.report.rule_page import RulePage
 
 
 class RuleSelection(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial, wraps
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -12,8 +11,8 @@ from click.core import ParameterSource
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.config_options import config_options, current_thresholds
-from hlo_inspect.report import FORMATS, RenderOptions
-from hlo_inspect.report.model import SEVERITIES, Report
+from hlo_inspect.report.formats import FORMATS, RenderOptions
+from hlo_inspect.report.model import SEVERITIES
 from hlo_inspect.report.selection import TableSelection
 from hlo_inspect.request import Option, Request, option_named, options_of
 
@@ -37,16 +36,9 @@ class OutputOptions(NamedTuple):
     max_chars: int | None = None
     selection: TableSelection = TableSelection()
 
-    def rendering(
-        self,
-        failed: Callable[[Report, Exception], None] | None = None,
-        *,
-        width: int | None = None,
-        color: bool = False,
-        root: Path | None = None,
-    ) -> RenderOptions:
-        choices = (self.top, self.table, self.raw_bytes, width, color, self.verbose, self.quiet, self.sites)
-        return RenderOptions(*choices, root=root, failed=failed)
+    def rendering(self) -> RenderOptions:
+        """Return the choices that do not depend on the destination."""
+        return RenderOptions(self.top, self.table, self.raw_bytes, verbose=self.verbose, quiet=self.quiet, sites=self.sites)
 
 
 class SectionOption(click.Option):

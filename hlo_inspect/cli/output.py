@@ -17,8 +17,8 @@ from hlo_inspect.cli.command_line import command_without_limit
 from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.streams import reported, silence, tell
 from hlo_inspect.errors import InternalError, Location, UsageError
-from hlo_inspect.report import ALL_FORMATS, CI_FORMATS, FORMATS_OF_ROWS, RenderOptions
 from hlo_inspect.report.faults import Failed, answers, internal_error
+from hlo_inspect.report.formats import ALL_FORMATS, CI_FORMATS, FORMATS_OF_ROWS, RenderOptions
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.repository import find_root
 from hlo_inspect.report.selection import selected
@@ -42,16 +42,24 @@ def deliver(reports: Iterable[Report], options: OutputOptions) -> int:
 
     try:
         with _destination(options.output) as stream:
-            on_terminal = options.output is None and stream.isatty()
-            width, color = _width(on_terminal=on_terminal), on_terminal and _has_color(options)
             numbered = (report for report, _ in zip(chain([first], chosen), numbers, strict=False))
-            root = find_root(Path.cwd()) if options.format in CI_FORMATS else None
-            _render(numbered, stream, options, options.rendering(failed, width=width, color=color, root=root))
+            on_terminal = options.output is None and stream.isatty()
+            _render(numbered, stream, options, _rendering(options, on_terminal=on_terminal)._replace(failed=failed))
             if len(errors) == next(numbers) - 1:
                 raise errors.pop()
     except InternalError as error:
         errors.append(error)
     return max(map(reported, (*unselected, *errors)), default=0)
+
+
+def _rendering(options: OutputOptions, *, on_terminal: bool) -> RenderOptions:
+    """Return the choices for all formats."""
+    choices = options.rendering()._replace(width=_width(on_terminal=on_terminal), color=on_terminal and _has_color(options))
+    if options.format not in CI_FORMATS:
+        return choices
+    from hlo_inspect.findings import rule_pages
+
+    return choices._replace(root=find_root(Path.cwd()), rule_pages={page.code: page for page in rule_pages()})
 
 
 def _render(reports: Iterable[Report], stream: TextIO, options: OutputOptions, rendering: RenderOptions) -> None:

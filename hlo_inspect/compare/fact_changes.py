@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeGuard
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import CostFigure, Tally
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
-from hlo_inspect.figure import Figure, Quantity, exact, subtract
+from hlo_inspect.figure import Figure, Number, Quantity, exact, subtract
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.facts import SpecIndex, exact_name
 from hlo_inspect.report.model import FactSpec, Report
@@ -146,13 +146,13 @@ class _FigurePair(NamedTuple):
     """A figure of OLD and of NEW under a label."""
 
     label: tuple[str, ...]
-    old: int | None
-    new: int | None
+    old: Number | None
+    new: Number | None
     old_count: Value = None
     new_count: Value = None
 
     @property
-    def more(self) -> int | None:
+    def more(self) -> Number | None:
         return None if self.old is None or self.new is None else self.new - self.old
 
 
@@ -218,7 +218,7 @@ def scopes_table(old: Context, new: Context) -> Table:
 
 def _pair(scope: str, figure: CostFigure, old: Tally | None, new: Tally | None) -> _FigurePair:
     """Return a figure of a scope on both sides; that of a scope which a side does not have is 0."""
-    return _FigurePair((scope,), *(0 if tally is None else tally.bounds(figure).exact for tally in (old, new)))
+    return _FigurePair((scope,), *(0 if tally is None else exact(tally.bounds(figure)) for tally in (old, new)))
 
 
 def _sums(arrays: Iterable[LiveArray]) -> dict[tuple[str, ...], tuple[int, int]]:

@@ -18,6 +18,7 @@ from hlo_inspect.analysis.provenance import NOT_FUSED, NOT_PRINTED, printed
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.edits import Edit, EditPlace
 from hlo_inspect.compare.kernel_origins import KernelOrigins
+from hlo_inspect.figure import exact
 from hlo_inspect.graph.canonical.module import CanonicalModule
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, LITERAL_OPCODES, TABLE, opcodes_that_are
@@ -187,10 +188,10 @@ class InstructionChanges:
         for edit in edits:
             for side, place in edit.places:
                 kernel = self._kernels[side].get(self._line(side, place))
-                amount = None if kernel is None else kernel.of_step(figure).exact
+                amount = None if kernel is None else exact(kernel.of_step(figure))
                 if amount is None:
                     return None
-                total += amount if side else -amount
+                total += int(amount if side else -amount)
         return total
 
 

@@ -9,16 +9,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.executed_collectives import ExecutedFigure
 from hlo_inspect.compare.comparison import COMMAND
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.export.axis_words import AxisWords, parse_axis_words
-from hlo_inspect.passes.base import bounded, with_lower_bound
+from hlo_inspect.figure import Figure, Quantity, add, exact, known_part, least, multiply, reason, unknown
+from hlo_inspect.hlo.collective_kinds import KIND_TABLE
+from hlo_inspect.passes.base import bounded
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Input, Parts, Report, sentence
 from hlo_inspect.report.table import Column, Table, Value
 from hlo_inspect.workloads.row import HLO_KINDS
-from hlo_inspect.workloads.totals import PartialSum, WorkloadTotals
+from hlo_inspect.workloads.totals import WorkloadTotals
 
 ONLY_PLANNED, ONLY_COMPILED = "only in PLAN", "only in DUMP"
 SPECS = (
@@ -41,15 +42,15 @@ class _TrafficRow(NamedTuple):
     """Planned and compiled traffic of a kind and group, None if one of the two lacks it."""
 
     key: _Key
-    planned: tuple[PartialSum, PartialSum] | None
-    compiled: tuple[PartialSum, PartialSum] | None
+    planned: tuple[Quantity, Quantity] | None
+    compiled: tuple[Quantity, Quantity] | None
 
     @property
     def ratio(self) -> float | None:
         """Compiled bytes by planned bytes."""
         if self.planned is None or self.compiled is None:
             return None
-        planned, compiled = self.planned[1].exact, self.compiled[1].exact
+        planned, compiled = exact(self.planned[1]), exact(self.compiled[1])
         return compiled / planned if planned and compiled is not None else None
 
     @property
@@ -66,7 +67,7 @@ def compare_with_plan(totals: WorkloadTotals, context: Context, given: Sequence[
     compiled = _compiled(totals, context, given)
     keys = dict.fromkeys((*planned, *compiled))
     rows = [_TrafficRow(key, planned.get(key), compiled.get(key)) for key in keys]
-    rows.sort(key=lambda row: -max(sizes[1].least for sizes in (row.planned, row.compiled) if sizes is not None))
+    rows.sort(key=lambda row: -max(least(sizes[1]) for sizes in (row.planned, row.compiled) if sizes is not None))
     facts, path = _facts(rows), context.module.path
     return Report(
         command=COMMAND,
@@ -80,37 +81,37 @@ def compare_with_plan(totals: WorkloadTotals, context: Context, given: Sequence[
     )
 
 
-def _planned(totals: WorkloadTotals) -> dict[_Key, tuple[PartialSum, PartialSum]]:
+def _planned(totals: WorkloadTotals) -> dict[_Key, tuple[Quantity, Quantity]]:
     """Return count and bytes of the collectives of the file that a client knows."""
-    traffic: dict[_Key, tuple[PartialSum, PartialSum]] = {}
+    traffic: dict[_Key, tuple[Quantity, Quantity]] = {}
     for collective in totals.collectives:
         label = collective.label
         if label.kind is not None:
             key = _Key(HLO_KINDS.get(label.kind, label.kind), (label.group or "").upper())
-            count, size = traffic.setdefault(key, (PartialSum(), PartialSum()))
-            count.add(collective.count)
-            size.add(collective.size.exact)
+            count, size = traffic.get(key, (0, 0))
+            own = unknown(collective.size.reason) if isinstance(collective.size, Figure) else collective.size
+            traffic[key] = add(count, collective.count), add(size, own)
     return traffic
 
 
-def _compiled(totals: WorkloadTotals, context: Context, given: Sequence[str]) -> dict[_Key, tuple[PartialSum, PartialSum]]:
+def _compiled(totals: WorkloadTotals, context: Context, given: Sequence[str]) -> dict[_Key, tuple[Quantity, Quantity]]:
     """Return runs and bytes of the collectives of a step."""
     groups = _Groups(totals, context, given)
     own = context.collectives
     labels = [(_Key(collective.kind, groups.name(number)), collective.group_size) for number, collective in enumerate(own)]
     executed = context.executed.by_label(labels, [not collective.is_point_to_point for collective in own])
-    traffic: dict[_Key, tuple[PartialSum, PartialSum]] = {}
+    traffic: dict[_Key, tuple[Quantity, Quantity]] = {}
     for (key, devices), figures in executed.items():
-        count, size = traffic.setdefault(key, (PartialSum(), PartialSum()))
-        gathers = key.kind == "all-gather" and totals.workload.header.dialect == "simai"
-        _add(count, figures.count, 1)
-        _add(size, figures.operand_bytes, (devices or 1) if gathers else 1)
+        count, size = traffic.get(key, (0, 0))
+        whole = KIND_TABLE[key.kind].whole_of_operand(1, devices or 1) if totals.workload.header.dialect == "simai" else 1
+        moved = multiply(_without_limit(figures.operand_bytes), whole)
+        traffic[key] = add(count, _without_limit(figures.count)), add(size, moved)
     return traffic
 
 
-def _add(total: PartialSum, figure: ExecutedFigure, times: int) -> None:
-    total.least += figure.least * times
-    total.is_complete = total.is_complete and figure.exact is not None
+def _without_limit(figure: Quantity) -> Quantity:
+    """Return the lower bound of a figure: the bounds of two branches may be equal, though these run different collectives."""
+    return known_part(least(figure), reason(figure))
 
 
 class _Groups:
@@ -136,7 +137,7 @@ class _Groups:
 
 
 def _table(rows: Iterable[_TrafficRow]) -> Table:
-    nothing = PartialSum(), PartialSum()
+    nothing = 0, 0
     columns = (
         Column("kind", get=lambda row: row.key.kind),
         Column("group", get=lambda row: row.key.group),
@@ -152,16 +153,13 @@ def _table(rows: Iterable[_TrafficRow]) -> Table:
 
 def _facts(rows: Iterable[_TrafficRow]) -> dict[str, Value]:
     facts: dict[str, Value] = {}
-    sums = {name: PartialSum() for name in ("planned_count", "planned_bytes", "compiled_count", "compiled_bytes")}
+    sums: dict[str, Quantity] = dict.fromkeys(("planned_count", "planned_bytes", "compiled_count", "compiled_bytes"), 0)
     for row in rows:
         for side, traffic in (("planned", row.planned), ("compiled", row.compiled)):
             for figure, amount in zip(("count", "bytes"), traffic or (), strict=False):
-                own = sums[f"{side}_{figure}"]
-                own.least += amount.least
-                own.is_complete = own.is_complete and amount.is_complete
-    for name, total in sums.items():
-        with_lower_bound(facts, f"diff.{name}", total.exact, total.least)
-    planned, compiled = sums["planned_bytes"].exact, sums["compiled_bytes"].exact
+                sums[f"{side}_{figure}"] = add(sums[f"{side}_{figure}"], amount)
+    facts |= {f"diff.{name}": amount for name, amount in sums.items()}
+    planned, compiled = exact(sums["planned_bytes"]), exact(sums["compiled_bytes"])
     facts["diff.plan_ratio"] = compiled / planned if planned and compiled is not None else None
     return facts
 
@@ -176,10 +174,7 @@ def _headline(rows: list[_TrafficRow], facts: dict[str, Value]) -> Iterator[Head
 
 
 def _ratio(facts: dict[str, Value]) -> Parts:
-    amounts = [
-        Amount(facts[f"diff.{side}_bytes"], "bytes", at_least=facts.get(f"diff.{side}_bytes.lower_bound"))
-        for side in ("planned", "compiled")
-    ]
+    amounts = [Amount(facts[f"diff.{side}_bytes"], "bytes") for side in ("planned", "compiled")]
     yield from sentence("planned {}, compiled {} per device and step", *amounts)
     ratio = facts["diff.plan_ratio"]
     if isinstance(ratio, float):

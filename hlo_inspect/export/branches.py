@@ -17,7 +17,8 @@ from hlo_inspect.analysis.time.program_steps import (
     called_by,
 )
 from hlo_inspect.export.communications import Communication
-from hlo_inspect.graph.calls import Bounds, CallGraph, InstructionPlace
+from hlo_inspect.figure import Figure, Number, Quantity, greatest, least
+from hlo_inspect.graph.calls import CallGraph, InstructionPlace
 
 Likeness = Literal["same", "same sizes", "different"]
 """Branches exchange the same in the same order; or the same kinds and bytes between other devices; or neither."""
@@ -42,7 +43,7 @@ class Branches:
         self._of_computation: dict[str, int] = {}
         for name in reversed(graph.order):
             self._of_computation[name] = self._signature(name)
-        own = {name: _bounds(self._figures(name, weights)) for name in graph.order}
+        own = {name: self._figures(name, weights) for name in graph.order}
         self._inclusive = graph.bounds_of_each(own)
 
     def taken(self, step: BranchStep) -> int:
@@ -55,7 +56,7 @@ class Branches:
         if len({self._of_computation.get(name, _NOTHING) for name in step.branches}) <= 1:
             return "same"
         figures = [self._sizes(name) for name in step.branches]
-        is_exact = all(amount.is_exact for sizes in figures for amount in sizes.values())
+        is_exact = not any(isinstance(amount, Figure) for sizes in figures for amount in sizes.values())
         return "same sizes" if is_exact and all(sizes == figures[0] for sizes in figures) else "different"
 
     def reached(self, names: Sequence[str]) -> Iterator[str]:
@@ -68,13 +69,12 @@ class Branches:
             seen |= new
             waiting += sorted(new)
 
-    def _cost(self, name: str) -> int:
-        amount = self._inclusive.get(name, {}).get("cost")
-        return 0 if amount is None else amount.least
+    def _cost(self, name: str) -> Number:
+        return least(self._inclusive.get(name, {}).get("cost", 0))
 
-    def _sizes(self, name: str) -> dict[Hashable, Bounds]:
+    def _sizes(self, name: str) -> dict[Hashable, Quantity]:
         return {
-            figure: amount for figure, amount in self._inclusive.get(name, {}).items() if figure != "cost" and amount.greatest
+            figure: amount for figure, amount in self._inclusive.get(name, {}).items() if figure != "cost" and greatest(amount)
         }
 
     def _figures(self, name: str, weights: Mapping[InstructionPlace, int]) -> Counter[Hashable]:
@@ -105,7 +105,3 @@ class Branches:
         if isinstance(step, CallStep):
             return ("call", *inner)
         return ("call", inner[0]) if len(set(inner)) == 1 else ("branches", *inner)
-
-
-def _bounds(figures: Counter[Hashable]) -> dict[Hashable, Bounds]:
-    return {figure: Bounds.exactly(amount) for figure, amount in figures.items()}

@@ -10,6 +10,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.time.program_steps import COPIES, FROM_HOST, TO_HOST
 from hlo_inspect.export.communications import Communication
 from hlo_inspect.export.step_plan import StepPlan
+from hlo_inspect.figure import Number, exact
 from hlo_inspect.graph.calls import InstructionPlace
 from hlo_inspect.hlo.values.shapes import total
 
@@ -23,8 +24,8 @@ class NotExpressed(NamedTuple):
     name: str
     kind: str
     axis: str | None
-    runs: int | None
-    executed_operand_bytes: int | None
+    runs: Number | None
+    executed_operand_bytes: Number | None
     reason: str
     line: int
 
@@ -37,7 +38,7 @@ def find_not_expressed(context: Context, plan: StepPlan) -> list[NotExpressed]:
 def _communications(context: Context, plan: StepPlan) -> Iterator[NotExpressed]:
     for number, communication in enumerate(plan.program.communications.listed):
         computation = communication.collective.start.computation.name
-        runs = context.call_graph.runs(computation).exact
+        runs = exact(context.call_graph.runs(computation))
         counted, named = plan.runs[number], plan.named[number]
         if named:
             yield row_of(communication, None if number in plan.uncertain else named, plan.reasons[number])
@@ -46,7 +47,7 @@ def _communications(context: Context, plan: StepPlan) -> Iterator[NotExpressed]:
             yield row_of(communication, missing, communication.reason or NOT_REACHED)
 
 
-def row_of(communication: Communication, runs: int | None, reason: str) -> NotExpressed:
+def row_of(communication: Communication, runs: Number | None, reason: str) -> NotExpressed:
     """Return the row of a communication."""
     start = communication.collective.start
     size = communication.collective.operand_bytes

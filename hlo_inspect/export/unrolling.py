@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from hlo_inspect.analysis.time.program_steps import LoopStep, TimedProgram
 from hlo_inspect.errors import InputError, Location, UsageError
-from hlo_inspect.graph.calls import Bounds, CallGraph, recursion
+from hlo_inspect.figure import Number, Quantity, least
+from hlo_inspect.graph.calls import CallGraph, recursion
 
 KERNELS_OF_NODE = 64
 """Kernel runs that are followed for each node of the limit: short kernels are many to a node."""
@@ -29,14 +30,14 @@ class Unrolling:
                 if isinstance(step, LoopStep) and step.trips is None:
                     reason = reasons.get((step.place[0], step.place[2])) or "is unknown"
                     raise InputError(f"the trip count of {step.place[2]} {reason}", Location(self._path, step.place[1]))
-        runs = self._graph.bounds({name: self._own(name) for name in self._graph.order}).get("runs")
-        self.require_room(0, 0 if runs is None else runs.least)
+        runs = self._graph.bounds({name: self._own(name) for name in self._graph.order}).get("runs", 0)
+        self.require_room(0, least(runs))
 
-    def _own(self, name: str) -> dict[str, Bounds]:
+    def _own(self, name: str) -> dict[str, Quantity]:
         """Return the runs of kernels, other work and computations in one run of a computation."""
-        return {"runs": Bounds.exactly(len(self._program.steps.get(name, ())) + 1)}
+        return {"runs": len(self._program.steps.get(name, ())) + 1}
 
-    def require_room(self, nodes: int, kernel_runs: int) -> None:
+    def require_room(self, nodes: int, kernel_runs: Number) -> None:
         """Raise UsageError if there are more nodes than the limit, or more kernel runs than are followed for it."""
         if nodes <= self.max_nodes and kernel_runs <= self.max_nodes * KERNELS_OF_NODE:
             return
@@ -52,9 +53,8 @@ class Unrolling:
         """Return the loop whose iterations run the most steps."""
         inclusive = self._graph.bounds_of_each({name: self._own(name) for name in self._graph.order})
 
-        def steps_of(step: LoopStep) -> int:
-            inner = inclusive.get(step.body, {}).get("runs")
-            return (0 if inner is None else inner.least) * (step.trips or 0)
+        def steps_of(step: LoopStep) -> Number:
+            return least(inclusive.get(step.body, {}).get("runs", 0)) * (step.trips or 0)
 
         loops = [step for steps in self._program.steps.values() for step in steps if isinstance(step, LoopStep)]
         return max(loops, key=lambda step: (steps_of(step), step.trips or 0), default=None)

@@ -6,16 +6,17 @@ Problems of reading, of policies and of workload files have a table each.
 from __future__ import annotations
 
 import re
-from collections.abc import Container
 from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hlo_inspect.errors import UsageError, did_you_mean
+from hlo_inspect.hlo.opcodes import TABLE, opcodes_that_call
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.registry import Registry
 
 if TYPE_CHECKING:
-    from hlo_inspect.findings.base import Rule, RulePage
+    from hlo_inspect.findings.base import Rule
+    from hlo_inspect.report.rule_page import RulePage
 
 _CODE = lazy_pattern(r"HI[0-9]{3}", re.ASCII)
 
@@ -30,10 +31,21 @@ Reads = Literal["lines", "graph", "memory"]
 
 
 class RuleEntry(NamedTuple):
-    """The questions (names of passes) that a rule belongs to, and its input."""
+    """The questions (names of passes) that a rule belongs to, and its input.
+
+    A rule with `opcodes` finds nothing in a module without one of them, and is then not imported.
+    """
 
     passes: tuple[str, ...]
     reads: Reads
+    opcodes: frozenset[str] = frozenset()
+
+
+_GATHERS, _REDUCES = (
+    frozenset(opcode.name for opcode in TABLE.values() if opcode.collective == kind) for kind in ("all-gather", "all-reduce")
+)
+_LOOPS = opcodes_that_call("body")
+_CALLS = opcodes_that_call("run", "body", "condition", "branch", "fused", "custom")
 
 
 RULE_TABLE: dict[str, RuleEntry] = {
@@ -47,21 +59,21 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "sharding-device-count": RuleEntry(("collectives",), "lines"),
     "mesh-mismatch": RuleEntry(("collectives",), "lines"),
     "mesh-not-sought": RuleEntry(("collectives",), "lines"),
-    "sliced-all-reduce": RuleEntry(("time",), "graph"),
-    "sliced-all-gather": RuleEntry(("time",), "graph"),
+    "sliced-all-reduce": RuleEntry(("time",), "graph", _REDUCES),
+    "sliced-all-gather": RuleEntry(("time",), "graph", _GATHERS),
     "constant-collective": RuleEntry(("time",), "graph"),
-    "accumulated-all-reduce": RuleEntry(("time",), "graph"),
-    "invariant-collective": RuleEntry(("time",), "graph"),
-    "copied-loop-carry": RuleEntry(("top",), "graph"),
-    "copied-update-slice": RuleEntry(("top",), "graph"),
+    "accumulated-all-reduce": RuleEntry(("time",), "graph", _LOOPS),
+    "invariant-collective": RuleEntry(("time",), "graph", _LOOPS),
+    "copied-loop-carry": RuleEntry(("top",), "graph", _LOOPS),
+    "copied-update-slice": RuleEntry(("top",), "graph", _LOOPS),
     "involuntary-rematerialization": RuleEntry(("time",), "graph"),
     "small-collectives": RuleEntry(("time",), "graph"),
     "repeated-collective": RuleEntry(("time",), "graph"),
     "wide-collective": RuleEntry(("time",), "graph"),
-    "invalid-trip-count": RuleEntry(("collectives", "cost"), "lines"),
-    "recursive-computation": RuleEntry(("collectives", "cost"), "lines"),
-    "excessive-runs": RuleEntry(("collectives", "cost"), "lines"),
-    "invalid-custom-call-config": RuleEntry(("cost", "custom-calls"), "graph"),
+    "invalid-trip-count": RuleEntry(("collectives", "cost"), "lines", _LOOPS),
+    "recursive-computation": RuleEntry(("collectives", "cost"), "lines", _CALLS),
+    "excessive-runs": RuleEntry(("collectives", "cost"), "lines", _CALLS),
+    "invalid-custom-call-config": RuleEntry(("cost", "custom-calls"), "graph", frozenset({"custom-call"})),
     "unfollowed-dataflow": RuleEntry(("optimizer",), "graph"),
     "undonated-optimizer-state": RuleEntry(("optimizer",), "graph"),
     "replicated-optimizer-state": RuleEntry(("optimizer",), "graph"),
@@ -70,22 +82,17 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "widened-matmul": RuleEntry(("cost",), "graph"),
     "double-precision": RuleEntry(("cost",), "graph"),
     "tile-padding": RuleEntry(("memory",), "memory"),
-    "large-constant": RuleEntry(("memory",), "memory"),
+    "large-constant": RuleEntry(("memory",), "memory", frozenset({"constant"})),
     "saved-activations": RuleEntry(("memory",), "memory"),
     "missing-recomputation": RuleEntry(("memory",), "graph"),
     "missing-offload": RuleEntry(("memory",), "graph"),
     "copied-donated-parameter": RuleEntry(("memory",), "memory"),
-    "kept-gathered-parameter": RuleEntry(("memory",), "memory"),
-    "whole-layer-stack": RuleEntry(("memory",), "memory"),
+    "kept-gathered-parameter": RuleEntry(("memory",), "memory", _GATHERS),
+    "whole-layer-stack": RuleEntry(("memory",), "memory", _LOOPS),
     "idle-donated-parameter": RuleEntry(("memory",), "memory"),
 }
 
 RULES: Registry[Rule] = Registry(__name__, RULE_TABLE)
-
-
-def rules_of(passes: Container[str]) -> list[str]:
-    """Return the names of the rules that belong to these questions."""
-    return [name for name, entry in RULE_TABLE.items() if any(question in passes for question in entry.passes)]
 
 
 def module_pages() -> tuple[RulePage, ...]:

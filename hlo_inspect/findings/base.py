@@ -6,12 +6,12 @@ import inspect
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.errors import Location
 from hlo_inspect.report.model import Finding, Severity, StakeUnit
+from hlo_inspect.report.rule_page import HEADINGS, RulePage
 from hlo_inspect.report.units import format_value
 
 if TYPE_CHECKING:
@@ -29,32 +29,6 @@ WORTH_COPYING = 1 << 20  # bytes of a step that a device copies
 
 Resource = Literal["memory", "traffic", "wire", "flops"]
 """Units of stakes: bytes of device memory, bytes read and written there, bytes sent to other devices, FLOPs."""
-
-HEADINGS = ("What it finds", "Why it matters", "How to fix it", "Example")
-
-
-class RulePage(NamedTuple):
-    """The documentation of one kind of finding: `summary` is one line, `example` is shown as it is written."""
-
-    code: str
-    name: str
-    severity: Severity
-    summary: str
-    what: str
-    why: str
-    fix: str
-    example: str
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """The four texts by their headings."""
-        return dict(zip(HEADINGS, (self.what, self.why, self.fix, self.example), strict=True))
-
-    def finding(
-        self, message: str, location: Location | None = None, subject: str | None = None, stake: int | None = None
-    ) -> Finding:
-        """Return a finding of this kind; `stake` is in bytes."""
-        return Finding(self.code, self.severity, message, location, subject, stake, name=self.name)
 
 
 class Rule(ABC):

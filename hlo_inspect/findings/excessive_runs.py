@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.figure import MAX_FIGURE, least
 from hlo_inspect.findings.base import Rule
-from hlo_inspect.graph.calls import MAX_FIGURE
 from hlo_inspect.report.model import Finding
 
 
@@ -55,7 +55,7 @@ class ExcessiveRuns(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         graph = context.call_graph
         for name in graph.order:
-            if graph.runs(name).least >= MAX_FIGURE:
+            if least(graph.runs(name)) >= MAX_FIGURE:
                 message = f"computation {name} runs more than 10^30 times in one step"
                 yield self.finding(context, message, graph.line_of(name), name)
                 return

@@ -38,8 +38,7 @@ class InvalidCustomCallConfig(Rule):
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
-        calls = context.cost.calls if "custom-call" in context.views.opcodes else ()  # a cost takes long
-        for call in calls:
+        for call in context.cost.calls:
             if call.cost.fault:
                 name = call.instruction.name
                 yield self.finding(context, f"custom call {name}: {call.cost.fault}", call.line, name, call.cost.bytes or 0)

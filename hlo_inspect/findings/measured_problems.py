@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlo_inspect.findings.base import RulePage
+from hlo_inspect.report.rule_page import RulePage
 
 _EXAMPLE = "hlo-inspect measured host.xplane.pb --profile tpu-v5e\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.figure import least
 from hlo_inspect.findings.base import WORTH_KEEPING, Rule, entry_line, size
 from hlo_inspect.report.model import Finding
 
@@ -44,7 +45,7 @@ class MissingOffload(Rule):
         if requests is None:
             return
         moves = (move for move in context.host_transfers if move.view.opcodes[move.row] != "custom-call")
-        done = sum(move.moved.least for move in moves if move.direction == "to host")
+        done = sum(int(least(move.moved)) for move in moves if move.direction == "to host")
         missing = requests.bytes - done
         if missing >= max(self.least(context), 1):
             count = "request" if requests.requests == 1 else f"{requests.requests} requests"

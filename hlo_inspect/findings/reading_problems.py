@@ -11,9 +11,10 @@ from collections.abc import Container, Iterable, Iterator
 from hlo_inspect.analysis.collectives import groups_attribute
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices import NOT_PRINTED
-from hlo_inspect.findings.base import RulePage
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import PART, TRUNCATED, UNREADABLE, MalformedRow, Module, Problem, malformed_rows
 from hlo_inspect.report.model import Finding, Report
+from hlo_inspect.report.rule_page import RulePage
 
 _DAMAGED = "Dump the module again. Copy the file, not the terminal's output: a terminal wraps and truncates long lines."
 
@@ -57,7 +58,9 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "warning",
         "An opcode that XLA does not have.",
         "Instructions with an opcode that neither current nor earlier versions of XLA have.",
-        "The instruction is counted, but its FLOPs are unknown, and the data flow through it is lost.",
+        "The instruction is counted, but its FLOPs are unknown, and the data flow through it is lost. One with "
+        "`replica_groups` or `channel_id`, or called `all-…` or `collective-…`, is a collective of unknown bytes. Counts and "
+        "bytes of collectives are lower bounds then.",
         "Look for a misspelling in an edited text. If the opcode is new in XLA, please report it.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negative(p)\n}",
     ),
@@ -197,13 +200,27 @@ def _malformed(module: Module, row: MalformedRow) -> Problem:
 
 
 def _missing(context: Context, passes: Container[str], unreadable: Container[int | None]) -> Iterator[Problem]:
-    """Yield one problem for the attributes that a printer left out and devices depend on, and one for those of costs."""
+    """Yield the problems that only these passes see: unknown collectives, and attributes that a printer left out."""
     if "collectives" in passes:
+        if not context.module.wants.reads_every_line:
+            yield from _unknown_opcodes(context)
         unprinted = [collective.inner for collective in context.collectives if collective.participants.fault == NOT_PRINTED]
-        groups = [(collective.line, collective.name, groups_attribute(collective)) for collective in unprinted]
-        yield from _first_of(context.module, groups, unreadable, "its devices depend on")
+        if unprinted:
+            groups = [(collective.line, collective.name, groups_attribute(collective)) for collective in unprinted]
+            yield from _first_of(context.module, groups, unreadable, "its devices depend on")
     if "cost" in passes:
         yield from _first_of(context.module, context.cost.missing_attributes, unreadable, "its cost depends on")
+
+
+def _unknown_opcodes(context: Context) -> Iterator[Problem]:
+    """Yield one problem for each unknown opcode of collectives, with the number of its instructions."""
+    by_opcode: dict[str, list[Instruction]] = {}
+    for collective in context.collectives:
+        if not collective.properties.is_known:
+            by_opcode.setdefault(collective.inner.opcode, []).append(collective.inner)
+    for opcode, (first, *more) in by_opcode.items():
+        location = context.module.location(first.line)
+        yield Problem("HI004", f"unknown opcode {opcode!r}", location, first.name, 1 + len(more))
 
 
 def _first_of(

@@ -42,8 +42,6 @@ class SlicedAllGather(Rule):
 
     def check(self, context: Context) -> Iterator[Finding]:
         collectives = [collective for collective in context.collectives if collective.kind == "all-gather"]
-        if not collectives:
-            return
         for sliced in find_sliced(context.views, context.call_graph, collectives, self.least(context)):
             start = sliced.collective.start
             message = f"{size(sliced.unread)} of the result are never read: the program slices it; slice before gathering"

@@ -52,8 +52,6 @@ class SlicedAllReduce(Rule):
 
     def check(self, context: Context) -> Iterator[Finding]:
         collectives = [collective for collective in context.collectives if collective.kind == "all-reduce"]
-        if not collectives:
-            return
         for sliced in find_sliced(context.views, context.call_graph, collectives, self.least(context)):
             start = sliced.collective.start
             message = f"{size(sliced.unread)} of the sum are never read: devices keep slices; psum_scatter sends only those"

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.errors import Location
-from hlo_inspect.findings.base import RulePage
 from hlo_inspect.findings.reading_problems import READING_PROBLEMS
 from hlo_inspect.hlo.module import Problem
 from hlo_inspect.report.model import Finding
+from hlo_inspect.report.rule_page import RulePage
 from hlo_inspect.workloads.faults import (
     GROUPS_MISMATCH,
     NO_CHECKPOINTS,

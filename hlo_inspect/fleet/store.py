@@ -80,6 +80,14 @@ class Store:
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror or error}", Location(path)) from error
 
+    def fault(self, path: str) -> InputError:
+        """Return the error of a part that cannot be read, or is truncated or no part."""
+        try:
+            self.read(path)
+        except InputError as error:
+            return error
+        return InputError("is a damaged part of the store; remove it and collect its inputs again", Location(path))
+
     def _path(self, name: str) -> str:
         return f"{self.root}/{name}" if is_address(self.root) else str(Path(self.root, name))
 

@@ -11,11 +11,12 @@ costs at least its cheapest branch and at most its most expensive branch.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, reduce
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple, TypeVar
 
+from hlo_inspect.figure import Quantity, add, any_of, at_least, between, multiply, reason, unknown
 from hlo_inspect.graph.loops import RUNNING_OPCODES, Loop, find_loops
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
@@ -29,60 +30,7 @@ _FUSING = opcodes_that_call("fused")
 _CALLING = RUNNING_OPCODES | _FUSING | opcodes_that_call("custom")
 
 
-MAX_FIGURE = 10**30
-
-_Figure = TypeVar("_Figure", bound=Hashable)
-
-
-class Bounds(NamedTuple):
-    """A figure that is `least` or more, and `greatest` or less; None as `greatest` means no limit.
-
-    If the two differ, `reason` says why the figure is unknown.
-    """
-
-    least: int
-    greatest: int | None
-    reason: str = ""
-
-    @classmethod
-    def exactly(cls, figure: int) -> Bounds:
-        return cls(figure, figure)
-
-    @property
-    def is_exact(self) -> bool:
-        return self.least == self.greatest
-
-    @property
-    def exact(self) -> int | None:
-        """The figure; None if unknown."""
-        return self.least if self.least == self.greatest else None
-
-    def plus(self, more: Bounds) -> Bounds:
-        greatest = None if self.greatest is None or more.greatest is None else self.greatest + more.greatest
-        return _limit_figure(self.least + more.least, greatest, self.reason or more.reason)
-
-    @staticmethod
-    def sum(figures: Iterable[Bounds]) -> Bounds:
-        """Return the sum of all figures, 0 if there is none."""
-        return reduce(Bounds.plus, figures, NOTHING)
-
-    def times(self, runs: Bounds) -> Bounds:
-        """Return the figure multiplied by a number of `runs`."""
-        if runs.greatest == 0 or self.greatest == 0:
-            return NOTHING
-        greatest = None if self.greatest is None or runs.greatest is None else self.greatest * runs.greatest
-        return _limit_figure(self.least * runs.least, greatest, self.reason or runs.reason)
-
-
-def _limit_figure(least: int, greatest: int | None, reason: str) -> Bounds:
-    """Limit a figure to `MAX_FIGURE`. Otherwise the integers of a calculation could grow with the text."""
-    if least > MAX_FIGURE or (greatest or 0) > MAX_FIGURE:
-        return Bounds(min(least, MAX_FIGURE), None, reason or "it exceeds 10^30")
-    return Bounds(least, greatest, reason)
-
-
-NOTHING = Bounds.exactly(0)
-ONCE = Bounds.exactly(1)
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 class Call(NamedTuple):
@@ -90,7 +38,7 @@ class Call(NamedTuple):
 
     instruction: Instruction
     callee: str
-    times: Bounds
+    times: Quantity
 
 
 class CallGraph:
@@ -135,19 +83,19 @@ class CallGraph:
             if role in {"body", "condition"}:
                 yield Call(instruction, name, self._times(self._loops[place(instruction)], once_more=role == "condition"))
             elif role == "branch" and len(callees) > 1:
-                yield Call(instruction, name, Bounds(0, 1, f"{named} runs only one of its branches"))
+                yield Call(instruction, name, between(0, 1, f"{named} runs only one of its branches"))
             elif role == "custom":
-                yield Call(instruction, name, Bounds(0, None, f"{named} is a custom call, which runs it any number of times"))
+                yield Call(instruction, name, unknown(f"{named} is a custom call, which runs it any number of times"))
             else:
-                yield Call(instruction, name, ONCE)
+                yield Call(instruction, name, 1)
 
     @staticmethod
-    def _times(loop: Loop, *, once_more: bool) -> Bounds:
+    def _times(loop: Loop, *, once_more: bool) -> Quantity:
         if loop.trip_count is not None:
-            return Bounds.exactly(loop.trip_count + once_more)
+            return loop.trip_count + once_more
         instruction = loop.instruction
-        reason = f"the trip count of {instruction.name} (line {instruction.line}) {loop.reason}"
-        return Bounds(1 + once_more, None, reason)
+        why = f"the trip count of {instruction.name} (line {instruction.line}) {loop.reason}"
+        return at_least(1 + once_more, why)
 
     def line_of(self, computation: str) -> int | None:
         """Return the first line of a computation that is reached."""
@@ -156,25 +104,25 @@ class CallGraph:
 
     # -- runs -----------------------------------------------------------------------------------------------------------
 
-    def runs(self, computation: str) -> Bounds:
+    def runs(self, computation: str) -> Quantity:
         """Return how often a computation runs in one run of the entry."""
         runs = self._runs.get(computation)
-        return runs or Bounds(0, None, f"no instruction of the text calls {computation}")
+        return unknown(f"no instruction of the text calls {computation}") if runs is None else runs
 
-    def runs_of_loop(self, loop: Loop) -> Bounds:
+    def runs_of_loop(self, loop: Loop) -> Quantity:
         """Return how often the body of a loop runs in one run of the entry, even if the body was not read."""
-        return self.runs(loop.instruction.computation.name).times(self._times(loop, once_more=False))
+        return multiply(self.runs(loop.instruction.computation.name), self._times(loop, once_more=False))
 
     @cached_property
-    def _runs(self) -> dict[str, Bounds]:
-        counts = {name: Bounds(0, None, recursion(name)) for name in self.calls} | dict.fromkeys(self.order, NOTHING)
+    def _runs(self) -> dict[str, Quantity]:
+        counts: dict[str, Quantity] = {name: unknown(recursion(name)) for name in self.calls} | dict.fromkeys(self.order, 0)
         for entry in self.order[:1]:
-            counts[entry] = ONCE
+            counts[entry] = 1
         for name in self.order:
             for call in self.calls[name]:
                 if call.callee in counts:
-                    counts[call.callee] = counts[call.callee].plus(counts[name].times(call.times))
-        shared: dict[Bounds, Bounds] = {}
+                    counts[call.callee] = add(counts[call.callee], multiply(counts[name], call.times))
+        shared: dict[Quantity, Quantity] = {}
         return {name: shared.setdefault(runs, runs) for name, runs in counts.items()}
 
     # -- loops ----------------------------------------------------------------------------------------------------------
@@ -196,12 +144,12 @@ class CallGraph:
 
     # -- figures --------------------------------------------------------------------------------------------------------
 
-    def bounds_of_each(self, own: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[str, Mapping[_Figure, Bounds]]:
+    def bounds_of_each(self, own: Mapping[str, Mapping[_Key, Quantity]]) -> dict[str, Mapping[_Key, Quantity]]:
         """Return the figures of one run of each computation of `order`, its callees included.
 
         `own` is the argument `own` of `bounds`.
         """
-        inclusive: dict[str, Mapping[_Figure, Bounds]] = {}
+        inclusive: dict[str, Mapping[_Key, Quantity]] = {}
         for name in reversed(self.order):
             made = [list(calls) for _, calls in groupby(self.calls[name], key=lambda call: call.instruction)]
             counted = [calls for calls in made if any(inclusive.get(call.callee) for call in calls)]
@@ -214,7 +162,7 @@ class CallGraph:
                 inclusive[name] = own[name]
         return inclusive
 
-    def bounds(self, own: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[_Figure, Bounds]:
+    def bounds(self, own: Mapping[str, Mapping[_Key, Quantity]]) -> dict[_Key, Quantity]:
         """Return the figures of one run of the program as bounds.
 
         `own` are the figures of one run of each computation, its callees excluded. A conditional counts for each figure at
@@ -226,46 +174,37 @@ class CallGraph:
         ordered = set(self.order)
         for name in (name for name in own if name not in ordered):
             runs = self.runs(name)
-            _add(total, {figure: amount.times(runs) for figure, amount in own[name].items()})
+            _add(total, {figure: multiply(amount, runs) for figure, amount in own[name].items()})
         return total
 
 
-def _figures_of_call(calls: Sequence[Call], inclusive: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[_Figure, Bounds]:
+def _figures_of_call(calls: Sequence[Call], inclusive: Mapping[str, Mapping[_Key, Quantity]]) -> dict[_Key, Quantity]:
     """Return the figures that the calls of one instruction add to its computation."""
     callees = [inclusive.get(call.callee, {}) for call in calls]
     if len(calls) > 1 and calls[0].instruction.opcode == "conditional":
-        return _branch_bounds(callees, f"{calls[0].times.reason}, which differ")
-    total: dict[_Figure, Bounds] = {}
+        return _branch_bounds(callees, f"{reason(calls[0].times)}, which differ")
+    total: dict[_Key, Quantity] = {}
     for call, figures in zip(calls, callees, strict=True):
-        _add(total, {figure: amount.times(call.times) for figure, amount in figures.items()})
+        _add(total, {figure: multiply(amount, call.times) for figure, amount in figures.items()})
     return total
 
 
-def _branch_bounds(branches: Sequence[Mapping[_Figure, Bounds]], reason: str) -> dict[_Figure, Bounds]:
+def _branch_bounds(branches: Sequence[Mapping[_Key, Quantity]], why: str) -> dict[_Key, Quantity]:
     """Return the figures of a conditional, which runs one of its branches."""
-    amounts: defaultdict[_Figure, list[Bounds]] = defaultdict(list)
+    amounts: defaultdict[_Key, list[Quantity]] = defaultdict(list)
     for branch in branches:
         for figure, amount in branch.items():
             amounts[figure].append(amount)
     for choices in amounts.values():
         if len(choices) < len(branches):
-            choices.append(NOTHING)
-    return {figure: _any_of(choices, reason) for figure, choices in amounts.items()}
+            choices.append(0)
+    return {figure: any_of(choices, why) for figure, choices in amounts.items()}
 
 
-def _any_of(amounts: Sequence[Bounds], reason: str) -> Bounds:
-    """Return bounds that hold whichever of `amounts` is the value."""
-    highest = [amount.greatest for amount in amounts if amount.greatest is not None]
-    least, greatest = min(amount.least for amount in amounts), max(highest) if len(highest) == len(amounts) else None
-    if least == greatest:
-        return Bounds.exactly(least)
-    return Bounds(least, greatest, next((amount.reason for amount in amounts if amount.reason), reason))
-
-
-def _add(figures: dict[_Figure, Bounds], more: Mapping[_Figure, Bounds]) -> None:
+def _add(figures: dict[_Key, Quantity], more: Mapping[_Key, Quantity]) -> None:
     for figure, amount in more.items():
         before = figures.get(figure)
-        figures[figure] = amount if before is None else before.plus(amount)
+        figures[figure] = amount if before is None else add(before, amount)
 
 
 InstructionPlace = tuple[str, int, str]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.opcodes import opcodes_that_are
+from hlo_inspect.hlo.module import MAX_NOTED, Computation, Module
+from hlo_inspect.hlo.opcodes import ADDING
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.header import Alias, Header, ShapeIndex, read_signature
 from hlo_inspect.hlo.values.op_names import origin_of
@@ -332,15 +332,13 @@ def may_update(header: Header) -> bool:
     return not inputs.isdisjoint(outputs)
 
 
-_ADDING = (opcodes_that_are("sum") - {"negate"}) | {"map", "scatter"} | {"call", "custom-call"}
-
-
-def adds_something(module: Module, applied: Container[str | None]) -> bool:
+def adds_something(module: Module, applied: Set[str | None]) -> bool:
     """Return True if the module may add or subtract, as the update of a weight does.
 
-    The module must be read with its graph. Computations of `applied`, which collectives apply, do not count. A program that
-    only reshards arrays returns False.
+    The module must be read with its graph, or with `ADDING` noted. Computations of `applied`, which collectives apply, do not
+    count. A program that only reshards arrays returns False.
     """
-    return any(
-        not _ADDING.isdisjoint(computation.opcodes) for name, computation in module.computations.items() if name not in applied
-    )
+    if module.wants.reads_every_line:
+        named = module.computations.items()
+        return any(not ADDING.isdisjoint(computation.opcodes) for name, computation in named if name not in applied)
+    return module.noted is None or len(module.noted) >= MAX_NOTED or not module.noted <= applied

@@ -324,14 +324,15 @@ class Instruction:
         self._attributes = ""
         return self._form
 
-    @property
-    def attribute_parts(self) -> tuple[AttributeForm[Value | MalformedValue], tuple[str, ...]]:
-        """The form of its attributes, and its own places in it."""
-        return self._form or self.take_apart(), self._places
+    def attribute_fault(self, plain: re.Pattern[str]) -> str:
+        """Return the fault of its attributes; empty without one, as for an untouched text that matches `plain`."""
+        if not self._is_split and plain.fullmatch(self._text + self._attributes):
+            return ""
+        return (self._form or self.take_apart()).fault
 
     def parts_without(self, name: str) -> tuple[AttributeForm[Value | MalformedValue], tuple[str, ...]]:
-        """Return `attribute_parts` without the place of one attribute."""
-        form, places = self.attribute_parts
+        """Return the form of its attributes, and its own places in it without that of one attribute."""
+        form, places = self._form or self.take_apart(), self._places
         index = form.places.get(name, len(places))
         return form, (*places[:index], *places[index + 1 :])
 

@@ -28,6 +28,9 @@ MAX_OF_A_KIND = 20
 """Limit of faults of one code that keep their location; further faults are counted."""
 
 
+MAX_NOTED = 16
+"""Limit of `Module.noted`: a module with more such computations is not searched further, which takes time."""
+
 UNREADABLE = "HI001"
 TRUNCATED = "HI002"
 PART = "HI011"
@@ -275,6 +278,7 @@ class Module:
 
     `computations`: the entry and the computations with kept instructions or scalars; all of them if every line was read.
     `entry_signature`: the first line of the entry.
+    `noted`: the first `MAX_NOTED` computations with an opcode of `wants.noted`, if the text of all rows was searched for them.
     `skipped`: skipped computations that may belong to loops, until `open_computation.read_skipped` reads them.
     `root_opcodes`: the roots' opcodes of other computations that are small or return a scalar, as reducers do.
     `shared`: the tables that its computations share. `values` and `heads` are two of them.
@@ -300,6 +304,7 @@ class Module:
         self.frames = StackFrames()
         self.computations: dict[str, Computation] = {}
         self.root_opcodes: dict[str, str] = {}
+        self.noted: set[str] | None = set() if wants.noted and not wants.reads_every_line else None
         self.skipped: dict[str, SkippedComputation] = {}
         self.entry: Computation | None = None
         self.entry_signature = ""
@@ -354,6 +359,15 @@ class Module:
         """Iterate over the kept instructions of `opcodes`. `callees` works as in `Computation.with_opcodes`."""
         return chain.from_iterable(computation.with_opcodes(opcodes, callees) for computation in self.holding)
 
+    @property
+    def opcodes(self) -> Set[str]:
+        """The opcodes of the kept instructions, or of all instructions if every line was read."""
+        return (
+            self.opcode_counts.keys()
+            if self.wants.reads_every_line
+            else {instruction.opcode for computation in self.holding for instruction in computation.instructions}
+        )
+
     @cached_property
     def opcode_counts(self) -> Counter[str]:
         """Instructions of each opcode over all computations, if every line was read."""
@@ -392,11 +406,9 @@ def malformed_rows(module: Module) -> Iterator[MalformedRow]:
             yield from _instructions_of(computation)
             continue
         for instruction in computation.instructions:
-            text = instruction.untouched
-            if text is None or _PLAIN.fullmatch("".join(text)) is None:
-                form, _ = instruction.attribute_parts
-                if form.fault:
-                    yield MalformedRow(instruction.name, instruction.line, form.fault)
+            fault = instruction.attribute_fault(_PLAIN)
+            if fault:
+                yield MalformedRow(instruction.name, instruction.line, fault)
 
 
 def _instructions_of(computation: Computation) -> Iterator[MalformedRow]:

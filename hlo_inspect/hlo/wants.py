@@ -12,6 +12,7 @@ class Wants(NamedTuple):
     `opcodes`: instructions to keep in any computation, and the instructions that call a computation with kept instructions.
     `targets`: custom calls to keep too, in the same computations.
     `operands`: opcodes of kept instructions whose operand shapes are needed.
+    `noted`: opcodes of which the reader notes computations only, in `Module.noted`.
     `entry`: the entry's parameters and root.
     `unused`: the entry parameters without users; goes with `entry`.
     `every_line`: read each instruction: opcodes per computation, count of unreadable lines.
@@ -29,6 +30,7 @@ class Wants(NamedTuple):
     graph: bool = False
     loops: bool = False
     operands: frozenset[str] = frozenset()
+    noted: frozenset[str] = frozenset()
 
     @property
     def reads_every_line(self) -> bool:

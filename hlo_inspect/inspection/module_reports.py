@@ -11,7 +11,7 @@ from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.collectives import WANTS as COLLECTIVE_WANTS
 from hlo_inspect.analysis.context import Context, parse_options
 from hlo_inspect.errors import UsageError
-from hlo_inspect.findings import LARGE_MODULE, RULE_TABLE, RULES, rules_of
+from hlo_inspect.findings import LARGE_MODULE, RULE_TABLE, RULES
 from hlo_inspect.findings.places import with_places
 from hlo_inspect.findings.reading_problems import reading_findings
 from hlo_inspect.findings.thresholds import parse_thresholds
@@ -90,7 +90,9 @@ class ModuleReports:
             raise UsageError(f"{names} takes one profile; `time` compares several")
         self._uses_profile = any(question.uses_profile for question in running)
         self._request = request
-        self._options = replace(parse_options(request), thresholds=parse_thresholds(request.thresholds))
+        self._options = parse_options(request)
+        if request.thresholds:
+            self._options = replace(self._options, thresholds=parse_thresholds(request.thresholds))
         self._needs = needs
         self.recorded = request.recorded
         self.wanted_samples = WantedSamples(request.skip, any(question.name == TIME_EVENTS for question in running))
@@ -272,7 +274,8 @@ class FindingOptions(NamedTuple):
         """Choose the rules for a module; all of them for an answer about one instruction."""
         if about is not None:
             return RuleChoice(tuple(RULE_TABLE))
-        names = tuple(RULE_TABLE) if self.counts_all else tuple(rules_of(self.questions))
+        questions = set(self.questions)
+        names = tuple(name for name, entry in RULE_TABLE.items() if self.counts_all or not questions.isdisjoint(entry.passes))
         asked = () if self.counts_all else self.asked
         if self.quick:
             return _choice(names, {"graph", "memory"}, "by --quick", asked)
@@ -295,7 +298,9 @@ def find_findings(
     `about` is line and name of an instruction: keep the findings that name it. `followed` are the analyses whose missing
     attributes are findings too.
     """
-    findings = [finding for name in choice.rules for finding in RULES.load(name).check(context)]
+    opcodes = context.module.opcodes
+    rules = [name for name in choice.rules if not (needed := RULE_TABLE[name].opcodes) or not needed.isdisjoint(opcodes)]
+    findings = [finding for name in rules for finding in RULES.load(name).check(context)]
     if about is not None:
         findings = [finding for finding in findings if _names(finding, *about)]
     if context.on_machine.profile_is_named:

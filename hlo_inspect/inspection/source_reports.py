@@ -135,7 +135,8 @@ class SourceReports:
                     read_graph = partial(graphs.module, module, number) if graphs is not None else None
                     notes = (note, source.note, reading_note, *module.mends, source.expansion)
                     noted = [text for text in notes if text is not None]
-                    item = self._report_on(module, noted, read_graph)
+                    is_wanted = self._is_wanted(module)
+                    item = self._report(module, noted, read_graph) if is_wanted else module.program or module.name
                     if graphs is not None:
                         graphs.forget(module)
             yield item
@@ -226,15 +227,6 @@ class SourceReports:
         names = (module.name, module.program)
         return self._pattern is None or self._pattern.pattern in names or any(map(self._pattern.search, names))
 
-    def _report_on(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Item:
-        """Return the report of a module, or its name if the pattern excludes it.
-
-        Return the error if the module lacks the named instruction or an analysis fails. `read_graph` reads it with its graph.
-        """
-        if not self._is_wanted(module):
-            return module.program or module.name
-        return self._report(module, notes, read_graph)
-
     def _report(
         self,
         module: Module,
@@ -243,6 +235,10 @@ class SourceReports:
         measured: RecordedProgram | None = None,
         reports: ModuleReports | None = None,
     ) -> Item:
+        """Return the report of a module, or the error if it lacks the named instruction or an analysis fails.
+
+        `read_graph` reads it with its graph.
+        """
         if self.watcher is not None:
             self.watcher.analysing(module.name)
         return _of_module(module, partial((reports or self._reports).report, module, notes, read_graph, measured))

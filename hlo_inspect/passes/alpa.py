@@ -18,7 +18,8 @@ from hlo_inspect.analysis.alpa import (
     search_cost,
 )
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.passes.base import Pass, with_lower_bound
+from hlo_inspect.figure import Figure, at_least, least
+from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import FactSpec, Section
 from hlo_inspect.report.table import Column, Table, Value
 
@@ -56,10 +57,10 @@ class Alpa(Pass):
         facts["alpa.search_cost"] = search.value
         notes = [f"alpa.search_cost: {search.reason}"] if search.value is None else []
         for axis, along in by_axis(costs):
-            totals = [cost.total for cost in along]
-            exact = None if None in totals else math.fsum(total for total in totals if total is not None)
-            with_lower_bound(facts, f"alpa.mesh_cost.{axis}", exact, math.fsum(cost.least for cost in along) or None)
-            if exact is None:
+            whole = math.fsum(least(cost.total) for cost in along)
+            is_known = not any(isinstance(cost.total, Figure) for cost in along)
+            facts[f"alpa.mesh_cost.{axis}"] = whole if is_known else at_least(whole, _unknown_reason(along))
+            if not is_known:
                 notes.append(f"alpa.mesh_cost.{axis}: {_unknown_reason(along)}")
         unpriced = sum(len(cost.runs) for cost in costs if cost.cost is None)
         if unpriced:
@@ -74,7 +75,7 @@ def _unknown_reason(along: list[MeshCost]) -> str:
         if cost.cost is None:
             return f"the bytes or devices of a {cost.kind} are unknown"
         for runs in cost.runs:
-            if not runs.is_exact:
+            if isinstance(runs, Figure):
                 return runs.reason
     return "the text does not say"
 
@@ -108,6 +109,6 @@ def _mesh_table(costs: list[MeshCost]) -> Table:
         Column("sites", "count", summed=True, get=lambda row: len(row.runs)),
         Column("whole_bytes", "bytes", get=lambda row: row.size),
         Column("cost_of_one", "number", get=lambda row: row.cost),
-        Column("cost", "number", summed=True, get=lambda row: row.total, least=lambda row: row.least),
+        Column("cost", "number", summed=True, bounded=True, get=lambda row: row.total),
     )
     return Table.of("alpa_mesh", "Costs on Alpa's device mesh (no unit)", columns, costs)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.figure import Figure
+from hlo_inspect.figure import Figure, Quantity
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import FactSpec, Section
@@ -87,6 +87,9 @@ class WorkloadPass(Question):
         """Return every fact of `specs`; the command's own table comes first."""
 
 
+_PLACEHOLDER = lazy_pattern(r"<\w+>")
+
+
 class Fact(NamedTuple):
     """A fact beside the line that computes it: its promise, and a getter that takes its value from an analysis.
 
@@ -105,13 +108,14 @@ class Fact(NamedTuple):
     def spec(self) -> FactSpec:
         return FactSpec(self.name, self.unit, self.meaning, self.members, self.absent)
 
+    def named(self, member: str) -> str:
+        """Return the name of the fact of a member."""
+        return _PLACEHOLDER.sub(lambda _: member, self.name)
+
 
 def specs_of(*groups: Sequence[Fact]) -> tuple[FactSpec, ...]:
     """Return the specifications of all facts of the groups."""
     return tuple(fact.spec for group in groups for fact in group)
-
-
-_PLACEHOLDER = lazy_pattern(r"<\w+>")
 
 
 class FactSheet:
@@ -122,19 +126,24 @@ class FactSheet:
         self.notes: list[str] = []
 
     def put(self, name: str, value: Value, why: str = "") -> None:
-        """Set a fact. If it is unknown, `why` is the reason, else that of the figure; None without a reason means absent."""
+        """Set a fact. If it is unknown, a note says `why`, else the reason of the figure; without a reason it is absent."""
         self.values[name] = value
-        reason = why or (value.reason if isinstance(value, Figure) else "")
-        if not reason or not (value is None or isinstance(value, Figure)):
-            return
-        if isinstance(value, Figure) and value.greatest is not None:
-            reason += f": {value.least:,} to {value.greatest:,}"
-        self.notes.append(f"{name}: {reason}")
+        if isinstance(value, Figure):
+            limits = f": {value.least:,} to {value.greatest:,}" if value.greatest is not None else ""
+            self.notes.append(f"{name}: {why or value.reason + limits}")
+        elif value is None and why:
+            self.notes.append(f"{name}: {why}")
+
+    def put_with_bound(self, name: str, value: Value, why: str = "") -> None:
+        """Set a fact as `put` does, with its lower bound even if that is 0."""
+        self.put(name, value, why)
+        if isinstance(value, Figure):
+            self.values[f"{name}{LOWER_BOUND}"] = value.least
 
     def put_all(self, facts: Iterable[Fact], source: object, member: str = "") -> None:
         """Set the facts to the values that their getters take from `source`, those of a family for a `member`."""
         for fact in facts:
-            self.put(_PLACEHOLDER.sub(lambda _: member, fact.name) if member else fact.name, fact.get(source))
+            self.put(fact.named(member) if member else fact.name, fact.get(source))
 
 
 def unknown(facts: Mapping[str, Value]) -> list[str]:
@@ -149,33 +158,16 @@ def with_lower_bound(facts: dict[str, Value], name: str, value: Value, lower: Va
         facts[f"{name}{LOWER_BOUND}"] = lower
 
 
-class BoundedFigure(Protocol):
-    """A figure that is `least` or more; `exact` is None if it may be more."""
-
-    @property
-    def exact(self) -> Value: ...
-    @property
-    def least(self) -> Value: ...
-
-
 def bounded(
     name: str,
     unit: Unit,
-    figure: Callable[[Any], BoundedFigure | None],
+    figure: Callable[[Any], Quantity | None],
     detail: int = 0,
     *,
     optional: bool = False,
     summed: bool = True,
     page_name: str = "",
+    meaning: str = "",
 ) -> Column:
-    """Return a column of figures that may be known in part, with their lower bounds; None for a row without."""
-
-    def exact(row: object) -> Value:
-        bounded = figure(row)
-        return None if bounded is None else bounded.exact
-
-    def least(row: object) -> Value:
-        bounded = figure(row)
-        return None if bounded is None else bounded.least
-
-    return Column(name, unit, summed, detail, optional, page_name=page_name, get=exact, least=least)
+    """Return a column of figures that may be known in part; None for a row without."""
+    return Column(name, unit, summed, detail, optional, bounded=True, page_name=page_name, meaning=meaning, get=figure)

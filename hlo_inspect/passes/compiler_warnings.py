@@ -18,8 +18,8 @@ _MOST_NAMED = 2
 _NOT_FOUND = "not found"
 
 
-def warnings_table(context: Context) -> Iterator[Table]:
-    """Yield one row per different warning of XLA, with the collectives that its instruction became."""
+def warnings_table(context: Context) -> Table:
+    """Return one row per different warning of XLA, with the collectives that its instruction became."""
     columns = (
         Column("warning", width=34, get=lambda row: row.first.kind),
         Column("count", "count", get=lambda row: len(row.warnings)),
@@ -35,8 +35,7 @@ def warnings_table(context: Context) -> Iterator[Table]:
         Column("source", detail=1, optional=True, get=lambda row: row.origin.source or None),
         Column("line", "number", detail=4, get=lambda row: row.first.line),
     )
-    if context.compiler_warnings:
-        yield Table.of("compiler_warnings", "XLA's warnings in the log around the module", columns, context.compiler_warnings)
+    return Table.of("compiler_warnings", "XLA's warnings in the log around the module", columns, context.compiler_warnings)
 
 
 def _became(row: JoinedWarning) -> str | None:

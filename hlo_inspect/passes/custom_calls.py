@@ -14,7 +14,7 @@ from hlo_inspect.analysis.cost.custom_calls.calls import (
     total_of_step,
     with_unknown,
 )
-from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.figure import Figure, Quantity, add, exact, least, multiply, or_unknown
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import TRANSFERS, is_marker
 from hlo_inspect.hlo.values.shapes import total
@@ -61,9 +61,9 @@ class CustomCalls(Pass):
         figures["custom_calls.bytes"] = total_of_step(calls, "bytes")
         facts: dict[str, Value] = {}
         for name, amount in figures.items():
-            with_lower_bound(facts, name, amount.exact, amount.least)
+            with_lower_bound(facts, name, exact(amount), least(amount))
         facts["custom_calls.unknown_count"] = sum(call.is_unknown for call in calls)
-        notes = [f"{name}: {amount.reason}" for name, amount in figures.items() if not amount.is_exact]
+        notes = [f"{name}: {amount.reason}" for name, amount in figures.items() if isinstance(amount, Figure)]
         full = sum(call.cost.at_full_lengths for call in calls)
         if full:
             notes.append(f"custom_calls.flops: {full:,} calls count at full lengths; the true ones are known at run time")
@@ -97,7 +97,7 @@ def _quoted(text: str) -> str:
 _Group = Sequence[StepCall]
 
 
-def _figure(figure: CallFigure) -> Callable[[_Group], Bounds]:
+def _figure(figure: CallFigure) -> Callable[[_Group], Quantity]:
     return lambda group: total_of_step(group, figure)
 
 
@@ -182,12 +182,12 @@ def result_bytes(call: Instruction) -> int | None:
     return None if call.shape is None else call.shape.array_bytes
 
 
-def _moved(group: _Group) -> Bounds:
-    whole = Bounds.exactly(0)
+def _moved(group: _Group) -> Quantity:
+    whole: Quantity = 0
     for call in group:
         size = result_bytes(call.instruction)
-        amount = Bounds(0, None, "a shape is unknown") if size is None else Bounds.exactly(size)
-        whole = whole.plus(amount.times(call.runs))
+        amount = or_unknown(size, "a shape is unknown")
+        whole = add(whole, multiply(amount, call.runs))
     return whole
 
 
@@ -203,5 +203,5 @@ def _unknown_calls(calls: Iterable[StepCall]) -> Table:
         bounded("bytes", "bytes", _figure("bytes"), page_name="bytes_accessed"),
         Column("line", "number", get=lambda group: group[0].line),
     )
-    largest_first = sorted(kernels, key=lambda group: -total_of_step(group, "bytes").least)
+    largest_first = sorted(kernels, key=lambda group: -least(total_of_step(group, "bytes")))
     return Table.of("unknown_custom_calls", "Custom calls whose work is unknown", columns, largest_first)

@@ -13,7 +13,8 @@ from hlo_inspect.analysis.cost.figures import countable
 from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
 from hlo_inspect.analysis.fusions import CUSTOM_CALL, OPCODES, Fusion
 from hlo_inspect.analysis.provenance import printed
-from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.figure import Number, Quantity, least, multiply
+from hlo_inspect.figure import total as sum_figures
 from hlo_inspect.hlo.module import Computation, count_opcodes
 from hlo_inspect.hlo.opcodes import is_marker
 from hlo_inspect.hlo.values.op_names import Origin
@@ -70,14 +71,13 @@ def _tables(context: Context) -> Iterator[Table]:
 class _FusionStep(NamedTuple):
     """The runs, FLOPs and bytes of fusions in one step."""
 
-    runs: Bounds
-    flops: Bounds
-    size: Bounds
+    runs: Quantity
+    flops: Quantity
+    size: Quantity
 
     def times(self, count: int) -> _FusionStep:
         """Return the figures of `count` fusions."""
-        times = Bounds.exactly(count)
-        return _FusionStep(*[figure.times(times) for figure in self])
+        return _FusionStep(*[multiply(figure, count) for figure in self])
 
 
 class _FusionForm(NamedTuple):
@@ -96,7 +96,7 @@ class _FusionForm(NamedTuple):
     instructions: int | None
     source: str
     per_step: _FusionStep
-    weight: tuple[int, int]
+    weight: tuple[Number, int]
 
 
 class _FusionRow(NamedTuple):
@@ -128,7 +128,7 @@ def fusion_tables(context: Context) -> Iterator[Table]:
     rows = sorted(fusions, key=_WEIGHT, reverse=True)
     yield Table.of("fusions", "Fusions of one step, by bytes accessed", _COLUMNS, rows, page_as="fusion_groups")
     equal = _merge_fusions(rows)
-    groups = sorted(equal, key=lambda group: (group.per_step.size.least, group.form.weight[1] * len(group.rows)), reverse=True)
+    groups = sorted(equal, key=lambda group: (least(group.per_step.size), group.form.weight[1] * len(group.rows)), reverse=True)
     yield Table.of("fusion_groups", "Fusions of one step, merged, by bytes accessed", _GROUPS, groups)
     yield _by_kind_of_step(equal)
     yield _by_root(fusions)
@@ -159,7 +159,7 @@ def _rows(context: Context) -> Iterator[_FusionRow]:
         if form is None:
             result_bytes = fusion.result_bytes
             per_step = _step_traffic(context, view.computation.name, parts)
-            weight = per_step.size.least, (moved or 0) + (result_bytes or 0)
+            weight = least(per_step.size), (moved or 0) + (result_bytes or 0)
             of_result = (result_bytes, str(result), fusion.outputs, fusion.is_multi_output)
             form = _FusionForm(kind, moved, *of_result, root, instructions, source, per_step, weight)
             form_of_key[key] = form = forms.setdefault(form, form)
@@ -256,7 +256,7 @@ def _sum_of_kind(groups: Sequence[_EqualFusions]) -> _OfKind:
         total_of(attrgetter("instructions")),
         total_of(attrgetter("operand_bytes")),
         total_of(attrgetter("result_bytes")),
-        _FusionStep(*map(Bounds.sum, zip(*(group.per_step for group in groups), strict=True))),
+        _FusionStep(*map(sum_figures, zip(*(group.per_step for group in groups), strict=True))),
     )
 
 

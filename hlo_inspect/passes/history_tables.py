@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.pass_history import FollowedInstruction, ModuleState, PassTrace
-from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.figure import Quantity
 from hlo_inspect.graph.neighbourhood.instruction_lookup import WILDCARD, fits
 from hlo_inspect.hlo.input.dump_directory import CompiledModule, PassFile
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
@@ -56,8 +56,8 @@ def history_table(rows: Sequence[PassRow], *, on_page: bool) -> Table:
     return Table.of("history", "Passes that changed the module", columns, rows, page_rows=ALL_ROWS, on_page=on_page)
 
 
-def _figure(name: str, unit: Unit, figure: Callable[[PassRow], Bounds], detail: int = 0) -> Column:
-    return Column(name, unit, detail=detail, get=lambda row: figure(row).exact, least=lambda row: figure(row).least or None)
+def _figure(name: str, unit: Unit, figure: Callable[[PassRow], Quantity], detail: int = 0) -> Column:
+    return Column(name, unit, detail=detail, bounded=True, get=figure)
 
 
 def _kind_column(kind: str, detail: int) -> Column:
@@ -76,7 +76,8 @@ def _change(row: PassRow) -> str:
     if row.before is None:
         return ""
     old, new = row.before, row.after
-    counts = [(kind, new.collectives[kind] - old.collectives[kind]) for kind in _KINDS]
+    kinds = dict.fromkeys((*_KINDS, *old.collectives, *new.collectives))
+    counts = [(kind, new.collectives[kind] - old.collectives[kind]) for kind in kinds]
     counts += [
         ("async", new.async_collectives - old.async_collectives),
         ("fusion", new.fusions - old.fusions),

@@ -82,10 +82,11 @@ def differences(context: Context, instructions: Sequence[Instruction], what: str
     """With -v, yield the instructions whose name and graph give different phases, if both were read: the page follows names."""
     phases = context.phases
     phases_of = [(instruction, phases.for_instruction(instruction)) for instruction in instructions]
-    is_asked = any(phase.phase_from == "graph" for _, phase in phases_of)
+    if all(phase.phase_from != "graph" for _, phase in phases_of):
+        return
     both = [
         (instruction, phase.phase, graph_phase)
-        for instruction, phase in (phases_of if is_asked else ())
+        for instruction, phase in phases_of
         if phase.phase_from == "name" and (graph_phase := phases.graph_phase(instruction)) != UNKNOWN
     ]
     columns = (

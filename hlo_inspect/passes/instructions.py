@@ -10,6 +10,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.provenance import printed
+from hlo_inspect.figure import Number, least
 from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, DEVICE_NUMBERS, NAMING
@@ -120,9 +121,9 @@ def _chosen(context: Context, rows: Sequence[tuple[View, int]]) -> Sequence[tupl
     """Return the rows in their order; of too many only parameters and loops, then those with most bytes."""
     if len(rows) <= MOST_INSTRUCTIONS:
         return rows
-    moved = {kernel.place: kernel.of_step("bytes").least for kernel in context.kernels.launched}
+    moved = {kernel.place: least(kernel.of_step("bytes")) for kernel in context.kernels.launched}
 
-    def weight(position: tuple[View, int]) -> tuple[bool, int]:
+    def weight(position: tuple[View, int]) -> tuple[bool, Number]:
         view, row = position
         return view.opcodes[row] in _ALWAYS, moved.get((view.computation.name, view.lines[row], view.names[row]), 0)
 

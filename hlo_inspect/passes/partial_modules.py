@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from hlo_inspect.passes.base import with_lower_bound
+from hlo_inspect.figure import at_least
 from hlo_inspect.report.model import PART_NOTE, Amount, HeadlineRow, Report
-from hlo_inspect.report.table import LOWER_BOUND, Column, Table, Value, number_of
+from hlo_inspect.report.table import LOWER_BOUND, Column, Table, Value, lower_bound, number_of, plain
 
+_TRUNCATED = "the module is truncated, and its missing part counts too"
 _OF_WHOLE = frozenset({"module.computations", "module.instructions", "module.entry_instructions", "module.devices"})
 _FAMILIES_OF_WHOLE = ("params.", "outputs.", "optimizer.", "cost.", "memory.", "time.", "fingerprint.")
 _OF_KERNELS, _OF_A_STEP = frozenset({"fusions", "fusion_groups"}), frozenset({"flops", "bytes"})
@@ -63,10 +64,10 @@ def truncated_facts(facts: Mapping[str, Value]) -> dict[str, Value]:
         if not _is_sum_of_whole(name):
             bounded.setdefault(name, value)
         elif name.endswith(LOWER_BOUND):
-            if name.removesuffix(LOWER_BOUND) not in _NO_SUMS:
-                bounded[name] = value
+            bounded[name] = value
         else:
-            with_lower_bound(bounded, name, None, None if name in _NO_SUMS else value or None)
+            low = None if name in _NO_SUMS else lower_bound(value)
+            bounded[name] = at_least(low, _TRUNCATED) if isinstance(low, int | float) and low else None
     return bounded
 
 
@@ -77,10 +78,8 @@ def _is_sum_of_whole(fact: str) -> bool:
 
 def truncation_notes(facts: Mapping[str, Value]) -> list[str]:
     """Return why each sum over a truncated module is unknown, for those that a whole one would have."""
-    sums = [name for name, value in facts.items() if value is not None and _is_sum_of_whole(name)]
-    return [
-        f"{name}: the module is truncated, and its missing part counts too" for name in sums if not name.endswith(LOWER_BOUND)
-    ]
+    exact = [name for name, value in facts.items() if plain(value) is not None and not name.endswith(LOWER_BOUND)]
+    return [f"{name}: {_TRUNCATED}" for name in exact if _is_sum_of_whole(name)]
 
 
 def truncated_tables(tables: Iterable[Table]) -> Iterator[Table]:

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.calls import attention_of_step, total_of_step
-from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
+from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED
 from hlo_inspect.analysis.memory.host_transfers import host_parameters
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.analysis.time.collective_times import ALL
 from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
-from hlo_inspect.analysis.time.step_times import NO_SECONDS, bytes_time, flops_time
+from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
+from hlo_inspect.figure import Quantity, at_least, exact, least, reason
 from hlo_inspect.findings import LARGE_MODULE
 from hlo_inspect.graph.parameters import Interface, Output, ParameterLeaf
 from hlo_inspect.graph.slices import DCN
@@ -22,7 +23,7 @@ from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.optimizer.overview import HYPERPARAMETERS, Overview
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.collectives import loops
+from hlo_inspect.passes.collectives import loops, loops_with_costs
 from hlo_inspect.passes.collectives import tables as collective_tables
 from hlo_inspect.passes.compiler_warnings import warnings_notes, warnings_rows, warnings_table
 from hlo_inspect.passes.cost import cost_by_phase
@@ -73,7 +74,8 @@ class Summary(Pass):
 
 def _tables(context: Context) -> Iterator[Table]:
     with_cost = not context.request.quick
-    yield from warnings_table(context)
+    if context.module.warnings:
+        yield warnings_table(context)
     yield _buffers(context.interface)
     if with_cost:
         yield cost_by_phase(context)
@@ -83,7 +85,7 @@ def _tables(context: Context) -> Iterator[Table]:
     yield collective_tables.point_to_point(context)
     yield collective_tables.by_axis(context)
     yield collective_tables.by_phase(context)
-    yield loops(context, with_cost=with_cost)
+    yield loops_with_costs(context) if with_cost else loops(context)
     yield from custom_calls_by_target(context, with_cost=with_cost)
     yield _opcodes(context)
     yield from flags_table(context)
@@ -225,32 +227,37 @@ def _size(size: int | None, context: Context) -> Parts:
 def _compute(context: Context) -> Parts:
     step, unknown = context.cost.step, context.cost.unknown_calls
     matmul, flops, size = step["matmul_flops"], step["flops"], step["bytes"]
-    if matmul.least:
-        yield from sentence("{} matmul", Amount(None if unknown else matmul.exact, "flops", at_least=matmul.least))
+    if least(matmul):
+        yield from sentence("{} matmul", Amount(_known_part(matmul) if unknown else matmul, "flops"))
         again = sum(
-            tally.bounds("matmul_flops").least for phase, tally in context.cost.tally("phase").by_label() if phase == RECOMPUTE
+            least(tally.bounds("matmul_flops")) for phase, tally in context.cost.tally("phase").by_label() if phase == RECOMPUTE
         )
         if again:
-            yield from sentence(" ({} recompute)", Amount(again / matmul.least, "share"))
+            yield from sentence(" ({} recompute)", Amount(again / least(matmul), "share"))
         yield ", "
         yield from _attention(context)
-    elif flops.least or not unknown:
-        yield from sentence("{}, ", Amount(None if unknown else flops.exact, "flops", at_least=flops.least))
+    elif least(flops) or not unknown:
+        yield from sentence("{}, ", Amount(_known_part(flops) if unknown else flops, "flops"))
     accessed = "{} as written, before fusion" if no_bytes_reason(context.module) else "{} accessed"
-    yield from sentence(accessed, Amount(size.exact, "bytes", at_least=size.least))
+    yield from sentence(accessed, Amount(size, "bytes"))
     if unknown:
         targets = {call.target for call in unknown}
         what = targets.pop() if len(targets) == 1 and all(targets) else Amount(len(unknown), "count", "custom call")
         yield from sentence("; FLOPs of {} unknown", what)
 
 
+def _known_part(quantity: Quantity) -> Quantity:
+    """Return a figure that counts nothing for custom calls of unknown work as a lower bound."""
+    return at_least(least(quantity), "the work of custom calls is unknown")
+
+
 def _attention(context: Context) -> Parts:
     """Yield the share of attention in the multiplications, and the part that a static mask leaves out."""
     attention, masked = attention_of_step(context.cost.calls), total_of_step(context.cost.calls, "masked_flops")
-    if attention.least:
-        yield from sentence("{} of it attention", Amount(attention.exact, "flops", at_least=attention.least))
-        if masked.least:
-            yield from sentence(" ({} masked out)", Amount(masked.exact, "flops", at_least=masked.least))
+    if least(attention):
+        yield from sentence("{} of it attention", Amount(attention, "flops"))
+        if least(masked):
+            yield from sentence(" ({} masked out)", Amount(masked, "flops"))
         yield ", "
 
 
@@ -260,28 +267,28 @@ def _time(context: Context) -> Parts:
     if profile is None or times is None:
         return
     alone = {
-        "compute": flops_time(context.cost.opcodes, times).least,
-        "memory": bytes_time(context.cost.opcodes, times).least,
-        "collectives": context.on_machine.collective_seconds.get(ALL, NO_SECONDS).least,
+        "compute": least(flops_time(context.cost.opcodes, times)),
+        "memory": least(bytes_time(context.cost.opcodes, times)),
+        "collectives": least(context.on_machine.collective_seconds.get(ALL, 0.0)),
     }
     times_of_step = context.on_machine.step_times if context.module.opcode_counts.total() <= LARGE_MODULE else None
-    least = max(alone.values()) if times_of_step is None else times_of_step.step.least
-    if not least:
+    seconds = max(alone.values()) if times_of_step is None else least(times_of_step.step)
+    if not seconds:
         return
-    yield from sentence("{} a step on {}", Amount(None, "seconds", at_least=least), profile.name)
+    yield from sentence("{} a step on {}", Amount(at_least(seconds, "a bound"), "seconds"), profile.name)
     if times_of_step is None:
         yield f" by {max(alone, key=lambda name: alone[name])} alone; `hlo-inspect time` adds the other parts"
         return
-    if times_of_step.estimate_step.least > least:
-        estimate = Amount(times_of_step.estimate_step.exact, "seconds", at_least=times_of_step.estimate_step.least)
+    if least(times_of_step.estimate_step) > seconds:
+        estimate = Amount(times_of_step.estimate_step, "seconds")
         yield from sentence(", estimate {}", estimate)
-    if context.collectives and not times_of_step.estimate_exposed.reason:
+    if context.collectives and not reason(times_of_step.estimate_exposed):
         share = (
-            times_of_step.estimate_exposed.least / times_of_step.estimate_step.least
-            if times_of_step.estimate_step.least
+            least(times_of_step.estimate_exposed) / least(times_of_step.estimate_step)
+            if least(times_of_step.estimate_step)
             else 0.0
         )
-        at_most = " or less" if times_of_step.estimate_step.reason else ""
+        at_most = " or less" if reason(times_of_step.estimate_step) else ""
         yield from sentence(f", {{}}{at_most} of it exposed collectives", Amount(share, "share"))
 
 
@@ -291,23 +298,23 @@ def _collectives(context: Context) -> Parts:
     sites = sum(not collective.is_point_to_point for collective in context.collectives)
     if sites:
         yield _amount(everything.count, "count", "run")
-        if everything.count.exact != sites:
+        if exact(everything.count) != sites:
             yield from sentence(" of {}", Amount(sites, "count", "site"))
         moved = _amount(everything.operand_bytes, "bytes"), _amount(everything.wire_bytes, "bytes")
         yield from sentence(", {} of operands, {} sent", *moved)
         yield from _axes(context)
         recompute = executed.phases.get(RECOMPUTE, NOT_EXECUTED)
-        if recompute.count.least and not context.leaves_phases_open:
+        if least(recompute.count) and not context.leaves_phases_open:
             again = _amount(recompute.count, "count", "run"), _amount(recompute.wire_bytes, "bytes")
             yield from sentence("; recompute {}, {}", *again)
     elif not context.collectives:
         yield "none before the text ends" if context.module.problems.is_truncated else "none"
-    if executed.slice_sends.count.least:
+    if least(executed.slice_sends.count):
         yield "; " if sites else ""
         yield from sentence("{} between slices ({})", _amount(executed.slice_sends.wire_bytes, "bytes"), DCN)
         sites += 1
     counts = [(kind, executed.kinds.get(kind, NOT_EXECUTED).count) for kind in POINT_TO_POINT]
-    for index, (kind, count) in enumerate([(kind, count) for kind, count in counts if count.least]):
+    for index, (kind, count) in enumerate([(kind, count) for kind, count in counts if least(count)]):
         yield "; " if sites or index else ""
         yield from sentence("{} {}", _amount(count, "count"), kind)
         with_host = [collective.inner.attr("is_host_transfer") for collective in context.collectives if collective.kind == kind]
@@ -318,7 +325,7 @@ def _axes(context: Context) -> Parts:
     """Yield the bytes sent along each axis of the mesh, the most first; for a single axis its name."""
     in_total = context.device_counts.slices == 1
     sent = [(label, figures.wire_bytes) for label, figures in context.executed.axes.items() if in_total or label != DCN]
-    sent.sort(key=lambda item: (-item[1].least, item[0] or ""))
+    sent.sort(key=lambda item: (-least(item[1]), item[0] or ""))
     named = [(label or "without an axis", size) for label, size in sent]
     if len(named) == 1:
         yield f" along {named[0][0]}" if sent[0][0] else ""
@@ -329,8 +336,8 @@ def _axes(context: Context) -> Parts:
         yield ", …"
 
 
-def _amount(figure: ExecutedFigure, unit: str, noun: str = "") -> Amount:
-    return Amount(figure.exact, "bytes" if unit == "bytes" else "count", noun, at_least=figure.least)
+def _amount(figure: Quantity, unit: str, noun: str = "") -> Amount:
+    return Amount(figure, "bytes" if unit == "bytes" else "count", noun)
 
 
 def _memory(context: Context) -> Parts:
@@ -395,6 +402,6 @@ def _host(context: Context) -> Parts:
         yield from sentence("{}, {}", Amount(len(parameters), "count", "parameter"), size)
     for direction, words in (("to device", "to the device"), ("to host", "to the host")):
         moved = total_moved([transfer for transfer in transfers if transfer.direction == direction])
-        if moved.least:
+        if least(moved):
             yield "; " if parameters or direction == "to host" else ""
-            yield from sentence("{} {} a step", words, Amount(moved.exact, "bytes", at_least=moved.least))
+            yield from sentence("{} {} a step", words, Amount(moved, "bytes"))

@@ -10,16 +10,16 @@ from typing import TypeVar
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import countable
-from hlo_inspect.analysis.cost.roofline import Seconds
+from hlo_inspect.analysis.cost.roofline import share_of
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.provenance import NOT_FUSED, Labels, printed
 from hlo_inspect.analysis.time.costings import Costing
 from hlo_inspect.analysis.time.kernel_times import KernelTimes, no_bytes_reason
 from hlo_inspect.analysis.time.step_times import estimate_gaps
-from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.figure import Quantity, least, total
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.values.shapes import array_leaves
-from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
+from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
 from hlo_inspect.passes.cost.times import bytes_name, inferred_clock, step_words
 from hlo_inspect.passes.instruction_rows import (
     differences,
@@ -30,8 +30,18 @@ from hlo_inspect.passes.instruction_rows import (
     phase_source,
     stacks_of,
 )
-from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Section, sentence
-from hlo_inspect.report.table import Column, Table, Value
+from hlo_inspect.report.model import Amount, HeadlineRow, Section, sentence
+from hlo_inspect.report.table import Column, Table
+
+_FACTS = (
+    Fact("kernels.count", "count", "kernels: instructions that the device launches by themselves", len),
+    Fact(
+        "kernels.executed_count",
+        "count",
+        "runs of kernels in one step",
+        lambda kernels: countable(total(kernel.runs for kernel in kernels)),
+    ),
+)
 
 
 class Top(Pass):
@@ -52,22 +62,16 @@ class Top(Pass):
     name = "top"
     uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS
-    specs = (
-        FactSpec("kernels.count", "count", "kernels: instructions that the device launches by themselves"),
-        FactSpec("kernels.executed_count", "count", "runs of kernels in one step"),
-    )
+    specs = specs_of(_FACTS)
 
     def run(self, context: Context) -> Section:
-        kernels = context.kernels.launched
-        runs = countable(Bounds.sum(kernel.runs for kernel in kernels))
-        facts: dict[str, Value] = {"kernels.count": len(kernels)}
-        with_lower_bound(facts, "kernels.executed_count", runs.exact, runs.least or None)
-        notes = [] if runs.is_exact else [f"kernels.executed_count: {runs.reason}"]
+        kernels, facts = context.kernels.launched, FactSheet()
+        facts.put_all(_FACTS, kernels)
         times = context.on_machine.kernel_times
         if times is not None:
-            notes += [f"kernels: {reason}" for reason in _about_times(context, times)]
+            facts.notes += [f"kernels: {reason}" for reason in _about_times(context, times)]
         of_phases = phase_notes(context, (kernel.labels for kernel in kernels))
-        return Section(facts, _tables(context), chain(notes, of_phases), _headline(context))
+        return Section(facts.values, _tables(context), chain(facts.notes, of_phases), _headline(context))
 
 
 def _headline(context: Context) -> Iterator[HeadlineRow]:
@@ -77,7 +81,7 @@ def _headline(context: Context) -> Iterator[HeadlineRow]:
         return
     yield HeadlineRow("step", tuple(step_words(context, times)))
     rows = [row.cost.time for row in context.on_machine.costings if row.cost.time is not None]
-    hidden = sum(row.estimate.least - row.in_step.least for row in rows if row.in_step is not None)
+    hidden = sum(least(row.estimate) - least(row.in_step) for row in rows if row.in_step is not None)
     if hidden > 0:
         text = "estimates add up to {} more than the step: that time is hidden behind other rows"
         yield HeadlineRow("rows", tuple(sentence(text, Amount(hidden, "seconds"))))
@@ -193,14 +197,14 @@ def _costs(context: Context, *, has_times: bool) -> Iterator[Column]:
 # -- values -----------------------------------------------------------------------------------------------------------------
 
 
-def _exposed(row: Costing) -> Seconds | None:
+def _exposed(row: Costing) -> Quantity | None:
     return None if row.cost.time is None else row.cost.time.exposed
 
 
-def _step_share(row: Costing, step: Seconds) -> float | None:
+def _step_share(row: Costing, step: Quantity) -> float | None:
     """Return the share that a row has of the known part of the step's estimate."""
     in_step = None if row.cost.time is None else row.cost.time.in_step
-    return None if in_step is None else in_step.share_of(step)
+    return None if in_step is None else share_of(in_step, step)
 
 
 def _name(row: Costing) -> str:

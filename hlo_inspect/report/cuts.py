@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from hlo_inspect.report import CI_FORMATS, FORMATS_FOR_PEOPLE, FORMATS_OF_ROWS, OWN_FORMATS
-from hlo_inspect.report.graphs import MOST_NODES, distance
+from hlo_inspect.report.formats import CI_FORMATS, FORMATS_FOR_PEOPLE, FORMATS_OF_ROWS, OWN_FORMATS
+from hlo_inspect.report.formats.graphs import MOST_NODES, distance
+from hlo_inspect.report.formats.perfetto import begin
 from hlo_inspect.report.model import SEVERITIES, Report, most_severe_first
 from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.report.page import shown_findings
-from hlo_inspect.report.perfetto import begin
 from hlo_inspect.report.table import Plain, Table
 
 Kind = Literal["module", "first line", "finding", "ignored finding", "fact", "row", "text", "note"]

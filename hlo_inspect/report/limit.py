@@ -17,9 +17,9 @@ from itertools import chain
 from typing import NamedTuple, TextIO
 
 from hlo_inspect.errors import UsageError, printable
-from hlo_inspect.report import ALL_FORMATS, CI_FORMATS, FORMATS
 from hlo_inspect.report.cuts import Portion, cut_reports, portions_of, prepared
 from hlo_inspect.report.faults import answers
+from hlo_inspect.report.formats import ALL_FORMATS, CI_FORMATS, FORMATS
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.table import number_of

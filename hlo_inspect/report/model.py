@@ -81,7 +81,6 @@ class Amount(NamedTuple):
     value: Value
     unit: Unit
     noun: str = ""
-    at_least: Value = None
 
 
 Parts = Iterator[str | Amount]

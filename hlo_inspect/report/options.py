@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from os.path import commonprefix
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, TextIO, TypeVar
 
 from hlo_inspect.errors import HloInspectError
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.faults import Failed, answers, internal_error
 from hlo_inspect.report.model import Report
+from hlo_inspect.report.rule_page import RulePage
 from hlo_inspect.report.table import Row, Table, Value
 
 T = TypeVar("T")
@@ -25,7 +27,8 @@ class RenderOptions(NamedTuple):
     and CSV have all then. `table`: only the table of that name. `sites`: single rows in place of merged rows. `raw_bytes`:
     sizes as integers of bytes. `width` in columns and `color` are the terminal's; the caller decides both, so that a renderer
     never examines its output. `verbose` adds all findings, notes and the names of hidden columns; `quiet` leaves
-    only the first lines and the tables. `root` is the folder of the repository, for the formats of CI. `failed` receives a
+    only the first lines and the tables. `root` is the folder of the repository and `rule_pages` the
+    documentation by code of a rule, for the formats of CI. `failed` receives a
     report that cannot be rendered, and the others follow. `left_out` is the last line of an output that a limit cuts.
     """
 
@@ -38,6 +41,7 @@ class RenderOptions(NamedTuple):
     quiet: bool = False
     sites: bool = False
     root: Path | None = None
+    rule_pages: Mapping[str, RulePage] = MappingProxyType({})
     failed: Failed[Report] | None = None
     left_out: str = ""
 

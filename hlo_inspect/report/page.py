@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hlo_inspect.errors import printable
-from hlo_inspect.figure import at_least
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.layout import Grid
 from hlo_inspect.report.model import Amount, Finding, HeadlineRow, Passage, Report
@@ -88,8 +87,7 @@ def headline_text(row: HeadlineRow, raw_bytes: bool = False) -> str:
 
 
 def _amount(amount: Amount, raw_bytes: bool) -> str:
-    value = at_least(amount.at_least, "") if amount.value is None and isinstance(amount.at_least, int | float) else amount.value
-    text = format_value(value, amount.unit, raw_bytes)
+    text = format_value(amount.value, amount.unit, raw_bytes)
     if amount.noun:
         text += f" {amount.noun}{'' if amount.value == 1 else 's'}"
     return text.replace(" ", NO_BREAK)

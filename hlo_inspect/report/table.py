@@ -108,7 +108,6 @@ class Column(NamedTuple):
     meaning: str = ""
     real: bool = False
     get: Callable[[Any], Value] | None = None
-    least: Callable[[Any], Value] | None = None
 
     def bound_column(self, bound: Literal["lower", "upper"]) -> Column:
         """Return the column `<name>_lower_bound` or `<name>_upper_bound` of this one."""
@@ -180,7 +179,7 @@ class Table(Displayable):
 
         `items` is a function if they take long to find: it is called if somebody asks for the rows.
         """
-        columns = tuple(map(_joined, columns))
+        columns = tuple(columns)
         getters = [column.get for column in columns if column.get is not None]
         rows = RowsOnDemand(items if callable(items) else list(items), getters)
         shown = tuple(map(finished, columns))
@@ -290,19 +289,6 @@ class Table(Displayable):
         return sums if index is None else (*sums[:index], label, *sums[index + 1 :])
 
 
-def _joined(column: Column) -> Column:
-    get, lower = column.get, column.least
-    if get is None or lower is None:
-        return column
-
-    def value(row: object) -> Value:
-        exact = get(row)
-        low = lower(row) if exact is None else None
-        return at_least(low, "") if isinstance(low, int | float) else exact
-
-    return column._replace(get=value, bounded=True)
-
-
 _BOUNDS: dict[str, Callable[[Value], Plain]] = {"lower": lower_bound, "upper": upper_bound}
 
 
@@ -321,12 +307,12 @@ def _sum(values: Sequence[Value]) -> Quantity | None:
     It is None if all values are unknown, or if a known one is negative: the others bound nothing then.
     """
     numbers = [value for value in values if isinstance(value, int | float | Figure)]
-    known: Quantity = sum(numbers)
-    if len(numbers) == len(values) and not isinstance(known, Figure):
-        return known
+    total: Quantity = sum(numbers)
+    if len(numbers) == len(values) and not isinstance(total, Figure):
+        return total
     if not numbers or any(least(number) < 0 for number in numbers):
         return None
-    return known if len(numbers) == len(values) else at_least(least(known), "a row is unknown")
+    return total if len(numbers) == len(values) else at_least(least(total), "a row is unknown")
 
 
 def number_of(count: int, noun: str) -> str:

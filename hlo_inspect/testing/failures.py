@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from hlo_inspect.checks.runner import CheckResult
 from hlo_inspect.errors import printable
+from hlo_inspect.report.formats.terminal import table_text
 from hlo_inspect.report.options import RenderOptions, with_relative_paths
 from hlo_inspect.report.table import Table, number_of
-from hlo_inspect.report.terminal import table_text
 
 MAX_LINES = 16
 """Lines of a failure: with those that pytest adds it fits in 25."""

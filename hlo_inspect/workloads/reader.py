@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from hlo_inspect.errors import InputError, Location
+from hlo_inspect.figure import Quantity, unknown
 from hlo_inspect.hlo.input.source import Source
 from hlo_inspect.hlo.module import TRUNCATED, Problem, Problems
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -31,6 +32,10 @@ class EqualRows:
 
     count: int
     line: int
+
+    def sum_of(self, number: int | None) -> Quantity:
+        """Return the sum of a field of these rows; unknown if it cannot be read."""
+        return unknown(f"the row on line {self.line} cannot be read whole") if number is None else number * self.count
 
 
 @dataclass

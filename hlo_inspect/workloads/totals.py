@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from hlo_inspect.figure import Quantity, add, known_part, least, multiply, or_unknown, reason, total
+from hlo_inspect.hlo.collective_kinds import KIND_TABLE
 from hlo_inspect.workloads.header import TENSOR_PARALLEL, WorkloadHeader
-from hlo_inspect.workloads.reader import Workload
-from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, KINDS, NONE, PASSES, WorkloadRow, group_of, kind_of
-
-
-@dataclass(slots=True)
-class PartialSum:
-    """A sum of parts that may be unknown: `least` is the sum of the known ones."""
-
-    least: int = 0
-    is_complete: bool = True
-
-    @property
-    def exact(self) -> int | None:
-        return self.least if self.is_complete else None
-
-    def add(self, amount: int | None, times: int = 1) -> None:
-        if amount is None:
-            self.is_complete = False
-        else:
-            self.least += amount * times
-
-
-def total_of(sums: Iterable[PartialSum]) -> PartialSum:
-    """Return the sum of sums."""
-    result = PartialSum()
-    for part in sums:
-        result.least += part.least
-        result.is_complete = result.is_complete and part.is_complete
-    return result
+from hlo_inspect.workloads.reader import EqualRows, Workload
+from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, HLO_KINDS, KINDS, NONE, PASSES, WorkloadRow, group_of, kind_of
 
 
 class CollectiveLabel(NamedTuple):
@@ -50,6 +25,9 @@ class CollectiveLabel(NamedTuple):
     group: str | None
 
 
+NO_GROUP_SIZE = "the number of devices of a group is unknown"
+
+
 @dataclass(slots=True)
 class CollectiveSum:
     """The count of a declared collective, and its bytes in the convention of the file's client.
@@ -60,18 +38,15 @@ class CollectiveSum:
     label: CollectiveLabel
     devices: int | None
     count: int = 0
-    size: PartialSum = field(default_factory=PartialSum)
-    wire_bytes: PartialSum = field(default_factory=PartialSum)
+    size: Quantity = 0
+    wire_bytes: Quantity = 0
 
     def wire(self, size: int | None) -> int | None:
-        """Return the bytes that one device sends for a collective of `size` with a bandwidth-optimal algorithm, rounded up.
-
-        In a group of n devices that is 2(n-1)/n of the size for an all-reduce, (n-1)/n for the others. Sizes are those of whole
-        arrays, as in SimAI.
-        """
-        if size is None or self.devices is None:
+        """Return the bytes that one device sends for a collective of `size`, that of a whole array as in SimAI."""
+        kind = HLO_KINDS.get(self.label.kind or "")
+        if size is None or self.devices is None or kind is None:
             return 0 if size == 0 else None
-        return -(-size * (self.devices - 1) * (2 if self.label.kind == "allreduce" else 1) // self.devices)
+        return KIND_TABLE[kind].sent_of_whole(size, self.devices)
 
 
 class WorkloadTotals:
@@ -80,7 +55,7 @@ class WorkloadTotals:
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self.parallelism = Parallelism(workload.header)
-        self.compute = {name: PartialSum() for name in (*PASSES, UPDATE)}
+        self.compute: dict[str, Quantity] = dict.fromkeys((*PASSES, UPDATE), 0)
         self.has_groups = workload.header.policy == FORWARD_IN_BACKWARD
         self.unreadable: dict[str, int] = dict.fromkeys(PASSES, 0)
         """Cells of a pass whose collective cannot be read."""
@@ -88,21 +63,23 @@ class WorkloadTotals:
         """The line of the first row with a field that is unknown."""
         self._by_word: dict[str, dict[str, CollectiveSum]] = {name: {} for name in PASSES}
         for row, equal in workload.distinct.items():
-            self._add(row, equal.count)
+            self._add(row, equal)
             if self.first_unknown is None and None in row[2:12]:
                 self.first_unknown = equal.line
 
-    def _add(self, row: WorkloadRow, times: int) -> None:
-        self.compute[UPDATE].add(row.update_time, times)
+    def _add(self, row: WorkloadRow, equal: EqualRows) -> None:
+        times = equal.count
+        self.compute[UPDATE] = add(self.compute[UPDATE], equal.sum_of(row.update_time))
         for name, time, word, size in row.cells:
-            self.compute[name].add(time, times)
+            self.compute[name] = add(self.compute[name], equal.sum_of(time))
             if word is None:
                 self.unreadable[name] += times
             elif word != NONE:
                 collective = self._by_word[name].get(word) or self.collective(name, word)
                 collective.count += times
-                collective.size.add(size, times)
-                collective.wire_bytes.add(collective.wire(size), times)
+                collective.size = add(collective.size, equal.sum_of(size))
+                sent = or_unknown(collective.wire(size), reason(equal.sum_of(size)) or NO_GROUP_SIZE)
+                collective.wire_bytes = add(collective.wire_bytes, multiply(sent, times))
 
     def collective(self, pass_name: str, word: str) -> CollectiveSum:
         """Return the collectives of a pass that have this word."""
@@ -122,26 +99,24 @@ class WorkloadTotals:
 
     # -- sums -----------------------------------------------------------------------------------------------------------
 
-    def size(self, *, pass_name: str = "", kind: str = "", group: str = "") -> PartialSum:
+    def size(self, *, pass_name: str = "", kind: str = "", group: str = "") -> Quantity:
         """Return the bytes of collectives that clients know, of one pass, kind or group if it is given."""
-        return self._lower_bounded(total_of(collective.size for collective in self._chosen(pass_name, kind, group)), pass_name)
+        return self._lower_bounded(total(collective.size for collective in self._chosen(pass_name, kind, group)), pass_name)
 
-    def wire(self, *, pass_name: str = "", kind: str = "", group: str = "") -> PartialSum:
+    def wire(self, *, pass_name: str = "", kind: str = "", group: str = "") -> Quantity:
         """Return the bytes that one device sends for them."""
         return self._lower_bounded(
-            total_of(collective.wire_bytes for collective in self._chosen(pass_name, kind, group)), pass_name
+            total(collective.wire_bytes for collective in self._chosen(pass_name, kind, group)), pass_name
         )
 
-    def count(self, *, pass_name: str = "", kind: str = "", group: str = "") -> PartialSum:
+    def count(self, *, pass_name: str = "", kind: str = "", group: str = "") -> Quantity:
         """Return their number."""
-        return self._lower_bounded(
-            PartialSum(sum(collective.count for collective in self._chosen(pass_name, kind, group))), pass_name
-        )
+        return self._lower_bounded(sum(collective.count for collective in self._chosen(pass_name, kind, group)), pass_name)
 
-    def unknown_size(self) -> PartialSum:
+    def unknown_size(self) -> Quantity:
         """Return the bytes of collectives that no client knows."""
         return self._lower_bounded(
-            total_of(collective.size for collective in self.collectives if collective.label.kind is None), ""
+            total(collective.size for collective in self.collectives if collective.label.kind is None), ""
         )
 
     def _chosen(self, pass_name: str, kind: str, group: str) -> Iterator[CollectiveSum]:
@@ -151,10 +126,10 @@ class WorkloadTotals:
             if is_meant and label.kind is not None:
                 yield collective
 
-    def _lower_bounded(self, total: PartialSum, pass_name: str) -> PartialSum:
+    def _lower_bounded(self, amount: Quantity, pass_name: str) -> Quantity:
         """Return the sum as a lower bound if a cell of the pass cannot be read."""
         unreadable = sum(count for name, count in self.unreadable.items() if pass_name in ("", name))
-        return PartialSum(total.least, total.is_complete and not unreadable)
+        return known_part(least(amount), reason(amount) or ("a cell cannot be read" if unreadable else ""))
 
 
 UPDATE = "update"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hlo_inspect.cli.main import run
-from hlo_inspect.report.csv import render_csv
+from hlo_inspect.report.formats.csv import render_csv
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.table import Column, Table

@@ -12,8 +12,8 @@ import pytest
 
 from hlo_inspect.errors import UsageError
 from hlo_inspect.figure import Figure, at_least
-from hlo_inspect.report import ALL_FORMATS, RenderOptions
 from hlo_inspect.report.filters import parse_filter, row_test, shows
+from hlo_inspect.report.formats import ALL_FORMATS, RenderOptions
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Row, Table
 from tests.browser.conftest import Opened, wait_until

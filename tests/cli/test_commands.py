@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.checks.needed_passes import passes_for
-from hlo_inspect.findings.base import HEADINGS
 from hlo_inspect.passes import ALPA, PASSES, WORKLOAD
+from hlo_inspect.report.rule_page import HEADINGS
 from tests.calling import call_text
 from tests.checks.sample import parse_policy
 
@@ -481,8 +481,8 @@ NOT_FOR_COLLECTIVES = {
         "analysis.program analysis.time graph.canonical graph.neighbourhood optimizer"
     ),
     "what only some options or inputs need": (
-        "checks compare configs inspection.jobs inspection.saved_reports report.csv report.html report.json "
-        "report.markdown workloads xla_worker"
+        "checks compare configs inspection.jobs inspection.saved_reports report.formats.csv report.formats.html "
+        "report.formats.json report.formats.markdown workloads xla_worker"
     ),
 }
 """Modules and packages, those of the project without its name."""

@@ -18,7 +18,7 @@ import pytest
 
 from hlo_inspect.atomic_files import atomic_writer
 from hlo_inspect.errors import UsageError
-from hlo_inspect.report import FORMATS
+from hlo_inspect.report.formats import FORMATS
 from tests.calling import call_text
 
 DATA = Path(__file__).parents[1] / "data"

@@ -16,7 +16,7 @@ import pytest
 
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes.modules import ModuleList
-from hlo_inspect.report import FORMATS, RenderOptions
+from hlo_inspect.report.formats import FORMATS, RenderOptions
 from hlo_inspect.report.layout import make_grid
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.table import Value

@@ -8,6 +8,7 @@ import pytest
 
 from hlo_inspect.export.chakra_export import ChakraExport
 from hlo_inspect.export.step_export import step_export
+from hlo_inspect.figure import least
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
 from tests.export.exporting import left_out, reported
 from tests.export.traces import check, load, play
@@ -67,5 +68,5 @@ def test_kernels_of_a_dump_keep_their_work() -> None:
     assert isinstance(export, ChakraExport)
     nodes = export.nodes
     flops = sum(getattr(node, "flops", 0) for node in nodes)
-    own = sum(kernel.of_step("flops").least for kernel in context.own_kernels)
+    own = sum(least(kernel.of_step("flops")) for kernel in context.own_kernels)
     assert own <= flops <= own + len(nodes)

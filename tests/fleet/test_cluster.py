@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,7 @@ from tests.calling import call_text
 from tests.fleet.stores import collect, comparable, raw_rows, text_of, write_job
 
 ROOT = Path(__file__).parents[2]
-needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="needs dask[distributed]")
+needs_dask = pytest.mark.extras("distributed")
 
 # Python runs this at the start of each process. A child that reads an input notes the process that it works for. `deadly` ends
 # the child. `meet_a` and `meet_b` wait for each other, then end their workers, the first time. `gate` waits for a file `open`.

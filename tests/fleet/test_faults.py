@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hlo_inspect.fleet import parts, run
 from hlo_inspect.fleet.inputs import FleetInput, file_version
 from hlo_inspect.fleet.reading import READINGS, InputReader, Reading, ReadingOptions
 from hlo_inspect.fleet.schema import FINDINGS
@@ -120,6 +121,17 @@ def test_a_full_disk_ends_the_run_and_the_next_one_has_all(tmp_path: Path, monke
     assert "cannot be written: No space left on device" in done.stderr
     assert sorted(store.rglob("*")) == before
     assert collect(store, job)[0]["read"] == 2
+
+
+@pytest.mark.extras("duckdb")
+def test_a_full_folder_of_temporary_files_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parquet is made of lines in a temporary file."""
+    monkeypatch.setattr(run, "best_encoding", lambda: "parquet")
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr(parts, "TemporaryDirectory", lambda **_: (_ for _ in ()).throw(full))
+    done = call_text("collect", write_job(tmp_path / "dumps", 1, 1), "--store", tmp_path / "store")
+    message = "hlo-inspect: a temporary file cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr, list(tmp_path.glob("store/modules/*"))) == (2, message, [])
 
 
 def test_an_input_that_changes_is_read_again(tmp_path: Path) -> None:

@@ -19,12 +19,11 @@ from hlo_inspect.fleet.inputs import parse_assignments
 from hlo_inspect.fleet.queries import find_query, named_queries
 from hlo_inspect.fleet.query_reports import query_report
 from hlo_inspect.fleet.store import Store
-from hlo_inspect.report import FORMATS, RenderOptions
+from hlo_inspect.report.formats import FORMATS, RenderOptions
 from tests.calling import call_text
 from tests.fleet.stores import ask, collect, raw_rows, text_of, write_job
 
-pytest.importorskip("duckdb")
-pytest.importorskip("pyarrow")
+pytestmark = pytest.mark.extras("duckdb")
 ROOT = Path(__file__).parents[2]
 
 
@@ -172,14 +171,6 @@ def test_lines_and_parquet_of_one_store_answer_together(tmp_path: Path, monkeypa
     collect(tmp_path / "store", second)
     sql = 'SELECT "module.name", labels, "custom_calls.target.<target>", lower_bounds, passes FROM modules ORDER BY 1'
     assert ask(tmp_path / "store", sql) == [f'jit_f{n},{{}},{{}},{{}},"[""summary"", ""fingerprint""]"' for n in range(2)]
-
-
-def test_pyarrow_reads_the_parts(store: Path) -> None:
-    from pyarrow import dataset
-
-    rows = dataset.dataset(store / "modules").to_table(["module.name", "params.bytes"]).to_pylist()
-    assert {"module.name": "jit_only", "params.bytes": 20} in rows
-    assert len(rows) == 5
 
 
 @pytest.mark.parametrize("encoding", ["parquet", "jsonl"])

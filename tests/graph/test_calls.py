@@ -9,8 +9,9 @@ import pytest
 
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.executed_collectives import ExecutedFigure, ExecutedTotals
-from hlo_inspect.graph.calls import WANTS, Bounds, CallGraph
+from hlo_inspect.analysis.executed_collectives import ExecutedTotals
+from hlo_inspect.figure import Figure, Number, at_least, exact, greatest, least, reason, unknown
+from hlo_inspect.graph.calls import WANTS, CallGraph
 from hlo_inspect.hlo.wants import Wants
 from tests.graph.loops import BODY, CONDITION, LOOP, START, STATE, STEP, computation, loop_text
 from tests.hlo.reading import module
@@ -47,23 +48,23 @@ def line_of(text: str, part: str) -> int:
     return 1 + text[: text.index(part)].count("\n")
 
 
-def runs_of_each(text: str, wants: Wants = LIGHT) -> dict[str, int | None]:
+def runs_of_each(text: str, wants: Wants = LIGHT) -> dict[str, Number | None]:
     return _runs_of_each(CallGraph(module(text.encode(), wants)))
 
 
-def _runs_of_each(graph: CallGraph) -> dict[str, int | None]:
+def _runs_of_each(graph: CallGraph) -> dict[str, Number | None]:
     """Return the runs of each reached computation; None if unknown."""
-    return {name: graph.runs(name).exact for name in graph.calls}
+    return {name: exact(graph.runs(name)) for name in graph.calls}
 
 
 def figures(text: str, wants: Wants = LIGHT) -> ExecutedTotals:
     return Context(module(text.encode(), wants)).executed.total
 
 
-def executed_figures(text: str, wants: Wants = LIGHT) -> tuple[int | None, int | None]:
+def executed_figures(text: str, wants: Wants = LIGHT) -> tuple[Number | None, Number | None]:
     """Return the executed collectives, and the bytes of their operands."""
     total = figures(text, wants)
-    return total.count.exact, total.operand_bytes.exact
+    return exact(total.count), exact(total.operand_bytes)
 
 
 def test_a_computation_with_two_callers_runs_twice() -> None:
@@ -139,13 +140,13 @@ def test_two_loops_of_the_same_name_have_their_own_trip_counts() -> None:
 def test_runs_are_unknown_in_a_loop_that_never_ends() -> None:
     text = nested_loops("%next")
     line = line_of(text, "%inner = ")
-    reason = f"the trip count of inner (line {line}) is unknown: its condition stays true, or its counter overflows"
+    why = f"the trip count of inner (line {line}) is unknown: its condition stays true, or its counter overflows"
     graph = CallGraph(module(text.encode(), LIGHT))
     assert _runs_of_each(graph) == {"main": 1, "body": 10, "cond": 11, "sums": None, "checks": None}
-    assert graph.runs("sums").reason == graph.runs("checks").reason == reason
+    assert reason(graph.runs("sums")) == reason(graph.runs("checks")) == why
     total = figures(text)
-    assert total.count == ExecutedFigure(None, 10 + 20, reason)
-    assert total.operand_bytes == ExecutedFigure(None, 30 * 32, reason)
+    assert total.count == at_least(10 + 20, why)
+    assert total.operand_bytes == at_least(30 * 32, why)
 
 
 @pytest.mark.parametrize(
@@ -176,26 +177,26 @@ def test_figures_of_a_conditional_are_exact_if_its_branches_agree(
     text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
     assert executed_figures(text, wants) == (expected or (None, None))
     if expected is None:
-        reason = f"r (line {line_of(text, 'conditional(')}) runs only one of its branches, which differ"
-        assert [figure.reason for figure in figures(text, wants).figures().values()] == [reason] * 3
-        assert figures(text, wants).count.least == int("%plain" not in branches)
+        why = f"r (line {line_of(text, 'conditional(')}) runs only one of its branches, which differ"
+        assert [reason(figure) for figure in figures(text, wants).figures().values()] == [why] * 3
+        assert least(figures(text, wants).count) == int("%plain" not in branches)
 
 
 def test_runs_of_different_branches_are_unknown() -> None:
     text = entry_of(PREDICATE, "ROOT %r = f32[8]{0} conditional(%p, %v, %v), branch_computations={%summing, %gathering}")
     graph = CallGraph(module(text.encode(), LIGHT))
     assert _runs_of_each(graph) == {"main": 1, "summing": None, "gathering": None}
-    assert graph.runs("summing").reason.endswith("runs only one of its branches")
+    assert reason(graph.runs("summing")).endswith("runs only one of its branches")
 
 
 @pytest.mark.parametrize("wants", ALL_WAYS)
 def test_runs_of_a_recursive_computation_are_unknown(wants: Wants) -> None:
     graph = CallGraph(module(entry_of(CALL + "%again").encode(), wants))
     assert _runs_of_each(graph) == {"main": 1, "again": None}
-    assert graph.runs("again").reason == "again is part of a recursion"
+    assert reason(graph.runs("again")) == "again is part of a recursion"
     total = figures(entry_of(CALL + "%again"), wants)
-    assert total.count == ExecutedFigure(None, 1, graph.runs("again").reason)
-    assert total.operand_bytes.exact is None
+    assert total.count == at_least(1, reason(graph.runs("again")))
+    assert exact(total.operand_bytes) is None
 
 
 def test_runs_of_a_recursive_entry_are_unknown() -> None:
@@ -208,10 +209,10 @@ def test_runs_of_a_computation_that_a_custom_call_names_are_unknown() -> None:
     text = entry_of("ROOT %r = f32[8]{0} custom-call(%v), custom_call_target='f', called_computations={%summing}")
     calls = LIGHT | Wants(opcodes=frozenset({"custom-call"}))
     assert runs_of_each(text, calls) == {"main": 1, "summing": None}
-    assert figures(text, calls).count.reason.endswith(
+    assert reason(figures(text, calls).count).endswith(
         f"r (line {line_of(text, 'custom-call(')}) is a custom call, which runs it any number of times"
     )
-    assert figures(text).count == ExecutedFigure(None, 0, "no instruction of the text calls summing")
+    assert figures(text).count == at_least(0, "no instruction of the text calls summing")
 
 
 def test_runs_of_a_chain_of_3000_calls_are_exact() -> None:
@@ -244,9 +245,9 @@ def test_sends_do_not_count_and_unsized_operands_leave_a_lower_bound() -> None:
         f"%a = f32[?]{{0}} {SUM.replace('%v', '%d')}",
         f"ROOT %r = f32[8]{{0}} {SUM}",
     )
-    reason = f"the shape of a (line {line_of(text, '%a = f32[?]')}) or of its operands cannot be read, or has no size"
-    assert figures(text).count.exact == 2
-    assert figures(text).operand_bytes == ExecutedFigure(None, 32, reason)
+    why = f"the shape of a (line {line_of(text, '%a = f32[?]')}) or of its operands cannot be read, or has no size"
+    assert exact(figures(text).count) == 2
+    assert figures(text).operand_bytes == at_least(32, why)
 
 
 @pytest.mark.parametrize("wants", ALL_WAYS)
@@ -277,23 +278,23 @@ def test_a_call_start_runs_its_computation_once() -> None:
 def test_runs_have_a_lower_bound_if_the_trip_count_is_unknown() -> None:
     """The outer loop runs 10 iterations. The inner body runs 10 times or more, its condition 20 times or more."""
     graph = CallGraph(module(nested_loops("%next").encode(), LIGHT))
-    assert graph.runs("body") == Bounds(10, 10)
-    for name, at_least in (("sums", 10), ("checks", 20)):
+    assert graph.runs("body") == 10
+    for name, fewest in (("sums", 10), ("checks", 20)):
         runs = graph.runs(name)
-        assert (runs.least, runs.greatest, runs.exact, runs.is_exact) == (at_least, None, None, False)
-        assert runs.reason.startswith("the trip count of inner (line ")
+        assert (least(runs), greatest(runs), exact(runs)) == (fewest, None, None)
+        assert reason(runs).startswith("the trip count of inner (line ")
 
 
 def test_runs_of_a_computation_without_callers_are_unknown() -> None:
     runs = CallGraph(module(entry_of("ROOT %r = f32[8]{0} negate(%v)").encode(), LIGHT)).runs("summing")
-    assert runs == Bounds(0, None, "no instruction of the text calls summing")
+    assert runs == unknown("no instruction of the text calls summing")
 
 
 def test_a_branch_runs_0_or_1_times() -> None:
     text = entry_of(PREDICATE, "ROOT %r = f32[8]{0} conditional(%p, %v, %v), branch_computations={%summing, %gathering}")
     runs = CallGraph(module(text.encode(), LIGHT)).runs("gathering")
-    assert (runs.least, runs.greatest) == (0, 1)
-    assert runs.reason.endswith("runs only one of its branches")
+    assert (least(runs), greatest(runs)) == (0, 1)
+    assert reason(runs).endswith("runs only one of its branches")
 
 
 def test_a_figure_is_between_its_least_and_its_greatest_branch() -> None:
@@ -302,23 +303,23 @@ def test_a_figure_is_between_its_least_and_its_greatest_branch() -> None:
     text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
     graph = CallGraph(module(text.encode(), GRAPH))
     own = {
-        "main": {"done": Bounds.exactly(100)},
-        "summing": {"done": Bounds.exactly(5), "moved": Bounds.exactly(70)},
-        "gathering": {"done": Bounds.exactly(9), "moved": Bounds.exactly(20)},
+        "main": {"done": 100},
+        "summing": {"done": 5, "moved": 70},
+        "gathering": {"done": 9, "moved": 20},
     }
-    reason = f"r (line {line_of(text, 'conditional(')}) runs only one of its branches, which differ"
-    assert graph.bounds(own) == {"done": Bounds(100, 109, reason), "moved": Bounds(0, 70, reason)}
-    assert graph.bounds(own | {"plain": {"done": Bounds.exactly(7)}})["done"] == Bounds(105, 109, reason)
+    why = f"r (line {line_of(text, 'conditional(')}) runs only one of its branches, which differ"
+    assert graph.bounds(own) == {"done": Figure(100, 109, why), "moved": Figure(0, 70, why)}
+    assert graph.bounds(own | {"plain": {"done": 7}})["done"] == Figure(105, 109, why)
 
 
 def test_figures_of_loops_are_multiplied_by_their_runs() -> None:
     """The condition runs 11 times, the body 10 times. Each iteration runs the inner body once or more."""
     graph = CallGraph(module(nested_loops("%next").encode(), LIGHT))
-    own = {name: {"done": Bounds.exactly(1)} for name in ("main", "body", "cond")}
-    assert graph.bounds(own) == {"done": Bounds.exactly(1 + 10 + 11)}
-    least, greatest, reason = graph.bounds(own | {"sums": {"done": Bounds.exactly(1000)}})["done"]
-    assert (least, greatest) == (22 + 10 * 1000, None)
-    assert reason.startswith("the trip count of inner (line ")
+    own = {name: {"done": 1} for name in ("main", "body", "cond")}
+    assert graph.bounds(own) == {"done": 1 + 10 + 11}
+    done = graph.bounds(own | {"sums": {"done": 1000}})["done"]
+    assert (least(done), greatest(done)) == (22 + 10 * 1000, None)
+    assert reason(done).startswith("the trip count of inner (line ")
 
 
 def test_figures_of_a_computation_include_those_of_its_calls() -> None:
@@ -342,16 +343,16 @@ ENTRY main {
   ROOT %z = f32[] call(), to_apply=twice
 }
 """
-    each = CallGraph(module(text.encode(), GRAPH)).bounds_of_each({"five": {"done": Bounds.exactly(5)}})
+    each = CallGraph(module(text.encode(), GRAPH)).bounds_of_each({"five": {"done": 5}})
     assert each["first"] == each["second"]
-    done = {name: figures["done"].exact for name, figures in each.items()}
+    done = {name: exact(figures["done"]) for name, figures in each.items()}
     assert done == {"five": 5, "first": 5, "second": 5, "twice": 10, "main": 20}
 
 
 def test_an_unknown_figure_of_a_body_that_never_runs_counts_0() -> None:
     text = loop_text(entry=(*START, LOOP + ', backend_config={"known_trip_count":{"n":"0"}}'))
     graph = CallGraph(module(text.encode(), LIGHT))
-    assert graph.bounds({"body": {"done": Bounds(3, None, "nobody knows")}}) == {"done": Bounds.exactly(0)}
+    assert graph.bounds({"body": {"done": at_least(3, "nobody knows")}}) == {"done": 0}
 
 
 def test_a_count_above_10_to_the_30_is_a_lower_bound() -> None:
@@ -365,8 +366,8 @@ def test_a_count_above_10_to_the_30_is_a_lower_bound() -> None:
     ]
     first = computation("%c0", (SHARED, f"ROOT %r = f32[8]{{0}} {SUM}"))
     text = "\n".join(["HloModule m\n", REDUCER, first, *chain, computation("ENTRY %main", (SHARED, CALL + "%c4000"))])
-    assert figures(text).count == ExecutedFigure(None, 10**30, "it exceeds 10^30")
-    assert CallGraph(module(text.encode(), LIGHT)).runs("c0").least == 10**30
+    assert figures(text).count == at_least(10**30, "it exceeds 10^30")
+    assert least(CallGraph(module(text.encode(), LIGHT)).runs("c0")) == 10**30
 
 
 def test_many_branches_take_linear_time() -> None:
@@ -378,5 +379,5 @@ def test_many_branches_take_linear_time() -> None:
         (SHARED, "%p = s32[] parameter(1)", f"ROOT %r = f32[8]{{0}} conditional(%p), branch_computations={{{branches}}}"),
     )
     graph = CallGraph(module("\n".join(["HloModule m\n", *named, entry]).encode(), GRAPH))
-    bounds = graph.bounds({f"b{n}": {n: Bounds.exactly(1)} for n in range(count)})
-    assert {(amount.least, amount.greatest) for amount in bounds.values()} == {(0, 1)}
+    bounds = graph.bounds({f"b{n}": {n: 1} for n in range(count)})
+    assert {(least(amount), greatest(amount)) for amount in bounds.values()} == {(0, 1)}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.findings import RULE_TABLE
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.findings import RULE_TABLE, RULES
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection import module_reports
@@ -94,3 +96,16 @@ def test_the_scope_names_passes_and_rules_left_out(choice: RuleChoice, scope: st
 )
 def test_analyses_whose_missing_attributes_are_findings(chosen: FindingOptions, followed: set[str]) -> None:
     assert chosen.followed == followed
+
+
+@pytest.mark.parametrize("example", [rule.name for rule in RULES if rule.page().example.startswith("HloModule")])
+def test_a_rule_finds_nothing_without_its_opcodes(example: str) -> None:
+    """Run a rule on a module whose opcodes rule it out."""
+    wants = options(counts_all=True).wants
+    modules = list(read_modules(open_source(RULES.load(example).page().example), wants))
+    assert RULE_TABLE[example].opcodes <= TABLE.keys()
+    for found_module in modules:
+        context, opcodes = Context(found_module), found_module.opcodes
+        ruled_out = [name for name, entry in RULE_TABLE.items() if entry.opcodes and entry.opcodes.isdisjoint(opcodes)]
+        assert example not in ruled_out and ruled_out
+        assert not [finding for name in ruled_out for finding in RULES.load(name).check(context)]

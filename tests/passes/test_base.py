@@ -19,9 +19,10 @@ from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.inspection.module_reports import NeededTables, ReportNeeds
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs, find_pass
 from hlo_inspect.passes.base import Pass
+from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.model import FactSpec, Report
 from hlo_inspect.report.options import RenderOptions, needed_tables, shown_tables
-from hlo_inspect.report.table import LOWER_BOUND, Plain
+from hlo_inspect.report.table import Plain
 from hlo_inspect.request import Request
 from tests.tables import column
 
@@ -50,7 +51,7 @@ def every_report() -> Iterator[tuple[str, Report]]:
 
 def promised(fact: str, spec: FactSpec) -> bool:
     """Return True if the spec stands for the fact: the same name, or a family with that member. A bound goes with its fact."""
-    fact = fact.removesuffix(LOWER_BOUND)
+    fact = exact_name(fact)
     before, bracket, after = re.sub(r"<\w+>", "<>", spec.name).partition("<>")
     if not bracket:
         return fact == spec.name
@@ -80,10 +81,10 @@ def test_facts_are_those_of_the_specs() -> None:
 
 def test_a_lower_bound_stands_beside_an_unknown_fact_only() -> None:
     bounds = {
-        (name, fact): report.facts[fact.removesuffix(LOWER_BOUND)]
+        (name, fact): report.facts[exact_name(fact)]
         for name, report in every_report()
         for fact in report.facts
-        if fact.endswith(LOWER_BOUND)
+        if exact_name(fact) != fact
     }
     assert set(bounds.values()) <= {None}
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import hlo_inspect
-from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.figure import Quantity, add
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.page import headline_text
 from tests.tables import columns, totals
@@ -77,6 +77,8 @@ def test_facts() -> None:
         "collectives.collective-permute.operand_bytes": 32,
         "collectives.collective-broadcast.count": 0,
         "collectives.collective-broadcast.operand_bytes": 0,
+        "collectives.collective-reduce.count": 0,
+        "collectives.collective-reduce.operand_bytes": 0,
         "collectives.send.count": 1,
         "collectives.recv.count": 0,
         "collectives.group_size.2.count": 2,
@@ -491,13 +493,13 @@ def test_the_table_of_loops_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -
         return text + f"ENTRY e {{\n  p = {shape} parameter(0)\n  ROOT w = {shape} {inner}\n}}\n"
 
     calls: list[int] = []
-    plus = Bounds.plus
 
-    def counting(self: Bounds, more: Bounds) -> Bounds:
+    def counting(a: Quantity, b: Quantity) -> Quantity:
         calls[-1] += 1
-        return plus(self, more)
+        return add(a, b)
 
-    monkeypatch.setattr(Bounds, "plus", counting)
+    monkeypatch.setattr("hlo_inspect.graph.calls.add", counting)
+    monkeypatch.setattr("hlo_inspect.passes.collectives.add", counting)
     for depth in (30, 60):
         calls.append(0)
         rows = hlo_inspect.inspect(nested(depth), "collectives").table("loops").records()

@@ -10,8 +10,8 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.passes.cost import Cost
-from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.facts import find_spec
+from hlo_inspect.report.formats import FORMATS, RenderOptions
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.table import LOWER_BOUND, Value
 from tests.tables import columns

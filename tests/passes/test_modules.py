@@ -8,7 +8,7 @@ from typing import Any
 
 import hlo_inspect
 from hlo_inspect.passes.modules import ModuleList
-from hlo_inspect.report import FORMATS, RenderOptions
+from hlo_inspect.report.formats import FORMATS, RenderOptions
 from hlo_inspect.report.model import Finding, Input, Report
 
 DATA = Path(__file__).parents[1] / "data"

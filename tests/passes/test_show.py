@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
+from hlo_inspect.report.formats.terminal import render_table
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.page import headline_text
 from hlo_inspect.report.table import Value
-from hlo_inspect.report.terminal import render_table
 from hlo_inspect.report.units import format_value
 from tests.tables import column
 

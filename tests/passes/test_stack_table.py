@@ -7,7 +7,7 @@ import io
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report import FORMATS
+from hlo_inspect.report.formats import FORMATS
 from hlo_inspect.report.options import RenderOptions
 from tests.tables import column
 

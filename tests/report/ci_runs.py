@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import StringIO
 from pathlib import Path
 
-from hlo_inspect.report import CI_FORMATS, RenderOptions
+from hlo_inspect.report.formats import CI_FORMATS, RenderOptions
 from hlo_inspect.report.model import Finding, Input, Report
 from tests.calling import call_text
 

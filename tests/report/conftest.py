@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hlo_inspect.errors import Location
-from hlo_inspect.report import FORMATS, RenderOptions
+from hlo_inspect.report.formats import FORMATS, RenderOptions
 from hlo_inspect.report.model import Finding, Input, Report
 from hlo_inspect.report.table import Column, Plain, Row, Table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from io import StringIO
 
-from hlo_inspect.report import ALL_FORMATS, RenderOptions
+from hlo_inspect.report.formats import ALL_FORMATS, RenderOptions
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Row, Table
 

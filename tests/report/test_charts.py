@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.html.assets import DRAWINGS
-from hlo_inspect.report.html.charts import palette
-from hlo_inspect.report.html.charts.figures import amounts_axis
-from hlo_inspect.report.html.charts.memory import fit_chart
-from hlo_inspect.report.html.charts.rows import hover, short
-from hlo_inspect.report.html.model import Chart
-from hlo_inspect.report.html.module_sections import module_sections
-from hlo_inspect.report.html.page import write_page
-from hlo_inspect.report.html.pictures import PICTURES
-from hlo_inspect.report.html.views import distinct_tables, page_of
+from hlo_inspect.report.formats.html.assets import DRAWINGS
+from hlo_inspect.report.formats.html.charts import palette
+from hlo_inspect.report.formats.html.charts.figures import amounts_axis
+from hlo_inspect.report.formats.html.charts.memory import fit_chart
+from hlo_inspect.report.formats.html.charts.rows import hover, short
+from hlo_inspect.report.formats.html.model import Chart
+from hlo_inspect.report.formats.html.module_sections import module_sections
+from hlo_inspect.report.formats.html.page import write_page
+from hlo_inspect.report.formats.html.pictures import PICTURES
+from hlo_inspect.report.formats.html.views import distinct_tables, page_of
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.table import Column, Table

@@ -12,9 +12,9 @@ import pytest
 import hlo_inspect
 from hlo_inspect.cli.commands.report import PASSES
 from hlo_inspect.figure import at_least
-from hlo_inspect.report import ALL_FORMATS, RenderOptions
-from hlo_inspect.report.html import assets
-from hlo_inspect.report.html.strips import strips_of
+from hlo_inspect.report.formats import ALL_FORMATS, RenderOptions
+from hlo_inspect.report.formats.html import assets
+from hlo_inspect.report.formats.html.strips import strips_of
 from hlo_inspect.report.model import Finding, Input, Report
 from hlo_inspect.report.table import Column, Table
 from tests.browser.page_data import PageData

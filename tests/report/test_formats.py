@@ -10,7 +10,7 @@ from click import Choice
 
 from hlo_inspect.cli.commands import find_command
 from hlo_inspect.errors import UsageError
-from hlo_inspect.report import FORMATS, RenderOptions
+from hlo_inspect.report.formats import FORMATS, RenderOptions
 from hlo_inspect.report.model import Report
 
 

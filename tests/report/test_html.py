@@ -16,10 +16,10 @@ import pytest
 from hlo_inspect.errors import Location, MissingExtraError
 from hlo_inspect.inspection import source_lines
 from hlo_inspect.inspection.source_lines import with_finding_lines
-from hlo_inspect.report import ALL_FORMATS, RenderOptions
-from hlo_inspect.report.html import assets
-from hlo_inspect.report.html.view_texts import ViewText
-from hlo_inspect.report.html.views import page_of
+from hlo_inspect.report.formats import ALL_FORMATS, RenderOptions
+from hlo_inspect.report.formats.html import assets
+from hlo_inspect.report.formats.html.view_texts import ViewText
+from hlo_inspect.report.formats.html.views import page_of
 from hlo_inspect.report.model import Finding, Input, Passage, Report
 from hlo_inspect.report.table import Column, Table
 from tests.browser.page_data import PageData

@@ -17,7 +17,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.cli.commands.report import PASSES
 from hlo_inspect.cli.main import run
-from hlo_inspect.report import ALL_FORMATS, RenderOptions
+from hlo_inspect.report.formats import ALL_FORMATS, RenderOptions
 from hlo_inspect.report.units import as_unit, parse_quantity
 from tests.browser.page_data import PageData, PageTable
 

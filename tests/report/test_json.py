@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hlo_inspect.errors import Location, UsageError
-from hlo_inspect.report.json import report_to_dict
+from hlo_inspect.report.formats.json import report_to_dict
 from hlo_inspect.report.model import Finding, Input, Report
 from hlo_inspect.report.table import Column, Table
 
@@ -93,7 +93,7 @@ EXPECTED = {
 
 @pytest.fixture(autouse=True)
 def _version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hlo_inspect.report.json.__version__", "7.8.9")
+    monkeypatch.setattr("hlo_inspect.report.formats.json.__version__", "7.8.9")
 
 
 def test_json_of_one_report_is_an_object(rendered: Callable[..., str]) -> None:

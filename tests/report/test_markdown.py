@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from hlo_inspect.report.markdown import escape
+from hlo_inspect.report.formats.markdown import escape
 from hlo_inspect.report.model import Report
 
 BLANK = "\u200b"  # no width

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hlo_inspect.report.html.charts.measured import bounds_chart, measured_parts_chart, waits_chart
-from hlo_inspect.report.html.module_sections import module_sections
+from hlo_inspect.report.formats.html.charts.measured import bounds_chart, measured_parts_chart, waits_chart
+from hlo_inspect.report.formats.html.module_sections import module_sections
 from hlo_inspect.report.table import Column, Table
 
 KERNELS = Table.of(

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 import hlo_inspect.api  # noqa: F401 - from then on reports show themselves
-from hlo_inspect.report import html
+from hlo_inspect.report.formats import html
 from hlo_inspect.report.model import Amount, HeadlineRow, Report
 from hlo_inspect.report.table import Column, Table
 

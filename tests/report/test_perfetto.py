@@ -12,7 +12,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.errors import UsageError
-from hlo_inspect.report import ALL_FORMATS
+from hlo_inspect.report.formats import ALL_FORMATS
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import RenderOptions
 

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 import hlo_inspect
 from hlo_inspect.errors import Location
+from hlo_inspect.figure import at_least
 from hlo_inspect.report.model import Amount, Finding, HeadlineRow, Input, Report
 from hlo_inspect.report.page import page_notes
 from hlo_inspect.report.table import Column, Table
@@ -75,7 +76,7 @@ def test_the_total_of_rows_that_are_cut_bounds_all(rendered: Callable[..., str],
 
 HEADLINE = (
     HeadlineRow("", ("train step: adamw on ", Amount(77, "count", "weight"), ", mesh d0=2 d1=8")),
-    HeadlineRow("compute", (Amount(631_400_000_000, "flops"), " in ", Amount(None, "seconds", at_least=0.0055))),
+    HeadlineRow("compute", (Amount(631_400_000_000, "flops"), " in ", Amount(at_least(0.0055, "a bound"), "seconds"))),
     HeadlineRow("collectives", (Amount(1, "count", "run"), ", ", Amount(0.9996, "share"), " of it forward")),
     HeadlineRow("findings", ("1 error",), severity="error"),
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from hlo_inspect.graph.calls import MAX_FIGURE, Bounds
+from hlo_inspect.figure import MAX_FIGURE, Quantity, at_least, known_part, least
 
 CostFigure = Literal["flops", "transcendentals", "matmul_flops", "bytes"]
 
@@ -44,9 +44,9 @@ _FLOAT = struct.Struct("f")
 NO_LINE = 0
 
 
-def countable(amount: Bounds) -> Bounds:
+def countable(amount: Quantity) -> Quantity:
     """Return an amount without upper bound, and a reason, if it is too large to count."""
-    return Bounds(MAX_COUNT, None, TOO_LARGE) if amount.least > MAX_COUNT else amount
+    return at_least(MAX_COUNT, TOO_LARGE) if least(amount) > MAX_COUNT else amount
 
 
 class CostGap(NamedTuple):
@@ -177,11 +177,11 @@ class Tally:
             split.setdefault(key.label, Tally()).gaps[key, figure] = gap
         return iter(split.items())
 
-    def bounds(self, figure: CostFigure) -> Bounds:
-        """Return the sum over all keys as Bounds. If a part is unknown, the sum of the known parts is the lower bound."""
+    def bounds(self, figure: CostFigure) -> Quantity:
+        """Return the sum over all keys. If a part is unknown, the sum of the known parts is the lower bound."""
         column, gap = FIGURES.index(figure), self.first_gap(figure)
-        least = sum([row[column] for row in self.rows.values()])
-        return countable(Bounds.exactly(least)) if gap is None else Bounds(min(least, MAX_COUNT), None, str(gap))
+        whole = sum([row[column] for row in self.rows.values()])
+        return countable(whole) if gap is None else at_least(min(whole, MAX_COUNT), str(gap))
 
     def first_gap(self, figure: CostFigure) -> CostGap | None:
         """Return the first gap of a figure in the order of the text."""
@@ -322,12 +322,11 @@ class XlaSum:
         for figure, gap in gaps.items():
             self.miss((figure,), gap)
 
-    def bounds(self, figure: CostFigure) -> Bounds:
-        """Return the sum as Bounds. If a part is unknown, the sum of the known parts is the lower bound."""
+    def bounds(self, figure: CostFigure) -> Quantity:
+        """Return the sum. If a part is unknown, the sum of the known parts is the lower bound."""
         amount = self.amounts[FIGURES.index(figure)]
         reason = str(self.gaps.get(figure, TOO_LARGE if amount > MAX_XLA_SUM else ""))
-        least = int(min(amount, MAX_XLA_SUM))
-        return Bounds(least, None if reason else least, reason)
+        return known_part(int(min(amount, MAX_XLA_SUM)), reason)
 
 
 def _rounded_sum(start: float, addends: Sequence[float]) -> float:

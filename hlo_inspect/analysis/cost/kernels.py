@@ -20,10 +20,11 @@ from hlo_inspect.analysis.cost.figures import (
     bytes_by_unit,
     countable,
 )
-from hlo_inspect.analysis.cost.module_cost import FigureRuns, ModuleCost
+from hlo_inspect.analysis.cost.module_cost import ModuleCost, RunsByFigure
 from hlo_inspect.analysis.cost.operation import RUNNERS, Traffic, callee_names, wrapped
 from hlo_inspect.analysis.provenance import Labeller, Labels, kind_of_fusion
-from hlo_inspect.graph.calls import NOTHING, Bounds, CallGraph, InstructionPlace
+from hlo_inspect.figure import Quantity, at_least, greatest, known_part, least, reason, total, unknown
+from hlo_inspect.graph.calls import CallGraph, InstructionPlace
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import (
@@ -52,22 +53,20 @@ _KINDS = {name: opcode.base for name, opcode in TABLE.items()}
 
 
 class CountedCost(NamedTuple):
-    """The cost of one run of an instruction, the runs of its computation in a step, and their lower bound by figure."""
+    """The cost of one run of an instruction, and the runs of its computation in a step, by figure too."""
 
     cost: InstructionCost
-    runs: Bounds
-    least: FigureRuns
+    runs: Quantity
+    runs_by_figure: RunsByFigure
 
-    def of_step(self, figure: CostFigure) -> Bounds:
+    def of_step(self, figure: CostFigure) -> Quantity:
         """Return a figure of all its runs in one step."""
         index = FIGURES.index(figure)
         amount, gap = self.cost.amounts[index], self.cost.gaps.get(figure)
-        if self.runs.greatest == 0 or (amount == 0 and gap is None):
-            return NOTHING
-        bound = amount * self.least.least[index]
-        if gap is not None:
-            return Bounds(bound, None, str(gap))
-        return countable(Bounds.exactly(bound) if self.runs.is_exact else Bounds(bound, None, self.runs.reason))
+        if greatest(self.runs) == 0 or (amount == 0 and gap is None):
+            return 0
+        whole = amount * least(self.runs_by_figure[index])
+        return at_least(whole, str(gap)) if gap is not None else countable(known_part(whole, reason(self.runs)))
 
 
 class Kernel(NamedTuple):
@@ -121,20 +120,20 @@ class Kernel(NamedTuple):
         return bytes_by_unit(self.started.bytes, self.started.spaces)
 
     @property
-    def runs(self) -> Bounds:
+    def runs(self) -> Quantity:
         """The number of its runs in one step."""
         return self.parts[0].runs
 
-    def of_step(self, figure: CostFigure) -> Bounds:
+    def of_step(self, figure: CostFigure) -> Quantity:
         """Return a figure of all its runs in one step."""
         if self.is_unknown and figure != "bytes":
-            return Bounds(0, None, f"there is no rule for {self.instruction.attr('custom_call_target')}")
+            return unknown(f"there is no rule for {self.instruction.attr('custom_call_target')}")
         return sum_of_step(self.parts, figure)
 
 
-def sum_of_step(parts: Iterable[CountedCost], figure: CostFigure) -> Bounds:
+def sum_of_step(parts: Iterable[CountedCost], figure: CostFigure) -> Quantity:
     """Sum a figure over all runs of several instructions."""
-    return Bounds.sum(part.of_step(figure) for part in parts)
+    return total(part.of_step(figure) for part in parts)
 
 
 @dataclass(frozen=True)

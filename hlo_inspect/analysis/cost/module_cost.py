@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.computation import Costs, get_counted
@@ -35,7 +35,8 @@ from hlo_inspect.analysis.cost.operation import (
     wrapped,
 )
 from hlo_inspect.analysis.provenance import Labeller, Labels, Provenances
-from hlo_inspect.graph.calls import MAX_FIGURE, NOTHING, Bounds, Call, CallGraph
+from hlo_inspect.figure import MAX_FIGURE, Figure, Number, Quantity, known_part, least, reason, unknown
+from hlo_inspect.graph.calls import Call, CallGraph
 from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
@@ -47,57 +48,48 @@ _RUNNER_SPELLINGS = frozenset(name for name in TABLE if wrapped(name) in RUNNERS
 
 # -- runs of computations in one step, with the bounds of unknown ones --------------------------------------------------------
 
-OwnFigures = Mapping[str, Mapping[CostFigure, Bounds]]
+OwnFigures = Mapping[str, Mapping[CostFigure, Quantity]]
 """The figures of one run of each computation, without the computations that it runs."""
 
 
-class FigureRuns(NamedTuple):
-    """The runs of a computation in one step: `least` for each of `FIGURES`; `gap` says why they are unknown.
+RunsByFigure = tuple[Quantity, ...]
+"""The runs of a computation in one step, for each of `FIGURES`.
 
-    `least` is 0 in a branch of a conditional unless no other branch has less of the figure. So the sum of figures × `least` is
-    a lower bound of each figure.
-    """
-
-    least: tuple[int, ...]
-    gap: CostGap | None = None
-
+Their lower bound is 0 in a branch of a conditional unless no other branch has less of the figure. So the sum of figures × runs
+is a lower bound of each figure.
+"""
 
 _ONCE = (1,) * len(FIGURES)
 _NEVER = (0,) * len(FIGURES)
 
 
-def figure_runs(graph: CallGraph, own: OwnFigures) -> dict[str, FigureRuns]:
+def figure_runs(graph: CallGraph, own: OwnFigures) -> dict[str, RunsByFigure]:
     """Return the runs of each computation of `own` for one run of the entry."""
     bounds_by_computation = graph.bounds_of_each(own)
-    least = dict.fromkeys(graph.order, _NEVER) | dict.fromkeys(graph.order[:1], _ONCE)
+    runs_by_name = dict.fromkeys(graph.order, _NEVER) | dict.fromkeys(graph.order[:1], _ONCE)
     for name in graph.order:
         for _, made in groupby(graph.calls[name], key=lambda call: call.instruction):
-            for callee, runs in _runs_of_call(list(made), least[name], bounds_by_computation):
-                if callee in least:
-                    both = zip(least[callee], runs, strict=True)
-                    least[callee] = tuple(min(before + more, MAX_FIGURE) for before, more in both)
-    runs_by_name = {}
-    for name in own:
-        bounds = graph.runs(name)
-        gap = None if bounds.is_exact else CostGap(NO_LINE, bounds.reason)
-        runs_by_name[name] = FigureRuns(least.get(name, _NEVER), gap)
-    return runs_by_name
+            for callee, runs in _runs_of_call(list(made), runs_by_name[name], bounds_by_computation):
+                if callee in runs_by_name:
+                    both = zip(runs_by_name[callee], runs, strict=True)
+                    runs_by_name[callee] = tuple(min(before + more, MAX_FIGURE) for before, more in both)
+    reasons = {name: reason(graph.runs(name)) for name in own}
+    return {name: tuple([known_part(runs, why) for runs in runs_by_name.get(name, _NEVER)]) for name, why in reasons.items()}
 
 
 def _runs_of_call(
-    calls: Sequence[Call], caller: tuple[int, ...], bounds_by_computation: Mapping[str, Mapping[CostFigure, Bounds]]
+    calls: Sequence[Call], caller: tuple[int, ...], bounds_by_computation: Mapping[str, Mapping[CostFigure, Quantity]]
 ) -> list[tuple[str, tuple[int, ...]]]:
     """Return the least runs of the computations that an instruction calls; a conditional runs its cheapest branch."""
     if len(calls) == 1 or calls[0].instruction.opcode != "conditional":
-        return [(call.callee, tuple(runs * call.times.least for runs in caller)) for call in calls]
+        return [(call.callee, tuple(runs * int(least(call.times)) for runs in caller)) for call in calls]
     chosen = [min(calls, key=lambda call: _least(bounds_by_computation, call.callee, figure)).callee for figure in FIGURES]
     names = dict.fromkeys(call.callee for call in calls)
     return [(name, tuple(runs * (name == best) for runs, best in zip(caller, chosen, strict=True))) for name in names]
 
 
-def _least(bounds_by_computation: Mapping[str, Mapping[CostFigure, Bounds]], name: str, figure: CostFigure) -> int:
-    amount = bounds_by_computation.get(name, {}).get(figure)
-    return 0 if amount is None else amount.least
+def _least(bounds_by_computation: Mapping[str, Mapping[CostFigure, Quantity]], name: str, figure: CostFigure) -> Number:
+    return least(bounds_by_computation.get(name, {}).get(figure, 0))
 
 
 # -- costs --------------------------------------------------------------------------------------------------------------------
@@ -117,7 +109,7 @@ class RunningComputation:
     as_xla: XlaSum
 
     @property
-    def figures(self) -> dict[CostFigure, Bounds]:
+    def figures(self) -> dict[CostFigure, Quantity]:
         """The figures of one run of `rows`."""
         sums, gaps = [0] * len(FIGURES), dict[CostFigure, CostGap]()
         for cost, count in Counter(self.costs).items():
@@ -125,10 +117,7 @@ class RunningComputation:
                 sums[i] += amount * count
             for figure, gap in cost.gaps.items():
                 gaps[figure] = min(gap, gaps.get(figure, gap))
-        return {
-            figure: Bounds(amount, None, str(gaps[figure])) if figure in gaps else Bounds.exactly(amount)
-            for figure, amount in zip(FIGURES, sums, strict=True)
-        }
+        return {figure: known_part(amount, str(gaps.get(figure, ""))) for figure, amount in zip(FIGURES, sums, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -143,10 +132,10 @@ class ModuleCost:
     """
 
     as_xla: XlaSum
-    step: Mapping[CostFigure, Bounds]
+    step: Mapping[CostFigure, Quantity]
     labeller: Labeller
     running: Mapping[str, RunningComputation] = field(default_factory=dict)
-    runs: Mapping[str, FigureRuns] = field(default_factory=dict)
+    runs: Mapping[str, RunsByFigure] = field(default_factory=dict)
     calls: tuple[StepCall, ...] = ()
     has_xla_order: bool = True
     missing_attributes: tuple[MissingAttribute, ...] = ()
@@ -182,8 +171,7 @@ class ModuleCost:
                     counts_by_value[cost, value_of(labels)] += count
                     continue
                 for phase, runs in labels.phase_runs:
-                    gap = None if runs.is_exact else CostGap(NO_LINE, runs.reason)
-                    _add_cost(tally, phase, cost, count, FigureRuns((runs.least,) * len(FIGURES), gap))
+                    _add_cost(tally, phase, cost, count, (runs,) * len(FIGURES))
             for (cost, value), count in counts_by_value.items():
                 _add_cost(tally, value, cost, count, self.runs[name])
         return tally
@@ -203,7 +191,7 @@ class ModuleCost:
             yield from self.labeller.named_phases(running.view, running.rows)
 
 
-def _add_cost(tally: Tally, label: str | None, cost: InstructionCost, count: int, runs: FigureRuns) -> None:
+def _add_cost(tally: Tally, label: str | None, cost: InstructionCost, count: int, runs: RunsByFigure) -> None:
     """Add `count` instructions of one cost and label, multiplied by the runs of their computation."""
     for key, row in cost.work.rows.items():
         _add_runs(tally, key if label is None else TallyKey(label, key.unit), row, count, runs)
@@ -213,18 +201,18 @@ def _add_cost(tally: Tally, label: str | None, cost: InstructionCost, count: int
             _add_runs(tally, TallyKey(named, unit), (0, 0, 0, size), count, runs)
     elif cost.amounts[-1]:
         _add_runs(tally, TallyKey(named), (0, 0, 0, cost.amounts[-1]), count, runs)
-    if cost.gaps and (runs.gap is not None or any(runs.least)):
+    if cost.gaps and any(runs):
         for (key, figure), gap in cost.work.gaps.items():
             tally.miss(key if label is None else TallyKey(label, key.unit), (figure,), gap)
         if "bytes" in cost.gaps:
             tally.miss(TallyKey(named), ("bytes",), cost.gaps["bytes"])
 
 
-def _add_runs(tally: Tally, key: TallyKey, amounts: Sequence[int], count: int, runs: FigureRuns) -> None:
-    if runs.gap is None:
-        tally.add(key, amounts, count * runs.least[0])
+def _add_runs(tally: Tally, key: TallyKey, amounts: Sequence[int], count: int, runs: RunsByFigure) -> None:
+    if isinstance(runs[0], Figure):
+        tally.add_runs(key, amounts, [count * int(least(of_figure)) for of_figure in runs], CostGap(NO_LINE, runs[0].reason))
     else:
-        tally.add_runs(key, amounts, [count * least for least in runs.least], runs.gap)
+        tally.add(key, amounts, count * int(runs[0]))
 
 
 def module_cost(
@@ -242,7 +230,7 @@ def module_cost(
     if module.entry is None:
         gap, as_xla = CostGap(module.first_line, "the module has no entry computation"), XlaSum()
         as_xla.miss(FIGURES, gap)
-        return ModuleCost(as_xla, dict.fromkeys(FIGURES, Bounds(0, None, str(gap))), labeller)
+        return ModuleCost(as_xla, dict.fromkeys(FIGURES, unknown(str(gap))), labeller)
     counter = _ModuleCounter(module, views or Views(module.computations), user_rules or NO_USER_RULES)
     counter.count_from(module.entry.name)
     own = {name: running.figures for name, running in counter.runs.items()}
@@ -253,7 +241,7 @@ def module_cost(
     ]
     return ModuleCost(
         counter.runs[module.entry.name].as_xla,
-        {figure: countable(step.get(figure, NOTHING)) for figure in FIGURES},
+        {figure: countable(step.get(figure, 0)) for figure in FIGURES},
         labeller,
         counter.runs,
         figure_runs(graph, own),

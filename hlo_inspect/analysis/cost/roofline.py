@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, MAX_COUNT, SHARED, SPACE, Tally
 from hlo_inspect.analysis.cost.work import HIGHEST
 from hlo_inspect.analysis.hardware import HardwareProfile
+from hlo_inspect.figure import Figure, Quantity, at_least, known_part, least, reason
 from hlo_inspect.hlo.values.shapes import HOST_SPACE
 
 _FLOPS, _BYTES = FIGURES.index("flops"), FIGURES.index("bytes")
@@ -38,20 +38,9 @@ HOST_MEMORY = f"{SPACE}{HOST_SPACE}"
 _TPU_ON_CHIP = range(1, 7)
 
 
-class Seconds(NamedTuple):
-    """A time that is `least` or more; if it is unknown, `reason` names the missing part."""
-
-    least: float
-    reason: str = ""
-
-    @property
-    def exact(self) -> float | None:
-        """The time; None if a part is unknown."""
-        return None if self.reason else self.least
-
-    def share_of(self, whole: Seconds) -> float | None:
-        """Return the share that the known part of this time has of `whole`; None if `whole` is 0 or a lower bound."""
-        return self.least / whole.least if whole.least and not whole.reason else None
+def share_of(part: Quantity, whole: Quantity) -> float | None:
+    """Return the share that the known part of a time has of the `whole`; None if that is 0 or a lower bound."""
+    return least(part) / whole if whole and not isinstance(whole, Figure) else None
 
 
 def rate(unit: str, profile: HardwareProfile) -> tuple[float, str] | None:
@@ -79,7 +68,7 @@ def rates_taken(tally: Tally, profile: HardwareProfile) -> dict[str, str]:
     return {unit: unit_rate[1] for unit, unit_rate in rates.items() if unit_rate is not None and unit_rate[1] != unit}
 
 
-def compute_time(tally: Tally, profile: HardwareProfile) -> Seconds:
+def compute_time(tally: Tally, profile: HardwareProfile) -> Quantity:
     """Return the time of all FLOPs."""
     by_unit = _by_unit(tally)
     rates = {unit: rate(unit, profile) for unit in sorted(by_unit)}
@@ -88,11 +77,11 @@ def compute_time(tally: Tally, profile: HardwareProfile) -> Seconds:
     )
     missing = [unit for unit, _ in by_unit.most_common() if rates[unit] is None]
     if not missing:
-        return Seconds(seconds, tally.bounds("flops").reason)
+        return known_part(seconds, reason(tally.bounds("flops")))
     share = sum(by_unit[unit] for unit in missing) / by_unit.total()
     named = ", ".join(unit or "work whose unit or type is unknown" for unit in missing)
-    reason = f"{percent(share)} of the FLOPs have no rate: the profile {profile.name} states none for {named}"
-    return Seconds(seconds, "; ".join(filter(None, (reason, tally.bounds("flops").reason))))
+    without_rate = f"{percent(share)} of the FLOPs have no rate: the profile {profile.name} states none for {named}"
+    return known_part(seconds, "; ".join(filter(None, (without_rate, reason(tally.bounds("flops"))))))
 
 
 def engine_times(tally: Tally, profile: HardwareProfile) -> dict[str, float]:
@@ -122,14 +111,14 @@ def percent(share: float) -> str:
     return f"{share * 100:.{digits}f} %"
 
 
-def memory_time(tally: Tally, profile: HardwareProfile) -> Seconds:
+def memory_time(tally: Tally, profile: HardwareProfile) -> Quantity:
     """Return the time of all bytes that the device's memory has to move."""
     bandwidth = profile.memory_bandwidth
     if bandwidth is None:
-        return Seconds(0.0, f"the profile {profile.name} states no memory bandwidth")
+        return at_least(0.0, f"the profile {profile.name} states no memory bandwidth")
     elsewhere = units_elsewhere(profile)
     size = sum(row[_BYTES] for key, row in tally.rows.items() if key.unit not in elsewhere)
-    return Seconds(min(size, MAX_COUNT) / bandwidth, tally.bounds("bytes").reason)
+    return known_part(min(size, MAX_COUNT) / bandwidth, reason(tally.bounds("bytes")))
 
 
 def units_elsewhere(profile: HardwareProfile) -> frozenset[str]:

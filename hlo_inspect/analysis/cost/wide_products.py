@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from hlo_inspect.analysis.collective_results import runs_of
 from hlo_inspect.analysis.cost.computation import Costs
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES
 from hlo_inspect.analysis.cost.figures import FIGURES, UnknownCostError
@@ -88,4 +89,4 @@ def _flops_of_step(views: Views, calls: CallGraph, costs: Costs, view: View, row
         cost = costs.of_row(view, row)
     except UnknownCostError:
         return 0
-    return 0 if "flops" in cost.gaps else cost.amounts[_FLOPS] * (calls.runs(views.running(view.computation.name)).exact or 1)
+    return 0 if "flops" in cost.gaps else cost.amounts[_FLOPS] * runs_of(calls, views.running(view.computation.name))

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from hlo_inspect.graph.calls import Bounds, CallGraph
+from hlo_inspect.figure import Quantity, multiply, unknown
+from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.parameters import Interface, ParameterLeaf
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
@@ -36,17 +37,17 @@ class HostTransfer(NamedTuple):
     row: int
     direction: Direction
     shape: Shape
-    runs: Bounds
+    runs: Quantity
 
     @property
     def size(self) -> int | None:
         return self.shape.array_bytes
 
     @property
-    def moved(self) -> Bounds:
+    def moved(self) -> Quantity:
         """Bytes of all runs in a step."""
         size = self.size
-        return Bounds(0, None, "a shape is unknown") if size is None else self.runs.times(Bounds.exactly(size))
+        return unknown("a shape is unknown") if size is None else multiply(self.runs, size)
 
 
 def on_host(shape: Shape | None) -> bool:
@@ -72,7 +73,7 @@ def find_transfers(views: Views, calls: CallGraph) -> list[HostTransfer]:
     ]
 
 
-def _transfers(view: View, runs: Bounds) -> Iterator[HostTransfer]:
+def _transfers(view: View, runs: Quantity) -> Iterator[HostTransfer]:
     for row, opcode in enumerate(view.opcodes):
         if opcode == "custom-call":
             direction, shape = asked_direction(view.instruction_at(row)), view.shapes[row]

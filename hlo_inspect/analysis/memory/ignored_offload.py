@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from hlo_inspect.analysis.collective_results import runs_of
 from hlo_inspect.analysis.memory.host_transfers import asked_direction, on_host
 from hlo_inspect.errors import HloInspectError
 from hlo_inspect.graph import calls
@@ -55,7 +56,7 @@ def _requests(module: Module) -> OffloadRequests | None:
     if not asking:
         return None
     graph = CallGraph(module)
-    sizes = [_bytes_of_device(module, call) * (graph.runs(call.computation.name).exact or 1) for call in asking]
+    sizes = [_bytes_of_device(module, call) * runs_of(graph, call.computation.name) for call in asking]
     return OffloadRequests(Path(module.path).name, len(asking), asking[0].line, sum(sizes))
 
 

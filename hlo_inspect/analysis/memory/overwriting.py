@@ -288,15 +288,8 @@ class _FusionHint:
 
     def _reduction(self) -> int | None:
         """Return the first reduction among the results. It is computed before any other result is written."""
-        heroes = map(self._hero_of, self._roots)
+        heroes = (self._fused.origin(root, _AROUND_HEROES) for root in self._roots)
         return next((row for row in heroes if row is not None and self._fused.opcodes[row] == "reduce"), None)
-
-    def _hero_of(self, root: int) -> int | None:
-        """Return the operation below the relayouts, converts and negations of a result."""
-        row: int | None = root
-        while row is not None and self._fused.opcodes[row] in _AROUND_HEROES and self._fused.operand_rows(row):
-            row = self._fused.operand_row(row, 0)
-        return row
 
     def holds(self, number: int) -> bool:
         fused = self._fused
@@ -368,7 +361,7 @@ class _FusionHint:
             return True
         if self._origin is None or fused.opcodes[self._origin] not in ELEMENTWISE:
             return False
-        heroes = map(self._hero_of, reached)
+        heroes = (fused.origin(root, _AROUND_HEROES) for root in reached)
         return not any(row is not None and fused.opcodes[row] in ("transpose", "copy") for row in heroes)
 
 

@@ -274,9 +274,11 @@ class _Flattener:
         self._note_called(time, begun)
 
     def _note_called(self, time: int, begun: tuple[ComputationRun, ...]) -> None:
-        if begun:
-            self._schedule.called[time] = begun
-            for called_run in begun:
+        """Note the runs that end before the row that calls them. In a recursion the other runs contain this row."""
+        ended = tuple([run for run in begun if run.end >= 0])
+        if ended:
+            self._schedule.called[time] = ended
+            for called_run in ended:
                 if called_run.caller < 0:
                     called_run.caller = time
 

@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.provenance import Provenances
-from hlo_inspect.graph.calls import ONCE, Bounds, CallGraph, InstructionPlace, place
+from hlo_inspect.figure import Quantity, add, multiply
+from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
@@ -57,7 +58,7 @@ class NamedContext(NamedTuple):
     """The phase of a computation's callers, and how often they run it."""
 
     phase: str
-    runs: Bounds
+    runs: Quantity
 
 
 class OpNamePhase(NamedTuple):
@@ -99,7 +100,7 @@ class NamedPhases:
     @cached_property
     def contexts(self) -> dict[str, list[NamedContext]]:
         """The phases in which callers run each computation, with the number of runs."""
-        by_computation: dict[str, dict[str, Bounds]] = {name: {UNKNOWN: ONCE} for name in self._graph.order[:1]}
+        by_computation: dict[str, dict[str, Quantity]] = {name: {UNKNOWN: 1} for name in self._graph.order[:1]}
         for name in self._graph.order:
             contexts_of_caller = by_computation.get(name, {})
             for instruction, calls in groupby(self._graph.calls[name], key=lambda call: call.instruction):
@@ -108,11 +109,9 @@ class NamedPhases:
                     contexts_of_callee = by_computation.setdefault(call.callee, {})
                     for phase, runs in contexts_of_caller.items():
                         handed = handed_on[phase]
-                        added = runs.times(call.times)
-                        contexts_of_callee[handed] = (
-                            contexts_of_callee[handed].plus(added) if handed in contexts_of_callee else added
-                        )
-        shared: dict[tuple[tuple[str, Bounds], ...], list[NamedContext]] = {}  # few differ
+                        added = multiply(runs, call.times)
+                        contexts_of_callee[handed] = add(contexts_of_callee.get(handed, 0), added)
+        shared: dict[tuple[tuple[str, Quantity], ...], list[NamedContext]] = {}  # few differ
         return {
             name: shared.setdefault(
                 tuple(contexts_of_caller.items()), [NamedContext(*item) for item in contexts_of_caller.items()]
@@ -179,7 +178,7 @@ class NamedPhases:
         return not is_step
 
 
-NOT_CALLED = [NamedContext(UNKNOWN, ONCE)]
+NOT_CALLED = [NamedContext(UNKNOWN, 1)]
 """Context of a computation that no instruction of the text calls: only its own names count."""
 
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.phases.names import NOT_CALLED, NamedContext, NamedPhases, OpNamePhase, latest_phase
 from hlo_inspect.analysis.provenance import PHASE_ORDER, InstructionPhase, PhaseSource, Provenances
-from hlo_inspect.graph.calls import ONCE, Bounds, CallGraph, InstructionPlace, place
+from hlo_inspect.figure import Quantity, add, least, multiply
+from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES, LITERAL_OPCODES
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.op_names import NOT_SOUGHT, RECOMPUTE, UNKNOWN
@@ -26,13 +27,10 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.phases.graph_phases import GraphPhases
     from hlo_inspect.graph.value_graph import CallFrame
     from hlo_inspect.graph.view import View, Views
+    from hlo_inspect.hlo.module import Module
 
 WANTS = Wants(graph=True, entry=True)
 """Parts of a module that the graph needs: all instructions, the entry's parameters and outputs."""
-
-GraphSource = Callable[[], "GraphPhases | None"]
-"""Callback that returns the phases by the graph; None if the graph is not to be used."""
-
 
 _PhaseOfRow = Callable[[int], InstructionPhase | None]
 
@@ -48,34 +46,45 @@ class _NamedPhase(NamedTuple):
 
     phase: InstructionPhase
     is_decided: bool
-    calls: Sequence[tuple[CallFrame, str, Bounds]]
+    calls: Sequence[tuple[CallFrame, str, Quantity]]
+
+
+class PhaseAnalyses(Protocol):
+    """The analyses of a module that decide phases, each made on first use."""
+
+    @property
+    def module(self) -> Module: ...
+    @property
+    def provenances(self) -> Provenances: ...
+    @property
+    def call_graph(self) -> CallGraph: ...
+    @property
+    def collectives(self) -> list[Collective]: ...
+    @property
+    def views(self) -> Views: ...
+    @property
+    def graph_phases(self) -> GraphPhases | None:
+        """The phases by the graph; None if the graph is not to be used."""
 
 
 class Phases:
     """The phases of a module's instructions, shared by all analyses."""
 
-    def __init__(
-        self,
-        module: Module,
-        provenances: Provenances,
-        calls: CallGraph,
-        collectives: Sequence[Collective],
-        graph: GraphSource,
-        views: Views,
-        *,
-        seeks_all: bool = True,
-    ) -> None:
-        """Report phases that op_names do not decide as `NOT_SOUGHT` unless `seeks_all`."""
-        self.names = NamedPhases(module, provenances, calls, collectives)
-        self._calls = calls
-        self._graph = graph
-        self._views = views
+    def __init__(self, analyses: PhaseAnalyses, *, seeks_all: bool = True) -> None:
+        """Report phases that op_names do not decide as `NOT_SOUGHT` unless `seeks_all`. `analyses` end no earlier."""
+        self._analyses = analyses
         self._seeks_all = seeks_all
-        self._collectives = collectives
+        self._collectives = analyses.collectives
         self._of_collectives: dict[InstructionPlace, InstructionPhase] = {}
         self._named: dict[tuple[str, OpNamePhase], _NamedPhase] = {}  # by computation and name
         self._open_collectives: set[InstructionPlace] = set()  # their phase by names is unknown
         self._contexts: dict[int, NamedContext] = {}
+
+    @cached_property
+    def names(self) -> NamedPhases:
+        """The phases by names."""
+        analyses = self._analyses
+        return NamedPhases(analyses.module, analyses.provenances, analyses.call_graph, self._collectives)
 
     def for_instruction(self, instruction: Instruction) -> InstructionPhase:
         """Return the phase of an instruction."""
@@ -124,7 +133,7 @@ class Phases:
         if named.is_decided or not named.calls:
             phase = named.phase
             return lambda row: phase if phase.phase != UNKNOWN or opcodes[row] != "fusion" else None
-        (frame, by_name, _), graph = named.calls[0], self._graph()
+        (frame, by_name, _), graph = named.calls[0], self._analyses.graph_phases
         if graph is None or len(named.calls) > 1 or by_name != UNKNOWN or frame.view is not view or view.ambiguous:
             return lambda _: None
         value_of, phases = frame.value, graph.phases
@@ -157,9 +166,9 @@ class Phases:
     def _phase_of_contents(self, fusion: Instruction) -> str:
         """Return the phase of the names in a fused computation: if they differ, the later one of forward and backward."""
         name = fusion.callee("calls") or ""
-        if name not in self._views.computations:
+        if name not in self._analyses.views.computations:
             return UNKNOWN
-        view = self._views.for_computation(name)
+        view = self._analyses.views.for_computation(name)
         return latest_phase({self.names.own_name(view.metadata(row)).phase for row in range(len(view.names))} - {UNKNOWN})
 
     @cached_property
@@ -168,9 +177,12 @@ class Phases:
 
         A named collective can serve another phase too. The graph shows it if names leave the phase of a collective unknown.
         """
+        are_unnamed = all(collective.inner.attr("metadata") is None for collective in self._collectives)
+        if self._seeks_all and are_unnamed and self._analyses.graph_phases is None:
+            return [_phase(UNKNOWN, "")] * len(self._collectives)
         phases = [self.for_instruction(collective.inner) for collective in self._collectives]
         are_named = self._open_collectives.isdisjoint(place(collective.inner) for collective in self._collectives)
-        graph = None if are_named else self._graph()
+        graph = None if are_named else self._analyses.graph_phases
         if graph is None or not graph.phases:
             return phases
         return [
@@ -180,7 +192,7 @@ class Phases:
 
     def graph_phase(self, instruction: Instruction) -> str:
         """Return the phase by the graph in the first call of an instruction's computation. Its name does not count."""
-        graph, key = self._graph(), place(instruction)
+        graph, key = self._analyses.graph_phases, place(instruction)
         calls = graph.calls_of(key) if graph is not None else []
         if graph is None or not calls:
             return UNKNOWN
@@ -206,7 +218,7 @@ class Phases:
         phases = [(self.names.phase_of(key, own, context.phase), context.runs) for context in contexts]
         is_decided = self.names.is_sure(key, own) and all(phase != UNKNOWN for phase, _ in phases)
         by_name = _most_run(phases, "name") if is_decided or self._seeks_all else _NOT_SOUGHT
-        graph = None if is_decided else self._graph()
+        graph = None if is_decided else self._analyses.graph_phases
         calls = []
         if graph is not None:
             for frame in graph.frames_of(key[0]):
@@ -219,14 +231,14 @@ class Phases:
 
         Without such a call, or without the instruction in it, only names count.
         """
-        graph = self._graph() if named.calls else None
+        graph = self._analyses.graph_phases if named.calls else None
         row = named.calls[0][0].view.index(key[2]) if graph is not None else None
         if graph is None or row is None:
             return named.phase
         is_collective, is_sure = self.names.is_collective(key), self.names.is_sure(key, own)
         if len(named.calls) == 1 and named.calls[0][1] == UNKNOWN and not is_collective:  # as most
             return _phase(graph.of_row(named.calls[0][0], row), _GRAPH)
-        phases: list[tuple[str, Bounds]] = []
+        phases: list[tuple[str, Quantity]] = []
         sources: set[PhaseSource] = set()
         also_phase = ""
         for frame, by_name, runs in named.calls:
@@ -254,16 +266,17 @@ class Phases:
     def _context_in_its_caller(self, graph: GraphPhases, frame: CallFrame) -> NamedContext:
         name = frame.name
         if frame.caller is None:
-            return NamedContext(UNKNOWN, self._calls.runs(name))
+            return NamedContext(UNKNOWN, self._analyses.call_graph.runs(name))
         number, row = frame.caller
         around, caller = self._contexts[number], graph.graph.frames[number].view.instruction(row)
-        times = self._times.get((*place(caller), name), ONCE)
-        return NamedContext(self.names.handed_on(caller, around.phase), around.runs.times(times))
+        times = self._times.get((*place(caller), name), 1)
+        return NamedContext(self.names.handed_on(caller, around.phase), multiply(around.runs, times))
 
     @cached_property
-    def _times(self) -> dict[tuple[str, int, str, str], Bounds]:
+    def _times(self) -> dict[tuple[str, int, str, str], Quantity]:
         """Runs of the callee in each run of a call."""
-        return {(*place(call.instruction), call.callee): call.times for made in self._calls.calls.values() for call in made}
+        calls = chain.from_iterable(self._analyses.call_graph.calls.values())
+        return {(*place(call.instruction), call.callee): call.times for call in calls}
 
 
 _NOT_SOUGHT = InstructionPhase(NOT_SOUGHT)
@@ -275,12 +288,12 @@ def _phase(phase: str, source: PhaseSource) -> InstructionPhase:
     return InstructionPhase(phase, source if phase != UNKNOWN else "")
 
 
-def _most_run(phases: Sequence[tuple[str, Bounds]], source: PhaseSource) -> InstructionPhase:
+def _most_run(phases: Sequence[tuple[str, Quantity]], source: PhaseSource) -> InstructionPhase:
     """Return the phase that runs an instruction most; if several do, the first of a step."""
     if len(phases) == 1:
         return _phase(phases[0][0], source)
-    runs: dict[str, Bounds] = {}
+    runs: dict[str, Quantity] = {}
     for phase, amount in phases:
-        runs[phase] = runs[phase].plus(amount) if phase in runs else amount
-    phase = min(runs, key=lambda name: (-runs[name].least, PHASE_ORDER.index(name)), default=UNKNOWN)
+        runs[phase] = add(runs.get(phase, 0), amount)
+    phase = min(runs, key=lambda name: (-least(runs[name]), PHASE_ORDER.index(name)), default=UNKNOWN)
     return InstructionPhase(phase, source if phase != UNKNOWN else "", "", tuple(runs.items()) if len(runs) > 1 else ())

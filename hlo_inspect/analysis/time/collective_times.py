@@ -11,15 +11,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import Collective, wire_bytes
-from hlo_inspect.analysis.cost.roofline import Seconds
+from hlo_inspect.analysis.collectives import Collective, operand_of_result, wire_bytes
 from hlo_inspect.analysis.devices import DeviceCounts
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
-from hlo_inspect.analysis.time.links import NOTHING_SENT, PERMUTE, LinkTime, TorusLinks, with_model
+from hlo_inspect.analysis.time.links import NOTHING_SENT, LinkTime, TorusLinks, with_model
 from hlo_inspect.analysis.time.node_links import NodeLinks
 from hlo_inspect.analysis.time.placement import CollectiveGroups, Placement, UnknownTimeError
 from hlo_inspect.errors import UsageError
-from hlo_inspect.graph.calls import NOTHING, Bounds, CallGraph
+from hlo_inspect.figure import Quantity, add, known_part, least, reason
+from hlo_inspect.graph.calls import CallGraph
 
 TOGETHER, POINT_TO_POINT = "collectives", "point-to-point"
 """The streams of a GPU."""
@@ -107,7 +107,7 @@ class _Machine:
             return (name if collective.kind == "send" else name + RECEIVING,)
         if self._is_torus and self._near is not None:
             return tuple(axis.split(",")) if axis else (self._near.name,)
-        return (POINT_TO_POINT if collective.kind in {PERMUTE, "send", "recv"} else TOGETHER,)
+        return (TOGETHER if collective.forms_groups else POINT_TO_POINT,)
 
     def _link_time(self, collective: Collective) -> LinkTime:
         if collective.transfer is not None:
@@ -115,16 +115,16 @@ class _Machine:
         if collective.is_point_to_point:
             raise UnknownTimeError("the text does not say which device sends to which")
         size, devices = collective.operand_bytes, collective.group_size or 1
-        if size is None or (collective.wire_bytes is None and collective.kind != PERMUTE):
+        if size is None or (collective.wire_bytes is None and not collective.properties.names_pairs):
             raise UnknownTimeError(collective.reason_unknown)
-        pairs = self._groups.pairs(collective) if collective.kind == PERMUTE else []
-        if not pairs and (collective.kind == PERMUTE or devices == 1):
+        pairs = self._groups.pairs(collective) if collective.properties.names_pairs else []
+        if not pairs and (collective.properties.names_pairs or devices == 1):
             return NOTHING_SENT
         if self._links is None:
             raise UnknownTimeError(f"the profile {self._profile.name} states no links")
         if pairs:
             return self._links.permute_time(pairs, size)
-        return self._links.groups_time(collective, float(size * devices if collective.kind == "all-gather" else size))
+        return self._links.groups_time(collective, float(collective.properties.whole_of_operand(size, devices)))
 
     def _to_slices(self, collective: Collective, link: Link | None) -> LinkTime:
         """Return the time of data to or from another slice. Both directions are used at a time."""
@@ -141,7 +141,7 @@ def _received(collective: Collective) -> int | None:
     transfer, result = collective.transfer, collective.result_bytes
     if transfer is None or transfer.kind is None or result is None:
         return None
-    operand = {"all-gather": result // transfer.slices, "reduce-scatter": result * transfer.slices}.get(transfer.kind, result)
+    operand = operand_of_result(transfer.kind, result, transfer.slices)
     return wire_bytes(transfer.kind, operand, transfer.slices)
 
 
@@ -153,12 +153,12 @@ ALL = ""
 
 def collective_seconds(
     collectives: Sequence[Collective], times: Sequence[CollectiveTime], graph: CallGraph
-) -> dict[str, Seconds]:
+) -> dict[str, Quantity]:
     """Return the bound of the collectives of one step: the sum over all (`ALL`) and over each level of links.
 
     Data from another slice counts in the send of that slice.
     """
-    own: defaultdict[str, dict[str, Bounds]] = defaultdict(dict)
+    own: defaultdict[str, dict[str, Quantity]] = defaultdict(dict)
     unknown = []
     for collective, time in zip(collectives, times, strict=True):
         if time.bound_s is None:
@@ -167,7 +167,7 @@ def collective_seconds(
             continue
         figures = own[collective.start.computation.name]
         for level, seconds in ((ALL, time.bound_s or 0.0), *time.levels):
-            figures[level] = figures.get(level, NOTHING).plus(Bounds.exactly(round(seconds * _OF_A_SECOND)))
+            figures[level] = add(figures.get(level, 0), round(seconds * _OF_A_SECOND))
     missing = f"{len(unknown)} of {len(times)} collectives have no bound: {unknown[0]}" if unknown else ""
-    totals = {ALL: NOTHING} | graph.bounds(own)
-    return {level: Seconds(amount.least / _OF_A_SECOND, amount.reason or missing) for level, amount in totals.items()}
+    totals = {ALL: 0, **graph.bounds(own)}
+    return {level: known_part(least(amount) / _OF_A_SECOND, reason(amount) or missing) for level, amount in totals.items()}

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.figures import CostFigure, countable
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, sum_of_step
-from hlo_inspect.analysis.time.step_times import NO_SECONDS, NO_TIME, RowTimes
-from hlo_inspect.graph.calls import NOTHING, Bounds
+from hlo_inspect.analysis.time.step_times import NO_TIME, RowTimes
+from hlo_inspect.figure import Figure, Quantity, exact, least, multiply
 
 
 class StepCost(NamedTuple):
@@ -18,51 +18,51 @@ class StepCost(NamedTuple):
     unknown.
     """
 
-    runs: Bounds
-    figures: tuple[Bounds, ...]
+    runs: Quantity
+    figures: tuple[Quantity, ...]
     time: RowTimes | None
     share: float | None = None
     by_flops: bool = False
 
     @property
-    def flops(self) -> Bounds:
+    def flops(self) -> Quantity:
         return self.figures[0]
 
     @property
-    def matmul_flops(self) -> Bounds:
+    def matmul_flops(self) -> Quantity:
         return self.figures[1]
 
     @property
-    def size(self) -> Bounds:
+    def size(self) -> Quantity:
         """Bytes, as XLA's cost model counts them."""
         return self.figures[2]
 
     @property
-    def _work(self) -> Bounds:
+    def _work(self) -> Quantity:
         return self.flops if self.by_flops else self.size
 
     @property
     def weight(self) -> float:
         """The part of the whole that the row is: its time with a profile, else its bytes or FLOPs."""
-        return self._work.least if self.time is None else self.time.bound.least
+        return least(self._work) if self.time is None else least(self.time.bound)
 
     @property
     def has_exact_weight(self) -> bool:
         """True if the weight is exact, not a lower bound."""
-        return (self._work if self.time is None else self.time.bound).exact is not None
+        return not isinstance(self._work if self.time is None else self.time.bound, Figure)
 
     @property
     def intensity(self) -> float | None:
         """FLOP per byte."""
-        flops, size = self.flops.exact, self.size.exact
+        flops, size = exact(self.flops), exact(self.size)
         return None if flops is None or not size else flops / size
 
     @property
     def order(self) -> tuple[float, ...]:
         """The sort key of the row: the time that it adds to a scheduled step, then its bound, its work, bytes and FLOPs."""
-        bound, in_step = (NO_SECONDS, None) if self.time is None else (self.time.bound, self.time.in_step)
-        added = 0.0 if in_step is None else in_step.least
-        return (added, bound.least, self._work.least, self.size.least, self.flops.least)
+        bound, in_step = (0.0, None) if self.time is None else (self.time.bound, self.time.in_step)
+        added = 0.0 if in_step is None else least(in_step)
+        return (added, least(bound), least(self._work), least(self.size), least(self.flops))
 
 
 class Costing(NamedTuple):
@@ -126,9 +126,9 @@ def step_costs(kernels: Sequence[Kernel], times: TimesOf | None, by_flops: bool)
 def _outside(kernels: Kernels, times: TimesOf | None, by_flops: bool) -> list[Costing]:
     """Return the row of costs outside kernels; none if there are none."""
     figures = tuple(sum_of_step(kernels.other_costs, figure) for figure in _FIGURES)
-    if all(figure == NOTHING for figure in figures):
+    if all(figure == 0 for figure in figures):
         return []
-    return [Costing([], StepCost(NOTHING, figures, None if times is None else NO_TIME, by_flops=by_flops))]
+    return [Costing([], StepCost(0, figures, None if times is None else NO_TIME, by_flops=by_flops))]
 
 
 def _ranks(costs: Iterable[StepCost]) -> dict[int, int]:
@@ -162,8 +162,8 @@ def _sum(rows: Sequence[Costing], ranks: dict[int, int]) -> Costing:
     if len(rows) > 1:
         costed.sort(key=lambda pair: (-ranks[id(pair[1])], pair[0].number))
     kernels = tuple([kernel for kernel, _ in costed])
-    cost, count = rows[0].cost, Bounds.exactly(len(kernels))
+    cost, count = rows[0].cost, len(kernels)
     times = [cost.time for _, cost in costed if cost.time is not None]
     time = RowTimes.sum(times) if times else None
-    figures = tuple([figure.times(count) for figure in cost.figures])
-    return Costing(kernels, StepCost(cost.runs.times(count), figures, time, by_flops=cost.by_flops))
+    figures = tuple([multiply(figure, count) for figure in cost.figures])
+    return Costing(kernels, StepCost(multiply(cost.runs, count), figures, time, by_flops=cost.by_flops))

@@ -32,6 +32,7 @@ from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times,
 from hlo_inspect.analysis.devices import ShapesAre
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.tpu_marks import SPLIT_OVER_CORES
+from hlo_inspect.figure import least
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.values.attributes import BackendConfig
@@ -249,7 +250,7 @@ class KernelTimes:
         return _Load(
             engines.get("matmul", 0.0) / self.devices,
             engines.get("vector", 0.0) / self.devices,
-            memory_time(moved, self.profile).least,
+            least(memory_time(moved, self.profile)),
             moved.rows.get(TallyKey("", HOST_MEMORY), (0,))[-1] * per_host_byte,
             moved,
             _operands(kernel.view, kernel.row) if self._is_tpu else [],
@@ -267,7 +268,7 @@ class KernelTimes:
             return load.bound
         anywhere = Tally()
         anywhere.add(TallyKey(""), (0, 0, 0, sum(row[-1] for key, row in load.moved.rows.items() if key.unit != HOST_MEMORY)))
-        memory = memory_time(anywhere, profile).least * padding / profile.memory_efficiency
+        memory = least(memory_time(anywhere, profile)) * padding / profile.memory_efficiency
         is_half = (profile.cores_per_device or 1) > 1 and SPLIT_OVER_CORES not in kernel.view.tails[kernel.row]
         cores = 0.5 if is_half else 1.0
         longest = max(load.matmul / profile.matmul_efficiency / cores, memory / cores, load.host)

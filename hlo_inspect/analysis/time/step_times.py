@@ -9,22 +9,35 @@ from typing import NamedTuple
 from hlo_inspect.analysis.cost.figures import Tally, countable
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
-from hlo_inspect.analysis.cost.roofline import Seconds, compute_time, memory_time
+from hlo_inspect.analysis.cost.roofline import compute_time, memory_time
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.timelines import TimedStep, Timelines
-from hlo_inspect.graph.calls import Bounds, InstructionPlace
+from hlo_inspect.figure import (
+    Figure,
+    Quantity,
+    at_least,
+    first_reason,
+    greatest,
+    known_part,
+    least,
+    multiply,
+    reason,
+    total,
+    unknown,
+)
+from hlo_inspect.graph.calls import InstructionPlace
 
 
-def flops_time(tally: Tally, times: KernelTimes) -> Seconds:
+def flops_time(tally: Tally, times: KernelTimes) -> Quantity:
     """Return the time of the FLOPs of one device, each at the peak of the unit that does it."""
     compute = compute_time(tally, times.profile)
-    return compute._replace(least=compute.least / times.devices)
+    return known_part(least(compute) / times.devices, reason(compute))
 
 
-def bytes_time(tally: Tally, times: KernelTimes) -> Seconds:
+def bytes_time(tally: Tally, times: KernelTimes) -> Quantity:
     """Return the time of the bytes of the device's memory at its bandwidth."""
-    return Seconds(0.0, times.bytes_gap) if times.bytes_gap else memory_time(tally, times.profile)
+    return known_part(0.0, times.bytes_gap) if times.bytes_gap else memory_time(tally, times.profile)
 
 
 def estimate_gaps(kernels: Iterable[Kernel], times: KernelTimes) -> str:
@@ -35,28 +48,25 @@ def estimate_gaps(kernels: Iterable[Kernel], times: KernelTimes) -> str:
 NO_SCHEDULE = "the module is not scheduled, so overlap with compute is unknown"
 
 
-def _exposed(step: TimedStep, unknown: Sequence[str], count: int) -> Seconds:
+def _exposed(step: TimedStep, missing: Sequence[str], count: int) -> Quantity:
     """Return the time that collectives add to a step.
 
-    `unknown` holds a reason for each of the `count` collectives whose time is unknown.
+    `missing` holds a reason for each of the `count` collectives whose time is unknown.
     """
-    missing = f"the time of {len(unknown):,} of {count:,} collectives is unknown: {unknown[0]}" if unknown else ""
-    return Seconds(step.exposed_collective_s, step.timeline.reason or missing)
+    gap = f"the time of {len(missing):,} of {count:,} collectives is unknown: {missing[0]}" if missing else ""
+    return known_part(step.exposed_collective_s, step.timeline.reason or gap)
 
 
-NO_SECONDS = Seconds(0.0)
-
-
-def seconds_times_runs(seconds: float | None, runs: Bounds, reason_unknown: str) -> Seconds:
+def seconds_times_runs(seconds: float | None, runs: Quantity, reason_unknown: str) -> Quantity:
     """Return the time of all runs of `seconds` each; unknown if `seconds` is None."""
     if seconds is None:
-        return Seconds(0.0, reason_unknown) if runs.greatest != 0 else NO_SECONDS
-    return Seconds(seconds * runs.least, "" if runs.is_exact else runs.reason)
+        return known_part(0.0, reason_unknown) if greatest(runs) != 0 else 0.0
+    return known_part(seconds * least(runs), reason(runs))
 
 
-def sum_of(*times: Seconds) -> Seconds:
+def sum_of(*times: Quantity) -> Quantity:
     """Add up several times; without any the sum is 0."""
-    return Seconds(sum([time.least for time in times], 0.0), next((time.reason for time in times if time.reason), ""))
+    return known_part(sum([least(time) for time in times], 0.0), first_reason(times))
 
 
 class StepTimes(NamedTuple):
@@ -66,20 +76,20 @@ class StepTimes(NamedTuple):
     exposed part of collectives) add up to `step`. Each of the three has a bound and an estimate.
     """
 
-    compute: Seconds
-    memory: Seconds
-    collectives: Seconds
-    kernels: Seconds
-    exposed: Seconds
-    step: Seconds
-    estimate_kernels: Seconds
-    estimate_exposed: Seconds
-    estimate_step: Seconds
+    compute: Quantity
+    memory: Quantity
+    collectives: Quantity
+    kernels: Quantity
+    exposed: Quantity
+    step: Quantity
+    estimate_kernels: Quantity
+    estimate_exposed: Quantity
+    estimate_step: Quantity
 
     def without_entry(self) -> StepTimes:
         """Return these times as lower bounds, for a text that does not hold the entry computation."""
         return StepTimes(
-            *(seconds._replace(reason=seconds.reason or "the module has no entry computation") for seconds in self)
+            *(known_part(least(seconds), reason(seconds) or "the module has no entry computation") for seconds in self)
         )
 
 
@@ -88,41 +98,38 @@ def find_step_times(
     kernels: Sequence[Kernel],
     times: KernelTimes,
     collectives: Sequence[CollectiveTime],
-    collectives_alone: Seconds,
+    collectives_alone: Quantity,
     timelines: Timelines,
 ) -> StepTimes:
     """Return the times of one step. `kernels` are without collectives; `collectives_alone` is the time of all collectives."""
     compute, memory = flops_time(cost.opcodes, times), bytes_time(cost.opcodes, times)
-    at_least = Seconds(timelines.bound.kernels_s, _sum_gaps(kernels, times, lambda time: time.bound_gap))
-    likely = Seconds(timelines.estimate.kernels_s, estimate_gaps(kernels, times))
+    kernels_bound = known_part(timelines.bound.kernels_s, _sum_gaps(kernels, times, lambda time: time.bound_gap))
+    likely = known_part(timelines.estimate.kernels_s, estimate_gaps(kernels, times))
     if timelines.is_scheduled:
         no_bound = [collective.reason for collective in collectives if collective.bound_s is None]
         no_estimate = [collective.reason for collective in collectives if collective.estimate_s is None]
         exposed = _exposed(timelines.bound, no_bound, len(collectives))
         likely_exposed = _exposed(timelines.estimate, no_estimate, len(collectives))
-        step, likely_step = sum_of(at_least, exposed), sum_of(likely, likely_exposed)
+        step, likely_step = sum_of(kernels_bound, exposed), sum_of(likely, likely_exposed)
     else:
         times_alone = (compute, memory, collectives_alone)
-        exposed = likely_exposed = Seconds(0.0, NO_SCHEDULE)
-        step = Seconds(
-            max(collective.least for collective in times_alone),
-            next((collective.reason for collective in times_alone if collective.reason), ""),
-        )
-        likely_step = Seconds(max(likely.least, step.least), NO_SCHEDULE)
-    return StepTimes(compute, memory, collectives_alone, at_least, exposed, step, likely, likely_exposed, likely_step)
+        exposed = likely_exposed = at_least(0.0, NO_SCHEDULE)
+        step = known_part(max(map(least, times_alone)), first_reason(times_alone))
+        likely_step = at_least(max(least(likely), least(step)), NO_SCHEDULE)
+    return StepTimes(compute, memory, collectives_alone, kernels_bound, exposed, step, likely, likely_exposed, likely_step)
 
 
-NOT_STATED = Bounds(0, None, "the text does not state the compiler's own estimates in cycles")
+NOT_STATED = unknown("the text does not state the compiler's own estimates in cycles")
 
 
-def compiler_cycles(kernels: Iterable[Kernel], times: KernelTimes) -> Bounds:
+def compiler_cycles(kernels: Iterable[Kernel], times: KernelTimes) -> Quantity:
     """Add up the compiler's own estimates that are stated in cycles."""
     stated = ((kernel, times.for_kernel(kernel).compiler_cycles) for kernel in kernels)
-    cycles = [Bounds.exactly(cycles_of_run).times(kernel.runs) for kernel, cycles_of_run in stated if cycles_of_run is not None]
-    return countable(Bounds.sum(cycles)) if cycles else NOT_STATED
+    cycles = [multiply(cycles_of_run, kernel.runs) for kernel, cycles_of_run in stated if cycles_of_run is not None]
+    return countable(total(cycles)) if cycles else NOT_STATED
 
 
-def compiler_seconds(kernels: Iterable[Kernel], times: KernelTimes) -> Seconds:
+def compiler_seconds(kernels: Iterable[Kernel], times: KernelTimes) -> Quantity:
     """Add up the compiler's own estimates that are a time, or cycles of a known clock."""
     stated = ((kernel, times.for_kernel(kernel).compiler_s) for kernel in kernels)
     return sum_of(*[seconds_times_runs(seconds, kernel.runs, "") for kernel, seconds in stated if seconds is not None])
@@ -136,7 +143,7 @@ def _sum_gaps(kernels: Iterable[Kernel], times: KernelTimes, gap_of: Callable[[K
     """Return the gaps of a sum over kernels, with the number of kernels of each kind; empty if it is complete."""
     if times.bytes_gap:
         return times.bytes_gap
-    running = [kernel for kernel in kernels if kernel.runs.greatest != 0]
+    running = [kernel for kernel in kernels if greatest(kernel.runs) != 0]
     gaps = Counter(filter(None, (gap_of(times.for_kernel(kernel)) for kernel in running)))
     return "; ".join([*_listed(gaps), *_unknown_runs(running)])
 
@@ -150,7 +157,7 @@ def _listed(gaps: Counter[str]) -> Iterator[str]:
 
 def _unknown_runs(kernels: Iterable[Kernel]) -> Iterator[str]:
     """Yield the reason why the runs of a kernel are unknown, for the first such kernel."""
-    reasons = (kernel.runs.reason for kernel in kernels if not kernel.runs.is_exact)
+    reasons = (kernel.runs.reason for kernel in kernels if isinstance(kernel.runs, Figure))
     yield from filter(None, [next(reasons, "")])
 
 
@@ -162,12 +169,12 @@ class RowTimes(NamedTuple):
     step: the exposed one, or all. Both are None without a schedule.
     """
 
-    bound: Seconds
-    estimate: Seconds
-    compiler: Seconds | None
+    bound: Quantity
+    estimate: Quantity
+    compiler: Quantity | None
     bound_by: str | None = None
-    exposed: Seconds | None = None
-    in_step: Seconds | None = None
+    exposed: Quantity | None = None
+    in_step: Quantity | None = None
 
     @staticmethod
     def sum(rows: Sequence[RowTimes]) -> RowTimes:
@@ -185,7 +192,7 @@ class RowTimes(NamedTuple):
         )
 
 
-NO_TIME = RowTimes(NO_SECONDS, NO_SECONDS, None)
+NO_TIME = RowTimes(0.0, 0.0, None)
 
 
 class TimesInStep:
@@ -232,12 +239,12 @@ class TimesInStep:
             estimate_gap = "" if collective.estimate_s is not None else collective.reason
         unknown_runs = next(_unknown_runs([kernel]), "")
         waited = timelines.estimate.exposed_seconds(kernel) if timelines.is_scheduled else None
-        exposed = None if waited is None else Seconds(waited, estimate_gap or unknown_runs)
-        estimate = Seconds(timelines.estimate.kernel_seconds(kernel), estimate_gap or unknown_runs)
+        exposed = None if waited is None else known_part(waited, estimate_gap or unknown_runs)
+        estimate = known_part(timelines.estimate.kernel_seconds(kernel), estimate_gap or unknown_runs)
         return RowTimes(
-            Seconds(timelines.bound.kernel_seconds(kernel), bound_gap or unknown_runs),
+            known_part(timelines.bound.kernel_seconds(kernel), bound_gap or unknown_runs),
             estimate,
-            None if own.compiler_s is None else Seconds(own.compiler_s * kernel.runs.least, unknown_runs),
+            None if own.compiler_s is None else known_part(own.compiler_s * least(kernel.runs), unknown_runs),
             bound_by,
             exposed,
             (estimate if exposed is None else exposed) if timelines.is_scheduled else None,

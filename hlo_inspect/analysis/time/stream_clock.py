@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from hlo_inspect.graph.calls import MAX_FIGURE, InstructionPlace
+from hlo_inspect.figure import MAX_FIGURE
+from hlo_inspect.graph.calls import InstructionPlace
 
 TICKS = 10**24
 """Ticks of a second."""

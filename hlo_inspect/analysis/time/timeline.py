@@ -28,7 +28,8 @@ from hlo_inspect.analysis.time.program_steps import (
     called_by,
 )
 from hlo_inspect.analysis.time.stream_clock import MOST_TICKS, TICKS, StreamClock, TimedRun, ticks_of
-from hlo_inspect.graph.calls import MAX_FIGURE, InstructionPlace, recursion
+from hlo_inspect.figure import MAX_FIGURE
+from hlo_inspect.graph.calls import InstructionPlace, recursion
 
 MAX_ITERATIONS = 64
 """Limit of followed iterations of a loop; the others count as the last followed iteration."""

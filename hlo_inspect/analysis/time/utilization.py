@@ -15,12 +15,13 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.cost.custom_calls.calls import total_of_step
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, Tally
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
-from hlo_inspect.analysis.cost.roofline import Seconds, engine_times, rate
+from hlo_inspect.analysis.cost.roofline import engine_times, rate
 from hlo_inspect.analysis.time.collective_times import ALL, CollectiveTime
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.analysis.time.program_steps import FROM_HOST, TO_HOST
 from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.analysis.time.timelines import TimedStep
+from hlo_inspect.figure import Quantity, at_least, known_part, least, reason
 from hlo_inspect.graph.calls import InstructionPlace
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
 
@@ -32,16 +33,16 @@ def resource_seconds(
     times: KernelTimes,
     step: TimedStep,
     collectives: Iterable[tuple[Collective, CollectiveTime]],
-    levels: Mapping[str, Seconds],
-) -> dict[str, Seconds]:
+    levels: Mapping[str, Quantity],
+) -> dict[str, Quantity]:
     """Return the seconds of each resource.
 
     Resources are units and memory, each level of links, each axis of a torus, and the link to the host.
     """
-    engines, gap = engine_times(work, times.profile), flops_time(work, times).reason
+    engines, gap = engine_times(work, times.profile), reason(flops_time(work, times))
     busy_times = {
-        MATRIX_UNIT: Seconds(engines.get("matmul", 0.0) / times.devices, gap),
-        VECTOR_UNIT: Seconds(engines.get("vector", 0.0) / times.devices, gap),
+        MATRIX_UNIT: known_part(engines.get("matmul", 0.0) / times.devices, gap),
+        VECTOR_UNIT: known_part(engines.get("vector", 0.0) / times.devices, gap),
         MEMORY: bytes_time(work, times),
     }
     toruses = {name for name, link in times.profile.links.items() if link.topology == "torus"}
@@ -54,9 +55,9 @@ def resource_seconds(
     busy = {
         stream: sum(step.timeline.site(position).busy for position in places) for stream, places in _by_stream(step).items()
     }
-    busy_times |= {axis: Seconds(seconds, levels[ALL].reason) for axis, seconds in axes.items()}
-    busy_times[HOST_LINK] = Seconds(max(busy.get(TO_HOST, 0.0), busy.get(FROM_HOST, 0.0)), step.timeline.reason)
-    return {name: time for name, time in busy_times.items() if time.least}
+    busy_times |= {axis: known_part(seconds, reason(levels[ALL])) for axis, seconds in axes.items()}
+    busy_times[HOST_LINK] = known_part(max(busy.get(TO_HOST, 0.0), busy.get(FROM_HOST, 0.0)), step.timeline.reason)
+    return {name: time for name, time in busy_times.items() if least(time)}
 
 
 def _by_stream(step: TimedStep) -> dict[str, list[InstructionPlace]]:
@@ -71,38 +72,38 @@ def _by_stream(step: TimedStep) -> dict[str, list[InstructionPlace]]:
 _MATMUL_FLOPS = FIGURES.index("matmul_flops")
 
 
-def model_seconds(cost: ModuleCost, times: KernelTimes) -> Seconds:
+def model_seconds(cost: ModuleCost, times: KernelTimes) -> Quantity:
     """Return the time of the FLOPs that MFU counts, at the peaks."""
     tally = cost.tally("phase")
-    reason = tally.bounds("matmul_flops").reason
+    gap = reason(tally.bounds("matmul_flops"))
     seconds, fastest = 0.0, 0.0
     for key, row in tally.rows.items():
         if key.label == RECOMPUTE or key.unit == MASKED or not row[_MATMUL_FLOPS]:
             continue
         peak = rate(key.unit, times.profile)
         if peak is None:
-            return Seconds(0.0, f"the profile {times.profile.name} states no rate for {key.unit}")
+            return at_least(0.0, f"the profile {times.profile.name} states no rate for {key.unit}")
         seconds += row[_MATMUL_FLOPS] / peak[0]
         fastest = max(fastest, peak[0])
-    again = total_of_step(cost.calls, "recomputed_flops").least / fastest if fastest else 0.0
-    return Seconds((seconds - again) / times.devices, reason)
+    again = least(total_of_step(cost.calls, "recomputed_flops")) / fastest if fastest else 0.0
+    return known_part((seconds - again) / times.devices, gap)
 
 
-def executed_seconds(cost: ModuleCost, times: KernelTimes) -> Seconds:
+def executed_seconds(cost: ModuleCost, times: KernelTimes) -> Quantity:
     """Return the time of all executed FLOPs of matrix multiplications, at the peaks."""
     tally = cost.tally("phase")
     seconds = 0.0
     for key, row in tally.rows.items():
         peak = rate(key.unit, times.profile) if row[_MATMUL_FLOPS] else None
         seconds += row[_MATMUL_FLOPS] / peak[0] if peak is not None else 0.0
-    return Seconds(seconds / times.devices, tally.bounds("matmul_flops").reason)
+    return known_part(seconds / times.devices, reason(tally.bounds("matmul_flops")))
 
 
-def utilization_bound(model: Seconds, step: Seconds) -> float | None:
+def utilization_bound(model: Quantity, step: Quantity) -> float | None:
     """Return the largest share of the peak that the step can reach; None if unknown."""
-    if model.reason or not step.least:
+    if reason(model) or not least(step):
         return None
-    return model.least / step.least
+    return least(model) / least(step)
 
 
 class Bottleneck(NamedTuple):
@@ -117,10 +118,11 @@ class Bottleneck(NamedTuple):
     factor: float | None
 
 
-def bottleneck(busy: Mapping[str, Seconds]) -> Bottleneck | None:
+def bottleneck(busy: Mapping[str, Quantity]) -> Bottleneck | None:
     """Return the bottleneck, given the bound of each resource's busy time; None if none is busy."""
     ordered = sorted(
-        ((time.least, name) for name, time in busy.items() if time.least > 0), key=lambda resource: (-resource[0], resource[1])
+        ((least(time), name) for name, time in busy.items() if least(time) > 0),
+        key=lambda resource: (-resource[0], resource[1]),
     )
     if not ordered:
         return None

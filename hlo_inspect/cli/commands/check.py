@@ -16,7 +16,7 @@ from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
 from hlo_inspect.cli.whole_modules import refusing, whole_modules
 from hlo_inspect.passes import all_specs
-from hlo_inspect.report import CI_FORMATS
+from hlo_inspect.report.formats import CI_FORMATS
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:

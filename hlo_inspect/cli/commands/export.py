@@ -14,7 +14,7 @@ from hlo_inspect.cli.options import OutputOptions, reading_command
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.inspection.written_exports import WrittenExport
 from hlo_inspect.passes import EXPORT, OTHERS
-from hlo_inspect.report import FORMATS_FOR_PEOPLE
+from hlo_inspect.report.formats import FORMATS_FOR_PEOPLE
 from hlo_inspect.report.options import needed_tables
 from hlo_inspect.request import Request
 

@@ -15,7 +15,7 @@ from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
 from hlo_inspect.cli.whole_modules import refusing, whole_modules
 from hlo_inspect.passes import FINDINGS
-from hlo_inspect.report import CI_FORMATS
+from hlo_inspect.report.formats import CI_FORMATS
 from hlo_inspect.report.model import Severity
 from hlo_inspect.request import Request
 

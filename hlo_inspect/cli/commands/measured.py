@@ -18,7 +18,7 @@ from hlo_inspect.cli.streams import reported, tell
 from hlo_inspect.errors import InputError
 from hlo_inspect.inspection.fitted_profile import FittedRates
 from hlo_inspect.passes import MEASURED, OTHERS
-from hlo_inspect.report import FORMATS_FOR_PEOPLE
+from hlo_inspect.report.formats import FORMATS_FOR_PEOPLE
 from hlo_inspect.report.options import needed_tables
 from hlo_inspect.report.table import number_of
 from hlo_inspect.request import Request

@@ -21,7 +21,7 @@ from hlo_inspect.cli.options import (
 )
 from hlo_inspect.cli.output import deliver, deliver_bytes, refuse_to_overwrite
 from hlo_inspect.passes import MEASURED, MODULE_FACTS
-from hlo_inspect.report import FORMATS_FOR_PEOPLE
+from hlo_inspect.report.formats import FORMATS_FOR_PEOPLE
 from hlo_inspect.report.options import needed_tables
 from hlo_inspect.request import Request
 

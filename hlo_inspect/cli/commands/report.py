@@ -68,7 +68,7 @@ def report(
     directory with a file for each compiler pass adds a history of the passes. Without -o the page goes to standard output,
     unless that is a terminal. Needs the extra [html].
     """
-    from hlo_inspect.report.html.assets import need_extra
+    from hlo_inspect.report.formats.html.assets import need_extra
 
     need_extra()
     if output is None and sys.stdout is not None and sys.stdout.isatty():
@@ -83,7 +83,7 @@ def report(
 
 def _warn_of_size(output: str) -> None:
     """Print how to make a page smaller that is too large."""
-    from hlo_inspect.report.html.page_size import advice
+    from hlo_inspect.report.formats.html.page_size import advice
 
     path = Path(output)
     words = advice(path) if path.is_file() else ""

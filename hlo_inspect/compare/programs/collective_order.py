@@ -21,6 +21,7 @@ from hlo_inspect.compare.programs.meetings import (
     UndecidedError,
     unrolled,
 )
+from hlo_inspect.figure import exact
 from hlo_inspect.graph.calls import Call, InstructionPlace, place
 from hlo_inspect.hlo.values.attributes import MalformedValue
 from hlo_inspect.hlo.values.device_groups import Groups
@@ -192,13 +193,14 @@ def _steps_of_call(calls: Sequence[Call], steps: Mapping[str, Steps]) -> Steps:
         by_role = {roles.get(call.callee): (call, own) for call, own in zip(calls, called, strict=True)}
         body, condition = by_role["body"], by_role.get("condition")
         check = condition[1] if condition is not None else ()
-        return (*check, Repeated(body[0].times.exact, (*body[1], *check)))
+        runs = exact(body[0].times)
+        return (*check, Repeated(None if runs is None else int(runs), (*body[1], *check)))
     if instruction.opcode == "conditional" and len(calls) > 1:
         return (Alternatives(tuple(called)),)
     return tuple(
         step
         for call, own in zip(calls, called, strict=True)
-        for step in (own if call.times.exact == 1 else (Repeated(None, own),) if own else ())
+        for step in (own if exact(call.times) == 1 else (Repeated(None, own),) if own else ())
     )
 
 

@@ -153,6 +153,7 @@ class ModuleReader:
         if picked is None:
             self._read_up_to = cursor.line + max(1, cursor.text.count("\n", cursor.position, end))
             return False
+        self._selection.note(opened.computation.name, *lines[:3])
         cursor.advance(end, builder.take_picked(opened, picked, lines))
         if closer is not None:
             cursor.advance(closer.end())

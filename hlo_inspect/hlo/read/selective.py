@@ -12,8 +12,9 @@ from functools import lru_cache
 from itertools import groupby, takewhile
 from operator import attrgetter, itemgetter
 
-from hlo_inspect.hlo.module import Module, SkippedComputation
-from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.collective_kinds import DEVICE_ATTRIBUTES, PREFIXES
+from hlo_inspect.hlo.module import MAX_NOTED, Module, SkippedComputation
+from hlo_inspect.hlo.opcodes import STARTING_COLLECTIVES, TABLE
 from hlo_inspect.hlo.read.cursor import Span, count_lines
 from hlo_inspect.hlo.read.fast_path import CALLS, SHAPE, read_row
 from hlo_inspect.hlo.read.open_computation import SCALAR_ROOT, keep_scalars
@@ -47,12 +48,22 @@ _ESCAPED = lazy_pattern(r"\\(.)")
 def _search_for(opcodes: frozenset[str]) -> re.Pattern[str]:
     """Return the pattern of instructions of these opcodes, including asynchronous halves.
 
-    It is compiled once for all modules of an input.
+    With collectives it also finds unknown ones, by their names or attributes. It is compiled once for all modules of an input.
     """
-    words = sorted({TABLE[opcode].base if opcode in TABLE else opcode for opcode in opcodes})
+    bases = {TABLE[opcode].base if opcode in TABLE else opcode for opcode in opcodes}
+    if opcodes >= STARTING_COLLECTIVES:
+        attributes = [f"{name}=" for name in DEVICE_ATTRIBUTES]
+        bases = {base for base in bases if not base.startswith(PREFIXES)}.union(PREFIXES, attributes)
+    words = sorted(bases)
     by_letter = [(letter, [re.escape(word[1:]) for word in group]) for letter, group in groupby(words, itemgetter(0))]
     spelled = "|".join(f"{letter}(?:{'|'.join(rest)})" for letter, rest in by_letter)  # each letter starts few words
-    return re.compile(f" (?:{spelled})[a-z-]*\\(")
+    return re.compile(rf" (?:{spelled})(?:[a-z-]*\(|(?<==))[^\n]*+")
+
+
+@lru_cache(maxsize=32)
+def _search_noted(opcodes: frozenset[str]) -> re.Pattern[str]:
+    """Return the pattern of rows of these opcodes, however they are printed."""
+    return re.compile(rf"\s(?:{'|'.join(map(re.escape, sorted(opcodes)))})[a-z-]*\s*\(")
 
 
 class Selection:
@@ -85,6 +96,7 @@ class Selection:
         end, counted = skipped[-1].end(), start
         wants_loops, roots = self._module.wants.loops, self._module.root_opcodes
         for match in skipped:
+            self.note(match[1], match.string, match.start(), match.end())
             if match.lastindex == 1:
                 continue
             name, shape, opcode = match.groups()
@@ -103,6 +115,12 @@ class Selection:
         self._module.computation_count += len(skipped)
         self._module.device_marks.note(text, start, end)
         return end, line + count_lines(text, counted, end)
+
+    def note(self, computation: str, text: str, start: int, end: int) -> None:
+        """Note a computation if its lines from `start` to `end` hold an opcode of `wants.noted`."""
+        noted = self._module.noted
+        if noted is not None and len(noted) < MAX_NOTED and _search_noted(self._module.wants.noted).search(text, start, end):
+            noted.add(computation)
 
     def _clear_end(self, text: str, start: int) -> int:
         """Return an index before which nothing from `start` is wanted.

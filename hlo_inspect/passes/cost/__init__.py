@@ -4,38 +4,62 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.calls import attention_of_step, total_of_step
 from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, CostFigure, Tally
 from hlo_inspect.analysis.cost.kernels import labels_of_kernels
-from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, Seconds, bound, percent, rates_taken
+from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, bound, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
-from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.figure import Figure, Quantity, exact, least, reason
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
-from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
+from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
 from hlo_inspect.passes.cost import times as step_times
 from hlo_inspect.passes.cost.products import SPEC, matmul_facts, matmuls_by_type
 from hlo_inspect.passes.instruction_rows import phase_notes
-from hlo_inspect.report.model import FactSpec, Section
-from hlo_inspect.report.table import Column, Table, Unit, Value, number_of
+from hlo_inspect.report.model import Section
+from hlo_inspect.report.table import Column, Table, Unit, number_of
 
-_AS_XLA: dict[str, CostFigure] = {
-    "cost.flops": "flops",
-    "cost.transcendentals": "transcendentals",
-    "cost.bytes_accessed": "bytes",
-    "cost.matmul_flops": "matmul_flops",
-}
-_EXECUTED: dict[str, CostFigure] = {
-    "cost.executed_flops": "flops",
-    "cost.executed_matmul_flops": "matmul_flops",
-    "cost.executed_bytes_accessed": "bytes",
-}
+_AS_XLA = (
+    Fact(
+        "cost.flops",
+        "flops",
+        "XLA's FLOPs, in float32: a loop counts once, custom calls not at all",
+        lambda cost: cost.as_xla.bounds("flops"),
+    ),
+    Fact(
+        "cost.transcendentals",
+        "count",
+        "XLA's count of transcendental functions",
+        lambda cost: cost.as_xla.bounds("transcendentals"),
+    ),
+    Fact("cost.bytes_accessed", "bytes", "XLA's count of bytes accessed", lambda cost: cost.as_xla.bounds("bytes")),
+)
+_AS_XLA_EXACT = Fact(
+    "cost.matmul_flops",
+    "flops",
+    "FLOPs of matrix multiplications and custom calls; a loop counts once",
+    lambda cost: cost.as_xla.bounds("matmul_flops"),
+)
+_EXECUTED = (
+    Fact("cost.executed_flops", "flops", "FLOPs of one step", lambda cost: cost.step["flops"]),
+    Fact(
+        "cost.executed_matmul_flops",
+        "flops",
+        "FLOPs of matrix multiplications in one step",
+        lambda cost: cost.step["matmul_flops"],
+    ),
+    Fact("cost.executed_bytes_accessed", "bytes", "bytes accessed in one step", lambda cost: cost.step["bytes"]),
+)
+_OF_CALLS = (
+    Fact("cost.attention_flops", "flops", "FLOPs of attention kernels in one step", lambda cost: attention_of_step(cost.calls)),
+    Fact("cost.unknown_custom_calls", "count", "custom calls whose cost is unknown", lambda cost: len(cost.unknown_calls)),
+)
 
 
 class Cost(Pass):
@@ -57,45 +81,24 @@ class Cost(Pass):
     includes = ("custom-calls",)
     uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS
-    specs = (
-        FactSpec("cost.flops", "flops", "XLA's FLOPs, in float32: a loop counts once, custom calls not at all"),
-        FactSpec("cost.transcendentals", "count", "XLA's count of transcendental functions"),
-        FactSpec("cost.bytes_accessed", "bytes", "XLA's count of bytes accessed"),
-        FactSpec("cost.matmul_flops", "flops", "FLOPs of matrix multiplications and custom calls; a loop counts once"),
-        FactSpec("cost.executed_flops", "flops", "FLOPs of one step"),
-        FactSpec("cost.executed_matmul_flops", "flops", "FLOPs of matrix multiplications in one step"),
-        FactSpec("cost.executed_bytes_accessed", "bytes", "bytes accessed in one step"),
-        SPEC,
-        FactSpec("cost.attention_flops", "flops", "FLOPs of attention kernels in one step"),
-        FactSpec("cost.unknown_custom_calls", "count", "custom calls whose cost is unknown"),
-        *step_times.SPECS,
-    )
+    specs = (*specs_of((*_AS_XLA, _AS_XLA_EXACT), _EXECUTED), SPEC, *specs_of(_OF_CALLS), *step_times.SPECS)
 
     def run(self, context: Context) -> Section:
-        cost = context.cost
-        facts: dict[str, Value] = {}
-        notes: dict[str, str] = {}
-        for name, figure in _AS_XLA.items():
-            amount = cost.as_xla.bounds(figure)
-            with_lower_bound(facts, name, amount.exact, amount.least or None)
-            is_rounded = figure != "matmul_flops" and amount.is_exact and amount.least > EXACT_UP_TO
-            notes[name] = _ROUNDING if is_rounded and not cost.has_xla_order else amount.reason
-        for name, figure in _EXECUTED.items():
-            amount = cost.step[figure]
-            with_lower_bound(facts, name, amount.exact, amount.least or None)
-            notes[name] = "" if amount.is_exact else step_reason(amount)
-        for name, amount in matmul_facts(context).items():
-            with_lower_bound(facts, name, amount.exact, amount.least or None)
-            notes[name] = "" if amount.is_exact else step_reason(amount)
-        attention = attention_of_step(context.cost.calls)
-        with_lower_bound(facts, "cost.attention_flops", attention.exact, attention.least)
-        notes["cost.attention_flops"] = "" if attention.is_exact else attention.reason
-        facts["cost.unknown_custom_calls"] = len(cost.unknown_calls)
-        times = step_times.time_facts(context)
-        facts |= times.facts
-        notes |= times.reasons
-        reasons = [f"{name}: {reason}" for name, reason in notes.items() if reason]
-        return Section(facts, _tables(context), _notes(context, reasons))
+        cost, facts = context.cost, FactSheet()
+        for fact in _AS_XLA:
+            amount = fact.get(cost)
+            facts.put(fact.name, amount)
+            if isinstance(amount, int | float) and amount > EXACT_UP_TO and not cost.has_xla_order:
+                facts.notes.append(f"{fact.name}: {_ROUNDING}")
+        facts.put_all([_AS_XLA_EXACT], cost)
+        executed = {fact.name: cast("Quantity", fact.get(cost)) for fact in _EXECUTED}
+        for name, amount in (executed | matmul_facts(context)).items():
+            facts.put(name, amount, step_reason(amount))
+        attention, unknown_calls = _OF_CALLS
+        facts.put_with_bound(attention.name, attention.get(cost))
+        facts.put_all([unknown_calls], cost)
+        step_times.put_times(context, facts)
+        return Section(facts.values, _tables(context), _notes(context, facts.notes))
 
 
 def _notes(context: Context, reasons: Sequence[str]) -> Iterator[str]:
@@ -124,10 +127,10 @@ def _tables(context: Context) -> Iterator[Table]:
 _ROUNDING = "the text leaves out operands and so XLA's order of addition; its sum may be rounded differently"
 
 
-def step_reason(amount: Bounds) -> str:
+def step_reason(amount: Quantity) -> str:
     """Return why a figure of one run is unknown, and its largest excess over the lower bound if that is limited."""
-    if amount.greatest is None or not amount.least:
-        return amount.reason
+    if not isinstance(amount, Figure) or amount.greatest is None or not amount.least:
+        return reason(amount)
     more = amount.greatest / amount.least - 1
     return f"{amount.reason}: figures count the cheapest branch; the most expensive adds {percent(more)} more"
 
@@ -168,9 +171,9 @@ def _recomputed(context: Context) -> list[str]:
 
     They are the recomputation for the backward pass, by phase, and the scores within attention kernels.
     """
-    by_phase = {phase: tally.bounds("flops").least for phase, tally in context.cost.tally("phase").by_label()}
-    again = by_phase.get(RECOMPUTE, 0) + total_of_step(context.cost.calls, "recomputed_flops").least
-    flops = context.cost.step["flops"].exact
+    by_phase = {phase: least(tally.bounds("flops")) for phase, tally in context.cost.tally("phase").by_label()}
+    again = by_phase.get(RECOMPUTE, 0) + least(total_of_step(context.cost.calls, "recomputed_flops"))
+    flops = exact(context.cost.step["flops"])
     if not again or not flops or context.request.skips_graph_phases or context.module.problems.is_truncated:
         return []
     if again < _LEAST_RECOMPUTED * flops:
@@ -200,8 +203,8 @@ class _CostRow(NamedTuple):
 
     label: str
     tally: Tally
-    compute: Seconds
-    memory: Seconds
+    compute: Quantity
+    memory: Quantity
     weight: float
     weight_is_known: bool
 
@@ -246,13 +249,13 @@ def cost_table(context: Context, name: str, title: str, label: str, tally: Tally
 def _row(label: str, tally: Tally, times: KernelTimes | None) -> _CostRow:
     if times is None:
         size = tally.bounds("bytes")
-        return _CostRow(label, tally, _NO_TIME, _NO_TIME, size.least, size.is_exact)
+        return _CostRow(label, tally, _NO_TIME, _NO_TIME, least(size), not isinstance(size, Figure))
     compute, memory = flops_time(tally, times), bytes_time(tally, times)
-    are_known = compute.exact is not None and memory.exact is not None
-    return _CostRow(label, tally, compute, memory, max(compute.least, memory.least), are_known)
+    are_known = not isinstance(compute, Figure) and not isinstance(memory, Figure)
+    return _CostRow(label, tally, compute, memory, max(least(compute), least(memory)), are_known)
 
 
-_NO_TIME = Seconds(0.0)
+_NO_TIME = 0.0
 _NOT_ON_PAGE = 9
 
 
@@ -265,13 +268,13 @@ def share_notes(tally: Tally, times: KernelTimes | None) -> list[str]:
 
 def _bound(row: _CostRow) -> str | None:
     """Return the resource that takes longer. Return None if the other one is a lower bound, which could exceed it."""
-    longer = bound(row.compute.least, row.memory.least)
+    longer = bound(least(row.compute), least(row.memory))
     other = row.memory if longer == "compute" else row.compute
-    return longer if other.exact is not None else None
+    return longer if not isinstance(other, Figure) else None
 
 
 def _order(row: _CostRow) -> tuple[float | str, ...]:
-    return (-row.weight, -row.tally.bounds("flops").least, -row.tally.bounds("transcendentals").least, row.label)
+    return (-row.weight, -least(row.tally.bounds("flops")), -least(row.tally.bounds("transcendentals")), row.label)
 
 
 def _figure(name: str, unit: Unit, figure: CostFigure, detail: int = 0) -> Column:

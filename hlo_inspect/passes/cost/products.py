@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import FIGURES, InstructionCost, Tally
-from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.figure import Figure, Quantity, exact, least, reason, total, unknown
 from hlo_inspect.hlo.values.shapes import BITS
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.report.model import FactSpec
@@ -30,33 +30,33 @@ class _Products(NamedTuple):
     """The products of one type of operands (empty if the text does not tell it), and the runs of each of their kernels."""
 
     type: str
-    flops: Bounds
-    runs: list[Bounds]
+    flops: Quantity
+    runs: list[Quantity]
 
 
-def matmul_facts(context: Context) -> dict[str, Bounds]:
+def matmul_facts(context: Context) -> dict[str, Quantity]:
     """Return the FLOPs of one step by the name of the fact. If some products are unknown, all are lower bounds."""
-    flops_of_type: dict[str, list[Bounds]] = defaultdict(list)
+    flops_of_type: dict[str, list[Quantity]] = defaultdict(list)
     for types, flops in _flops(context).items():
         flops_of_type[MIXED if "," in types else types].append(flops)
     why = _unknown_reason(context, flops_of_type.pop("", ()))
     for name in dict.fromkeys((*flops_of_type, *_MATRIX_TYPES)) if why else ():
-        flops_of_type[name].append(Bounds(0, None, why))
-    return {f"cost.matmul_flops.{name}": Bounds.sum(flops_of_type[name]) for name in sorted(flops_of_type)}
+        flops_of_type[name].append(unknown(why))
+    return {f"cost.matmul_flops.{name}": total(flops_of_type[name]) for name in sorted(flops_of_type)}
 
 
-def _unknown_reason(context: Context, untyped: Sequence[Bounds]) -> str:
+def _unknown_reason(context: Context, untyped: Sequence[Quantity]) -> str:
     """Say why the products of known types may not be all; empty if they are."""
     if context.module.problems.is_truncated:
         return "the module is truncated, and its missing part counts too"
     if context.module.entry is None:
-        return context.cost.step["matmul_flops"].reason
-    return next((flops.reason or "the types of some operands are unknown" for flops in untyped), "")
+        return reason(context.cost.step["matmul_flops"])
+    return next((reason(flops) or "the types of some operands are unknown" for flops in untyped), "")
 
 
 def matmuls_by_type(context: Context) -> Table:
     """Return one row per type: FLOPs, their share of all FLOPs, the kernels with such products, and the runs of these."""
-    whole, rows = context.cost.step["flops"].exact, _rows(context)
+    whole, rows = exact(context.cost.step["flops"]), _rows(context)
     columns = (
         Column("type", get=lambda row: row.type or None),
         bounded("flops", "flops", lambda row: row.flops),
@@ -65,10 +65,10 @@ def matmuls_by_type(context: Context) -> Table:
             "share",
             detail=1 if whole else 9,
             optional=True,
-            get=lambda row: row.flops.exact / whole if whole and row.flops.is_exact else None,
+            get=lambda row: row.flops / whole if whole and not isinstance(row.flops, Figure) else None,
         ),
         Column("sites", "count", detail=1, get=lambda row: len(row.runs)),
-        bounded("runs", "count", lambda row: Bounds.sum(row.runs), 1, summed=False),
+        bounded("runs", "count", lambda row: total(row.runs), 1, summed=False),
     )
     return Table.of("matmuls_by_type", "Matrix multiplications of one step by type of operands", columns, rows)
 
@@ -77,10 +77,10 @@ def _rows(context: Context) -> list[_Products]:
     """Return the products of each type, those with most FLOPs first."""
     runs = _runs(context)
     rows = [_Products(types, flops, runs[types]) for types, flops in _flops(context).items()]
-    return sorted(rows, key=lambda row: (-row.flops.least, row.type))
+    return sorted(rows, key=lambda row: (-least(row.flops), row.type))
 
 
-def _flops(context: Context) -> dict[str, Bounds]:
+def _flops(context: Context) -> dict[str, Quantity]:
     """Return the FLOPs of one step by type of operands."""
     tallies: defaultdict[str, Tally] = defaultdict(Tally)
     opcodes = context.cost.opcodes
@@ -93,10 +93,10 @@ def _flops(context: Context) -> dict[str, Bounds]:
     return {types: tally.bounds("matmul_flops") for types, tally in tallies.items()}
 
 
-def _runs(context: Context) -> defaultdict[str, list[Bounds]]:
+def _runs(context: Context) -> defaultdict[str, list[Quantity]]:
     """Return the runs of each kernel with products, by type of operands; kernels of one cost have one set of types."""
     types_of_cost: dict[InstructionCost, set[str]] = {}
-    runs: defaultdict[str, list[Bounds]] = defaultdict(list)
+    runs: defaultdict[str, list[Quantity]] = defaultdict(list)
     for kernel in context.kernels.launched:
         part = kernel.parts[0]
         types = types_of_cost.get(part.cost)

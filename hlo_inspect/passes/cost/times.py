@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
-
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
 from hlo_inspect.analysis.time.step_times import StepTimes, compiler_cycles
 from hlo_inspect.analysis.time.utilization import model_seconds, utilization_bound
-from hlo_inspect.passes.base import with_lower_bound
+from hlo_inspect.figure import Figure, Quantity, least, reason
+from hlo_inspect.passes.base import FactSheet
 from hlo_inspect.report.model import Amount, FactSpec, Parts, sentence
-from hlo_inspect.report.table import Unit, Value
+from hlo_inspect.report.table import Unit
 
 _NO_PROFILE = "times need a hardware profile: give --profile NAME"
 
@@ -34,38 +31,27 @@ _NAMES = tuple(spec.name for spec in SPECS if spec.unit == "seconds")
 """In the order of `StepTimes`."""
 
 
-class TimeFacts(NamedTuple):
-    """Facts with the reasons why they are unknown."""
-
-    facts: Mapping[str, Value]
-    reasons: Mapping[str, str]
-
-
-def time_facts(context: Context) -> TimeFacts:
-    """Return every fact of `SPECS`; without a profile all are unknown, and no reason is given."""
-    facts: dict[str, Value] = {spec.name: None for spec in SPECS}
+def put_times(context: Context, facts: FactSheet) -> None:
+    """Set every fact of `SPECS`; without a profile all are absent."""
     times, kernel_times = context.on_machine.step_times, context.on_machine.kernel_times
     if times is None or kernel_times is None:
-        return TimeFacts(facts, {})
-    reasons: dict[str, str] = {}
+        facts.values.update(dict.fromkeys(spec.name for spec in SPECS))
+        return
     for name, time in zip(_NAMES, times, strict=True):
-        with_lower_bound(facts, name, time.exact, time.least or None)
-        reasons[name] = time.reason
+        facts.put(name, time)
     cycles = compiler_cycles(context.kernels.launched, kernel_times)
-    with_lower_bound(facts, "time.compiler_cycles", cycles.exact, cycles.least or None)
-    reasons["time.compiler_cycles"] = inferred_clock(context) if cycles.is_exact else cycles.reason
+    facts.put("time.compiler_cycles", cycles)
+    if not isinstance(cycles, Figure) and inferred_clock(context):
+        facts.notes.append(f"time.compiler_cycles: {inferred_clock(context)}")
     model = model_seconds(context.cost, kernel_times)
-    if not context.request.skips_graph_phases:
-        facts["time.mfu_bound"] = utilization_bound(model, times.step)
-    if facts["time.mfu_bound"] is None:
-        reasons["time.mfu_bound"] = _no_utilization_reason(context, model)
-    return TimeFacts(facts, {name: reason for name, reason in reasons.items() if reason})
+    utilization = None if context.request.skips_graph_phases else utilization_bound(model, times.step)
+    facts.put("time.mfu_bound", utilization, _no_utilization_reason(context, model))
 
 
-def _no_utilization_reason(context: Context, model: Seconds) -> str:
+def _no_utilization_reason(context: Context, model: Quantity) -> str:
     if context.request.skips_graph_phases:
         return "--quick skips the graph of values, which finds recomputation"
-    return model.reason or "the bound of the step is unknown"
+    return reason(model) or "the bound of the step is unknown"
 
 
 def profile_notes(context: Context) -> list[str]:
@@ -88,20 +74,20 @@ def inferred_clock(context: Context) -> str:
     )
 
 
-def amount_of(time: Seconds) -> Amount:
+def amount_of(time: Quantity) -> Amount:
     """Return a time as a figure of a sentence, with `>=` if a part of it is unknown."""
-    return Amount(time.exact, "seconds", at_least=time.least)
+    return Amount(time, "seconds")
 
 
 def step_words(context: Context, times: StepTimes) -> Parts:
     """Yield bound and estimate of a step and the hardware; without a schedule the range that overlap leaves open."""
     if context.on_machine.known_step is not None:
-        yield from sentence("bound {}, estimate {}", Amount(times.step.least, "seconds"), amount_of(times.estimate_step))
+        yield from sentence("bound {}, estimate {}", Amount(least(times.step), "seconds"), amount_of(times.estimate_step))
         yield from _machine_words(context)
         return
     alone = (times.compute, times.memory, times.collectives)
     text = "{} or more if FLOPs, bytes and collectives overlap; {} or more if nothing overlaps"
-    amounts = (Amount(time, "seconds") for time in (times.step.least, sum(seconds.least for seconds in alone)))
+    amounts = (Amount(time, "seconds") for time in (least(times.step), sum(least(seconds) for seconds in alone)))
     yield from sentence(text, *amounts)
     yield from _machine_words(context)
     yield "; the module is not scheduled"

@@ -14,6 +14,7 @@ from hlo_inspect.export.not_expressed import NotExpressed
 from hlo_inspect.export.plan_nodes import ComputeNode
 from hlo_inspect.export.step_export import StepExport
 from hlo_inspect.export.workload_export import WorkloadExport
+from hlo_inspect.figure import Number, or_unknown, total
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
 from hlo_inspect.report.table import Column, Table, Unit, number_of
@@ -163,7 +164,6 @@ def _not_expressed(rows: Sequence[NotExpressed]) -> Parts:
         yield from sentence(", {} of {} ({})" if index else "{} of {} ({})", runs, kind, size)
 
 
-def _amount(values: Sequence[int | None], unit: Unit, noun: str = "") -> Amount:
+def _amount(values: Sequence[Number | None], unit: Unit, noun: str = "") -> Amount:
     """Return the sum of values, a lower bound if one is unknown."""
-    known_sum = sum(value or 0 for value in values)
-    return Amount(None if None in values else known_sum, unit, noun, known_sum or None)
+    return Amount(total(or_unknown(value, "a value is unknown") for value in values), unit, noun)

@@ -10,6 +10,7 @@ from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.time.utilization import executed_seconds, model_seconds
+from hlo_inspect.figure import least, reason
 from hlo_inspect.findings.measured_problems import FASTER_THAN_BOUND, UNATTRIBUTED, UNKNOWN_INSTRUCTIONS
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.measured.rows import MeasuredRows
@@ -123,11 +124,11 @@ def _utilization(context: Context, step: float, reasons: dict[str, str]) -> Mapp
         reasons |= dict.fromkeys(names, "times need a hardware profile: give --profile NAME")
         return dict.fromkeys(names)
     model, executed = model_seconds(context.cost, kernel_times), executed_seconds(context.cost, kernel_times)
-    reasons |= {"mfu": model.reason, "hfu": executed.reason, "step_over_bound": "the bound of the step is 0"}
+    reasons |= {"mfu": reason(model), "hfu": reason(executed), "step_over_bound": "the bound of the step is 0"}
     return {
-        "mfu": None if model.reason else model.least / step,
-        "hfu": None if executed.reason else executed.least / step,
-        "step_over_bound": step / bounds.step.least if bounds.step.least else None,
+        "mfu": None if reason(model) else least(model) / step,
+        "hfu": None if reason(executed) else least(executed) / step,
+        "step_over_bound": step / least(bounds.step) if least(bounds.step) else None,
     }
 
 
@@ -199,7 +200,7 @@ def _headline(context: Context, rows: MeasuredRows, facts: Mapping[str, Value]) 
         yield HeadlineRow("MFU", tuple(sentence(text, amount("mfu", "share"), profile.name if profile else "", hfu)))
     bounds = context.on_machine.step_times
     if facts["measured.step_over_bound"] is not None and bounds is not None:
-        yield HeadlineRow("bound", tuple(_bound_words(rows, facts["measured.step_over_bound"], bounds.step.least)))
+        yield HeadlineRow("bound", tuple(_bound_words(rows, facts["measured.step_over_bound"], least(bounds.step))))
 
 
 def _collective_words(rows: MeasuredRows, facts: Mapping[str, Value]) -> Parts:

@@ -250,7 +250,7 @@ def _peak(context: Context, device: DeviceMemory) -> Parts:
     loop = loop_around(device, device.schedule.run_at[time])
     if loop:
         runs = context.call_graph.runs(place.computation)
-        iterations = Amount(runs.exact, "count", "iteration", at_least=runs.least)
+        iterations = Amount(runs, "count", "iteration")
         yield from sentence(" in each of the {} of {}", iterations, loop)
     labels = context.labels_of(device.schedule.view(time), place.row)
     said = (labels.phase if labels.phase != UNKNOWN else "", printed(labels.source))

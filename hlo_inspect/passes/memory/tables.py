@@ -13,7 +13,8 @@ from hlo_inspect.analysis.memory.host_transfers import HostTransfer
 from hlo_inspect.analysis.memory.largest_arrays import LargeArray
 from hlo_inspect.analysis.memory.live_arrays import LiveArray, live_curve
 from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED, printed
-from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.figure import Quantity, least, multiply
+from hlo_inspect.figure import total as sum_figures
 from hlo_inspect.hlo.values.op_names import NOT_SOUGHT
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
@@ -290,8 +291,8 @@ class _ParameterCopies(NamedTuple):
     """Copies of parameters of one kind, their runs in a step, and the bytes that these write."""
 
     arrays: ArrayGroup
-    runs: Bounds
-    written: Bounds
+    runs: Quantity
+    written: Quantity
 
 
 def parameter_copies(context: Context) -> Iterator[Table]:
@@ -303,13 +304,13 @@ def parameter_copies(context: Context) -> Iterator[Table]:
     if copies:
         groups = group_rows(copies, lambda array: (_copying(array), _space(array)))
         rows = [_counted_copies(context, group) for group in groups]
-        yield _PARAMETER_COPIES.of(sorted(rows, key=lambda row: -row.written.least))
+        yield _PARAMETER_COPIES.of(sorted(rows, key=lambda row: -least(row.written)))
 
 
 def _counted_copies(context: Context, arrays: ArrayGroup) -> _ParameterCopies:
     runs = [context.call_graph.runs(array.view.computation.name) for array in arrays]
-    written = [Bounds.exactly(array.shape.padded_bytes or 0).times(times) for array, times in zip(arrays, runs, strict=True)]
-    return _ParameterCopies(arrays, Bounds.sum(runs), Bounds.sum(written))
+    written = [multiply(array.shape.padded_bytes or 0, times) for array, times in zip(arrays, runs, strict=True)]
+    return _ParameterCopies(arrays, sum_figures(runs), sum_figures(written))
 
 
 def _copying(array: LargeArray) -> str:
@@ -331,8 +332,12 @@ _PARAMETER_COPIES = TableSpec(
             get=lambda row: total(array.shape.padded_bytes for array in row.arrays),
         ),
         bounded("runs", "count", attrgetter("runs"), 1),
-        bounded("written_bytes", "bytes", attrgetter("written"), page_name="written")._replace(
-            meaning="bytes that the copies write in one step"
+        bounded(
+            "written_bytes",
+            "bytes",
+            attrgetter("written"),
+            page_name="written",
+            meaning="bytes that the copies write in one step",
         ),
     ),
     TablePlace("memory", ""),
@@ -348,14 +353,14 @@ def host_copies(context: Context) -> Iterator[Table]:
     groups = group_rows(
         context.host_transfers, lambda transfer: (transfer.direction, str(transfer.shape), transfer.view.opcodes[transfer.row])
     )
-    groups.sort(key=lambda group: total_moved(group).least, reverse=True)
+    groups.sort(key=lambda group: least(total_moved(group)), reverse=True)
     if groups:
         yield _HOST_COPIES.of(groups)
 
 
-def total_moved(transfers: Sequence[HostTransfer]) -> Bounds:
+def total_moved(transfers: Sequence[HostTransfer]) -> Quantity:
     """Return the bytes of all runs in a step."""
-    return Bounds.sum(transfer.moved for transfer in transfers)
+    return sum_figures(transfer.moved for transfer in transfers)
 
 
 _HOST_COPIES = TableSpec(
@@ -366,7 +371,7 @@ _HOST_COPIES = TableSpec(
         Column("name", width=20, get=lambda group: joined_name([transfer.view.names[transfer.row] for transfer in group])),
         Column("shape", get=lambda group: str(group[0].shape)),
         Column("sites", "count", summed=True, get=len),
-        bounded("runs", "count", lambda group: Bounds.sum(transfer.runs for transfer in group)),
+        bounded("runs", "count", lambda group: sum_figures(transfer.runs for transfer in group)),
         bounded("bytes", "bytes", total_moved),
         Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
     ),

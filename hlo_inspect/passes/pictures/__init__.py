@@ -17,12 +17,13 @@ from hlo_inspect.analysis.memory.live_arrays import LARGEST, CurvePoint, Largest
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.provenance import NOT_PRINTED
+from hlo_inspect.figure import Quantity
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.collectives.tables import by_axis_and_kind, sizes
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
 from hlo_inspect.passes.pictures.roofline import roofline_tables
-from hlo_inspect.passes.pictures.trees import Path, TreeAmount, TreeMeasure, tree_table
+from hlo_inspect.passes.pictures.trees import Path, TreeMeasure, tree_table
 from hlo_inspect.passes.time.tables import TimePart, step_table, time_parts
 from hlo_inspect.passes.time_events import timeline_table
 from hlo_inspect.report.model import Section
@@ -85,13 +86,11 @@ def _cost_trees(context: Context) -> Iterator[Table]:
 
 def _leaves(
     context: Context, parts: Sequence[TimePart], label: Literal["scope", "source"], path: Callable[[str], Path]
-) -> Iterator[tuple[Path, Sequence[TreeAmount]]]:
+) -> Iterator[tuple[Path, Sequence[Quantity]]]:
     for text, tally in context.cost.tally(label).by_label():
-        cost = [TreeAmount(amount.least, amount.is_exact) for amount in map(tally.bounds, _FIGURES)]
-        yield path(text), cost
+        yield path(text), [*map(tally.bounds, _FIGURES), *(0 for _ in _TIME if parts)]
     for part in parts:
-        times = (TreeAmount(time.least, time.exact is not None) for time in (part.bound, part.estimate))
-        yield path(getattr(part, label)), (TreeAmount(0), TreeAmount(0), *times)
+        yield path(getattr(part, label)), (0, 0, part.bound, part.estimate)
 
 
 def _file_and_line(label: str) -> Path:
@@ -223,7 +222,7 @@ def _size(rank: int, item: _Item) -> Value:
     return live.largest[rank][1] if rank < len(live.largest) else None
 
 
-def _live_leaves(context: Context) -> Iterator[tuple[Path, tuple[TreeAmount, TreeAmount]]]:
+def _live_leaves(context: Context) -> Iterator[tuple[Path, tuple[int, int]]]:
     """Yield the arrays, grouped by role, scope, shape and opcode."""
 
     def label_of(array: LiveArray) -> object:
@@ -234,4 +233,4 @@ def _live_leaves(context: Context) -> Iterator[tuple[Path, tuple[TreeAmount, Tre
         is_named = not first.is_copy and first.kind != "parameter" and first.scope != NOT_PRINTED
         scope = tuple(first.scope.split("/")) if is_named else ()
         name = f"{joined_name(list(map(attrgetter('name'), group)))} {'' if first.shape is None else first.shape}".strip()
-        yield (first.role, *scope, name), (TreeAmount(len(group)), TreeAmount(sum(array.bytes for array in group)))
+        yield (first.role, *scope, name), (len(group), sum(array.bytes for array in group))

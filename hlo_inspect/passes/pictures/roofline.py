@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, SHARED
-from hlo_inspect.analysis.cost.roofline import Seconds, rate, units_elsewhere
+from hlo_inspect.analysis.cost.roofline import rate, units_elsewhere
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.time.costings import Costing
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
+from hlo_inspect.figure import Figure, Number, Quantity, exact, least
 from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.passes.top import kernel_groups
 from hlo_inspect.report.table import Column, Row, Table
@@ -26,7 +27,7 @@ class _Point(NamedTuple):
     of_table: Row
     row: Costing
     flops: float
-    memory_bytes: int | None
+    memory_bytes: Number | None
     left_out: str
 
     @property
@@ -37,14 +38,13 @@ class _Point(NamedTuple):
     def above_bound(self) -> float | None:
         """The excess of the estimate over the bound in seconds, None if one of them is unknown."""
         time = self.row.cost.time
-        if time is None or time.estimate.exact is None or time.bound.exact is None:
+        if time is None or isinstance(time.estimate, Figure) or isinstance(time.bound, Figure):
             return None
-        return max(0.0, time.estimate.exact - time.bound.exact)
+        return max(0.0, time.estimate - time.bound)
 
-    def rate(self, seconds: Seconds | None) -> float | None:
+    def rate(self, seconds: Quantity | None) -> float | None:
         """Return the FLOP/s of kernels that take `seconds`; None if unknown."""
-        exact = None if seconds is None else seconds.exact
-        return self.flops / exact if exact else None
+        return self.flops / seconds if seconds and not isinstance(seconds, Figure) else None
 
 
 def roofline_tables(context: Context) -> Iterator[Table]:
@@ -86,23 +86,23 @@ def roofline_tables(context: Context) -> Iterator[Table]:
 
 def _points(context: Context, groups: Table, times: KernelTimes | None) -> Iterator[_Point]:
     for number, (row, of_table) in enumerate(zip(context.on_machine.costing_groups, groups.rows, strict=True)):
-        flops: float | None = row.cost.flops.exact
-        size = row.cost.size.exact
+        flops = exact(row.cost.flops)
+        size = exact(row.cost.size)
         if times is not None:
             flops, size = None if flops is None else flops / times.devices, _memory_bytes(row, times.profile)
         yield _Point(number, of_table, row, flops or 0.0, size, _left_out_reason(row, flops, size, has_times=times is not None))
 
 
-def _memory_bytes(row: Costing, profile: HardwareProfile) -> int | None:
+def _memory_bytes(row: Costing, profile: HardwareProfile) -> Number | None:
     """Return the bytes that all runs move between the device and its memory; None if some are unknown."""
-    if row.cost.size.exact is None:
+    if isinstance(row.cost.size, Figure):
         return None
     elsewhere = units_elsewhere(profile)
-    each = ((kernel.runs.least, unit, size) for kernel in row.kernels for unit, size in kernel.moved)
+    each = ((least(kernel.runs), unit, size) for kernel in row.kernels for unit, size in kernel.moved)
     return sum(runs * size for runs, unit, size in each if unit not in elsewhere)
 
 
-def _left_out_reason(row: Costing, flops: float | None, size: int | None, *, has_times: bool) -> str:
+def _left_out_reason(row: Costing, flops: float | None, size: Number | None, *, has_times: bool) -> str:
     """Return the first reason that applies, or ""."""
     reasons = {
         "no kernel": not row.kernels,

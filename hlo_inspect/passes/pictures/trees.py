@@ -9,8 +9,7 @@ from functools import partial
 from itertools import count
 from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.figures import MAX_COUNT
-from hlo_inspect.figure import at_least
+from hlo_inspect.figure import Number, Quantity, add, exact, least
 from hlo_inspect.report.table import Column, Table, Unit, Value
 
 MAX_NODES = 1000
@@ -19,13 +18,6 @@ MAX_DEPTH = 16
 """Deepest level of a tree: deeper nodes are joined into one of this depth."""
 
 Path = tuple[str, ...]
-
-
-class TreeAmount(NamedTuple):
-    """A figure that is `least` or more."""
-
-    least: int | float
-    is_known: bool = True
 
 
 class TreeMeasure(NamedTuple):
@@ -38,46 +30,42 @@ class TreeMeasure(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class TreeNode:
-    """A node: `label` is the last part of its path, `sums` and `is_known` have one value a measure."""
+    """A node: `label` is the last part of its path, `sums` has one value a measure."""
 
     label: str
     path: Path
     inside: TreeNode | None
-    sums: list[int | float]
-    is_known: list[bool]
+    sums: list[Quantity]
     children: dict[str, TreeNode] = field(default_factory=dict)
 
-    def add(self, amounts: Sequence[TreeAmount]) -> None:
+    def add(self, amounts: Iterable[Quantity]) -> None:
         """Add the amounts of something inside of the node."""
-        for index, amount in enumerate(amounts):
-            self.sums[index] += amount.least
-            self.is_known[index] &= amount.is_known
+        self.sums = list(map(add, self.sums, amounts))
 
     def child(self, label: str) -> TreeNode:
         """Return the child of that label, made if it is missing."""
         node = self.children.get(label)
         if node is None:
-            measures = len(self.sums)
-            node = self.children[label] = TreeNode(label, (*self.path, label), self, [0] * measures, [True] * measures)
+            node = self.children[label] = TreeNode(label, (*self.path, label), self, [0] * len(self.sums))
         return node
 
-    def exact(self, index: int) -> Value:
-        """Return the sum of a measure, None if it is unknown."""
-        return self.sums[index] if self.is_known[index] and self.sums[index] <= MAX_COUNT else None
+    @property
+    def known(self) -> list[Number]:
+        """The known parts of the sums."""
+        return list(map(least, self.sums))
 
     def amount(self, index: int) -> Value:
-        """Return the sum of a measure, a figure if it is unknown."""
-        exact = self.exact(index)
-        return at_least(min(self.sums[index], MAX_COUNT), "a part is unknown") if exact is None else exact
+        """Return the sum of a measure."""
+        return self.sums[index]
 
     def share(self, root: TreeNode, index: int) -> Value:
         """Return the share of the root's sum, None if one of the two is unknown."""
-        is_known = self.exact(index) is not None and root.exact(index) is not None
-        return self.sums[index] / root.sums[index] if is_known and root.sums[index] else None
+        part, whole = exact(self.sums[index]), exact(root.sums[index])
+        return part / whole if part is not None and whole else None
 
     def own(self, index: int) -> Value:
         """Return the part of the sum that no child has; never below 0, whatever the sums of times round to."""
-        return max(0, self.sums[index] - sum(child.sums[index] for child in self.children.values()))
+        return max(0, least(self.sums[index]) - sum(least(child.sums[index]) for child in self.children.values()))
 
 
 def tree_table(
@@ -85,7 +73,7 @@ def tree_table(
     title: str,
     path: str,
     measures: Sequence[TreeMeasure],
-    leaves: Iterable[tuple[Path, Sequence[TreeAmount]]],
+    leaves: Iterable[tuple[Path, Sequence[Quantity]]],
     *,
     whole: str = "one step",
     separator: str = "/",
@@ -119,8 +107,8 @@ def tree_table(
     return Table.of(name, title, columns, nodes, on_page=False)
 
 
-def _tree(whole: str, measures: int, leaves: Iterable[tuple[Path, Sequence[TreeAmount]]]) -> list[TreeNode]:
-    root = TreeNode(whole, (), None, [0] * measures, [True] * measures)
+def _tree(whole: str, measures: int, leaves: Iterable[tuple[Path, Sequence[Quantity]]]) -> list[TreeNode]:
+    root = TreeNode(whole, (), None, [0] * measures)
     for path, amounts in leaves:
         node = root
         node.add(amounts)
@@ -139,7 +127,7 @@ def _parents_first(root: TreeNode) -> Iterator[TreeNode]:
     while waiting:
         node = waiting.pop()
         yield node
-        largest_first = sorted(node.children.values(), key=lambda child: (child.sums[-1], *child.sums), reverse=True)
+        largest_first = sorted(node.children.values(), key=lambda child: (child.known[-1], *child.known), reverse=True)
         waiting += reversed(largest_first)
 
 
@@ -149,7 +137,7 @@ def _without_chains(nodes: Sequence[TreeNode]) -> list[TreeNode]:
     kept = []
     for node in nodes:
         around = stands_for.get(node.inside, node.inside) if node.inside is not None else None
-        is_all = around is not None and len(around.children) == 1 and node.sums == around.sums
+        is_all = around is not None and len(around.children) == 1 and node.known == around.known
         if is_all and around is not None and around.inside is not None:
             around.label, around.path, around.children = f"{around.label}/{node.label}", node.path, node.children
             stands_for[node] = around
@@ -166,7 +154,7 @@ def _leave_out_smallest(root: TreeNode, nodes: Sequence[TreeNode]) -> None:
     """
 
     def share(node: TreeNode) -> float:
-        return max((part / whole for part, whole in zip(node.sums, root.sums, strict=True) if whole), default=0.0)
+        return max((part / whole for part, whole in zip(node.known, root.known, strict=True) if whole), default=0.0)
 
     ranked = sorted(nodes, key=lambda node: (-share(node), len(node.path)))
     kept = set(ranked[:MAX_NODES])
@@ -176,4 +164,4 @@ def _leave_out_smallest(root: TreeNode, nodes: Sequence[TreeNode]) -> None:
         if parent is not None and parent in joined:
             del parent.children[node.label]
             rest = parent.child(f"({joined[parent]:,} smaller)")
-            rest.add([TreeAmount(least, is_known) for least, is_known in zip(node.sums, node.is_known, strict=True)])
+            rest.add(node.sums)

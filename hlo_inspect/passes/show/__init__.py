@@ -295,7 +295,7 @@ def _short(text: str, longest: int = _LONGEST_ATTRIBUTE) -> str:
 def _groups_text(collective: Collective, axis: str | None) -> str:
     """Return the device groups of a collective: `4 groups of 2 devices along d0: {{0,4},{1,5},{2,6},{3,7}}`."""
     along = f" along {axis}" if axis is not None else ""
-    if collective.kind == "collective-permute":
+    if collective.properties.names_pairs:
         return f"pairs of devices{along}: {_short(collective.source_target_pairs)}"
     members = collective.participants
     if members.size is None:
@@ -339,7 +339,7 @@ def _runs_words(context: Context, computation: str) -> Parts:
     """Yield the runs of a computation in a step, and its loops."""
     graph = context.call_graph
     bounds = graph.runs(computation)
-    yield from sentence("{} in a step", Amount(bounds.exact, "count", at_least=bounds.least))
+    yield from sentence("{} in a step", Amount(bounds, "count"))
     loops = list(graph.loops_around(computation))
     if loops:
         yield f", in {' < '.join(_loop_text(loop) for loop in loops)}"

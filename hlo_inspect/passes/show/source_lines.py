@@ -8,6 +8,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import Tally
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedTotals
+from hlo_inspect.figure import least
 from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace, fitting_rows
 from hlo_inspect.graph.neighbourhood.source_lookup import find_sources, is_source_query
 from hlo_inspect.hlo.values.op_names import Origin
@@ -56,7 +57,7 @@ def find_source_lines(context: Context, query: str) -> list[LineFigures]:
         )
         for source in chosen
     ]
-    return sorted(lines, key=lambda line: (-line.cost.bounds("bytes").least, -line.cost.bounds("flops").least, line.source))
+    return sorted(lines, key=lambda line: (-least(line.cost.bounds("bytes")), -least(line.cost.bounds("flops")), line.source))
 
 
 def _places_by_source(context: Context) -> dict[str, list[RowPlace]]:
@@ -80,7 +81,7 @@ def _origins(context: Context) -> Iterator[tuple[Origin, RowPlace]]:
 def by_cost(context: Context, places: Sequence[RowPlace]) -> list[RowPlace]:
     """Return the places with the kernels first, those of the most bytes before others."""
     kernels = context.kernels.launched
-    costs = {(k.view.computation.name, k.row): (k.of_step("bytes").least, k.of_step("flops").least) for k in kernels}
+    costs = {(k.view.computation.name, k.row): (least(k.of_step("bytes")), least(k.of_step("flops"))) for k in kernels}
     return sorted(places, key=lambda place: costs.get((place.computation, place.row), (-1, -1)), reverse=True)
 
 

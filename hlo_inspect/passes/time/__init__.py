@@ -9,10 +9,11 @@ from typing import ClassVar
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.roofline import Seconds
+from hlo_inspect.analysis.cost.roofline import share_of
 from hlo_inspect.analysis.phases import phases
-from hlo_inspect.analysis.time.step_times import NO_SECONDS, StepTimes, compiler_cycles, compiler_seconds, sum_of
+from hlo_inspect.analysis.time.step_times import StepTimes, compiler_cycles, compiler_seconds, sum_of
 from hlo_inspect.analysis.time.utilization import bottleneck
+from hlo_inspect.figure import Quantity, exact, least, reason
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.collectives.times import link_table
 from hlo_inspect.passes.cost.times import amount_of, step_words
@@ -112,11 +113,11 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
 def _notes(context: Context) -> Iterator[str]:
     """Yield of what shares are, if kernels have no estimate, and why a resource has no share of the step's known bound."""
     times, step = context.on_machine.step_times, context.on_machine.known_step
-    if times is not None and step is not None and times.estimate_step.reason and not step.reason:
-        yield f"share: shares are of the known part of the step's estimate, because {times.estimate_step.reason}"
-    if times is None or times.step.reason:
+    if times is not None and step is not None and reason(times.estimate_step) and not reason(step):
+        yield f"share: shares are of the known part of the step's estimate, because {reason(times.estimate_step)}"
+    if times is None or reason(times.step):
         return
-    too_long = [name for name, busy in busy_resources(context).items() if not busy.reason and is_longer(busy, times.step)]
+    too_long = [name for name, busy in busy_resources(context).items() if not reason(busy) and is_longer(busy, times.step)]
     if too_long:
         yield (
             f"of_bound: unknown for {' and '.join(too_long)}, busy for longer than the step's bound. That bound "
@@ -131,11 +132,11 @@ def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> I
     """Yield the time of a step, its exposed part and its bottleneck. `parts_of` returns the parts of the step."""
     times, timelines = context.on_machine.step_times, context.on_machine.timelines
     if times is None or timelines is None:
-        reason = "; ".join(context.on_machine.profile_choice.notes)
-        yield HeadlineRow("", (f"no times: {reason}; `hlo-inspect profiles` lists the profiles",))
+        why = "; ".join(context.on_machine.profile_choice.notes)
+        yield HeadlineRow("", (f"no times: {why}; `hlo-inspect profiles` lists the profiles",))
         return
     if context.module.entry is None:
-        yield HeadlineRow("step", (f"unknown: {times.step.reason}",))
+        yield HeadlineRow("step", (f"unknown: {reason(times.step)}",))
         return
     step = context.on_machine.known_step
     yield HeadlineRow("step", tuple(step_words(context, times)))
@@ -153,42 +154,42 @@ def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> I
     yield from [HeadlineRow("compiler", compiler)] if compiler else []
 
 
-def _share_of_step(part: Seconds, step: Seconds) -> Parts:
+def _share_of_step(part: Quantity, step: Quantity) -> Parts:
     """Yield the share of the estimate of the step that a part takes, if both are known."""
-    share = part.share_of(step)
+    share = share_of(part, step)
     if share is not None:
         yield from sentence(" ({} of the step)", Amount(share, "share"))
 
 
-def _kernels(times: StepTimes, step: Seconds, parts: Iterable[TimePart]) -> Parts:
+def _kernels(times: StepTimes, step: Quantity, parts: Iterable[TimePart]) -> Parts:
     """Yield the estimate of the kernels and the shares bound by memory and by compute."""
     yield from sentence("estimate {}", amount_of(times.estimate_kernels))
-    whole = times.estimate_kernels.exact
+    whole = exact(times.estimate_kernels)
     if not whole:
         return
     yield from _share_of_step(times.estimate_kernels, step)
     kernels = [part for part in parts if part.collective is None]
-    shares = {"fixed costs": sum(part.fixed.least for part in kernels)}
+    shares = {"fixed costs": sum(least(part.fixed) for part in kernels)}
     for bound_by, words in (("memory", "bound by memory"), ("compute", "bound by compute")):
-        shares[words] = sum(part.estimate.least - part.fixed.least for part in kernels if part.bound_by == bound_by)
+        shares[words] = sum(least(part.estimate) - least(part.fixed) for part in kernels if part.bound_by == bound_by)
     ordered = sorted(((seconds, words) for words, seconds in shares.items() if seconds), reverse=True)
     for index, (seconds, words) in enumerate(ordered):
         yield from sentence(", {} {}" if index else ": {} {}", Amount(seconds / whole, "share"), words)
 
 
-def _exposed(times: StepTimes, step: Seconds, parts: Iterable[TimePart]) -> Parts:
+def _exposed(times: StepTimes, step: Quantity, parts: Iterable[TimePart]) -> Parts:
     """Yield the estimate of exposed collectives, and their axes."""
     collectives = [part for part in parts if part.collective is not None]
-    if times.estimate_exposed.reason and not times.estimate_exposed.least:
-        yield f"unknown: {times.estimate_exposed.reason}"
+    if reason(times.estimate_exposed) and not least(times.estimate_exposed):
+        yield f"unknown: {reason(times.estimate_exposed)}"
         return
     busy = total_seconds(counted(collectives), lambda part: part.estimate_busy)
     yield from sentence("estimate {} of {} of collectives", amount_of(times.estimate_exposed), amount_of(busy))
     yield from _share_of_step(times.estimate_exposed, step)
-    axes: dict[str, Seconds] = {}
+    axes: dict[str, Quantity] = {}
     for part in collectives:
-        axes[part.axis or ""] = sum_of(axes.get(part.axis or "", NO_SECONDS), part.estimate)
-    ordered = sorted(axes.items(), key=lambda item: -item[1].least)
+        axes[part.axis or ""] = sum_of(axes.get(part.axis or "", 0.0), part.estimate)
+    ordered = sorted(axes.items(), key=lambda item: -least(item[1]))
     for index, (axis, seconds) in enumerate(ordered[:_AXES] if len(axes) > 1 else []):
         yield from sentence(", {} {}" if index else ": {} {}", axis, amount_of(seconds))
     if len(ordered) > _AXES:
@@ -203,7 +204,7 @@ def _binding(context: Context) -> Parts:
         return
     yield from sentence("{}, busy for {} at its peak rate", limit.resource, Amount(limit.seconds, "seconds"))
     step = context.on_machine.known_step
-    share = None if step is None else busy[limit.resource].share_of(step)
+    share = None if step is None else share_of(busy[limit.resource], step)
     if share is not None:
         yield from sentence(" ({} of the step's estimate)", Amount(share, "share"))
     if limit.next_resource is not None and limit.factor is not None:
@@ -218,10 +219,10 @@ def _compiler(context: Context) -> Parts:
         return
     kernels = context.kernels.launched
     cycles, seconds = compiler_cycles(kernels, times), compiler_seconds(kernels, times)
-    if not cycles.least:
+    if not least(cycles):
         return
-    stated = Amount(cycles.exact, "count", "cycle", at_least=cycles.least)
-    if seconds.least:
+    stated = Amount(cycles, "count", "cycle")
+    if least(seconds):
         clock = ", at an inferred clock" if times.profile.clock_is_inferred else ""
         yield from sentence("{} by the compiler's own estimates ({}{})", amount_of(seconds), stated, clock)
     else:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.time.utilization import bottleneck
-from hlo_inspect.passes.cost.times import time_facts
+from hlo_inspect.figure import Figure
+from hlo_inspect.passes.base import FactSheet
+from hlo_inspect.passes.cost.times import put_times
 from hlo_inspect.passes.time.tables import busy_resources
-from hlo_inspect.report.table import LOWER_BOUND, Column, Table, Unit, Value
+from hlo_inspect.report.table import Column, Table, Unit, Value, lower_bound, plain
 
 
 class _ComparedFigure(NamedTuple):
@@ -93,16 +95,21 @@ def _profile_name(machine: Context) -> str:
     return profile.name if profile is not None else ""
 
 
+def _time_facts(machine: Context) -> Mapping[str, Value]:
+    facts = FactSheet()
+    put_times(machine, facts)
+    return facts.values
+
+
 def _rows(machines: Sequence[Context]) -> Iterator[_ComparedFigure]:
-    answers = [time_facts(machine) for machine in machines]
-    facts = [answer.facts for answer in answers]
+    facts = [_time_facts(machine) for machine in machines]
     for name, label in _AT_LEAST.items():
-        values = [row[name] if row[name] is not None else row.get(name + LOWER_BOUND) for row in facts]
-        reasons = [answer.reasons.get(name, "") for answer in answers]  # may differ only by the name of the machine
-        gaps = [reason.replace(_profile_name(machine), "") for machine, reason in zip(machines, reasons, strict=True)]
-        yield _ComparedFigure(label, "seconds", values, gaps)
+        amounts = [row[name] for row in facts]
+        reasons = [amount.reason if isinstance(amount, Figure) else "" for amount in amounts]
+        gaps = [why.replace(_profile_name(machine), "") for machine, why in zip(machines, reasons, strict=True)]
+        yield _ComparedFigure(label, "seconds", [lower_bound(amount) or None for amount in amounts], gaps)
     for name, label in _BY_MODEL.items():
-        yield _ComparedFigure(label, "seconds", [row[name] for row in facts], [""] * len(facts))
+        yield _ComparedFigure(label, "seconds", [plain(row[name]) for row in facts], [""] * len(facts))
     yield _ComparedFigure("MFU, at most", "share", [row["time.mfu_bound"] for row in facts])
     binding = [bottleneck(busy_resources(machine)) for machine in machines]
     yield _ComparedFigure("binds", "text", [limit and limit.resource for limit in binding])

@@ -6,8 +6,8 @@ import math
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.step_times import StepTimes
+from hlo_inspect.figure import Figure, Quantity
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.measured.rows import MeasuredRows
 from hlo_inspect.profiler.measurements import ProgramMeasurements
@@ -17,13 +17,13 @@ from hlo_inspect.report.table import Column, Table, number_of
 
 class _MeasuredPart(NamedTuple):
     part: str
-    bound: Seconds | None
-    estimate: Seconds | None
+    bound: Quantity | None
+    estimate: Quantity | None
     measured: float
 
-    def ratio(self, time: Seconds | None) -> float | None:
+    def ratio(self, time: Quantity | None) -> float | None:
         """Return measured / time with 4 digits; None if the time is unknown or 0."""
-        return float(f"{self.measured / time.exact:.4g}") if time is not None and time.exact else None
+        return float(f"{self.measured / time:.4g}") if time and not isinstance(time, Figure) else None
 
 
 def measured_step_table(context: Context, rows: MeasuredRows, times: StepTimes) -> Table:
@@ -55,5 +55,5 @@ def measured_words(measured: ProgramMeasurements, times: StepTimes) -> Parts:
     runs = f"{number_of(measured.runs, 'run')} on {number_of(len(measured.devices), 'device')}"
     yield from sentence("{} median of {}", Amount(step, "seconds"), runs)
     for time, words in ((times.step, "bound"), (times.estimate_step, "estimate")):
-        if time.exact:
-            yield from sentence(f", {{}} × the {words}", Amount(round(step / time.exact, 2), "number"))
+        if time and not isinstance(time, Figure):
+            yield from sentence(f", {{}} × the {words}", Amount(round(step / time, 2), "number"))

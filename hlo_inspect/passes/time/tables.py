@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.roofline import Seconds
+from hlo_inspect.analysis.cost.roofline import share_of
 from hlo_inspect.analysis.provenance import NOT_PRINTED, scope_label
-from hlo_inspect.analysis.time.step_times import NO_SECONDS
 from hlo_inspect.analysis.time.timelines import IndependentCompute, Timelines, independent_computes
 from hlo_inspect.analysis.time.utilization import resource_seconds
+from hlo_inspect.figure import Quantity, first_reason, known_part, least, reason
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.collectives.times import TimedSite, timed_sites
@@ -42,10 +42,10 @@ class TimePart(NamedTuple):
     phase: str
     scope: str
     source: str
-    bound: Seconds
-    estimate: Seconds
-    estimate_busy: Seconds
-    fixed: Seconds = NO_SECONDS
+    bound: Quantity
+    estimate: Quantity
+    estimate_busy: Quantity
+    fixed: Quantity = 0.0
 
 
 def time_parts(context: Context) -> list[TimePart]:
@@ -63,7 +63,7 @@ def time_parts(context: Context) -> list[TimePart]:
         if part is None:
             time, runs = times.for_kernel(kernel), timelines.estimate.timeline.runs(kernel.place)
             fixed = (times.profile.kernel_overhead or 0.0) * runs if time.estimate_s > time.bound_s else 0.0
-            of_model = Seconds(min(fixed, row.estimate.least - row.bound.least), kernel.runs.reason)
+            of_model = known_part(min(fixed, least(row.estimate) - least(row.bound)), reason(kernel.runs))
             said = (labels.phase, labels.scope, labels.source)
             part = TimePart(None, time.bound_by, None, *said, row.bound, row.estimate, row.estimate, of_model)
             part_of_kernel[key] = part
@@ -88,11 +88,11 @@ def counted(parts: Sequence[TimePart]) -> list[Counted]:
     return [(part_of_id[key], count) for key, count in Counter(map(id, parts)).items()]
 
 
-def total_seconds(parts: Iterable[Counted], time: Callable[[TimePart], Seconds]) -> Seconds:
+def total_seconds(parts: Iterable[Counted], time: Callable[[TimePart], Quantity]) -> Quantity:
     """Return the sum of a time over several parts."""
     times = [(time(part), count) for part, count in parts]
-    least = math.fsum(chain.from_iterable(repeat(seconds.least, count) for seconds, count in times))
-    return Seconds(least, next((seconds.reason for seconds, _ in times if seconds.reason), ""))
+    whole = math.fsum(chain.from_iterable(repeat(least(seconds), count) for seconds, count in times))
+    return known_part(whole, first_reason(seconds for seconds, _ in times))
 
 
 # -- what a step is made of -------------------------------------------------------------------------------------------------
@@ -103,20 +103,20 @@ class _Share(NamedTuple):
 
     label: str
     parts: Sequence[Counted]
-    bound: Seconds
-    estimate: Seconds
-    whole_bound: Seconds
-    whole_estimate: Seconds
+    bound: Quantity
+    estimate: Quantity
+    whole_bound: Quantity
+    whole_estimate: Quantity
 
 
 def _shares(parts: Sequence[Counted], label: Callable[[TimePart], str], unknown_runs: str) -> list[_Share]:
     """Return the parts by label, with the known part of the step as the whole, unless some runs are unknown."""
-    whole = [Seconds(seconds.least, unknown_runs) for seconds in _bound_and_estimate(parts)]
+    whole = [known_part(least(seconds), unknown_runs) for seconds in _bound_and_estimate(parts)]
     groups = group_rows(parts, lambda item: label(item[0]))
     return [_Share(label(group[0][0]), group, *_bound_and_estimate(group), *whole) for group in groups]
 
 
-def _bound_and_estimate(parts: Sequence[Counted]) -> tuple[Seconds, Seconds]:
+def _bound_and_estimate(parts: Sequence[Counted]) -> tuple[Quantity, Quantity]:
     """Return the bound and the estimate that parts add to the step."""
     return total_seconds(parts, attrgetter("bound")), total_seconds(parts, attrgetter("estimate"))
 
@@ -132,8 +132,8 @@ def _kind_of_part(part: TimePart) -> str:
     return _KERNELS.get(part.bound_by or "", _OTHER_KERNELS)
 
 
-def _subtract(whole: Seconds, part: Seconds) -> Seconds:
-    return Seconds(whole.least - part.least, whole.reason)
+def _subtract(whole: Quantity, part: Quantity) -> Quantity:
+    return known_part(least(whole) - least(part), reason(whole))
 
 
 _SHARE_OF_ESTIMATE = Column(
@@ -142,7 +142,7 @@ _SHARE_OF_ESTIMATE = Column(
     page_name="share_of_estimate",
     width=32,
     bar="stacked",
-    get=lambda row: row.estimate.share_of(row.whole_estimate),
+    get=lambda row: share_of(row.estimate, row.whole_estimate),
 )
 
 
@@ -153,10 +153,10 @@ def step_table(parts: Sequence[TimePart], unknown_runs: str) -> Table:
     """
     distinct = counted(parts)
     work = [(part._replace(estimate=_subtract(part.estimate, part.fixed)), count) for part, count in distinct]
-    fixed = TimePart(None, None, None, "", "", "", NO_SECONDS, total_seconds(distinct, attrgetter("fixed")), NO_SECONDS)
+    fixed = TimePart(None, None, None, "", "", "", 0.0, total_seconds(distinct, attrgetter("fixed")), 0.0)
     rows = _shares([*work, (fixed, 1)], lambda part: FIXED if part is fixed else _kind_of_part(part), unknown_runs)
-    rows = [row for row in rows if row.bound.least or row.estimate.least]
-    rows.sort(key=lambda row: (_ORDER.index(row.label) if row.label in _ORDER else len(_ORDER), -row.estimate.least))
+    rows = [row for row in rows if least(row.bound) or least(row.estimate)]
+    rows.sort(key=lambda row: (_ORDER.index(row.label) if row.label in _ORDER else len(_ORDER), -least(row.estimate)))
     columns = (
         Column("part", width=30, get=lambda row: row.label),
         bounded("bound_s", "seconds", lambda row: row.bound),
@@ -165,7 +165,7 @@ def step_table(parts: Sequence[TimePart], unknown_runs: str) -> Table:
             "share",
             page_name="share_of_bound",
             detail=2,
-            get=lambda row: row.bound.share_of(row.whole_bound),
+            get=lambda row: share_of(row.bound, row.whole_bound),
         ),
         bounded("estimate_s", "seconds", lambda row: row.estimate),
         _SHARE_OF_ESTIMATE,
@@ -181,7 +181,7 @@ def _time_by(
 ) -> Table:
     """Return the step by a label; a collective counts its exposed part. The largest estimate comes first."""
     shares = _shares(parts, label, unknown_runs)
-    shares.sort(key=lambda row: (row.estimate.least, row.bound.least), reverse=True)
+    shares.sort(key=lambda row: (least(row.estimate), least(row.bound)), reverse=True)
     detail = (1, 3) if any(part.collective is not None for part, _ in parts) else (9, 9)
     columns = (
         Column(name, width=9 if name == "phase" else 34, get=lambda row: row.label),
@@ -194,7 +194,7 @@ def _time_by(
     return Table.of(f"time_by_{name}", title, columns, shares, page_rows=rows, on_page=len(shares) > 1)
 
 
-def _collective_estimate(row: _Share, *, busy: bool) -> Seconds:
+def _collective_estimate(row: _Share, *, busy: bool) -> Quantity:
     """Return the estimate of the exposed part of collectives, or of their whole duration."""
     collectives = [item for item in row.parts if item[0].collective is not None]
     return total_seconds(collectives, attrgetter("estimate_busy" if busy else "estimate"))
@@ -212,7 +212,7 @@ def breakdowns(parts: Sequence[TimePart], unknown_runs: str, *, has_phases: bool
 # -- resources --------------------------------------------------------------------------------------------------------------
 
 
-def busy_resources(context: Context) -> Mapping[str, Seconds]:
+def busy_resources(context: Context) -> Mapping[str, Quantity]:
     """Return the busy time of each resource; nothing without a profile."""
     on_machine = context.on_machine
     times, timelines = on_machine.kernel_times, on_machine.timelines
@@ -222,19 +222,19 @@ def busy_resources(context: Context) -> Mapping[str, Seconds]:
     return resource_seconds(context.cost.opcodes, times, timelines.bound, collectives, on_machine.collective_seconds)
 
 
-def is_longer(busy: Seconds, step: Seconds) -> bool:
+def is_longer(busy: Quantity, step: Quantity) -> bool:
     """Return True if a resource is busy longer than the bound of the step, so that this bound is too low."""
-    return busy.least > step.least * (1 + 1e-9)
+    return least(busy) > least(step) * (1 + 1e-9)
 
 
-def resources_table(busy: Mapping[str, Seconds], step: Seconds, estimate: Seconds | None) -> Table:
+def resources_table(busy: Mapping[str, Quantity], step: Quantity, estimate: Quantity | None) -> Table:
     """Return the busy time of each resource and its shares of the step's bound and estimate; the bottleneck comes first.
 
     A share is left out if the step's time is unknown, or too low: a resource is busy for longer.
     """
 
-    def share(busy: Seconds, whole: Seconds) -> float | None:
-        return None if is_longer(busy, whole) else busy.share_of(whole)
+    def share(busy: Quantity, whole: Quantity) -> float | None:
+        return None if is_longer(busy, whole) else share_of(busy, whole)
 
     of_bound = Column("of_bound", "share", page_name="share_of_bound", get=lambda row: share(row[1], step))
     columns = [
@@ -253,7 +253,7 @@ def resources_table(busy: Mapping[str, Seconds], step: Seconds, estimate: Second
                 get=lambda row: share(row[1], estimate),
             )
         )
-    rows = sorted(busy.items(), key=lambda row: -row[1].least)
+    rows = sorted(busy.items(), key=lambda row: -least(row[1]))
     return Table.of("resources", "Busy time of each resource at its peak rate", columns, rows, page_rows=0)
 
 
@@ -276,9 +276,9 @@ def exposed_table(context: Context, timelines: Timelines) -> Table:
     exposed = []
     for collective, axis, phase, time in labels:
         sites = timed_sites(context, timelines, collective, time)
-        if any(site.exposed.least for site in sites):
+        if any(least(site.exposed) for site in sites):
             exposed.append(_ExposedCollective(collective, axis, phase, time.level, *sites, None))
-    exposed.sort(key=lambda row: (row.estimate.exposed.least, row.bound.exposed.least), reverse=True)
+    exposed.sort(key=lambda row: (least(row.estimate.exposed), least(row.bound.exposed)), reverse=True)
     longest = exposed[:MOST_EXPOSED]
     independent = independent_computes(timelines.estimate, context.views, [row.collective for row in longest])
     rows = [row._replace(independent=compute) for row, compute in zip(longest, independent, strict=True)]

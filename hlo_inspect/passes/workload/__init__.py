@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hlo_inspect.figure import Quantity, exact, least
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
 from hlo_inspect.passes.base import WorkloadPass, unknown, with_lower_bound
 from hlo_inspect.passes.workload import tables
@@ -11,7 +12,7 @@ from hlo_inspect.report.model import FactSpec, Section
 from hlo_inspect.report.table import Table, Value
 from hlo_inspect.workloads.header import PIPELINE_BYTES
 from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, GROUPS, HLO_KINDS, PASSES, POLICIES
-from hlo_inspect.workloads.totals import KIND_NAMES, UPDATE, PartialSum, WorkloadTotals
+from hlo_inspect.workloads.totals import KIND_NAMES, UPDATE, WorkloadTotals
 from hlo_inspect.workloads.writer import WRITTEN
 
 _KINDS = frozenset(KIND_NAMES)
@@ -87,13 +88,13 @@ def _facts(totals: WorkloadTotals) -> dict[str, Value]:
     }
     facts |= {f"workload.{group}.devices": devices for group, devices in parallelism.sizes.items()}
     for name, figure in _sums(totals):
-        with_lower_bound(facts, name, figure.exact, figure.least or None)
+        with_lower_bound(facts, name, exact(figure), least(figure) or None)
     if not totals.has_groups:
         facts |= {f"workload.{group}.bytes": None for group in GROUPS}
     return facts
 
 
-def _sums(totals: WorkloadTotals) -> Iterator[tuple[str, PartialSum]]:
+def _sums(totals: WorkloadTotals) -> Iterator[tuple[str, Quantity]]:
     yield "workload.bytes", totals.size()
     yield "workload.unknown_bytes", totals.unknown_size()
     for kind in KIND_NAMES:
@@ -160,7 +161,7 @@ class WorkloadCollectives(WorkloadPass):
     def run(self, totals: WorkloadTotals) -> Section:
         facts: dict[str, Value] = {}
         for name, figure in _collective_sums(totals):
-            with_lower_bound(facts, name, figure.exact, figure.least or None)
+            with_lower_bound(facts, name, exact(figure), least(figure) or None)
         notes = [*tables.conventions(totals), *(f"{name}: {_collectives_reason(totals)}" for name in unknown(facts))]
         return Section(facts, _collective_tables(totals), notes, tables.headline(totals))
 
@@ -172,7 +173,7 @@ def _collective_tables(totals: WorkloadTotals) -> Iterator[Table]:
     yield tables.by_group(totals)
 
 
-def _collective_sums(totals: WorkloadTotals) -> Iterator[tuple[str, PartialSum]]:
+def _collective_sums(totals: WorkloadTotals) -> Iterator[tuple[str, Quantity]]:
     yield from _collective_facts("collectives", totals.count(), totals.size(), totals.wire())
     for kind, opcode in HLO_KINDS.items():
         yield from _collective_facts(
@@ -185,7 +186,7 @@ def _collective_sums(totals: WorkloadTotals) -> Iterator[tuple[str, PartialSum]]
         yield f"{name}_wire_bytes", totals.wire(group=group)
 
 
-def _collective_facts(name: str, count: PartialSum, size: PartialSum, wire: PartialSum) -> Iterator[tuple[str, PartialSum]]:
+def _collective_facts(name: str, count: Quantity, size: Quantity, wire: Quantity) -> Iterator[tuple[str, Quantity]]:
     """Yield the facts of collectives, each at one place and run once."""
     yield f"{name}.count", count
     yield f"{name}.operand_bytes", size

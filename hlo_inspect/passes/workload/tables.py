@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from hlo_inspect.figure import Quantity, exact, least, total
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.instruction_rows import group_rows
@@ -14,7 +15,7 @@ from hlo_inspect.report.table import Column, Table, Value
 from hlo_inspect.workloads.header import MEANINGS, PIPELINE_BYTES
 from hlo_inspect.workloads.reader import EqualRows
 from hlo_inspect.workloads.row import GROUPS, HLO_KINDS, NONE, PASSES, WorkloadRow
-from hlo_inspect.workloads.totals import UPDATE, CollectiveLabel, CollectiveSum, PartialSum, WorkloadTotals, total_of
+from hlo_inspect.workloads.totals import UPDATE, CollectiveLabel, CollectiveSum, WorkloadTotals
 
 _CLIENTS = {"simai": "SimAI", "astra-sim": "ASTRA-sim 1.0"}
 _UNITS = {"simai": "ns", "astra-sim": "cycles"}
@@ -57,7 +58,7 @@ def _kind_and_size(totals: WorkloadTotals) -> Parts:
 
 
 def _compute(totals: WorkloadTotals) -> Parts:
-    everything = total_of(totals.compute[name] for name in PASSES)
+    everything = total(totals.compute[name] for name in PASSES)
     yield from sentence("{} {}", _amount(everything, "count"), time_unit(totals))
     for index, name in enumerate(PASSES):
         yield from sentence(", {} {}" if index else ": {} {}", _words(name), _amount(totals.compute[name], "count"))
@@ -67,15 +68,15 @@ def _compute(totals: WorkloadTotals) -> Parts:
 def _moved(totals: WorkloadTotals) -> Parts:
     yield from sentence("{}, {}", _amount(totals.count(), "count"), _amount(totals.size(), "bytes"))
     groups = [(group, totals.size(group=group)) for group in GROUPS] if totals.has_groups else []
-    for index, (group, size) in enumerate([(group, size) for group, size in groups if size.least]):
+    for index, (group, size) in enumerate([(group, size) for group, size in groups if least(size)]):
         yield from sentence(", {} {}" if index else ": {} {}", _group(group), _amount(size, "bytes"))
     unknown = totals.unknown_size()
-    if unknown.least:
+    if least(unknown):
         yield from sentence("; {} under unknown words", _amount(unknown, "bytes"))
 
 
-def _amount(partial_sum: PartialSum, unit: str) -> Amount:
-    return Amount(partial_sum.exact, "bytes" if unit == "bytes" else "count", at_least=partial_sum.least)
+def _amount(amount: Quantity, unit: str) -> Amount:
+    return Amount(amount, "bytes" if unit == "bytes" else "count")
 
 
 def _words(name: str) -> str:
@@ -95,8 +96,8 @@ class _EqualRow(NamedTuple):
     row: WorkloadRow
     times: int
     line: int
-    compute: PartialSum
-    size: PartialSum
+    compute: Quantity
+    size: Quantity
 
 
 EqualRowList = list[_EqualRow]
@@ -108,14 +109,15 @@ def equal_row_list(totals: WorkloadTotals) -> EqualRowList:
 
 
 def _equal(totals: WorkloadTotals, row: WorkloadRow, equal: EqualRows) -> _EqualRow:
-    compute, size = PartialSum(), PartialSum()
-    for name, time, word, amount in row.cells:
-        compute.add(time, equal.count)
-        if word is None:
-            size.add(None)
-        elif word != NONE and totals.collective(name, word).label.kind is not None:
-            size.add(amount, equal.count)
+    compute, size = total(equal.sum_of(time) for _, time, _, _ in row.cells), total(_sizes(totals, row, equal))
     return _EqualRow(row, equal.count, equal.line, compute, size)
+
+
+def _sizes(totals: WorkloadTotals, row: WorkloadRow, equal: EqualRows) -> Iterator[Quantity]:
+    """Yield the bytes of the collectives that clients know."""
+    for name, _, word, amount in row.cells:
+        if word is None or (word != NONE and totals.collective(name, word).label.kind is not None):
+            yield equal.sum_of(None if word is None else amount)
 
 
 def _fields() -> Iterator[Column]:
@@ -143,7 +145,7 @@ def equal_rows(totals: WorkloadTotals, rows: EqualRowList) -> Table:
         *_fields(),
     )
     title = f"Rows, merged, by bytes (compute in {time_unit(totals)})"
-    ordered = sorted(rows, key=lambda equal: (-equal.size.least, -equal.compute.least))
+    ordered = sorted(rows, key=lambda equal: (-least(equal.size), -least(equal.compute)))
     return Table.of("workload", title, columns, ordered)
 
 
@@ -153,8 +155,8 @@ def by_layer(totals: WorkloadTotals, rows: EqualRowList) -> Table:
         (
             _DIGITS.sub("#", group[0].row.name),
             group,
-            total_of(equal_row.compute for equal_row in group),
-            total_of(equal_row.size for equal_row in group),
+            total(equal_row.compute for equal_row in group),
+            total(equal_row.size for equal_row in group),
         )
         for group in group_rows(rows, lambda equal: _DIGITS.sub("#", equal.row.name))
     ]
@@ -164,7 +166,7 @@ def by_layer(totals: WorkloadTotals, rows: EqualRowList) -> Table:
         bounded("compute", "count", lambda layer: layer[2]),
         bounded("bytes", "bytes", lambda layer: layer[3]),
     )
-    by_compute = sorted(layers, key=lambda layer: -layer[2].least)
+    by_compute = sorted(layers, key=lambda layer: -least(layer[2]))
     return Table.of("workload_layers", f"Rows by layer, by compute ({time_unit(totals)})", columns, by_compute)
 
 
@@ -182,8 +184,8 @@ def by_pass(totals: WorkloadTotals) -> Table:
     return Table.of("workload_passes", f"Pass over the rows (compute in {time_unit(totals)})", columns, (*PASSES, UPDATE))
 
 
-def _pass_row(sum_of: Callable[..., PartialSum], name: str) -> PartialSum:
-    return sum_of(pass_name=name) if name in PASSES else PartialSum()
+def _pass_row(sum_of: Callable[..., Quantity], name: str) -> Quantity:
+    return sum_of(pass_name=name) if name in PASSES else 0
 
 
 def by_collective(totals: WorkloadTotals) -> Table:
@@ -210,7 +212,7 @@ def unknown_words(totals: WorkloadTotals) -> Iterator[Table]:
 def _declared(totals: WorkloadTotals, *, has_kind: bool) -> list[CollectiveSum]:
     """Return the collectives in the order of their passes, the largest first."""
     collectives = [collective for collective in totals.collectives if (collective.label.kind is not None) == has_kind]
-    return sorted(collectives, key=lambda collective: (PASSES.index(collective.label.pass_name), -collective.size.least))
+    return sorted(collectives, key=lambda collective: (PASSES.index(collective.label.pass_name), -least(collective.size)))
 
 
 _LABEL = (
@@ -237,7 +239,7 @@ def by_group(totals: WorkloadTotals) -> Table:
     )
     rows: list[tuple[Value, ...]] = []
     for group in GROUPS:
-        count, moved = totals.count(group=group).exact, totals.size(group=group).exact
+        count, moved = exact(totals.count(group=group)), exact(totals.size(group=group))
         rows.append((_group(group), parallelism.sizes[group], count, moved, "cells"))
     if parallelism.stages is not None:
         rows.append(pipeline)

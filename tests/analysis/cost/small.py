@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlo_inspect.analysis.cost.figures import FIGURES, Tally
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
 from hlo_inspect.analysis.cost.operation import Operation
+from hlo_inspect.figure import Number, Quantity, exact, greatest, least
 from hlo_inspect.graph import calls
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.view import View
@@ -20,7 +21,7 @@ ADD = """%add {
 }
 """
 
-Figures = tuple[int | None, ...]
+Figures = tuple[Number | None, ...]
 """FLOPs, transcendentals, FLOPs of matrix multiplications, bytes."""
 
 
@@ -38,17 +39,21 @@ def cost_of(*lines: str, before: str = "") -> ModuleCost:
     return module_cost(module, CallGraph(module))
 
 
+def limits(quantity: Quantity) -> tuple[Number, Number | None]:
+    return least(quantity), greatest(quantity)
+
+
 def as_xla(*lines: str, before: str = "") -> Figures:
     """Return the figures as XLA counts them."""
     cost = cost_of(*lines, before=before).as_xla
-    return tuple(cost.bounds(figure).exact for figure in FIGURES)
+    return tuple(exact(cost.bounds(figure)) for figure in FIGURES)
 
 
 def executed(cost: ModuleCost) -> Figures:
     """Return the figures of one step, which the rows of every table add up to."""
-    figures = tuple(cost.step[figure].exact for figure in FIGURES)
+    figures = tuple(exact(cost.step[figure]) for figure in FIGURES)
     for tally in (cost.opcodes, cost.tally("kind"), cost.tally("phase"), cost.tally("source"), cost.tally("scope")):
-        assert [tally.bounds(figure).least for figure in FIGURES] == [cost.step[figure].least for figure in FIGURES]
+        assert [least(tally.bounds(figure)) for figure in FIGURES] == [least(cost.step[figure]) for figure in FIGURES]
     return figures
 
 

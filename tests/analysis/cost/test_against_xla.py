@@ -18,6 +18,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.analysis.cost.module_cost import module_cost
+from hlo_inspect.figure import Number, exact
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.shape_inference import INFERABLE
 from hlo_inspect.hlo.opcodes import OPCODES
@@ -42,7 +43,7 @@ SHAPE_THAT_XLA_INFERS = re.compile(
     rf" = (?:\((?:[^()]|\([^()]*\))*\)|\S+) ((?:{'|'.join(sorted(INFERABLE - {'opt-barrier'}, reverse=True))})\()", re.ASCII
 )
 
-Figures = tuple[int | None, ...]
+Figures = tuple[Number | None, ...]
 Opcodes = dict[str, int]
 
 
@@ -57,7 +58,7 @@ def by_xla(texts: list[str]) -> list[tuple[Figures, Opcodes]]:
 def by_us(source: str | Path) -> tuple[Figures, Opcodes]:
     read = module(source, Wants(graph=True))
     cost = module_cost(read, CallGraph(read)).as_xla
-    return tuple(cost.bounds(figure).exact for figure in ("flops", "transcendentals", "bytes")), as_xla_holds(
+    return tuple(exact(cost.bounds(figure)) for figure in ("flops", "transcendentals", "bytes")), as_xla_holds(
         read.opcode_counts
     )
 

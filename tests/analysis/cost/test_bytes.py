@@ -6,6 +6,7 @@ import pytest
 
 from hlo_inspect.analysis.cost.bytes_accessed import FREE, accessed_bytes
 from hlo_inspect.analysis.cost.figures import UnknownCostError
+from hlo_inspect.figure import Number, exact
 from tests.analysis.cost.small import as_xla, cost_of, operation
 
 ARRAY, INDEX = "f32[8,4]{1,0}", "s32[]"
@@ -166,7 +167,7 @@ ROW, ROWS = "f32[8]{0}", "f32[5,8]{1,0}"
 """32 and 160 bytes."""
 
 
-def moved(inner: list[str], *shapes: str, result: str = ROW, kind: str = "kLoop", before: str = "") -> int | None:
+def moved(inner: list[str], *shapes: str, result: str = ROW, kind: str = "kLoop", before: str = "") -> Number | None:
     """Return the bytes of a fusion of these instructions, with parameters %p0, %p1 and so on."""
     parameters = [f"%p{i} = {shape} parameter({i})" for i, shape in enumerate(shapes)]
     body = "".join(f"  {line}\n" for line in [*parameters, *inner])
@@ -300,7 +301,7 @@ def test_equal_kernels_are_counted_once_and_cost_the_same() -> None:
     before = "".join(f"%{name} {{\n{head}  {first}\n  {second}\n}}\n" for name, (first, second) in bodies.items())
     before = before.replace("  %d = ", "  ROOT %d = ")
     calls = [f"%x{i} = {ROWS} fusion(%p, %p), kind=kLoop, calls=%{name}" for i, name in enumerate(bodies)]
-    each = [cost_of(f"%p = {ROW} parameter(0)", call, before=before).as_xla.bounds("bytes").exact for call in calls]
+    each = [exact(cost_of(f"%p = {ROW} parameter(0)", call, before=before).as_xla.bounds("bytes")) for call in calls]
     together = cost_of(f"%p = {ROW} parameter(0)", *calls, before=before)
     assert each == [32 + 32 + 160, 32 + 32 + 160, 64 + 160]
-    assert together.as_xla.bounds("bytes").exact == sum(size or 0 for size in each)
+    assert exact(together.as_xla.bounds("bytes")) == sum(size or 0 for size in each)

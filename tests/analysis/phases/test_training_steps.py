@@ -16,7 +16,8 @@ import pytest
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.graph.parameters import adds_something
 from hlo_inspect.hlo.input.source import open_source
-from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.module import MAX_NOTED, Module
+from hlo_inspect.hlo.opcodes import ADDING
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.passes.collectives import Collectives
 from hlo_inspect.passes.cost import Cost
@@ -167,6 +168,30 @@ def test_a_module_that_adds_nothing_updates_no_weight(root: str, *, adds: bool) 
         text += "fused {\n  a = f32[8] parameter(0)\n  b = f32[8] parameter(1)\n  ROOT c = f32[8] add(a, b)\n}\n\n"
     module = read(f"{text}ENTRY e {{\n  p = f32[8] parameter(0)\n  m = f32[8] multiply(p, p)\n  {root}\n}}\n")
     assert adds_something(module, {"sum"}) is adds
+
+
+SELECTED = sorted(path for folder in ("cpu", "gpu", "handmade", "tpu") for path in DATA.parent.glob(f"{folder}/*.txt"))
+
+
+@pytest.mark.parametrize("path", SELECTED, ids=lambda path: path.stem)
+def test_a_module_that_adds_something_is_seen_without_its_graph(path: Path) -> None:
+    """Without the graph the reader notes the computations that may add; it may note one too many, and never one too few."""
+    for selected, whole in zip(
+        read_modules(open_source(path), Collectives.wants), read_modules(open_source(path), WANTS), strict=True
+    ):
+        named = {name for name, computation in whole.computations.items() if not ADDING.isdisjoint(computation.opcodes)}
+        noted = selected.noted
+        assert noted is None or len(noted) == MAX_NOTED or named <= noted
+        assert adds_something(selected, set()) >= adds_something(whole, set())
+
+
+def test_only_computations_that_add_are_noted() -> None:
+    lines = "  a = f32[8] parameter(0)\n  ROOT c = f32[8] {}(a, a)\n}}\n\n"
+    text = "HloModule m\n\n" + "".join(f"{name} {{\n{lines.format(name)}" for name in ("add", "multiply", "map"))
+    text += f"ENTRY e {{\n{lines.format('all-reduce')}"
+    (module,) = read_modules(open_source(text), Collectives.wants)
+    assert module.noted == {"add", "map"}
+    assert adds_something(module, {"add"}) and not adds_something(module, {"add", "map"})
 
 
 def test_names_alone() -> None:

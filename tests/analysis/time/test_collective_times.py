@@ -12,6 +12,7 @@ from hlo_inspect.analysis.time.collective_times import ALL, CollectiveTime
 from hlo_inspect.analysis.time.placement import given_placement
 from hlo_inspect.analysis.time.profiles import MachineOptions
 from hlo_inspect.errors import UsageError
+from hlo_inspect.figure import exact, least, reason
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.passes.cost import Cost
@@ -244,13 +245,13 @@ ENTRY main {
 """
     )
     read = context(text, "h100-sxm")
-    assert {level: time.exact for level, time in read.on_machine.collective_seconds.items()} == pytest.approx(
+    assert {level: exact(time) for level, time in read.on_machine.collective_seconds.items()} == pytest.approx(
         {ALL: 5 * MIB / 450e9, "nvlink": 5 * MIB / 450e9}
     )
     unbounded = context(module(512, "all-reduce", "[1,512]<=[512]"), "tpu-v5e")
     missing = unbounded.on_machine.collective_seconds
-    assert (missing[ALL].exact, missing[ALL].least) == (None, 0.0)
-    assert missing[ALL].reason.startswith("1 of 1 collectives have no bound: c: ")
+    assert (exact(missing[ALL]), least(missing[ALL])) == (None, 0.0)
+    assert reason(missing[ALL]).startswith("1 of 1 collectives have no bound: c: ")
 
 
 @pytest.mark.skipif(not GPT.is_file(), reason="the dump is not there")
@@ -270,10 +271,10 @@ def test_the_all_reduces_of_a_real_training_step() -> None:
     assert sum(time for _, time in by_axis["d1"]) == pytest.approx(318_799_872 * 1.75 / 300e3)
     assert sum(time for _, time in by_axis["d0"]) == pytest.approx(45_505_540 / 25e3)
     totals = read.on_machine.collective_seconds
-    assert totals["nvlink"].exact == pytest.approx(1.8596659e-3, rel=1e-7)
-    assert totals["network"].exact == pytest.approx(1.8202216e-3, rel=1e-7)
-    assert totals[ALL].exact == pytest.approx(3.6798875e-3, rel=1e-7)
-    assert read.cost.step["matmul_flops"].exact == 631_360_192_512
+    assert exact(totals["nvlink"]) == pytest.approx(1.8596659e-3, rel=1e-7)
+    assert exact(totals["network"]) == pytest.approx(1.8202216e-3, rel=1e-7)
+    assert exact(totals[ALL]) == pytest.approx(3.6798875e-3, rel=1e-7)
+    assert exact(read.cost.step["matmul_flops"]) == 631_360_192_512
     profile = read.on_machine.profile
     assert profile is not None
     assert 631_360_192_512 / (profile.value("matmul.f16") or 0) == pytest.approx(2.024e-3, abs=5e-7)
@@ -307,7 +308,7 @@ def test_two_slices(kind: str, received: int, crossing: int) -> None:
     assert (sending.level, sending.streams, receiving.streams) == ("dcn", ("dcn",), ("dcn-receive",))
     assert sending.estimate_s is None
     assert "links.dcn.latency nor links.dcn.efficiency" in sending.reason
-    assert read.on_machine.collective_seconds["dcn"].exact == pytest.approx(crossing / 3.125e9)
+    assert exact(read.on_machine.collective_seconds["dcn"]) == pytest.approx(crossing / 3.125e9)
     unknown = context(to_slices(kind, MIB, received), "tpu-v2")
     nowhere = unknown.on_machine.collective_times[0]
     assert (nowhere.bound_s, nowhere.reason) == (None, "s: the profile tpu-v2 states no bandwidth between slices")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import hlo_inspect
-from hlo_inspect.report.json import report_to_dict
+from hlo_inspect.report.formats.json import report_to_dict
 from hlo_inspect.report.model import Report
 
 DUMP = (Path(__file__).parents[2] / "data" / "gpu" / "gathered_matmul.after.txt").read_text(encoding="utf-8")

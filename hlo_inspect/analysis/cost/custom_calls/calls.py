@@ -11,7 +11,7 @@ from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS, kernel
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
 from hlo_inspect.analysis.cost.figures import UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation
-from hlo_inspect.graph.calls import NOTHING, Bounds
+from hlo_inspect.figure import Figure, Number, Quantity, at_least, greatest, least, multiply, reason, total
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import is_marker
 
@@ -60,7 +60,7 @@ class StepCall(NamedTuple):
 
     instruction: Instruction
     cost: CallCost
-    runs: Bounds
+    runs: Quantity
 
     @property
     def target(self) -> str:
@@ -85,37 +85,37 @@ class StepCall(NamedTuple):
         """True if no rule gives its work."""
         return self.cost.work is None
 
-    def of_step(self, figure: CallFigure) -> Bounds:
+    def of_step(self, figure: CallFigure) -> Quantity:
         """Return a figure of all its runs; an unknown one has no upper bound."""
-        if self.runs.greatest == 0:
-            return NOTHING
+        if greatest(self.runs) == 0:
+            return 0
         amount = _AMOUNTS[figure](self.cost)
         if amount is None:
-            return Bounds(0, None, self._unknown_reason(figure))
-        return Bounds.exactly(amount).times(self.runs)
+            return at_least(0, self._unknown_reason(figure))
+        return multiply(amount, self.runs)
 
     def _unknown_reason(self, figure: CallFigure) -> str:
         reason = self.cost.fault or (f"there is no rule for {self.target}" if self.is_unknown else "")
         return f"{self.instruction.name} (line {self.line}): {_MISSING[figure] if figure == 'bytes' or not reason else reason}"
 
 
-def total_of_step(calls: Iterable[StepCall], figure: CallFigure) -> Bounds:
+def total_of_step(calls: Iterable[StepCall], figure: CallFigure) -> Quantity:
     """Sum a figure over all runs of several custom calls. Calls of equal cost and runs are summed at once."""
-    groups: dict[tuple[int, int], list[StepCall]] = {}
+    groups: dict[tuple[int, Quantity], list[StepCall]] = {}
     for call in calls:
-        groups.setdefault((id(call.cost), id(call.runs)), []).append(call)
-    return Bounds.sum(group[0].of_step(figure).times(Bounds.exactly(len(group))) for group in groups.values())
+        groups.setdefault((id(call.cost), call.runs), []).append(call)
+    return total(multiply(group[0].of_step(figure), len(group)) for group in groups.values())
 
 
-def with_unknown(amount: Bounds, calls: Iterable[StepCall]) -> Bounds:
+def with_unknown(amount: Quantity, calls: Iterable[StepCall]) -> Quantity:
     """Remove the upper bound of a figure if the work of any call is unknown."""
     unknown = next((call for call in calls if call.is_unknown), None)
-    if unknown is None or not amount.is_exact:
+    if unknown is None or isinstance(amount, Figure):
         return amount
-    return Bounds(amount.least, None, unknown.of_step("flops").reason)
+    return at_least(least(amount), reason(unknown.of_step("flops")))
 
 
-def attention_of_step(calls: Sequence[StepCall]) -> Bounds:
+def attention_of_step(calls: Sequence[StepCall]) -> Quantity:
     """Return the FLOPs of all runs of attention kernels."""
     return with_unknown(total_of_step((call for call in calls if call.cost.is_attention), "flops"), calls)
 
@@ -126,7 +126,7 @@ def step_by_target(calls: Iterable[StepCall]) -> list[Sequence[StepCall]]:
     for call in calls:
         targets.setdefault(call.target, []).append(call)
 
-    def weight(group: Sequence[StepCall]) -> tuple[int, int]:
-        return total_of_step(group, "flops").least, total_of_step(group, "bytes").least
+    def weight(group: Sequence[StepCall]) -> tuple[Number, Number]:
+        return least(total_of_step(group, "flops")), least(total_of_step(group, "bytes"))
 
     return sorted(targets.values(), key=weight, reverse=True)
