@@ -7,15 +7,45 @@ import math
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from hlo_inspect.fleet.database import Database, QueryResult
 from hlo_inspect.fleet.queries import named_queries
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Table, Unit, Value
+from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "query"
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "NUMBER")
+
+
+_QUERIES = TableSpec(
+    "queries",
+    "Named queries",
+    (
+        Column("name", meaning="name for `query`", get=attrgetter("name")),
+        Column(
+            "parameters",
+            optional=True,
+            meaning="parameters that `--set` gives",
+            get=lambda query: ", ".join(f"${name}" for name in query.parameters) or None,
+        ),
+        Column("answers", width=60, wraps=True, meaning="the question that it answers", get=attrgetter("summary")),
+    ),
+    page_rows=0,
+)
+_VIEWS = TableSpec(
+    "views",
+    "Views of the store",
+    (
+        Column("view", get=itemgetter(0)),
+        Column("rows", "count", get=itemgetter(1)),
+        Column("columns", "count", get=itemgetter(2)),
+    ),
+    page_rows=0,
+)
+TABLES = (_QUERIES, _VIEWS)
 
 
 def query_report(store: str, title: str, result: QueryResult) -> Report:
@@ -27,18 +57,12 @@ def query_report(store: str, title: str, result: QueryResult) -> Report:
 
 def queries_report() -> Report:
     """Return the named queries with their parameters."""
-    columns = (
-        Column("name", get=lambda query: query.name),
-        Column("parameters", optional=True, get=lambda query: ", ".join(f"${name}" for name in query.parameters) or None),
-        Column("answers", width=60, wraps=True, get=lambda query: query.summary),
-    )
-    return _report("configs/queries", Table.of("queries", "Named queries", columns, named_queries(), page_rows=0))
+    return _report("configs/queries", _QUERIES.of(named_queries()))
 
 
 def views_report(store: str, database: Database) -> Report:
     """Return the views of a store, with their numbers of rows and columns."""
-    columns = (Column("view"), Column("rows", "count"), Column("columns", "count"))
-    return _report(store, Table("views", f"Views of the store {store}", columns, tuple(database.relations()), page_rows=0))
+    return _report(store, _VIEWS.of(database.relations(), title=f"{_VIEWS.title} {store}"))
 
 
 def _report(path: str, table: Table) -> Report:
