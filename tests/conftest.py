@@ -16,6 +16,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
+from tests import extras
 from tests.chromium import CHROMIUM, OFFLINE
 
 if TYPE_CHECKING:
@@ -67,8 +68,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False  # which would begin with the files of the most tests
 
 
+@pytest.hookimpl(tryfirst=True)  # before the selection by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONG)
+    extras.skip_tests(items)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped")
+    if skipped:
+        terminalreporter.write_line(extras.summary(skipped))
 
 
 @pytest.fixture(scope="session")

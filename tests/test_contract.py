@@ -472,6 +472,7 @@ KINDS = (
     "all-to-all",
     "collective-permute",
     "collective-broadcast",
+    "collective-reduce",
     "ragged-all-to-all",
 )
 

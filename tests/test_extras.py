@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 from hlo_inspect.version import __version__
+from tests import extras
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -46,3 +50,25 @@ def test_each_python_that_is_supported_has_a_classifier_and_a_smoke_test() -> No
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")
     assert f"for version in {' '.join(listed[1:])}; do" in script
     assert PROJECT["requires-python"] == f">={listed[0]}"
+
+
+def test_tests_that_need_more_than_their_extras_have_the_marker() -> None:
+    """A test that `importorskip` skips without the marker would run nowhere: CI selects tests of the extras by it."""
+    packages = PROJECT["optional-dependencies"]
+    brought, more = (
+        {re.split(r"[\[=>]", package)[0] for name in names for package in packages[name]}
+        for names in (("test", "xla"), ("test-services", "graph", "docs"))
+    )
+    skipping = re.compile(rf"importorskip\(\"(?:{'|'.join((more - brought) | {'anyio', 'distributed', 'moto'})})")
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if "data" not in path.parts and path.name != Path(__file__).name]
+    assert [path.name for path in tests if skipping.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_skipped_tests_are_counted_by_reason() -> None:
+    """The tests of a page by Graphviz need `dot`, which no PATH has; the other ones of two files are left out."""
+    command = [sys.executable, "-m", "pytest", "-m", "extras", "tests/report/test_dot.py", "tests/cli/test_environments.py"]
+    variables = os.environ | {"PATH": "", extras.LEFT_OUT: "1"}
+    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
+    assert f"\n5 skipped: 3 × {extras.LEFT_OUT}; 2 × needs dot\n" in done.stdout
+    assert extras.lacks("no_such_package")
+    assert not extras.lacks("pytest")

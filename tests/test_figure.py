@@ -19,7 +19,9 @@ from hlo_inspect.figure import (
     at_least,
     between,
     exact,
+    first_reason,
     greatest,
+    known_part,
     least,
     maximum,
     multiply,
@@ -37,6 +39,16 @@ def test_a_known_number_stays_the_number_that_it_is() -> None:
     assert (add(2, 3), multiply(2, 3.5), subtract(2, 3), total([1, 2, 3]), total([])) == (5, 7.0, -1, 6, 0)
     assert between(4, 4, "never said") == 4
     assert (least(4), greatest(4), exact(4), reason(4)) == (4, 4, 4, "")
+
+
+def test_a_sum_with_a_missing_part_is_at_least_what_is_known() -> None:
+    assert (known_part(2.5, ""), known_part(2.5, "no rate")) == (2.5, Figure(2.5, None, "no rate"))
+    assert (first_reason([4, BRANCH, TRIPS]), first_reason([4])) == ("one branch runs", "")
+
+
+def test_sums_and_products_stop_at_a_limit() -> None:
+    limited = at_least(10**30, "it exceeds 10^30")
+    assert (add(10**30, 1), multiply(10**15, 10**16), add(10**30, 0)) == (limited, limited, 10**30)
 
 
 def test_bounds_by_hand() -> None:

@@ -239,7 +239,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
 # the same of the modules and folders of `hlo`
 HLO: tuple[tuple[str, ...], ...] = (
     ("tokens", "opcodes", "wants"),
-    ("values",),
+    ("collective_kinds", "values"),
     ("rows", "instruction"),
     ("module",),
     ("read",),
@@ -250,7 +250,7 @@ HLO: tuple[tuple[str, ...], ...] = (
 # third-party package -> the parts that may import it when they are imported themselves
 AT_ONCE = {"click": ("cli",), "yaml": ("configs",), "pytest": ("testing",)}
 WHEN_USED = {
-    *("distributed", "duckdb", "fsspec", "jax", "jinja2", "markupsafe", "numpy", "pandas", "pyarrow", "pygraphviz", "rich"),
+    *("distributed", "duckdb", "fsspec", "jax", "jinja2", "markupsafe", "numpy", "pandas", "pygraphviz", "rich"),
     *("anyio", "compression", "mcp", "zstandard"),  # `compression` is in the library of Python 3.14
 }
 

@@ -9,13 +9,14 @@ from docs.pages.facts import fact_texts
 from docs.pages.hardware import hardware_texts
 from docs.pages.optimizers import optimizer_texts
 from docs.pages.rules import rule_texts
+from docs.pages.sent_bytes import sent_bytes_texts
 
 _GENERATED_FOLDERS = ("rules", "hardware")
 
 
 def generated_texts() -> dict[str, str]:
     """Return all generated pages by their paths below `docs`."""
-    return {**command_texts(), **rule_texts(), **fact_texts(), **hardware_texts(), **optimizer_texts()}
+    return {**command_texts(), **rule_texts(), **fact_texts(), **hardware_texts(), **optimizer_texts(), **sent_bytes_texts()}
 
 
 def stale_pages() -> list[Path]:

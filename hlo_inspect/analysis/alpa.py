@@ -21,12 +21,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, Collective
+from hlo_inspect.analysis.devices import starting_collectives
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.errors import UsageError
 from hlo_inspect.figure import Quantity, at_least, least, multiply, total
+from hlo_inspect.hlo.collective_kinds import ALPA_TIES, KIND_TABLE
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, TABLE
+from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, array_leaves
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -34,12 +36,12 @@ from hlo_inspect.request import CostModelName
 
 CALL = "custom-call"
 _WITH_CHANNEL = OPCODES | {"send-done", "recv-done"}
-_PERMUTES = frozenset({"collective-permute", "collective-permute-start"})
+_PERMUTES = opcodes_that_are("pairs")
 
 WANTS = Wants(opcodes=_WITH_CHANNEL | {CALL}, operands=RESIZING_OPCODES | {CALL})
 
-KINDS = (*(kind for kind in COLLECTIVE_KINDS if "global-ids" in TABLE[kind].traits), "all-to-all")
-"""Kinds that Alpa counts, in the order of its tuple."""
+KINDS = tuple(ALPA_TIES)
+"""Kinds that Alpa counts, in the order of its tuple; it counts and prices no others."""
 
 _SCALAR_TYPES = ("f32", "f16")
 
@@ -53,7 +55,7 @@ def primitive_counts(module: Module, *, without_scalars: bool = False) -> dict[s
     `total` counts the instructions with a channel. `without_scalars` subtracts all-reduces of one f32 or f16 from the total and
     from their kind, with a channel or without.
     """
-    counts = {"total": sum(_has_channel(collective) for collective in module.with_opcodes(_WITH_CHANNEL))}
+    counts = {"total": sum(map(_has_channel, module.with_opcodes(_WITH_CHANNEL | starting_collectives(module))))}
     for kind in KINDS:
         collectives = list(module.with_opcodes(frozenset({kind, f"{kind}-start"})))
         counts[kind.replace("-", "_")] = len(collectives)
@@ -151,7 +153,6 @@ def _elements(collective: Instruction, rank: int) -> int | None:
 
 
 _PAIR = lazy_pattern(r"\s*+([A-Za-z_][\w.\-]*+)\s*+=\s*+([0-9]{1,12}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?)\s*+", re.ASCII)
-_TIES = dict(zip(KINDS, (0.01, 0.1, 0.001, 0.001), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,7 @@ def mesh_costs(
     rows = []
     for (kind, axis, devices, size), runs in runs_by_key.items():
         names = axis.split(",") if axis else []
-        has_cost = devices is not None and size is not None and kind in _TIES and bool(names)
+        has_cost = devices is not None and size is not None and kind in ALPA_TIES and bool(names)
         cost = None
         if has_cost and devices is not None and size is not None:
             cost = _mesh_cost(kind, devices, size, max(alpha[name] for name in names), min(beta[name] for name in names))
@@ -237,28 +238,26 @@ def _coefficients_by_axis(mesh: Mesh, model: CostModel) -> tuple[dict[str, float
 
 
 def _whole_bytes(collective: Collective) -> int | None:
-    """Return the bytes of the whole array.
-
-    This is the result of an all-gather, the operands of all devices of an all-to-all, else the operands of one device.
-    """
-    if collective.kind == "all-gather":
-        return collective.result_bytes
-    if collective.kind == "all-to-all":
-        devices = collective.group_size
-        return collective.operand_bytes * devices if collective.operand_bytes is not None and devices is not None else None
-    return collective.operand_bytes
+    """Return the bytes of the whole array as Alpa counts it: of an exchange, the operands of all devices."""
+    kind = collective.properties
+    whole = collective.whole_bytes
+    if not kind.is_exchange or kind.name not in ALPA_TIES:
+        return whole
+    devices = collective.group_size
+    return whole * devices if whole is not None and devices is not None else None
 
 
 def _mesh_cost(kind: str, devices: int, size: int, alpha: float, beta: float) -> float:
-    """Return alpha + beta x factor x (n-1)/n x bytes + a tie-breaker. The factor is 2 for all-reduce, 1/2 for all-to-all."""
-    factor = {"all-reduce": 2.0, "all-to-all": 1 / devices * (devices / 2)}.get(kind, 1.0)
-    return alpha + beta * factor * (devices - 1) / devices * size + _TIES[kind]
+    """Return alpha + beta x factor x (n-1)/n x bytes + a tie-breaker. The factor is the rounds, 1/2 for an exchange."""
+    properties = KIND_TABLE[kind]
+    factor = 1 / devices * (devices / 2) if properties.is_exchange else float(properties.rounds)
+    return alpha + beta * factor * (devices - 1) / devices * size + ALPA_TIES[kind]
 
 
 def by_axis(costs: Iterable[MeshCost]) -> Iterator[tuple[str, list[MeshCost]]]:
     """Yield the name and costs of each axis, sorted by name."""
     rows: dict[str, list[MeshCost]] = {}
     for cost in costs:
-        if cost.axis and cost.kind in _TIES:
+        if cost.axis and cost.kind in ALPA_TIES:
             rows.setdefault(cost.axis, []).append(cost)
     yield from sorted(rows.items())

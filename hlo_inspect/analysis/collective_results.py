@@ -71,10 +71,14 @@ def results_of(views: Views, calls: CallGraph, collectives: Iterable[Collective]
 def _finished(place: ViewRow) -> ViewRow | None:
     """Return the `-done` of an asynchronous start."""
     view, row = place
-    ends = [user for user in view.users[row] if view.opcodes[user] in ASYNC_ENDS]
-    while ends and not view.opcodes[ends[0]].endswith("-done"):
-        ends = [user for user in view.users[ends[0]] if view.opcodes[user] in ASYNC_ENDS]
-    return ViewRow(view, ends[0]) if ends else None
+    passed: set[int] = set()
+    while row not in passed:
+        passed.add(row)
+        end = next((user for user in view.users[row] if view.opcodes[user] in ASYNC_ENDS), None)
+        if end is None or view.opcodes[end].endswith("-done"):
+            return ViewRow(view, end) if end is not None else None
+        row = end
+    return None
 
 
 # -- what slices read ---------------------------------------------------------------------------------------------------

@@ -18,9 +18,12 @@ from hlo_inspect.analysis.devices import (
     device_list_fault,
     group_mode,
     participants,
+    starting_collectives,
 )
+from hlo_inspect.figure import Quantity, between, unknown
 from hlo_inspect.graph import calls
 from hlo_inspect.graph.slices import Transfer, transfer_of
+from hlo_inspect.hlo.collective_kinds import KIND_TABLE, CollectiveKind
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import (
@@ -62,12 +65,15 @@ _REDUCTIONS = {name: TABLE[name].written for name in ("maximum", "minimum")} | {
 class Collective(NamedTuple):
     """A logical collective. Bytes are those of one device, or None if unknown.
 
+    `most_sent` is an upper bound of `wire_bytes` that are unknown; None if there is no bound. An opcode that `opcodes` lacks is
+    a kind of its own, whose bytes are unknown.
     `inner` is the instruction of the collective itself. `start` is the same instruction, or the `async-start` or fusion that
     wraps it. `groups` and `pairs` are its `replica_groups` and `source_target_pairs`. `transfer` is the transfer between slices
     that a send or recv is part of.
     """
 
     kind: str
+    properties: CollectiveKind
     start: Instruction
     inner: Instruction
     result_shape: Shape | None
@@ -83,10 +89,43 @@ class Collective(NamedTuple):
     is_async: bool
     origin: Origin
     transfer: Transfer | None = None
+    most_sent: int | None = None
 
     @property
     def is_point_to_point(self) -> bool:
         return self.kind in POINT_TO_POINT
+
+    @property
+    def forms_groups(self) -> bool:
+        """True for a kind whose devices communicate in groups."""
+        return not (self.is_point_to_point or self.properties.names_pairs)
+
+    @property
+    def whole_bytes(self) -> int | None:
+        """The bytes of the whole array; the operands of a kind whose whole array is unknown."""
+        return self.result_bytes if self.properties.whole == "result" else self.operand_bytes
+
+    @property
+    def operands(self) -> Quantity:
+        """The bytes of the operands."""
+        return unknown(self.reason_unknown) if self.operand_bytes is None else self.operand_bytes
+
+    @property
+    def results(self) -> Quantity:
+        """The bytes of the result."""
+        return unknown(self.reason_unknown) if self.result_bytes is None else self.result_bytes
+
+    @property
+    def sent(self) -> Quantity:
+        """The bytes that one device sends."""
+        return between(0, self.most_sent, self.reason_unknown) if self.wire_bytes is None else self.wire_bytes
+
+    @property
+    def reason_uncounted(self) -> str:
+        """The reason why an unknown opcode may stand for more than one collective; empty for a known one."""
+        if self.properties.is_known:
+            return ""
+        return f"{self.start.name} (line {self.start.line}) has the unknown opcode {self.inner.opcode}"
 
     @property
     def sends_to_slices(self) -> bool:
@@ -106,7 +145,7 @@ class Collective(NamedTuple):
     @property
     def group_size(self) -> int | None:
         """The number of devices of one group; None for a kind without groups."""
-        if self.is_point_to_point or self.kind == "collective-permute":
+        if not self.forms_groups:
             return None
         return self.participants.size
 
@@ -121,16 +160,21 @@ class Collective(NamedTuple):
     def reason_unknown(self) -> str:
         """The reason why some of its bytes are unknown."""
         place = f"{self.start.name} (line {self.start.line})"
+        if not self.properties.is_known:
+            return self.reason_uncounted
         if self.operand_bytes is None or self.result_bytes is None:
             return f"the shape of {place} or of its operands cannot be read, or has no size"
-        if self.kind == "ragged-all-to-all":
+        sends = self.properties.sends
+        if sends == "<=1":
             return f"{place} sends what its operands say at run time"
+        if sends == "?":
+            return f"no formula of the bytes that {self.kind} sends is known, as for {place}"
         return f"the group size of {place} is unknown: {self.participants.fault or 'the text does not say'}"
 
 
 def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
     """Return the logical collectives of `module` in the order of the text."""
-    inners = list(module.with_opcodes(STARTING_COLLECTIVES))  # a done or an update only refers to its start
+    inners = list(module.with_opcodes(starting_collectives(module)))  # a done or an update only refers to its start
     holders = {i.computation.name for i in inners if not i.computation.is_entry}
     callers = _callers(module, holders) if holders else {}
     starting = _starting_computations(module, inners, callers)
@@ -193,12 +237,13 @@ class _Builder:
         self._participants: dict[tuple[DeviceGroups | MalformedValue | None, GroupMode], Participants] = {}
 
     def collective(self, inner: Instruction, start: Instruction, *, fused_start: bool) -> Collective:
-        kind = TABLE[inner.opcode].collective
+        kind = kind_of(inner)
         mode = group_mode(inner)
         groups, pairs = inner.value("replica_groups"), inner.value("source_target_pairs")
         members = self._members(inner, kind, groups, mode)
         result = _result_shape(inner, kind)
-        operand_bytes = _operand_bytes(inner, kind, result, members.size)
+        is_known = inner.opcode in TABLE
+        operand_bytes = _operand_bytes(inner, kind, result, members.size) if is_known else None
         transfer = transfer_of(inner)
         if start.opcode == "fusion" and kind == "all-reduce":
             fused_bytes = _bytes(start.shape)
@@ -212,11 +257,12 @@ class _Builder:
             sent = wire_bytes(transfer.kind, operand_bytes, transfer.slices) if transfer.kind is not None else None
         return Collective(
             kind=kind,
+            properties=KIND_TABLE[kind],
             start=start,
             inner=inner,
             result_shape=result,
             operand_bytes=operand_bytes,
-            result_bytes=_bytes(result),
+            result_bytes=_bytes(result) if is_known else None,
             wire_bytes=sent,
             mode=mode,
             participants=members,
@@ -227,6 +273,7 @@ class _Builder:
             is_async=_is_async(inner, start, fused_start=fused_start),
             origin=origin_of(inner.attr("metadata"), self._module.frames),
             transfer=transfer,
+            most_sent=_most_sent(inner, kind) if sent is None else None,
         )
 
     def _members(
@@ -237,6 +284,8 @@ class _Builder:
         Printers since 2019, which print the layout of the entry, always print the groups of a collective of several devices, at
         least as `{}`.
         """
+        if inner.opcode not in TABLE:
+            return Participants(None, None, fault=f"the meaning of the groups of {inner.opcode} is unknown")
         says_it = self._module.header.prints_counts and kind not in POINT_TO_POINT and self._counts.devices != 1
         if says_it and not inner.has(groups_attribute(inner)):
             return Participants(None, None, fault=NOT_PRINTED)
@@ -246,9 +295,15 @@ class _Builder:
         return self._participants[key]
 
 
+def kind_of(collective: Instruction) -> str:
+    """Return the kind of a collective. An unknown opcode is a kind of its own, without the suffix of a start."""
+    record = TABLE.get(collective.opcode)
+    return base_opcode(collective.opcode) if record is None else record.collective
+
+
 def groups_attribute(collective: Instruction) -> str:
     """Return the attribute in which a collective names its devices."""
-    return "source_target_pairs" if base_opcode(collective.opcode) == "collective-permute" else "replica_groups"
+    return "source_target_pairs" if KIND_TABLE[kind_of(collective)].names_pairs else "replica_groups"
 
 
 def _bytes(shape: Shape | None) -> int | None:
@@ -282,36 +337,36 @@ def _operand_bytes(instruction: Instruction, kind: str, result: Shape | None, si
     sizes = [_bytes(shape) for shape in shapes]
     if sizes and None not in sizes:
         return total(sizes)
-    whole = _bytes(result)
-    if whole is None or kind == "ragged-all-to-all":
+    result_bytes = _bytes(result)
+    if result_bytes is None or kind in POINT_TO_POINT:
+        return result_bytes
+    return operand_of_result(kind, result_bytes, size)
+
+
+def operand_of_result(kind: str, result_bytes: int, size: int | None) -> int | None:
+    """Return the operand bytes of one device of a group of `size`, by its result; None if unknown."""
+    whole = KIND_TABLE[kind].whole
+    if whole == "both":
+        return result_bytes
+    if whole == "?" or not size:
         return None
-    if kind == "all-gather":
-        return whole // size if size else None
-    if kind == "reduce-scatter":
-        return whole * size if size else None
-    return whole
+    return result_bytes // size if whole == "result" else result_bytes * size
+
+
+def _most_sent(instruction: Instruction, kind: str) -> int | None:
+    """Return an upper bound of unknown sent bytes: the first operand, of which the others state the sent parts; else None."""
+    shapes = instruction.operand_shapes
+    return _bytes(shapes[0]) if shapes and KIND_TABLE[kind].sends == "<=1" else None
 
 
 def wire_bytes(kind: str, operand_bytes: int | None, size: int | None, pairs: DevicePairs | None = None) -> int | None:
-    """Return the bytes that one device sends with a bandwidth-optimal algorithm over a group of `size`; None if unknown.
-
-    Bytes are rounded up. The ring and recursive-halving algorithms reach these lower bounds: Patarasuk and Yuan, "Bandwidth
-    optimal all-reduce algorithms for clusters of workstations", 2009. The bus-bandwidth factors in the PERFORMANCE.md of
-    NVIDIA's nccl-tests are the same.
-    """
-    if operand_bytes is None or kind in POINT_TO_POINT or kind == "ragged-all-to-all":
+    """Return the bytes that one device sends over a group of `size` by the formula of its kind; None if unknown."""
+    if operand_bytes is None:
         return None
-    if kind == "collective-broadcast":
-        return operand_bytes
-    if kind == "collective-permute":
-        to_itself = pairs is not None and all(source == target for source, target in pairs.pairs)
-        return 0 if to_itself else operand_bytes
-    if not size:
-        return None
-    if kind == "all-gather":
-        return (size - 1) * operand_bytes
-    rounds = 2 if kind == "all-reduce" else 1
-    return -(-rounds * (size - 1) * operand_bytes // size)
+    properties = KIND_TABLE[kind]
+    if properties.names_pairs and pairs is not None and all(source == target for source, target in pairs.pairs):
+        return 0
+    return properties.sent_bytes(operand_bytes, size)
 
 
 def _channel(instruction: Instruction) -> int | None:
@@ -331,7 +386,7 @@ def _reduction(module: Module, instruction: Instruction) -> str:
 
 def _is_async(inner: Instruction, start: Instruction, *, fused_start: bool) -> bool:
     """Return True for a start/done pair, a wrapper or a TPU collective fusion, unless its config says `is_sync`."""
-    if not (TABLE[inner.opcode].half == "start" or start.opcode == "async-start" or fused_start):
+    if not (inner.opcode.endswith("-start") or start.opcode == "async-start" or fused_start):
         return False
     configs = [config for config in (inner.attr("backend_config"), start.attr("backend_config")) if config is not None]
     return not any(part.get("is_sync") in (True, "true") for config in configs for part in config.objects())
@@ -373,7 +428,12 @@ def _faults_of(collective: Collective, counts: DeviceCounts) -> Iterator[Collect
         yield CollectiveFault("contradictory groups", collective, members.fault or "")
     elif stray is not None:
         yield CollectiveFault("contradictory pairs", collective, stray)
-    elif members.fault is not None and members.listed is None and collective.groups is not None:
+    elif (
+        members.fault is not None
+        and members.listed is None
+        and collective.groups is not None
+        and collective.properties.is_known
+    ):
         yield CollectiveFault("unreadable groups", collective, members.fault)
     elif not members.uniform:
         yield CollectiveFault("uneven groups", collective)

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Literal, NamedTuple
 
 from hlo_inspect.graph.slices import slices_of_module
+from hlo_inspect.hlo.collective_kinds import DEVICE_ATTRIBUTES, is_named_as_collective, may_start_unknown
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import STARTING_COLLECTIVES, TABLE
@@ -45,6 +46,16 @@ def _has_channel(instruction: Instruction, name: Literal["channel_id", "all_redu
     """Return True if there is a channel: 0 means none, `_` one whose number is not printed."""
     number = instruction.attr(name)
     return number != 0 if number is not None else instruction.has(name)
+
+
+def starting_collectives(module: Module) -> frozenset[str]:
+    """Return the opcodes of a module's collectives: all that are known, and the unknown opcodes that communicate."""
+    if not module.heads.unknown_opcodes:
+        return STARTING_COLLECTIVES
+    unknown = (i for i in module.instructions if may_start_unknown(i.opcode))
+    return STARTING_COLLECTIVES | {
+        i.opcode for i in unknown if is_named_as_collective(i.opcode) or any(map(i.has, DEVICE_ATTRIBUTES))
+    }
 
 
 # -- counts -----------------------------------------------------------------------------------------------------------------
@@ -89,9 +100,9 @@ def device_counts(module: Module) -> DeviceCounts:
     slices = slices_of_module(module, 1)
     replicas, partitions, flattened = 0, -(-_sharded_devices(module) // slices), 0
     communicates = module.device_marks.crosses_meshes
-    for instruction in module.with_opcodes(STARTING_COLLECTIVES):
+    for instruction in module.with_opcodes(starting_collectives(module)):
         communicates = True
-        count = _named_devices(instruction)
+        count = _named_devices(instruction) if instruction.opcode in TABLE else None
         if count is None:
             continue
         mode = group_mode(instruction)
@@ -249,6 +260,6 @@ def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
         return None
     if targets:
         return "global"
-    if any(collective.has("replica_groups") for collective in module.with_opcodes(STARTING_COLLECTIVES)):
+    if any(collective.has("replica_groups") for collective in module.with_opcodes(starting_collectives(module))):
         return "per_device"
     return "global" if header.printed else None

@@ -14,7 +14,7 @@ from itertools import compress
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.figure import Figure, Quantity, add, greatest, least, multiply, or_unknown
+from hlo_inspect.figure import Figure, Quantity, add, at_least, between, greatest, least, multiply
 from hlo_inspect.graph.calls import CallGraph
 
 _Label = TypeVar("_Label", bound=Hashable)
@@ -38,8 +38,11 @@ NOT_EXECUTED = ExecutedTotals(0, 0, 0)
 PhaseRuns = str | Sequence[tuple[str, Quantity]]
 """The phase of a collective, or the runs in each phase if calls of its computation are in several phases."""
 _Size = tuple[str, int | None]
-_Sizes = tuple[str, int | None, int | None]
-"""Kind, operand bytes and sent bytes. Collectives of a computation with the same three count together under any label."""
+_Sizes = tuple[str, int | None, int | None, int | None]
+"""Kind, operand bytes, sent bytes and their upper bound.
+
+Collectives of a computation with the same four count together under any label.
+"""
 _Key = tuple[Hashable, str | _Size]
 """A figure of a label, or the number of its collectives of one kind and operand size."""
 
@@ -51,6 +54,7 @@ class _CollectiveKey(NamedTuple):
     kind: str
     operand_bytes: int | None
     wire_bytes: int | None
+    most_sent: int | None
 
 
 class ExecutedCollectives:
@@ -67,7 +71,7 @@ class ExecutedCollectives:
         self._in_totals = [not c.is_point_to_point for c in collectives]
         self._computations = [c.inner.computation.name for c in collectives]
         numbers: dict[_Sizes, int] = {}
-        self._numbers = [numbers.setdefault((c.kind, c.operand_bytes, c.wire_bytes), len(numbers)) for c in collectives]
+        self._numbers = [numbers.setdefault(_sizes(c), len(numbers)) for c in collectives]
         self._sizes = list(numbers)
 
     # a walk for each kind of label: a single walk would hold the figures of all kinds at once for every computation
@@ -129,7 +133,7 @@ class ExecutedCollectives:
         entry = next(iter(self._graph.order), "")
         entry_figures = dict(own.get(entry, {}))
         for c, label, runs in split:
-            for figure, amount in _figures(_CollectiveKey(label, c.kind, c.operand_bytes, c.wire_bytes), 1, c):
+            for figure, amount in _figures(_CollectiveKey(label, *_sizes(c)), 1, c):
                 before, added = entry_figures.get((label, figure)), multiply(amount, runs)
                 entry_figures[label, figure] = added if before is None else add(before, added)
             seen[label] = None
@@ -146,13 +150,17 @@ class ExecutedCollectives:
 
     def _first_unknown(self, labels: Sequence[Hashable], chosen: Sequence[bool]) -> dict[_CollectiveKey, Collective]:
         """Return the first chosen collective of each key whose bytes are not all known."""
-        if not any(None in sizes for sizes in self._sizes):
+        if not any(None in sizes[:3] for sizes in self._sizes):
             return {}
         first: dict[_CollectiveKey, Collective] = {}
         for c, label in compress(zip(self._collectives, labels, strict=True), chosen):
             if c.operand_bytes is None or c.wire_bytes is None:
-                first.setdefault(_CollectiveKey(label, c.kind, c.operand_bytes, c.wire_bytes), c)
+                first.setdefault(_CollectiveKey(label, *_sizes(c)), c)
         return first
+
+
+def _sizes(collective: Collective) -> _Sizes:
+    return collective.kind, collective.operand_bytes, collective.wire_bytes, collective.most_sent
 
 
 def _own_figures(
@@ -175,12 +183,16 @@ def _own_figures(
 
 
 def _figures(key: _CollectiveKey, count: int, first: Collective | None) -> Iterator[tuple[str | _Size, Quantity]]:
-    """Yield the figures of `count` equal collectives. If bytes are unknown, `first` is the first of the collectives."""
-    reason_unknown = first.reason_unknown if first is not None else ""
+    """Yield the figures of `count` equal collectives. If bytes are unknown, `first` is the first of the collectives.
+
+    An unknown opcode may stand for several collectives, so their number is a lower bound.
+    """
+    reason_unknown, uncounted = (first.reason_unknown, first.reason_uncounted) if first is not None else ("", "")
     yield (key.kind, key.operand_bytes), count
-    yield "count", count
-    for name, size in (("operand_bytes", key.operand_bytes), ("wire_bytes", key.wire_bytes)):
-        yield name, or_unknown(None if size is None else size * count, reason_unknown)
+    yield "count", at_least(count, uncounted) if uncounted else count
+    most_sent = None if key.most_sent is None else key.most_sent * count
+    for name, size, most in (("operand_bytes", key.operand_bytes, None), ("wire_bytes", key.wire_bytes, most_sent)):
+        yield name, between(0, most, reason_unknown) if size is None else size * count
 
 
 def _figure(amount: Quantity, differing: str) -> Quantity:

@@ -55,7 +55,7 @@ def runs_of(ids: Sequence[int]) -> tuple[Run, ...] | None:
 
 def has_groups(collective: Collective) -> bool:
     """Return True if the devices of a collective are known as groups."""
-    return not (collective.is_point_to_point or collective.kind == "collective-permute" or collective.participants.fault)
+    return collective.forms_groups and not collective.participants.fault
 
 
 @dataclass(frozen=True, eq=False)

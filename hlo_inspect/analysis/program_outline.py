@@ -8,6 +8,8 @@ from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, CONTROL_FLOW, TABLE
 from hlo_inspect.profiler.outline import ProgramOutline
 
+_UPDATES = frozenset(name for name, opcode in TABLE.items() if opcode.half == "update")
+
 
 def outline_of(context: ModuleAnalyses) -> ProgramOutline:
     """Return the outline of a module that was read with its graph."""
@@ -57,11 +59,8 @@ def _starts(view: View) -> list[tuple[str, str]]:
     pairs = []
     for row, opcode in enumerate(view.opcodes):
         if opcode in ASYNC_ENDS and TABLE[opcode].half == "done":
-            start = view.operand_row(row, 0)
-            while (
-                start is not None and TABLE.get(view.opcodes[start]) is not None and TABLE[view.opcodes[start]].half == "update"
-            ):
-                start = view.operand_row(start, 0)
+            before = view.operand_row(row, 0)
+            start = view.origin(before, _UPDATES) if before is not None else None
             if start is not None:
                 pairs.append((view.names[row], view.names[start]))
     return pairs

@@ -22,9 +22,6 @@ SMALL = 256 << 10
 MAX_CONVERSIONS = 16
 """Conversions that are followed from a gather to an input."""
 
-_SENDING_PARTS = {"all-to-all", "reduce-scatter"}
-"""Kinds that send other parts of the operand if they cut it along another dimension."""
-
 
 class RelatedCollectives(NamedTuple):
     """Collectives of one computation in the order of its text, and the bytes that a device sends for them in one step."""
@@ -150,7 +147,8 @@ def find_repeated(
     candidates: dict[tuple[str, Hashable], list[Collective]] = defaultdict(list)
     for collective in collectives:
         if collective.wire_bytes and not collective.is_point_to_point and not _is_of_compiler(collective):
-            parts = str(collective.result_shape) if collective.kind in _SENDING_PARTS else ""
+            sends_parts = collective.properties.sends == "(n-1)/n"  # others if cut along another dimension
+            parts = str(collective.result_shape) if sends_parts else ""
             kind = (collective.kind, collective.reduction, _groups(collective), parts)
             candidates[collective.start.computation.name, kind].append(collective)
     for (computation, _), members in candidates.items():

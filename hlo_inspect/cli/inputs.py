@@ -37,7 +37,7 @@ _NAME = lazy_pattern(r"%?[A-Za-z_][\w.\-]*+(?:\{[\d,]*+\})?", re.ASCII)
 def split_instruction_name(inputs: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
     """Split off the last of several arguments as an instruction name, if it is spelled like one and no such file exists."""
     *files, last = inputs
-    if files and _NAME.fullmatch(last) and not Path(last).exists():
+    if files and _NAME.fullmatch(last) and not os.path.exists(last):  # noqa: PTH110 - False for a name that is too long
         return tuple(files), last
     return tuple(inputs), None
 

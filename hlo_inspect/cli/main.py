@@ -102,7 +102,10 @@ def _status_of(error: Exception) -> int:
 
     from hlo_inspect.errors import DEBUG, HloInspectError, internal_error_text, printable
 
-    if isinstance(error, OSError):  # those of inputs and of `-o` were raised as other errors
+    if isinstance(error, OSError) and error.filename is not None:
+        tell(f"hlo-inspect: {printable(str(error.filename))}: {error.strerror or error}")
+        return UNREADABLE
+    if isinstance(error, OSError):  # one of a standard stream, as it has no name
         silence(sys.stdout)
         if not isinstance(error, BrokenPipeError):
             tell(f"hlo-inspect: standard output cannot be written: {error.strerror or error}")

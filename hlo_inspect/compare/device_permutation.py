@@ -42,9 +42,12 @@ def find_permutation(old: Context, new: Context) -> Permutation | None:
     if sides[0].program != sides[1].program:
         return None
     try:
-        pairs = dict.fromkeys(zip(*map(_lists, sides), strict=True))
+        old_lists, new_lists = map(_lists, sides)
     except DeviceListError:
         return None
+    if len(old_lists) != len(new_lists):  # groups of one program cannot be read
+        return None
+    pairs = dict.fromkeys(zip(old_lists, new_lists, strict=True))
     count = 1 + max((device for pair in pairs for tuples in pair for devices in tuples for device in devices), default=0)
     if not 1 < count <= MAX_DEVICES:
         return None

@@ -14,6 +14,7 @@ from hlo_inspect.compare.comparison import COMMAND
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.export.axis_words import AxisWords, parse_axis_words
 from hlo_inspect.figure import Figure, Quantity, add, exact, known_part, least, multiply, reason, total, unknown
+from hlo_inspect.hlo.collective_kinds import KIND_TABLE
 from hlo_inspect.passes.base import FactSheet, bounded
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Input, Parts, Report, sentence
@@ -104,8 +105,8 @@ def _compiled(totals: WorkloadTotals, context: Context, given: Sequence[str]) ->
     traffic: dict[_Key, tuple[Quantity, Quantity]] = {}
     for (key, devices), figures in executed.items():
         count, size = traffic.get(key, (0, 0))
-        gathers = key.kind == "all-gather" and totals.workload.header.dialect == "simai"
-        moved = multiply(_without_limit(figures.operand_bytes), (devices or 1) if gathers else 1)
+        whole = KIND_TABLE[key.kind].whole_of_operand(1, devices or 1) if totals.workload.header.dialect == "simai" else 1
+        moved = multiply(_without_limit(figures.operand_bytes), whole)
         traffic[key] = add(count, _without_limit(figures.count)), add(size, moved)
     return traffic
 

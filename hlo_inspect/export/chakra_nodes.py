@@ -9,13 +9,11 @@ from __future__ import annotations
 from hlo_inspect.export.communications import EVERYBODY, MAX_SIZE
 from hlo_inspect.export.plan_nodes import CommunicationNode, ComputeNode
 from hlo_inspect.export.wire_format import delimited, integer, integers, text
+from hlo_inspect.hlo.collective_kinds import CHAKRA_TYPES
 
 _ID, _NAME, _TYPE, _CTRL_DEPS, _DATA_DEPS, _DURATION, _ATTR = 1, 2, 3, 4, 5, 7, 10
 _INT32, _INT64, _UINT64, _BOOL, _STRING = 7, 9, 13, 27, 29
 _COMP_NODE, _COMM_SEND_NODE, _COMM_RECV_NODE, _COMM_COLL_NODE = 4, 5, 6, 7
-_COLLECTIVE_COMM_TYPE = {"ALL_REDUCE": 0, "ALL_GATHER": 2, "ALL_TO_ALL": 6, "REDUCE_SCATTER": 7}
-COLLECTIVE_TYPES = {name.lower().replace("_", "-"): value for name, value in _COLLECTIVE_COMM_TYPE.items()}
-"""The values of `CollectiveCommType` that the client runs, by opcode."""
 
 METADATA = delimited(text(1, "0.0.4"))
 """The first message of a file: a version. Readers take an empty message for the end of the file."""
@@ -55,7 +53,7 @@ def collective_node(node: CommunicationNode, edges: bytes) -> bytes:
     communication = node.communication
     attributes = (
         _ON_DEVICE
-        + _attribute("comm_type", _INT64, COLLECTIVE_TYPES[communication.kind])
+        + _attribute("comm_type", _INT64, CHAKRA_TYPES[communication.kind])
         + _attribute("comm_size", _INT64, communication.size)
     )
     return _node(node.number, communication.collective.start.name, _COMM_COLL_NODE, edges, attributes)

@@ -15,6 +15,7 @@ from hlo_inspect.analysis.devices import DeviceCounts, GroupMode, device_list_fa
 from hlo_inspect.analysis.mesh import device_groups, ids_named
 from hlo_inspect.analysis.mesh_axes import most_named
 from hlo_inspect.errors import InputError, Location
+from hlo_inspect.hlo.collective_kinds import WORKLOAD_WORDS
 from hlo_inspect.hlo.values.attributes import MalformedValue
 from hlo_inspect.hlo.values.device_groups import (
     MAX_DEVICES,
@@ -24,7 +25,6 @@ from hlo_inspect.hlo.values.device_groups import (
     Groups,
 )
 
-PERMUTE = "collective-permute"
 EVERYBODY = 0
 """Number of the group of all ranks, which needs no entry in a file of groups."""
 
@@ -94,7 +94,7 @@ class Communications:
     def _communication(self, collective: Collective, axis: str | None) -> Communication:
         try:
             reason = _unsupported(collective)
-            if not reason and collective.kind == PERMUTE:
+            if not reason and collective.properties.names_pairs:
                 targets = dict(self._pairs(collective))
                 reason = "" if targets else "every device sends to itself, which moves nothing"
                 sources = {target: source for source, target in targets.items()}
@@ -170,7 +170,7 @@ def _unsupported(collective: Collective) -> str:
         if collective.transfer is not None:
             return "it goes between slices, through the hosts"
         return "it goes through the host" if collective.inner.attr("is_host_transfer") else "it names no ranks"
-    if collective.kind in ("collective-broadcast", "ragged-all-to-all"):
+    if not (collective.properties.names_pairs or collective.kind in WORKLOAD_WORDS):
         return f"the clients know no {collective.kind}"
     if collective.operand_bytes is None:
         return _NO_SIZE

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hlo_inspect.analysis.time.program_steps import LoopStep
-from hlo_inspect.export.communications import PERMUTE, Communication
+from hlo_inspect.export.communications import Communication
 from hlo_inspect.export.kernel_work import KernelWork
 from hlo_inspect.export.values import READY, StepValue, nodes_behind
 from hlo_inspect.graph.calls import InstructionPlace
@@ -97,7 +97,7 @@ class LayerList:
 
     def refusal(self, communication: Communication) -> str:
         """Return the reason why no cell can hold a communication; empty if one can."""
-        if communication.kind == PERMUTE:
+        if communication.collective.properties.names_pairs:
             return "the text dialects have no word for messages from rank to rank"
         return self._word_of(communication)[1]
 

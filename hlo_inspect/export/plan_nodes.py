@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from hlo_inspect.analysis.time.program_steps import LoopStep
-from hlo_inspect.export.communications import PERMUTE, Communication
+from hlo_inspect.export.communications import Communication
 from hlo_inspect.export.kernel_work import PICOSECONDS, KernelWork
 from hlo_inspect.export.values import READY, StepValue, nodes_behind
 
@@ -111,7 +111,7 @@ class NodeList:
         behind = {*self._chain, *self._held, *self._last_communication}
         groups = frozenset(communication.groups.values())
         behind.update(last for group in groups if (last := self._last_of_group.get(group)) is not None)
-        number, is_permute = self._next, communication.kind == PERMUTE
+        number, is_permute = self._next, communication.collective.properties.names_pairs
         own = CommunicationNode(number, communication, *_sorted(behind, awaited), self._permutes)
         self.nodes.append(own)
         self._next += 2 if is_permute else 1

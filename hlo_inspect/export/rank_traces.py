@@ -18,7 +18,7 @@ from hlo_inspect.export.chakra_nodes import (
     message_node,
     peer_attribute,
 )
-from hlo_inspect.export.communications import PERMUTE, Communication
+from hlo_inspect.export.communications import Communication
 from hlo_inspect.export.plan_nodes import CommunicationNode, ComputeNode, PlanNode
 from hlo_inspect.export.wire_format import delimited
 
@@ -71,7 +71,7 @@ class RankTraces:
 
 
 def _peers(communication: Communication, rank: int) -> _Peers:
-    if communication.kind == PERMUTE:
+    if communication.collective.properties.names_pairs:
         return communication.targets.get(rank), communication.sources.get(rank)
     return communication.groups.get(rank), None
 
@@ -115,7 +115,7 @@ class _Template:
         """Yield the nodes that a rank has of a communication."""
         behind, awaited = self._present(node.behind), self._present(node.awaited)
         edges = edges_of(behind, awaited)
-        if node.communication.kind != PERMUTE and peers != _ALONE:
+        if not node.communication.collective.properties.names_pairs and peers != _ALONE:
             yield _Slot(collective_node(node, edges), index, 0, is_group=True)
             return
         own = tuple(node.number + which for which in (0, 1) if peers[which] is not None)

@@ -23,16 +23,16 @@ from hlo_inspect.export.kernel_work import PICOSECONDS, named_times
 from hlo_inspect.export.layer_rows import Cell, LayerList, LayerRow, mirrored_loops
 from hlo_inspect.export.not_expressed import NotExpressed, find_not_expressed
 from hlo_inspect.export.step_plan import StepPlan, StepProgram, find_program, make_plan
+from hlo_inspect.hlo.collective_kinds import WORKLOAD_WORDS
 from hlo_inspect.hlo.values.op_names import BACKWARD
 from hlo_inspect.workloads.header import Dialect
-from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, HLO_KINDS, KINDS, NONE, PASSES, WorkloadRow
+from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, NONE, PASSES, WorkloadRow
 from hlo_inspect.workloads.writer import workload_text
 
 NANOSECOND = PICOSECONDS // 10**9
 MAX_CELL = 2 * 10**9
 """The longest compute of a cell in ns: near 2^31 SimAI ends without an error and without times."""
 _EMPTY = Cell(0)
-_WORDS = {HLO_KINDS[kind]: word for word, kind in KINDS.items() if kind in HLO_KINDS}
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class _RowMaker:
 
     def _collective(self, communication: Communication, word: str) -> tuple[str, int]:
         suffix = f"_{word}" if word in ("EP", "DP_EP") else ""
-        return _WORDS[communication.kind] + suffix, size_of(communication, self._dialect)
+        return WORKLOAD_WORDS[communication.kind] + suffix, size_of(communication, self._dialect)
 
     def _name(self, layer: str) -> str:
         """Return the name of a row: readers take a blank for the end of a field."""
@@ -128,7 +128,8 @@ _LONGEST = 120
 def size_of(communication: Communication, dialect: Dialect) -> int:
     """Return the bytes of a communication as a client counts them."""
     devices = communication.collective.group_size or 1
-    return communication.size * devices if dialect == "simai" and communication.kind == "all-gather" else communication.size
+    size = communication.size
+    return communication.collective.properties.whole_of_operand(size, devices) if dialect == "simai" else size
 
 
 def workload_export(context: Context) -> WorkloadExport:

@@ -1,7 +1,7 @@
 """A store in DuckDB: `modules`, `findings` and each table as views of the latest reading of each input.
 
-The database reads the parts through Arrow. External access is then switched off and the configuration locked, so that a query
-reads nothing else and writes nothing.
+External access is switched off but for the parts and the configuration locked, so that a query reads nothing else and writes
+nothing.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo_inspect.errors import InputError, UsageError
-from hlo_inspect.fleet.parts import arrow_schema, damaged, require_fleet, table_of_lines
-from hlo_inspect.fleet.schema import FINDINGS, MODULES, columns_of
+from hlo_inspect.fleet.parts import column_definitions, connect, line_source, literal, require_fleet
+from hlo_inspect.fleet.schema import FINDINGS, MODULES
 from hlo_inspect.fleet.store import Store
 from hlo_inspect.fleet.table_columns import TABLE_COLUMNS
-from hlo_inspect.remote_files import is_address, remote_file_system
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,23 +34,22 @@ class Database:
     """Database of a store. `damaged` has the errors of parts that cannot be read; the others answer."""
 
     def __init__(self, store: Store) -> None:
-        require_fleet("query")
-        import duckdb
-
         store.check()
+        require_fleet("query")
         self._store = store
         self.damaged: list[InputError] = []
+        self._groups: dict[str, list[list[str]]] = {}
+        """The parts of Parquet of each relation, in groups of equal columns."""
         self._filled = {MODULES, FINDINGS}
-        extensions: dict[str, str | bool | int | float | list[str]] = {
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-        }
-        self._connection: duckdb.DuckDBPyConnection = duckdb.connect(":memory:", config=extensions)
+        self._connection = connect(store.root)
         self._connection.execute(f"CREATE SCHEMA {_PRIVATE}")
+        self._connection.execute("SET parquet_metadata_cache = true")  # footers of hundreds of columns, read for each query
         for relation in (MODULES, FINDINGS, *TABLE_COLUMNS):
             self._add(relation)
-        self._make_views()
-        for setting in ("temp_directory = ''", "enable_external_access = false", "lock_configuration = true"):
+        self._make_whole_views()
+        parts = [path for groups in self._groups.values() for paths in groups for path in paths]
+        allowed = f"allowed_paths = {_list_of(parts)}"
+        for setting in ("temp_directory = ''", allowed, "enable_external_access = false", "lock_configuration = true"):
             self._connection.execute(f"SET {setting}")
 
     def query(self, sql: str, values: Mapping[str, str]) -> QueryResult:
@@ -69,6 +67,8 @@ class Database:
             names, types = ([str(column[index]) for column in description] for index in (0, 1))
             return QueryResult(names, types, cursor.fetchall())
         except duckdb.Error as error:
+            if _may_be_damage(error) and self._leave_damaged_out():
+                return self.query(sql, values)
             message = str(error).partition("\nLINE ")[0]  # of several lines, with the candidates for a name
             raise UsageError(f"SQL: {' '.join(message.split())}") from error
 
@@ -76,7 +76,8 @@ class Database:
         """Return the views with their numbers of rows and columns; no table without parts."""
         names = [relation for relation in (MODULES, FINDINGS, *TABLE_COLUMNS) if relation in self._filled]
         counts = [self.query(f"SELECT count(*) FROM {name}", {}).rows[0][0] for name in names]  # noqa: S608 - names of our own
-        return [(name, count, len(columns_of(name))) for name, count in zip(names, counts, strict=True)]
+        widths = [len(self.query(f"SELECT * FROM {name} LIMIT 0", {}).columns) for name in names]  # noqa: S608 - as above
+        return list(zip(names, counts, widths, strict=True))
 
     def close(self) -> None:
         """Release the files of the store."""
@@ -92,57 +93,87 @@ class Database:
                 raise UsageError(f"the query has no parameter ${name}, which --set names")
 
     def _add(self, relation: str) -> None:
-        """Make all readings of a relation known to DuckDB."""
-        import pyarrow
-        from pyarrow import dataset
-
-        schema = arrow_schema(relation)
-        fragments, tables = [], []
+        """Find the parts of a relation, and read its lines into memory."""
+        lines = f"{_PRIVATE}.lines_of_{relation}"  # which has all columns, also those that no part has
+        has_key = "CHECK (module IS NOT NULL AND read_at IS NOT NULL)"  # else the line is of another schema
+        self._connection.execute(f"CREATE TABLE {lines} ({column_definitions(relation)}, {has_key})")
+        groups: dict[int, list[str]] = {}  # by columns, of which parts of another version lack some or have more
         for path in self._store.parts_of(relation):
-            try:
-                if path.endswith(".parquet"):
-                    fragments.append(self._fragment(path))
-                else:
-                    tables.append(table_of_lines(relation, self._store.read(path), path))
-            except InputError as error:
-                self.damaged.append(error)
-        if fragments or tables:
-            self._filled.add(relation)
-        sources = []  # a source without parts would cost each query: `modules` has hundreds of columns
-        if fragments:
-            form = dataset.ParquetFileFormat()
-            self._connection.register(f"{relation}_of_parquet", dataset.FileSystemDataset(fragments, schema, form))
-            sources.append(f"SELECT * FROM {relation}_of_parquet")  # noqa: S608 - our own names
-        if tables or not fragments:
-            self._connection.register(f"{relation}_of_lines", pyarrow.concat_tables(tables or [schema.empty_table()]))
-            sources.append(f"SELECT * FROM {relation}_of_lines")  # noqa: S608 - our own names
-        self._connection.execute(f"CREATE VIEW {_PRIVATE}.{relation} AS {' UNION ALL '.join(sources)}")
+            if path.endswith(".parquet"):
+                columns = "hash(list((name, type, converted_type, num_children)))"
+                answer = self._answer(path, f"SELECT {columns} FROM parquet_schema({literal(path)})")  # noqa: S608 - our own
+                if answer:
+                    groups.setdefault(answer[0][0], []).append(path)
+            else:
+                answer = self._answer(path, f"INSERT INTO {lines} SELECT * FROM {line_source(relation, path)}")  # noqa: S608
+            if answer:
+                self._filled.add(relation)
+        self._groups[relation] = [paths for paths in groups.values() if self._fits(lines, paths)]
 
-    @staticmethod
-    def _fragment(path: str) -> Any:  # noqa: ANN401 - a fragment of Arrow
-        """Return a Parquet part whose footer is whole. Raise InputError for another."""
-        import pyarrow
-        from pyarrow import dataset, fs
+    def _fits(self, lines: str, paths: Sequence[str]) -> bool:
+        """Return True if parts of equal columns have the keys of rows and no column of another type; else keep their errors."""
+        part = f"(DESCRIBE SELECT * FROM read_parquet({literal(paths[0])})) AS part"  # noqa: S608 - our own
+        fits = "count_if(own.column_type <> part.column_type) = 0 AND count_if(column_name IN ('module', 'read_at')) = 2"
+        both = f"(DESCRIBE {lines}) AS own JOIN {part} USING (column_name)"
+        if self._connection.execute(f"SELECT {fits} FROM {both}").fetchall() == [(True,)]:  # noqa: S608 - our own
+            return True
+        self.damaged += map(self._store.fault, paths)
+        return False
 
-        if is_address(path):
-            remote, inner = remote_file_system(path)
-            files = fs.PyFileSystem(fs.FSSpecHandler(remote))
-        else:
-            files, inner = fs.LocalFileSystem(), path
-        fragment = dataset.ParquetFileFormat().make_fragment(inner, files)
+    def _answer(self, path: str, sql: str) -> list[tuple[Any, ...]]:
+        """Run a statement about one part. If that part is damaged, keep its error and return no rows."""
+        import duckdb
+
         try:
-            fragment.ensure_complete_metadata()
-        except (pyarrow.ArrowException, OSError) as error:
-            raise damaged(path) from error
-        return fragment
+            rows: list[tuple[Any, ...]] = self._connection.execute(sql).fetchall()
+        except duckdb.Error:
+            self.damaged.append(self._store.fault(path))
+            return []
+        return rows
+
+    def _leave_damaged_out(self) -> bool:
+        """Leave out the parts whose rows cannot be read, and keep their errors. Return False if there are none."""
+        before = len(self.damaged)
+        rows = "SELECT bit_xor(hash(part)) FROM read_parquet({}) AS part"
+        for relation, groups in self._groups.items():
+            whole = [[path for path in paths if self._answer(path, rows.format(literal(path)))] for paths in groups]
+            self._groups[relation] = [paths for paths in whole if paths]
+        if len(self.damaged) > before:
+            self._make_views()
+        return len(self.damaged) > before
+
+    def _make_whole_views(self) -> None:
+        """Make the views, without the parts of `modules` whose keys cannot be read."""
+        import duckdb
+
+        try:
+            self._make_views()
+        except duckdb.Error:
+            if not self._leave_damaged_out():
+                raise
 
     def _make_views(self) -> None:
-        """Make the views: of each input the rows of its latest reading."""
+        """Make the views: all readings of a relation, and of each input the rows of its latest reading."""
         execute = self._connection.execute
+        for relation, groups in self._groups.items():
+            sources = [f"{_PRIVATE}.lines_of_{relation}", *(f"read_parquet({_list_of(paths)})" for paths in groups)]
+            rows = " UNION ALL BY NAME ".join(f"SELECT * FROM {source}" for source in sources)  # noqa: S608 - our own names
+            execute(f"CREATE OR REPLACE VIEW {_PRIVATE}.{relation} AS {rows}")
         last = "read_at = max(read_at) OVER (PARTITION BY input)"
         kept = f"SELECT DISTINCT module, read_at FROM {_PRIVATE}.modules QUALIFY {last} AND status <> 'empty'"  # noqa: S608 - our own
-        execute(f"CREATE TABLE {_PRIVATE}.latest AS {kept}")
+        execute(f"CREATE OR REPLACE TABLE {_PRIVATE}.latest AS {kept}")
         latest = f"(SELECT module, read_at FROM {_PRIVATE}.latest)"  # noqa: S608 - as above
         for relation in (MODULES, FINDINGS, *TABLE_COLUMNS):
             rows = f"{_PRIVATE}.{relation} SEMI JOIN {latest} USING (module, read_at)"
-            execute(f"CREATE VIEW {relation} AS SELECT * FROM {rows}")  # noqa: S608 - as above
+            execute(f"CREATE OR REPLACE VIEW {relation} AS SELECT * FROM {rows}")  # noqa: S608 - as above
+
+
+def _list_of(texts: Sequence[str]) -> str:
+    return f"[{', '.join(map(literal, texts))}]"
+
+
+def _may_be_damage(error: duckdb.Error) -> bool:
+    """Return True for the errors that damaged pages of a part cause. A few errors of a query have these types too."""
+    import duckdb
+
+    return type(error) is duckdb.Error or isinstance(error, duckdb.IOException | duckdb.InvalidInputException)

@@ -24,12 +24,14 @@ from hlo_inspect.remote_files import FileVersion, inner_path, is_address, remote
 
 _SHARD = lazy_pattern(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 _FIELD = lazy_pattern(r"\{([A-Za-z_]\w*)\}|(\*\*)|(\*)|(\?)", re.ASCII)
+READINGS = 3
+"""An input that changes while it is read is read so often."""
 BATCH_FILES = 10_000
 """Entries of a folder that are held at a time, unless a module has more files."""
 
 
 class FleetInput(NamedTuple):
-    """A file to read, with its version when it was listed. If it `is_forced`, it is analyzed even if an equal text was.
+    """A file to read, with its version when it was listed. If it changes meanwhile, it may be read `readings` times.
 
     `note`, `may_hold` and `hosts` are those of a `DirectoryFile`.
     """
@@ -39,7 +41,7 @@ class FleetInput(NamedTuple):
     note: str | None = None
     may_hold: bool = False
     hosts: tuple[Path, ...] = ()
-    is_forced: bool = False
+    readings: int = READINGS
 
 
 class Shard(NamedTuple):
@@ -116,11 +118,12 @@ def _of_source(source: str, stage: str | None, shard: Shard) -> Iterator[FleetIn
 
 
 class _Entry(NamedTuple):
-    """A file or folder of a listing, with the version of a file if the listing has it."""
+    """A file or folder of a listing. `version` is that of a file, if the listing has it. `fault`: it cannot be read."""
 
     path: str
     is_folder: bool
     version: FileVersion | None = None
+    fault: str = ""
 
 
 def _batches(root: str) -> Iterator[dict[str, FileVersion | None] | HloInspectError]:
@@ -129,13 +132,15 @@ def _batches(root: str) -> Iterator[dict[str, FileVersion | None] | HloInspectEr
     while todo:
         folder, has_dumps_above = todo.pop()
         folders: list[str] = []
+        faults: list[InputError] = []
         try:
             entries = _relistable(partial(_entries, folder))
             has_dumps = has_dumps_above or any(_module_of(entry.path) for entry in entries() if not entry.is_folder)
-            yield from _files_together(entries(), has_dumps, folders)
+            yield from _files_together(entries(), has_dumps, folders, faults)
         except OSError as error:
             yield InputError(f"cannot be read: {error.strerror or error}", Location(folder))
             continue
+        yield from faults
         todo += [(below, has_dumps) for below in reversed(folders)]
 
 
@@ -149,10 +154,13 @@ def _entries(folder: str) -> Iterator[_Entry]:
         with os.scandir(folder) as scanned:
             entries = nsmallest(BATCH_FILES, (entry for entry in scanned if entry.name > last), key=attrgetter("name"))
         for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield _Entry(entry.path, is_folder=True)
-            elif entry.is_file():
-                yield _Entry(entry.path, is_folder=False)
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    yield _Entry(entry.path, is_folder=True)
+                elif entry.is_file():
+                    yield _Entry(entry.path, is_folder=False)
+            except OSError as error:
+                yield _Entry(entry.path, is_folder=False, fault=error.strerror or str(error))
             last = entry.name
         is_last = len(entries) < BATCH_FILES
 
@@ -164,14 +172,21 @@ def _relistable(entries: Callable[[], Iterator[_Entry]]) -> Callable[[], Iterato
     return entries if next(listed, None) is not None else lambda: iter(kept)
 
 
-def _files_together(entries: Iterable[_Entry], has_dumps: bool, folders: list[str]) -> Iterator[dict[str, FileVersion | None]]:
-    """Yield the files in batches that divide no module, and add the folders to `folders`. Beside dumps, only dumps count."""
+def _files_together(
+    entries: Iterable[_Entry], has_dumps: bool, folders: list[str], faults: list[InputError]
+) -> Iterator[dict[str, FileVersion | None]]:
+    """Yield the files in batches that divide no module. Beside dumps, only dumps count.
+
+    Add the folders to `folders`, and to `faults` the errors of entries that cannot be read.
+    """
     batch: dict[str, FileVersion | None] = {}
     last = None
     for entry in entries:
         module = _module_of(entry.path)
         if entry.is_folder:
             folders.append(entry.path)
+        elif entry.fault:
+            faults.append(InputError(f"cannot be read: {entry.fault}", Location(entry.path)))
         elif module is not None or not has_dumps:
             if len(batch) >= BATCH_FILES and (module is None or module != last):
                 yield batch
@@ -228,5 +243,7 @@ def parse_assignments(option: str, texts: Iterable[str]) -> dict[str, str]:
         name, separator, value = text.partition("=")
         if not separator or not name:
             raise UsageError(f"{option} is NAME=VALUE, for example {option} build=123; not {text!r}")
+        if text != text.encode(errors="replace").decode():
+            raise UsageError(f"{option} is UTF-8, which {text!r} is not")
         values[name] = value
     return values

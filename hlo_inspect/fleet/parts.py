@@ -1,151 +1,132 @@
-"""Parts of a store as bytes: Parquet with the extra `[fleet]`, JSON lines without it."""
+"""Parts of a store as bytes: JSON lines, which DuckDB turns into Parquet if the extra `[fleet]` is installed."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
-from hlo_inspect.errors import InputError, Location, MissingExtraError
+from hlo_inspect.errors import MissingExtraError, UsageError
 from hlo_inspect.fleet.schema import StoreColumn, Type, columns_of
+from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.remote_files import is_address, remote_file_system
 
 if TYPE_CHECKING:
-    import pyarrow
+    import duckdb
 
 Encoding = Literal["parquet", "jsonl"]
 StoreRow = Sequence[Any]
 """A row of a part: maps are dicts, times are microseconds since 1970 in UTC."""
 
-_JSON = json.JSONEncoder(separators=(",", ":")).encode
-_MAPS = frozenset({"labels", "ints", "floats"})
+LONGEST_LINE = 1 << 26
+"""Bytes of the longest JSON line that `query` reads. DuckDB reserves two of them for a thread, and fills what lines need."""
+_LEAST_BUFFER = 1 << 20
+
+_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_SURROGATE = lazy_pattern("[\ud800-\udfff]")
+_TYPES: Mapping[Type, str] = {
+    "text": "VARCHAR",
+    "int": "BIGINT",
+    "float": "DOUBLE",
+    "bool": "BOOLEAN",
+    "time": "TIMESTAMPTZ",
+    "texts": "VARCHAR[]",
+    "labels": "MAP(VARCHAR, VARCHAR)",
+    "ints": "MAP(VARCHAR, BIGINT)",
+    "floats": "MAP(VARCHAR, DOUBLE)",
+}
 
 
 def best_encoding() -> Encoding:
-    """Return Parquet if pyarrow is installed, else JSON lines."""
-    return "parquet" if find_spec("pyarrow") is not None else "jsonl"
+    """Return Parquet if DuckDB is installed, else JSON lines."""
+    return "parquet" if find_spec("duckdb") is not None else "jsonl"
 
 
 def encode(relation: str, rows: Iterable[StoreRow], encoding: Encoding) -> bytes:
-    """Return a part with these rows of `modules`, `findings` or a table."""
-    columns = columns_of(relation)
+    """Return a part with these rows of `modules`, `findings` or a table. Raise UsageError if the disk is full."""
+    lines = _json_lines(columns_of(relation), rows)
     if encoding == "jsonl":
-        return "".join(_json_line(columns, row) for row in rows).encode()
-    import pyarrow
-    from pyarrow import parquet
-
-    values = zip(*rows, strict=True)
-    schema = arrow_schema(relation)
-    arrays = [
-        pyarrow.array([_arrow_value(value, column.type) for value in cells], field.type)
-        for column, field, cells in zip(columns, schema, values, strict=True)
-    ]
-    stream = BytesIO()
-    parquet.write_table(pyarrow.Table.from_arrays(arrays, schema=schema), stream, compression="zstd")
-    return stream.getvalue()
-
-
-def decode(relation: str, data: bytes, name: str, wanted: Sequence[str] | None = None) -> Iterator[list[Any]]:
-    """Yield the rows of a part, with the `wanted` columns or all. Raise InputError if it is damaged."""
-    if name.endswith(".jsonl"):
-        yield from _rows_of_lines(relation, data, name, wanted)
-        return
-    table = read_parquet(data, name, wanted or [column.name for column in columns_of(relation)])
-    yield from (list(row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True))
-
-
-def read_parquet(data: bytes, name: str, wanted: Sequence[str]) -> pyarrow.Table:
-    """Read columns of a Parquet part. Raise InputError if it is damaged, MissingExtraError without pyarrow."""
-    require_fleet("reading Parquet")
-    import pyarrow
-    from pyarrow import parquet
+        return b"".join(lines)
+    import duckdb
 
     try:
-        table = parquet.ParquetFile(BytesIO(data)).read(columns=list(wanted))
-    except (pyarrow.ArrowException, OSError) as error:
-        raise damaged(name) from error
-    return table.select(list(wanted))
+        with TemporaryDirectory(prefix="hlo-inspect-") as folder, closing(connect(threads=1)) as connection:
+            source, part = Path(folder, "part.jsonl"), Path(folder, "part.parquet")
+            with source.open("wb") as stream:
+                longest = max(map(stream.write, lines))
+            selected = f"SELECT * FROM {line_source(relation, str(source), longest)}"  # noqa: S608 - names of our own
+            connection.execute(f"COPY ({selected}) TO {literal(str(part))} (FORMAT parquet, COMPRESSION zstd)")
+            return part.read_bytes()
+    except (OSError, duckdb.IOException) as error:
+        raise UsageError(f"a temporary file cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
 
-def table_of_lines(relation: str, data: bytes, name: str) -> pyarrow.Table:
-    """Return the rows of a part of JSON lines as a table of Arrow."""
-    import pyarrow
+def connect(root: str = "", **config: int) -> duckdb.DuckDBPyConnection:
+    """Return an empty database in memory that reads files of a store."""
+    require_fleet("Parquet")
+    import duckdb
 
-    rows = list(_rows_of_lines(relation, data, name, None))
-    cells: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(columns_of(relation))
-    schema = arrow_schema(relation)
-    arrays = [
-        pyarrow.array([_arrow_value(value, column.type) for value in values], field.type)
-        for column, field, values in zip(columns_of(relation), schema, cells, strict=True)
-    ]
-    return pyarrow.Table.from_arrays(arrays, schema=schema)
+    no_extensions = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    connection = duckdb.connect(":memory:", config={**no_extensions, **config})
+    if is_address(root):
+        connection.register_filesystem(remote_file_system(root)[0])
+    return connection
 
 
-def arrow_schema(relation: str) -> pyarrow.Schema:
-    """Return the schema of `modules`, `findings` or a table in types of Arrow."""
-    import pyarrow
+def line_source(relation: str, path: str, longest: int = LONGEST_LINE) -> str:
+    """Return the function of SQL that reads a part of JSON lines of at most `longest` bytes."""
+    columns = ", ".join(f"{literal(column.name)}: {literal(_TYPES[column.type])}" for column in columns_of(relation))
+    options = f"format='newline_delimited', maximum_object_size={max(longest + 1, _LEAST_BUFFER)}"
+    return f"read_json({literal(path)}, columns={{{columns}}}, {options})"
 
-    text = pyarrow.string()
-    types: dict[Type, Any] = {
-        "text": text,
-        "int": pyarrow.int64(),
-        "float": pyarrow.float64(),
-        "bool": pyarrow.bool_(),
-        "time": pyarrow.timestamp("us", "UTC"),
-        "texts": pyarrow.list_(text),
-        "labels": pyarrow.map_(text, text),
-        "ints": pyarrow.map_(text, pyarrow.int64()),
-        "floats": pyarrow.map_(text, pyarrow.float64()),
-    }
-    return pyarrow.schema([(column.name, types[column.type]) for column in columns_of(relation)])
+
+def column_definitions(relation: str) -> str:
+    """Return names and types of all columns in SQL."""
+    return ", ".join(f'"{column.name}" {_TYPES[column.type]}' for column in columns_of(relation))
+
+
+def literal(text: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def require_fleet(purpose: str) -> None:
-    """Raise MissingExtraError, which begins with `purpose`, unless pyarrow and DuckDB are installed."""
-    missing = [name for name in ("pyarrow", "duckdb") if find_spec(name) is None]
-    if missing:
-        raise MissingExtraError(f"{purpose} needs the extra [fleet]: pip install {' '.join(missing)}")
+    """Raise MissingExtraError, which begins with `purpose`, unless DuckDB is installed."""
+    if find_spec("duckdb") is None:
+        raise MissingExtraError(f"{purpose} needs the extra [fleet]: pip install duckdb")
 
 
-def damaged(name: str) -> InputError:
-    """Return the error of a part that is truncated or no part."""
-    return InputError("is a damaged part of the store; remove it and collect its inputs again", Location(name))
-
-
-def _arrow_value(value: Any, type_: Type) -> Any:  # noqa: ANN401 - a value of any column
-    return sorted(value.items()) if value is not None and type_ in _MAPS else value
-
-
-def _json_line(columns: Sequence[StoreColumn], row: StoreRow) -> str:
-    cells = zip(columns, row, strict=True)
-    return _JSON({column.name: _json_value(value, column.type) for column, value in cells if value is not None}) + "\n"
-
-
-def _json_value(value: Any, type_: Type) -> Any:  # noqa: ANN401 - a value of any column
-    if type_ == "time":
-        return datetime.fromtimestamp(value / 1_000_000, UTC).isoformat(timespec="microseconds")
-    if type_ == "float" and value - value != 0:  # JSON has neither infinity nor NaN
-        return str(value)
-    return value
-
-
-def _rows_of_lines(relation: str, data: bytes, name: str, wanted: Sequence[str] | None) -> Iterator[list[Any]]:
-    columns = [column for column in columns_of(relation) if wanted is None or column.name in wanted]
-    if data and not data.endswith(b"\n"):
-        raise damaged(name)
-    for line in data.splitlines():
+def _json_lines(columns: Sequence[StoreColumn], rows: Iterable[StoreRow]) -> Iterator[bytes]:
+    names = [column.name for column in columns]
+    times = [column.name for column in columns if column.type == "time"]
+    maps = [column.name for column in columns if column.type in {"labels", "ints", "floats"}]
+    for row in rows:
+        fields = {name: value for name, value in zip(names, row, strict=True) if value is not None}
+        for name in times:
+            if name in fields:
+                time = datetime.fromtimestamp(fields[name] / 1_000_000, UTC)
+                fields[name] = time.isoformat(timespec="microseconds")
+        for name in maps:
+            if name in fields:
+                fields[name] = dict(sorted(fields[name].items()))
         try:
-            fields = json.loads(line)
-            yield [_read_value(fields.get(column.name), column.type) for column in columns]
-        except (ValueError, AttributeError, TypeError, OverflowError) as error:
-            raise damaged(name) from error
+            line = _JSON(fields)
+        except ValueError:
+            line = _JSON(_without_infinities(fields))
+        try:
+            yield line.encode() + b"\n"
+        except UnicodeEncodeError:  # a byte of a path that is no UTF-8 becomes text, as in `path_hash`
+            yield _SURROGATE.sub(lambda match: f"\\\\u{ord(match[0]):04x}", line).encode() + b"\n"
 
 
-def _read_value(value: Any, type_: Type) -> Any:  # noqa: ANN401 - a value of any column
-    if value is None:
-        return None
-    if type_ == "time":
-        return datetime.fromisoformat(value)
-    return float(value) if type_ == "float" else value
+def _without_infinities(value: Any) -> Any:  # noqa: ANN401 - a value of any column, or all fields
+    """Return a value with text for infinity and NaN, which JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _without_infinities(inner) for name, inner in value.items()}
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,7 @@
-"""Answers of `query` as reports: rows of SQL, the named queries, and the views of a store."""
+"""Answers of `query` as reports: rows of SQL, the named queries, and the views of a store.
+
+A named query is a SQL file in `configs/queries`, with its documentation in comments at the beginning.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,48 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from operator import attrgetter, itemgetter
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from hlo_inspect.configs import shipped_configs
+from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.fleet.database import Database, QueryResult
-from hlo_inspect.fleet.queries import named_queries
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Table, Unit, Value
 from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "query"
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "NUMBER")
+
+
+class NamedQuery(NamedTuple):
+    """A query of a file: what it answers, its parameters with their meanings, and its SQL."""
+
+    name: str
+    summary: str
+    parameters: dict[str, str]
+    sql: str
+
+
+def named_queries() -> list[NamedQuery]:
+    """Return the shipped queries by name."""
+    return [_read(path) for path in sorted(shipped_configs("queries").glob("*.sql"))]
+
+
+def find_query(name: str) -> NamedQuery:
+    """Return the query of that name. Raise UsageError with all names if there is none."""
+    queries = {query.name: query for query in named_queries()}
+    if name not in queries:
+        hint = did_you_mean(name, queries)
+        raise UsageError(f"{name!r} is neither SQL nor a query; `query --list` shows the queries: {', '.join(queries)}{hint}")
+    return queries[name]
+
+
+def _read(path: Path) -> NamedQuery:
+    sql = path.read_text(encoding="utf-8")
+    comments = [line.removeprefix("--").strip() for line in sql.splitlines() if line.startswith("--")]
+    parameters = dict(line.removeprefix("$").split(": ", 1) for line in comments if line.startswith("$"))
+    return NamedQuery(path.stem, " ".join(line for line in comments if not line.startswith("$")), parameters, sql)
 
 
 _QUERIES = TableSpec(

@@ -22,7 +22,7 @@ from hlo_inspect.graph.value_graph import (
     nodes_in,
 )
 from hlo_inspect.graph.view import Views
-from hlo_inspect.hlo.opcodes import ASYNC_ENDS, ELEMENTWISE, POINT_TO_POINT, STARTING_COLLECTIVES, TABLE, is_marker
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, ELEMENTWISE, STARTING_COLLECTIVES, TABLE, is_marker, opcodes_that_are
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
 
 MAX_COPIES = 3
@@ -395,8 +395,7 @@ def _is_scalar(shape: Shape | None) -> bool:
 
 
 _STARTS = tuple(name for name, info in TABLE.items() if info.half == "start" and not info.collective)
-_EXCHANGES = {"all-to-all", "ragged-all-to-all"}
-_COLLECTIVES = [name for name in STARTING_COLLECTIVES if TABLE[name].collective not in _EXCHANGES.union(POINT_TO_POINT)]
+_COLLECTIVES = STARTING_COLLECTIVES - opcodes_that_are("exchange", "point-to-point")
 
 _METHODS: dict[str, Callable[[_ValueReader, CallFrame, int], Value]] = {
     **dict.fromkeys(_STARTS, _ValueReader._call),

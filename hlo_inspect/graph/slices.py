@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from hlo_inspect.hlo.collective_kinds import MEGASCALE_WORDS
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.values.sharding import Sharding
@@ -26,13 +27,7 @@ DCN = "dcn"
 """The name of the axis between slices: data-centre network."""
 
 _POINT_TO_POINT = frozenset({"send", "recv"})
-_KINDS = {
-    "ALL_REDUCE": "all-reduce",
-    "ALL_GATHER": "all-gather",
-    "REDUCE_SCATTER": "reduce-scatter",
-    "ALL_TO_ALL": "all-to-all",
-    "ONE_TO_ONE": "collective-permute",
-}
+_KINDS = {word: kind for kind, word in MEGASCALE_WORDS.items()}
 _DEVICES_OF_SLICE = 100_000
 _PRODUCT = lazy_pattern(r"\{([\d,\s]{1,4000})\}\s*x\s*\{", re.ASCII)
 _LIST = lazy_pattern(r"\{([\d,\s]+|\s*\d+\s*->\s*\d+\s*)\}", re.ASCII)

@@ -49,14 +49,12 @@ PRODUCT, MOVES, REDUCES, COLLECTIVE, PARAMETER, SUMS, SCALAR = 1, 2, 4, 8, 16, 3
 _MOVING = (opcodes_that_give("same", "move", "part") - {"reduce-precision"}) | {"bitcast-convert", "copy-start"}
 """Opcodes whose result holds values of the operands."""
 
-SUMMING = frozenset({"all-reduce", "reduce-scatter"})
-
 KINDS = {
     **dict.fromkeys(PRODUCTS, PRODUCT),
     **dict.fromkeys(_MOVING, MOVES),
     **dict.fromkeys(opcodes_that_are("reduction") | {"gather", "sort"}, REDUCES),
     "reduce": REDUCES | MOVES,
-    **{name: COLLECTIVE | MOVES | (SUMS if TABLE[name].collective in SUMMING else 0) for name in STARTING_COLLECTIVES},
+    **{name: COLLECTIVE | MOVES | (SUMS if "reduction" in TABLE[name].traits else 0) for name in STARTING_COLLECTIVES},
 }
 """The kind of a node by its opcode."""
 

@@ -6,7 +6,7 @@ A row is an index. Everything is read on first use and kept, so that the analyse
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from typing import TypeVar
@@ -218,6 +218,17 @@ class View:
             if len(shapes) == len(rows):
                 return shapes
         return [self.operand_shape(index, number) for number in range(len(self.operand_rows(index)))]
+
+    def origin(self, row: int, through: Container[str]) -> int | None:
+        """Follow only operands back through opcodes of `through`, and return the last row; None in a cycle."""
+        passed: set[int] = set()
+        while row not in passed:
+            operands = self.operand_rows(row) if self.opcodes[row] in through else ()
+            if len(operands) != 1 or operands[0] is None:
+                return row
+            passed.add(row)
+            row = operands[0]
+        return None
 
     @cached_property
     def users(self) -> list[list[int]]:

@@ -55,7 +55,19 @@ Trait = Literal[
     "point-to-point",  # is one of `POINT_TO_POINT`
     "global-ids",  # can have use_global_device_ids
     "resized",  # is a collective whose operands and result can differ in size
+    "pairs",  # names senders and receivers (`source_target_pairs`) instead of groups
+    "exchange",  # sends each device of the group another part of its operand
 ]  # fmt: skip
+
+Sends = Literal["2(n-1)/n", "n-1", "(n-1)/n", "1", "<=1", "?"]
+"""The bytes that one device of a group of n sends, by its operand bytes; `<=1` is an upper bound, `?` unknown.
+
+A bandwidth-optimal algorithm sends as much: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+workstations", 2009. The bus-bandwidth factors in the PERFORMANCE.md of NVIDIA's nccl-tests are the same.
+"""
+
+Whole = Literal["operand", "result", "both", "?"]
+"""The whole array of a collective: operand, result or both of a device; the other one is a part for each device of a group."""
 
 _ROWS = """
 # opcode           operands  result    traits, callees, spellings
@@ -155,21 +167,22 @@ domain                    1  same      marker
 opt-barrier               1  same      marker
 trace                     1  computed
 # collectives
-all-reduce                *  computed  collective reduction global-ids to_apply=applied
+all-reduce                *  computed  collective reduction global-ids to_apply=applied sends=2(n-1)/n whole=both
 all-reduce-start          *  computed  collective reduction global-ids to_apply=applied
 all-reduce-done           1  same      collective
 cross-replica-sum         *  computed  collective reduction global-ids to_apply=applied now=all-reduce
-all-gather                *  move      collective global-ids resized
+all-gather                *  move      collective global-ids resized sends=n-1 whole=result
 all-gather-start          *  move      collective global-ids resized
 all-gather-done           1  same      collective
-reduce-scatter            *  computed  collective reduction global-ids resized to_apply=applied
+reduce-scatter            *  computed  collective reduction global-ids resized to_apply=applied sends=(n-1)/n whole=operand
 all-reduce-scatter        *  computed  collective reduction global-ids resized to_apply=applied now=reduce-scatter
-all-to-all                *  part      collective
-collective-permute        *  part      collective resized
-collective-permute-start  *  part      collective resized
+all-to-all                *  part      collective exchange sends=(n-1)/n whole=both
+collective-permute        *  part      collective resized pairs sends=1 whole=both
+collective-permute-start  *  part      collective resized pairs
 collective-permute-done   1  same      collective
-collective-broadcast      *  part      collective
-ragged-all-to-all         *  move      collective resized
+collective-broadcast      *  part      collective sends=1 whole=both
+collective-reduce         *  computed  collective reduction global-ids to_apply=applied sends=1 whole=both
+ragged-all-to-all         *  move      collective resized exchange sends=<=1
 send                      2  computed  point-to-point
 send-done                 1  computed  point-to-point
 recv                      1  computed  point-to-point resized
@@ -211,7 +224,8 @@ tuple-select              3  computed
 """Rows of an opcode, the number of its operands (`*` if that varies), its result and its traits.
 
 Attributes by which it calls computations follow, each with the role of these. `written=` is its spelling in formulas, `now=`
-its current name. Collectives stand in the order in which reports list them.
+its current name. The row of a kind of collective has its `sends=` and `whole=`; `collective_kinds` has the formulas.
+Collectives stand in the order in which reports list them.
 """
 
 
@@ -224,6 +238,7 @@ class Opcode(NamedTuple):
     have none, nor does `async-start`, whose computation holds the kind.
     `base`: the opcode without its asynchronous suffix `half`. `is_wrapper`: True for a short spelling. It means an
     `async-start`, `-update` or `-done` of a computation that holds only a `base`.
+    `sends`, `whole`: the bytes and the whole array of a kind of collective; `?` for other opcodes.
     """
 
     name: str
@@ -236,6 +251,8 @@ class Opcode(NamedTuple):
     base: str
     half: AsyncHalf
     is_wrapper: bool
+    sends: Sends = "?"
+    whole: Whole = "?"
 
 
 _HALVES: tuple[AsyncHalf, ...] = ("start", "update", "done")
@@ -256,6 +273,7 @@ def _records() -> Iterator[Opcode]:
         base = base_opcode(name)
         values = dict(word.split("=", 1) for word in words if "=" in word)
         written, today = values.pop("written", name), values.pop("now", base)
+        sends, whole = values.pop("sends", "?"), values.pop("whole", "?")
         traits = cast("frozenset[Trait]", frozenset(word for word in words if "=" not in word))
         yield Opcode(
             name,
@@ -268,6 +286,8 @@ def _records() -> Iterator[Opcode]:
             base=base,
             half=cast("AsyncHalf", name[len(base) + 1 :]),
             is_wrapper=False,
+            sends=cast("Sends", sends),
+            whole=cast("Whole", whole),
         )
 
 

@@ -15,7 +15,8 @@ from functools import cached_property
 from itertools import chain, compress, count
 from typing import NamedTuple
 
-from hlo_inspect.hlo.opcodes import CALLING_OPCODES, TABLE, opcodes_that_call
+from hlo_inspect.hlo.collective_kinds import is_named_as_collective, may_start_unknown
+from hlo_inspect.hlo.opcodes import CALLING_OPCODES, STARTING_COLLECTIVES, TABLE, opcodes_that_call
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.shape_text import ShapeError, ShapeTable, UnknownTypeError
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, distinct_arrays
@@ -35,7 +36,8 @@ class Head(NamedTuple):
     `shape`: None if the text leaves it out or its element type is unknown.
     `problem`: code and message of an unknown opcode, element type or layout.
     `is_wanted`: instructions of this opcode are kept.
-    `may_be_kept`: they are kept if they have a wanted custom-call target or call a computation with kept instructions.
+    `may_be_kept`: they are kept if they have a wanted custom-call target or call a computation with kept instructions. An
+    unknown opcode is kept if it names devices.
     `holds_scalar`: the shape is an integer or Boolean scalar, or a tuple with such a scalar.
     `may_call`: the opcode can name a computation, or is unknown.
     """
@@ -56,12 +58,17 @@ class Head(NamedTuple):
 
 
 class HeadTable(dict[str, Head]):
-    """`shape opcode` -> `Head`. A module parses each text once. Raises ShapeError for a wrong shape."""
+    """`shape opcode` -> `Head`. A module parses each text once. Raises ShapeError for a wrong shape.
+
+    `unknown_opcodes` are those of its heads that `opcodes` lacks.
+    """
 
     def __init__(self, shapes: ShapeTable | None = None, wanted: frozenset[str] = frozenset()) -> None:
         super().__init__()
         self._shapes = shapes or ShapeTable()
         self._wanted = wanted
+        self._wants_collectives = wanted >= STARTING_COLLECTIVES
+        self.unknown_opcodes: set[str] = set()
 
     def __missing__(self, text: str) -> Head:
         shape_text, _, opcode = text.rpartition(" ")
@@ -76,12 +83,14 @@ class HeadTable(dict[str, Head]):
         problem = None
         if opcode not in TABLE:
             problem = ("HI004", f"unknown opcode {opcode!r}")
+            self.unknown_opcodes.add(opcode)
         elif shape is None and shape_text:
             problem = ("HI006", f"unknown element type in {shape_text[:60]}")
         elif has_odd_layout:
             problem = ("HI013", f"the layout and the dimensions differ in number in {shape_text[:60]}")
-        is_wanted = opcode in self._wanted
+        is_wanted = opcode in self._wanted or (self._wants_collectives and is_named_as_collective(opcode))
         may_be_kept = not is_wanted and bool(self._wanted) and opcode in _MAY_HOLD_WANTED
+        may_be_kept |= not is_wanted and self._wants_collectives and may_start_unknown(opcode)
         may_call = opcode in CALLING_OPCODES or opcode not in TABLE
         head = Head(sys.intern(opcode), shape, problem, is_wanted, may_be_kept, holds_scalar, may_call, text)
         if len(self) < _MAX_HEADS:

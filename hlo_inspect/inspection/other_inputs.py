@@ -24,7 +24,7 @@ from hlo_inspect.hlo.input.source import Openable, Source, open_source
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.passes import find_pass, find_workload_pass
 from hlo_inspect.passes.base import WorkloadPass
-from hlo_inspect.passes.memory.tables import out_of_memory_rows, out_of_memory_tables
+from hlo_inspect.passes.memory.xla_reports import REPORTED_AT_PEAK, out_of_memory_rows, out_of_memory_tables
 from hlo_inspect.passes.params import index_text
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
 from hlo_inspect.report.facts import Facts
@@ -99,7 +99,7 @@ def report_on_log(source: Source) -> Report | None:
     if not reports:
         return None
     given = Input(source.name, reports[0].line, len(source.memory_lines), source.bytes_read)
-    tables = tuple(out_of_memory_tables(reports, name="live_at_peak"))
+    tables = tuple(out_of_memory_tables(reports, table=REPORTED_AT_PEAK))
     return _report(given, {}, tables, tuple(out_of_memory_rows(reports)), "the log does not state this figure")
 
 

@@ -42,15 +42,15 @@ class PassHistory:
     jobs: int = 1
     watch: Callable[[str], None] = lambda _: None
     errors: list[HloInspectError] = field(default_factory=list)
-    """Internal errors of single files, which are left out."""
+    """Errors of entries of the directory and internal errors of single files, which are left out."""
 
     def paths(self) -> frozenset[str]:
         """Return the files of the chosen module. Raise InputError if there are none."""
-        return frozenset(str(file.path) for file in self._chosen()[0].files)
+        return frozenset(str(file.path) for file in self._chosen([])[0].files)
 
     def report(self) -> Report:
         """Return the report. Raise InputError without files of passes, UsageError if no instruction fits the pattern."""
-        chosen, others = self._chosen()
+        chosen, others = self._chosen(self.errors)
         notes: list[str] = []
         left_out: list[str] = []
         if others:
@@ -76,9 +76,9 @@ class PassHistory:
             tables.insert(0, traces_table(self._named(traces.traces, self.pattern)))
         return history_report(self.directory, chosen, rows, tables, notes, left_out)
 
-    def _chosen(self) -> tuple[CompiledModule, list[CompiledModule]]:
-        """Return the chosen module and the others that have a history."""
-        modules = compiled_modules(self.directory)
+    def _chosen(self, errors: list[HloInspectError]) -> tuple[CompiledModule, list[CompiledModule]]:
+        """Return the chosen module and the others that have a history. Append errors of the directory to `errors`."""
+        modules = compiled_modules(self.directory, errors)
         wanted = name_pattern(self.module)
         if wanted is not None:
             named = [module for module in modules if wanted.search(module.name)]

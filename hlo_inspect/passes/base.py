@@ -87,6 +87,9 @@ class WorkloadPass(Question):
         """Return every fact of `specs`; the command's own table comes first."""
 
 
+_PLACEHOLDER = lazy_pattern(r"<\w+>")
+
+
 class Fact(NamedTuple):
     """A fact beside the line that computes it: its promise, and a getter that takes its value from an analysis.
 
@@ -105,13 +108,14 @@ class Fact(NamedTuple):
     def spec(self) -> FactSpec:
         return FactSpec(self.name, self.unit, self.meaning, self.members, self.absent)
 
+    def named(self, member: str) -> str:
+        """Return the name of the fact of a member."""
+        return _PLACEHOLDER.sub(lambda _: member, self.name)
+
 
 def specs_of(*groups: Sequence[Fact]) -> tuple[FactSpec, ...]:
     """Return the specifications of all facts of the groups."""
     return tuple(fact.spec for group in groups for fact in group)
-
-
-_PLACEHOLDER = lazy_pattern(r"<\w+>")
 
 
 class FactSheet:
@@ -139,7 +143,7 @@ class FactSheet:
     def put_all(self, facts: Iterable[Fact], source: object, member: str = "") -> None:
         """Set the facts to the values that their getters take from `source`, those of a family for a `member`."""
         for fact in facts:
-            self.put(_PLACEHOLDER.sub(lambda _: member, fact.name) if member else fact.name, fact.get(source))
+            self.put(fact.named(member) if member else fact.name, fact.get(source))
 
 
 def unknown(facts: Mapping[str, Value]) -> list[str]:

@@ -55,7 +55,8 @@ def _change(row: PassRow) -> str:
     if row.before is None:
         return ""
     old, new = row.before, row.after
-    counts = [(kind, new.collectives[kind] - old.collectives[kind]) for kind in _KINDS]
+    kinds = dict.fromkeys((*_KINDS, *old.collectives, *new.collectives))
+    counts = [(kind, new.collectives[kind] - old.collectives[kind]) for kind in kinds]
     counts += [
         ("async", new.async_collectives - old.async_collectives),
         ("fusion", new.fusions - old.fusions),

@@ -23,7 +23,7 @@ from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.optimizer.overview import HYPERPARAMETERS, Overview
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.collectives import loops
+from hlo_inspect.passes.collectives import loops, loops_with_costs
 from hlo_inspect.passes.collectives import tables as collective_tables
 from hlo_inspect.passes.compiler_warnings import warnings_notes, warnings_rows, warnings_table
 from hlo_inspect.passes.cost import cost_by_phase
@@ -85,7 +85,7 @@ def _tables(context: Context) -> Iterator[Table]:
     yield collective_tables.point_to_point(context)
     yield collective_tables.by_axis(context)
     yield collective_tables.by_phase(context)
-    yield loops(context, with_cost=with_cost)
+    yield loops_with_costs(context) if with_cost else loops(context)
     yield from custom_calls_by_target(context, with_cost=with_cost)
     yield _opcodes(context)
     yield from flags_table(context)
@@ -272,14 +272,14 @@ def _time(context: Context) -> Parts:
         "collectives": least(context.on_machine.collective_seconds.get(ALL, 0.0)),
     }
     times_of_step = context.on_machine.step_times if context.module.opcode_counts.total() <= LARGE_MODULE else None
-    known = max(alone.values()) if times_of_step is None else least(times_of_step.step)
-    if not known:
+    seconds = max(alone.values()) if times_of_step is None else least(times_of_step.step)
+    if not seconds:
         return
-    yield from sentence("{} a step on {}", Amount(at_least(known, "a bound"), "seconds"), profile.name)
+    yield from sentence("{} a step on {}", Amount(at_least(seconds, "a bound"), "seconds"), profile.name)
     if times_of_step is None:
         yield f" by {max(alone, key=lambda name: alone[name])} alone; `hlo-inspect time` adds the other parts"
         return
-    if least(times_of_step.estimate_step) > known:
+    if least(times_of_step.estimate_step) > seconds:
         estimate = Amount(times_of_step.estimate_step, "seconds")
         yield from sentence(", estimate {}", estimate)
     if context.collectives and not reason(times_of_step.estimate_exposed):

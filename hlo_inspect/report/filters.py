@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,8 @@ def row_test(comparison: Comparison, table: Table) -> Test:
     """Return a test of rows by the comparison. Raise UsageError if its column does not exist or has no such values."""
     index = find_column(comparison.column, table)
     column = table.columns[index]
+    if comparison.operator in {"=", "!="}:
+        _require_value(comparison, column, [row[index] for row in table.rows] if column.members else ())
     decide_value = _decision(comparison, column)
     if comparison.seeks_unknown or column.optional:
         return lambda row: decide_value(row[index])
@@ -107,14 +109,20 @@ def shows(comparison: Comparison, answer: bool | None) -> bool:
     return comparison.operator == "!=" if answer is None else answer
 
 
+def _require_value(comparison: Comparison, column: Column, values: Iterable[Value]) -> None:
+    """Raise UsageError if a column with a list of members, whose rows hold `values`, never has the value."""
+    value = comparison.value
+    if not column.members or not value or comparison.seeks_unknown or value in column.members or value in values:
+        return
+    names = sorted(column.members)
+    hint = did_you_mean(value, names) or f"; it is one of {', '.join(names)}"
+    raise UsageError(f"column {column.name!r} is never {value!r}{hint}")
+
+
 def _equality(comparison: Comparison, column: Column) -> Callable[[Value], bool | None]:
     if comparison.seeks_unknown:
         return lambda value: plain(value) is None
     if column.unit == "text":
-        if column.members and comparison.value and comparison.value not in column.members:
-            names = sorted(column.members)
-            hint = did_you_mean(comparison.value, names) or f"; it is one of {', '.join(names)}"
-            raise UsageError(f"column {column.name!r} is never {comparison.value!r}{hint}")
         absent = not comparison.value and column.optional
         return lambda value: value == comparison.value or (absent and value is None)
     if column.unit == "bool":

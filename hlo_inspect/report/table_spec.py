@@ -14,6 +14,11 @@ RowTest = Callable[[Value, str], bool]
 RowTests = tuple[tuple[str, RowTest], ...]  # columns, each with its test
 
 
+def is_member(value: Value, member: str) -> bool:
+    """Return True if a value is the member in the name of a fact."""
+    return str(value) == member
+
+
 class CountedRows(NamedTuple):
     """The rows that the facts of the pattern `fact` count: those whose columns pass the tests `wanted`.
 

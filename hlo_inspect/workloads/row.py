@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from hlo_inspect.hlo.collective_kinds import WORKLOAD_WORDS
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 PASSES = ("forward", "input_gradient", "weight_gradient")
@@ -56,8 +57,8 @@ KINDS = {
 }
 """The collectives that a client knows, each with its name in facts."""
 
-HLO_KINDS = {"allreduce": "all-reduce", "allgather": "all-gather", "reducescatter": "reduce-scatter", "alltoall": "all-to-all"}
-"""The opcodes of HLO that mean the same."""
+HLO_KINDS = {KINDS[word]: kind for kind, word in WORKLOAD_WORDS.items()}
+"""The kinds of collectives in HLO that mean the same."""
 
 _SUFFIXES = {"EP": "ep", "DP_EP": "dp_ep"}
 GROUPS = ("tp", "dp", "ep", "dp_ep")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hlo_inspect.figure import Quantity, add, known_part, least, multiply, or_unknown, reason, total
+from hlo_inspect.hlo.collective_kinds import KIND_TABLE
 from hlo_inspect.workloads.header import TENSOR_PARALLEL, WorkloadHeader
 from hlo_inspect.workloads.reader import EqualRows, Workload, unreadable_row
-from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, KINDS, NONE, PASSES, WorkloadRow, group_of, kind_of
+from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, HLO_KINDS, KINDS, NONE, PASSES, WorkloadRow, group_of, kind_of
 
 
 class CollectiveLabel(NamedTuple):
@@ -38,14 +39,11 @@ class CollectiveSum:
     wire_bytes: Quantity = 0
 
     def wire(self, size: int | None) -> int | None:
-        """Return the bytes that one device sends for a collective of `size` with a bandwidth-optimal algorithm, rounded up.
-
-        In a group of n devices that is 2(n-1)/n of the size for an all-reduce, (n-1)/n for the others. Sizes are those of whole
-        arrays, as in SimAI.
-        """
-        if size is None or self.devices is None:
+        """Return the bytes that one device sends for a collective of `size`, that of a whole array as in SimAI."""
+        kind = HLO_KINDS.get(self.label.kind or "")
+        if size is None or self.devices is None or kind is None:
             return 0 if size == 0 else None
-        return -(-size * (self.devices - 1) * (2 if self.label.kind == "allreduce" else 1) // self.devices)
+        return KIND_TABLE[kind].sent_of_whole(size, self.devices)
 
 
 class WorkloadTotals:

@@ -14,10 +14,7 @@ import pytest
 
 from tests.calling import call_text
 
-from_thread = pytest.importorskip("anyio.from_thread")
-mcp = pytest.importorskip("mcp")
-stdio = pytest.importorskip("mcp.client.stdio")
-
+pytestmark = pytest.mark.extras("mcp")
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
 SECRET = "HloModule the_secret\n\nENTRY e {\n  ROOT hidden = f32[7] parameter(0)\n}\n"
@@ -71,6 +68,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def session(folder: Path) -> Iterator[tuple[Any, Any]]:
+    import mcp
+    from anyio import from_thread
+    from mcp.client import stdio
+
     server = stdio.StdioServerParameters(
         command=sys.executable,
         args=["-m", "hlo_inspect", "mcp", "dumps"],

@@ -1,9 +1,8 @@
-"""Pages in a real browser: collected if Chromium and Playwright are found."""
+"""Pages in a real browser. Tests need Chromium and Playwright."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,13 +10,9 @@ import pytest
 
 from hlo_inspect.cli.main import run
 from tests.browser.page_data import PageData
-from tests.chromium import CHROMIUM
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
-if CHROMIUM is None or find_spec("playwright") is None:
-    collect_ignore_glob = ["test_*.py"]
 
 DUMP = Path(__file__).parents[1] / "data" / "memory" / "gpu_unrolled.hlo"
 """Dump of the page of most tests: a training step for one GPU."""

@@ -187,7 +187,7 @@ def test_a_comparison_begins_with_facts_and_marks_what_changed(comparison: Path,
     assert row.locator("mark").all_inner_texts() == ["adamw", "sgd"]
 
 
-@pytest.mark.skipif(not AXE, reason="HLO_INSPECT_AXE names no copy of axe")
+@pytest.mark.extras("HLO_INSPECT_AXE")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(scheme: str, path: Path, comparison: Path, opened: Opened) -> None:
     """Pages with their pictures and a table, and a card, break none of axe's rules."""

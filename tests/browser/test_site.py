@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 _BUILT = os.environ.get("HLO_INSPECT_SITE")
 
-pytestmark = pytest.mark.skipif(not _BUILT and find_spec("zensical") is None, reason="needs the extra [docs]")
+pytestmark = pytest.mark.extras() if _BUILT else pytest.mark.extras("zensical")
 
 
 class _Quiet(SimpleHTTPRequestHandler):

@@ -31,6 +31,7 @@ def test_a_bare_environment(tmp_path: Path) -> None:
     assert (done.stderr, done.returncode) == ("", 0)
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize("version", VERSIONS)
 def test_another_python(tmp_path: Path, version: str) -> None:
     """Such a Python has to be installed with the project's dependencies."""

@@ -85,3 +85,11 @@ def test_equal_programs_and_other_instructions_have_no_permutation() -> None:
     assert permutation(ROW_MAJOR, ROW_MAJOR) == ("same program", None)
     other = text(COLUMN_MAJOR).replace("f32[4,8]{1,0} all-reduce(x)", "f32[4,8]{1,0} all-reduce(x), constrain_layout=true")
     assert compare(module(text(ROW_MAJOR)), module(other)).verdict == "different programs"
+
+
+@pytest.mark.parametrize("unreadable", ["[2,2]<=[2,2]T(0,0)", "[2,2]<=[2,2]T(0,0", "{{0,1},{2"])
+def test_groups_of_one_program_that_cannot_be_read(unreadable: str) -> None:
+    text = "HloModule m\nENTRY e {{\n  x = f32[8] parameter(0)\n  ROOT d = f32[8] all-gather(x), replica_groups={}\n}}\n"
+    for pair in ((unreadable, "{{0,1},{2,3}}"), ("{{0,1},{2,3}}", unreadable)):
+        old, new = (module(text.format(groups)) for groups in pair)
+        assert compare(old, new).report.facts["diff.device_permutation"] is None

@@ -95,3 +95,26 @@ def test_bad_options_are_one_line(
 def test_axes_of_two_dumps_have_no_effect(paths: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["diff", paths[1], paths[1], "--axis", "d0=DP"]) == 2
     assert "--axis has an effect if OLD is a workload file" in capsys.readouterr().err
+
+
+def test_branches_of_equal_sums_that_run_different_collectives_are_unknown(
+    paths: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each branch runs two all-reduces of 32 floats: of 8 and 24, or of 16 and 16. The known part of either is the sum."""
+
+    def branch(name: str, *sizes: int) -> str:
+        reduces = "".join(
+            f"  %{name}{i} = f32[{size}] parameter({i})\n"
+            f"  %{name}r{i} = f32[{size}] all-reduce(%{name}{i}), channel_id={i + 1}, replica_groups=[1,4]<=[4], "
+            "use_global_device_ids=true, to_apply=%add\n"
+            for i, size in enumerate(sizes)
+        )
+        return f"%{name} {{\n{reduces}  ROOT %{name}s = f32[] constant(0)\n}}\n\n"
+
+    add = "%add {\n  %x = f32[] parameter(0)\n  %y = f32[] parameter(1)\n  ROOT %z = f32[] add(%x, %y)\n}\n\n"
+    entry = "%p = pred[] parameter(0)\n  ROOT %c = f32[] conditional(%p), branch_computations={%a, %b}\n"
+    text = f"HloModule m, num_partitions=4\n\n{add}{branch('a', 8, 24)}{branch('b', 16, 16)}ENTRY %main {{\n  {entry}}}\n"
+    Path(paths[1]).write_text(text)
+    facts, _ = compared(capsys, *paths)
+    assert (facts["diff.compiled_count"], facts["diff.compiled_count.lower_bound"]) == (None, 2)
+    assert (facts["diff.compiled_bytes"], facts["diff.compiled_bytes.lower_bound"]) == (None, 128)

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Iterator
-from importlib.util import find_spec
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -80,18 +79,30 @@ CANNOT_RUN = {
 def runnable_lines() -> Iterator[tuple[Path, str]]:
     """Yield the command lines of blocks without output. Those of rules are of dumps with the fault, and only parsed below."""
     for page, command in other_command_lines():
-        needs_database = command.startswith("hlo-inspect query store") and not find_spec("duckdb")
-        if page.parent.name != RULES and not needs_database and not command.startswith(tuple(CANNOT_RUN)):
+        if page.parent.name != RULES and not command.startswith(tuple(CANNOT_RUN)):
             yield page, command
 
 
-def test_lines_without_output_run_too(folder: Path) -> None:
+def refused_lines(folder: Path, lines: Iterable[tuple[Path, str]]) -> list[tuple[str, str, str]]:
+    """Run command lines in a folder, and return those that fail with their pages and messages."""
     refused = []
-    for page, command in runnable_lines():
+    for page, command in lines:
         result = run(command, folder)
         if result.returncode:
             refused.append((page.name, command, result.stderr))
-    assert refused == []
+    return refused
+
+
+def test_lines_without_output_run_too(folder: Path) -> None:
+    lines = [(page, command) for page, command in runnable_lines() if not command.startswith("hlo-inspect query ")]
+    assert refused_lines(folder, lines) == []
+
+
+@pytest.mark.extras("duckdb")
+def test_stores_of_the_pages_can_be_asked(folder: Path) -> None:
+    makers_and_questions = ("hlo-inspect collect ", "hlo-inspect query ")
+    lines = [(page, command) for page, command in runnable_lines() if command.startswith(makers_and_questions)]
+    assert refused_lines(folder, lines) == []
 
 
 def test_no_reason_is_left_over() -> None:

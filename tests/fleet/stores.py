@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from hlo_inspect.fleet.parts import decode
+from hlo_inspect.fleet.parts import connect, literal
 from hlo_inspect.fleet.schema import MODULES, columns_of
 from hlo_inspect.fleet.store import Store
 from tests.calling import call_text
@@ -51,12 +53,23 @@ def collect(store: Path | str, *arguments: Path | str, status: int = 0) -> tuple
 def raw_rows(store: Path | str, relation: str = MODULES) -> list[dict[str, Any]]:
     """Return all rows of the parts of a relation."""
     opened = Store(str(store))
-    names = [column.name for column in columns_of(relation)]
-    return [
-        dict(zip(names, row, strict=True))
-        for path in opened.parts_of(relation)
-        for row in decode(relation, opened.read(path), path)
-    ]
+    return [row for path in opened.parts_of(relation) for row in _rows_of(opened, path, relation)]
+
+
+def _rows_of(store: Store, path: str, relation: str) -> Iterator[dict[str, Any]]:
+    types = {column.name: column.type for column in columns_of(relation)}
+    if path.endswith(".parquet"):
+        with closing(connect(store.root)) as connection:
+            cursor = connection.execute(f"SELECT * FROM read_parquet({literal(path)})")  # noqa: S608 - a path of the test
+            assert [column[0] for column in cursor.description or []] == list(types)
+            yield from (dict(zip(types, row, strict=True)) for row in cursor.fetchall())
+        return
+    for line in store.read(path).splitlines():
+        row = dict.fromkeys(types) | json.loads(line)
+        yield {
+            name: datetime.fromisoformat(row[name]) if type_ == "time" and row[name] else row[name]
+            for name, type_ in types.items()
+        }
 
 
 def comparable(store: Path | str, relation: str = MODULES) -> Counter[str]:
@@ -70,12 +83,11 @@ def _plain(value: object) -> object:
     """Return a value as both encodings have it: maps as sorted pairs, times as texts."""
     if isinstance(value, dict):
         return sorted(value.items())
-    return value.isoformat() if hasattr(value, "isoformat") else value
+    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
 
 
 def ask(store: Path | str, sql: str, *arguments: str) -> list[str]:
     """Return the lines of the answer of `query`, without the heading."""
-    pytest.importorskip("duckdb")
     done = call_text("query", store, sql, "--format", "csv", *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[1:]

@@ -22,15 +22,18 @@ from tests.calling import call_text
 from tests.fleet.servers import GCS, S3, python_process, web_server
 from tests.fleet.stores import ask, collect, raw_rows, text_of, write_job
 
-pytest.importorskip("fsspec")
+pytestmark = pytest.mark.extras("fsspec")
 
 
-@pytest.fixture(scope="module", params=["s3", "gs"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("s3", marks=pytest.mark.extras("s3fs", "moto", "duckdb")),
+        pytest.param("gs", marks=pytest.mark.extras("gcsfs", "gcp_storage_emulator")),
+    ],
+)
 def bucket(request: pytest.FixtureRequest) -> Iterator[str]:
     """Return the address of a bucket in a server of that protocol."""
-    package = {"s3": "s3fs", "gs": "gcsfs"}[request.param]
-    pytest.importorskip(package)
-    pytest.importorskip({"s3": "moto", "gs": "gcp_storage_emulator"}[request.param])
     with python_process({"s3": S3, "gs": GCS}[request.param]) as address, pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ENDPOINT_URL", address)
         patch.setenv("AWS_ACCESS_KEY_ID", "key")
@@ -116,8 +119,8 @@ def test_a_store_and_a_report_in_a_bucket(bucket: str, tmp_path: Path, monkeypat
     assert call_text("diff", f"{bucket}/report.json", f"{bucket}/dumps/0").returncode == 0
 
 
+@pytest.mark.extras("aiohttp")
 def test_web_pages_and_archives(tmp_path: Path) -> None:
-    pytest.importorskip("aiohttp")
     (tmp_path / "dump.txt.gz").write_bytes(gzip.compress(text_of("jit_f").encode()))
     with zipfile.ZipFile(tmp_path / "dumps.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for number in range(2):
@@ -184,8 +187,8 @@ def test_unknown_protocols_and_those_that_cannot_replace_a_file(tmp_path: Path) 
         assert (done.returncode, done.stderr.count("\n"), "cannot replace a file in one step" in done.stderr) == (2, 1, True)
 
 
+@pytest.mark.extras("s3fs")
 def test_refused_credentials_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("s3fs")
     from s3fs import S3FileSystem
 
     monkeypatch.setattr(S3FileSystem, "retries", 1)

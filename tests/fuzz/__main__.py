@@ -4,9 +4,10 @@
 
 Each seed is one command line over inputs that it damages, with a format and sometimes --strict. Inputs are texts of one module
 or several, compressed ones, directories, workload files, saved reports, serialized HLO and recorded profiles. Texts are of
-tests/data. A failure is an exception, an unexpected exit status, or a status 3 without a message.
-Unreadable JSON, a control character in the output and more than a minute of the processor are failures too. Some seeds throw an
-error in one module, and the reports of the others must be there. `--first SEED --count 1` repeats a seed.
+tests/data; some are given a cycle, and some directories a link to itself and a name that is no UTF-8. A failure is an
+exception, an unexpected exit status, or a status 3 without a message. Unreadable JSON, a control character in the output and
+more than a minute of the processor are failures too. Some seeds throw an error in one module, and the reports of the others
+must be there. `--first SEED --count 1` repeats a seed.
 `--with-fault NAME` puts a mended fault back.
 """
 
@@ -36,9 +37,10 @@ from hlo_inspect.report.formats import CI_FORMATS, FORMATS
 from tests.fuzz.commands import LAYOUT, STATUSES
 from tests.fuzz.isolation import fault_of_isolation
 from tests.fuzz.mended_faults import MENDED
-from tests.fuzz.mutate import LIMIT_SECONDS, Mutator, time_limit
+from tests.fuzz.mutate import LIMIT_SECONDS, Mutator
 from tests.profiler.spaces import metadata_plane, plane, space
 from tests.profiler.test_modules import TEXT
+from tests.time_limit import TimeLimitError, time_limit
 
 DATA = Path(__file__).parent.parent / "data"
 MAX_BYTES = 60_000
@@ -122,6 +124,9 @@ class Inputs:
         stem = "module_{}.jit_step.after_optimizations.txt"
         pair = {stem.format("0001"): new, stem.format("0002"): second, stem.format("0003"): old}
         self._add_folder("directory", pair | {"module_0004.jit_step.after_optimizations.txt.gz": packed[: len(packed) // 2]})
+        if self.chance.random() < 0.2:
+            (folder / "directory" / stem.format("0005")).symlink_to(stem.format("0005"))
+            (folder / "directory" / os.fsdecode(b"module_0006.\xff.after_optimizations.txt")).write_bytes(old)
         self._add_folder("ranks/0", {stem.format("0001"): old})
         self._add_folder("ranks/1", {stem.format("0001"): new})
         self.places["ranks"] = str(folder / "ranks" / "{rank}")
@@ -186,7 +191,7 @@ def fault_of(arguments: list[str], form: str) -> str:
             redirect_stderr(errors),
         ):
             status = run(arguments)
-    except Exception:  # any exception is a fault
+    except (Exception, TimeLimitError):  # any exception is a fault
         return traceback.format_exc()
     if status not in STATUSES:
         return f"exit status {status}"

@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 from benchmarks.shapes import SHAPES
 from tests.fuzz.commands import ARGUMENTS, Files
-from tests.fuzz.mutate import PASS_NAMES, Mutator, files, read, read_text, time_limit
+from tests.fuzz.mutate import PASS_NAMES, Mutator, files, read, read_text
+from tests.time_limit import TimeLimitError, time_limit
 
 EVERYTHING = "everything"
 COMMANDS = (EVERYTHING, "collectives", "diff", "normalize", *sorted({*ARGUMENTS} - {"collectives", "diff", "normalize"}))
@@ -150,7 +151,7 @@ def failure(old: bytes, seed: int, command: str = "") -> str | None:
     command = command or command_of(seed)
     try:
         fault = excess(command, old, text)
-    except Exception:  # any exception is a fault
+    except (Exception, TimeLimitError):  # any exception is a fault
         fault = traceback.format_exc()
     return f"{command}, {text.what}: {fault}" if fault is not None else None
 

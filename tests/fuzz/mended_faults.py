@@ -35,10 +35,22 @@ def lost_modules() -> AbstractContextManager[object]:
     return mock.patch.object(InternalError, "from_exception", from_exception)
 
 
+def endless_cycle() -> AbstractContextManager[object]:
+    """Follow only operands without remembering them, as if no instruction were made of itself."""
+
+    def origin(self: View, row: int, through: frozenset[str]) -> int:
+        while self.opcodes[row] in through and len(self.operand_rows(row)) == 1:
+            row = self.operand_rows(row)[0] or 0
+        return row
+
+    return mock.patch.object(View, "origin", origin)
+
+
 MENDED: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "": nullcontext,
     "asynchronous-end": asynchronous_end,
     "missing-operand": missing_operand,
     "lost-modules": lost_modules,
+    "endless-cycle": endless_cycle,
 }
 """Faults by name; none has the empty name."""

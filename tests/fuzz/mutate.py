@@ -18,16 +18,14 @@ import json
 import random
 import re
 import resource
-import signal
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 import hlo_inspect
 from benchmarks.measure import PEAK_UNIT
@@ -40,6 +38,8 @@ from hlo_inspect.report.formats import FORMATS, FORMATS_OF_ROWS, RenderOptions
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request
 from tests.fuzz.commands import ARGUMENTS, LAYOUT, Files
+from tests.fuzz.cycles import add_cycle
+from tests.time_limit import TimeLimitError, time_limit
 
 MARKS = b"{ } ( ) [ ] \" ' /* */ // , = \\ % # <= -> -1 ? ... - 1e999 nan".split()
 SNIPPETS = [
@@ -123,7 +123,7 @@ class Mutator:
     def _damages(self) -> list[Callable[[bytes], bytes]]:
         on_bytes = (self.flip, self.insert, self.insert, self.drop, self.repeat, self.number)
         on_lines = (self.drop_lines, self.repeat_lines, self.move_lines, self.join_lines, self.split_line, self.cut)
-        return [*on_bytes, *on_lines, self.opcode, self.opcode, self.operands, self.operands]
+        return [*on_bytes, *on_lines, self.opcode, self.opcode, self.operands, self.operands, self.cycle, self.cycle]
 
     def _position(self, text: bytes) -> int:
         return self.chance.randint(0, len(text))
@@ -201,6 +201,10 @@ class Mutator:
         kept = text[match.end() : end].split(b", ")
         kept = kept[: self.chance.choice([0, 0, 1, max(len(kept) - 1, 0)])]
         return text[: match.end()] + b", ".join(kept) + text[end:]
+
+    def cycle(self, text: bytes) -> bytes:
+        """Add a cycle to a computation."""
+        return add_cycle(text, self.chance)
 
     def cut(self, text: bytes) -> bytes:
         """Cut off the end, or less often the start; most of the text stays."""
@@ -289,25 +293,6 @@ def read_all(text: bytes, alone: Sequence[str] = READ_APART) -> list[Report]:
     return read(text, PASS_NAMES)
 
 
-@contextmanager
-def time_limit(seconds: int) -> Iterator[None]:
-    """Raise TimeoutError after `seconds` of processor time, if the system can."""
-
-    def expired(_number: int, _frame: FrameType | None) -> None:
-        raise TimeoutError(f"still reading after {seconds} s")
-
-    if not hasattr(signal, "SIGPROF"):
-        yield
-        return
-    before = signal.signal(signal.SIGPROF, expired)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
 def seconds_for(text: bytes) -> float:
     """Return the processor's time for all passes together."""
     start = time.process_time()
@@ -386,7 +371,7 @@ def failure(dump: Dump, seed: int, other: Dump, only: str = "") -> str | None:
             limit = allowed_seconds(dump, text, len(made))
             if took > limit:
                 took = min(seconds_for(text) for _ in range(2))
-    except Exception:  # any exception is a fault
+    except (Exception, TimeLimitError):  # any exception is a fault
         return traceback.format_exc()
     return f"took {took:.2f} s for {len(text):,} bytes, the undamaged text {dump.seconds:.3f} s" if took > limit else None
 

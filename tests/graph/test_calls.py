@@ -279,9 +279,9 @@ def test_runs_have_a_lower_bound_if_the_trip_count_is_unknown() -> None:
     """The outer loop runs 10 iterations. The inner body runs 10 times or more, its condition 20 times or more."""
     graph = CallGraph(module(nested_loops("%next").encode(), LIGHT))
     assert graph.runs("body") == 10
-    for name, known in (("sums", 10), ("checks", 20)):
+    for name, fewest in (("sums", 10), ("checks", 20)):
         runs = graph.runs(name)
-        assert (least(runs), greatest(runs), exact(runs)) == (known, None, None)
+        assert (least(runs), greatest(runs), exact(runs)) == (fewest, None, None)
         assert reason(runs).startswith("the trip count of inner (line ")
 
 

@@ -93,6 +93,11 @@ def expression(*rows: str) -> str:
         (['ROOT r = f32[4] custom-call(x), custom_call_target="Erf"'], "Erf(p)"),
         (["s = f32[4] add(x, y)", "ROOT r = (f32[4], f32[4]) tuple(s, y)"], "p + o; 1 operand as it is"),
         (["ROOT r = f32[4] add(x, nothing)"], "p + nothing"),
+        (["s = f32[4] copy(s)", "ROOT r = f32[4] add(x, s)"], "p + …"),
+        (["s = f32[4] bitcast(t)", "t = f32[4] copy(s)", "ROOT r = f32[4] add(x, t)"], "p + …"),
+        (["s = f32[4] convert(s)", "ROOT r = f32[4] add(x, s)"], "p + f32(…)"),
+        (["ROOT r = f32[4] add(x, r)"], "p + …"),
+        (["s = f32[4] copy(s)", "ROOT r = (f32[4], f32[4]) tuple(s, y)"], "…; 1 operand as it is"),
     ],
 )
 def test_expressions_of_fusions(rows: list[str], text: str) -> None:

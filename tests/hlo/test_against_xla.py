@@ -55,7 +55,7 @@ REFUSED = {
 # XLA makes instructions of nested operands, and names computations that have no name.
 WRITTEN_IN_PLACE = {"handmade/nested_operands.txt", "handmade/inline_bodies.txt"}
 # Opcodes that this jaxlib does not have: each is older or newer than it.
-OTHER_OPCODES = {"all-reduce-scatter", "bitcast-move", "cross-replica-sum", "trace", "tuple-select"}
+OTHER_OPCODES = {"all-reduce-scatter", "bitcast-move", "collective-reduce", "cross-replica-sum", "trace", "tuple-select"}
 
 
 def ask_xla(*words: str, kind: tuple[str, ...] = ()) -> list[Any]:

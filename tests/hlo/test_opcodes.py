@@ -24,7 +24,9 @@ from hlo_inspect.hlo.opcodes import (
     CalleeAttribute,
     Result,
     Role,
+    Sends,
     Trait,
+    Whole,
     base_opcode,
     callee_roles,
     opcodes_that_are,
@@ -53,6 +55,7 @@ UNEXPECTED = [
 ]
 RECENT = [
     "collective-broadcast",
+    "collective-reduce",
     "ragged-all-to-all",
     "ragged-dot",
     "scaled-dot",
@@ -116,8 +119,8 @@ def test_base_opcode(opcode: str, base: str) -> None:
 
 
 CALLERS = """
-    all-reduce all-reduce-start all-reduce-scatter async-start async-update async-done call conditional cross-replica-sum
-    custom-call fusion map reduce reduce-scatter reduce-window scan scatter select-and-scatter sort while
+    all-reduce all-reduce-start all-reduce-scatter async-start async-update async-done call collective-reduce conditional
+    cross-replica-sum custom-call fusion map reduce reduce-scatter reduce-window scan scatter select-and-scatter sort while
 """
 
 
@@ -190,7 +193,10 @@ def test_each_row_of_the_table_describes_one_opcode() -> None:
         assert result in get_args(Result), name
         values = dict(word.split("=", 1) for word in words if "=" in word)
         assert {word for word in words if "=" not in word} <= set(get_args(Trait)), name
-        assert set(values) <= {*get_args(CalleeAttribute), "written", "now"}, name
+        assert set(values) <= {*get_args(CalleeAttribute), "written", "now", "sends", "whole"}, name
+        assert values.get("sends", "?") in get_args(Sends), name
+        assert values.get("whole", "?") in get_args(Whole), name
+        assert name in COLLECTIVE_KINDS or not values.keys() & {"sends", "whole"}, name
         assert {values[key] for key in values.keys() & set(get_args(CalleeAttribute))} <= set(get_args(Role)), name
         assert values.get("now", "abs") in OPCODES, name
 
@@ -246,6 +252,7 @@ def test_collectives_are_listed_in_the_order_of_reports() -> None:
         "all-to-all",
         "collective-permute",
         "collective-broadcast",
+        "collective-reduce",
         "ragged-all-to-all",
     )
     assert POINT_TO_POINT == ("send", "recv")

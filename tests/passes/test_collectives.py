@@ -77,6 +77,8 @@ def test_facts() -> None:
         "collectives.collective-permute.operand_bytes": 32,
         "collectives.collective-broadcast.count": 0,
         "collectives.collective-broadcast.operand_bytes": 0,
+        "collectives.collective-reduce.count": 0,
+        "collectives.collective-reduce.operand_bytes": 0,
         "collectives.send.count": 1,
         "collectives.recv.count": 0,
         "collectives.group_size.2.count": 2,

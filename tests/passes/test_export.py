@@ -42,6 +42,8 @@ def test_facts_of_one_call_of_each_collective() -> None:
         "collective-permute.executed_operand_bytes": 1024,
         "collective-broadcast.executed_count": 0,
         "collective-broadcast.executed_operand_bytes": 0,
+        "collective-reduce.executed_count": 0,
+        "collective-reduce.executed_operand_bytes": 0,
         "ragged-all-to-all.executed_count": 0,
         "ragged-all-to-all.executed_operand_bytes": 0,
     }

@@ -1,18 +1,16 @@
 """The page Try it in a real browser: built once into a temporary folder, and served from loopback.
 
-Collected if Chromium, Playwright, npm, node and hatchling are found; skipped if npm cannot fetch Pyodide.
+Tests need Chromium, Playwright, npm, node and hatchling. They are skipped if npm cannot fetch Pyodide.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -21,14 +19,9 @@ import pytest
 
 from docs.playground.build import build
 from docs.playground.packages import BuildError
-from tests.chromium import CHROMIUM
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, FilePayload, Page
-
-_NEEDED = ("playwright", "hatchling", "jinja2", "itables")
-if CHROMIUM is None or None in (shutil.which("npm"), shutil.which("node"), *map(find_spec, _NEEDED)):
-    collect_ignore_glob = ["test_browser.py"]
 
 BELOW = "try"
 """Folder of the page on its server, so that other addresses of the server are outside of it."""

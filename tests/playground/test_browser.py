@@ -195,7 +195,7 @@ def test_a_narrow_page(tab: Tab) -> None:
     tab.page.set_viewport_size({"width": 1280, "height": 900})
 
 
-@pytest.mark.skipif(not AXE, reason="HLO_INSPECT_AXE names no copy of axe")
+@pytest.mark.extras("HLO_INSPECT_AXE")
 def test_axe_finds_nothing(tab: Tab) -> None:
     run = "async () => (await axe.run()).violations.map(({ id, nodes }) => [id, nodes[0].target.join(' ')])"
     tab.page.evaluate(Path(AXE).read_text(encoding="utf-8") + "; undefined")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -59,7 +58,7 @@ def test_a_report_without_a_picture() -> None:
         rendered("dot", Report(report.command, report.input, report.facts, (small_report(rows=3).tables[0],)))
 
 
-@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+@pytest.mark.extras("dot")
 @pytest.mark.parametrize("report", [small_report(), drawn([HOSTILE, "b"], [(0, 1)])])
 def test_graphviz_reads_the_picture(report: Report) -> None:
     done = subprocess.run(["dot", "-Tplain"], input=rendered("dot", report), capture_output=True, text=True, check=True)

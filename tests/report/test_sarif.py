@@ -22,7 +22,7 @@ def run_of(text: str) -> dict[str, Any]:
     return run
 
 
-@pytest.mark.skipif(not SCHEMA, reason="HLO_INSPECT_SARIF_SCHEMA names no schema")
+@pytest.mark.extras("HLO_INSPECT_SARIF_SCHEMA")
 def test_the_schema_of_the_standard_takes_it_and_refuses_a_damaged_file(tmp_path: Path) -> None:
     schema = json.loads(Path(SCHEMA).read_text(encoding="utf-8"))
     for text in (checked("sarif", FAILING, HOLDING, UNDECIDED), linted("sarif", GATHERS, tmp_path), checked("sarif", HOLDING)):

@@ -180,8 +180,8 @@ class Tally:
     def bounds(self, figure: CostFigure) -> Quantity:
         """Return the sum over all keys. If a part is unknown, the sum of the known parts is the lower bound."""
         column, gap = FIGURES.index(figure), self.first_gap(figure)
-        known = sum([row[column] for row in self.rows.values()])
-        return countable(known) if gap is None else at_least(min(known, MAX_COUNT), str(gap))
+        whole = sum([row[column] for row in self.rows.values()])
+        return countable(whole) if gap is None else at_least(min(whole, MAX_COUNT), str(gap))
 
     def first_gap(self, figure: CostFigure) -> CostGap | None:
         """Return the first gap of a figure in the order of the text."""

@@ -65,8 +65,8 @@ class CountedCost(NamedTuple):
         amount, gap = self.cost.amounts[index], self.cost.gaps.get(figure)
         if greatest(self.runs) == 0 or (amount == 0 and gap is None):
             return 0
-        known = amount * least(self.runs_by_figure[index])
-        return at_least(known, str(gap)) if gap is not None else countable(known_part(known, reason(self.runs)))
+        whole = amount * least(self.runs_by_figure[index])
+        return at_least(whole, str(gap)) if gap is not None else countable(known_part(whole, reason(self.runs)))
 
 
 class Kernel(NamedTuple):

@@ -66,15 +66,15 @@ _NEVER = (0,) * len(FIGURES)
 def figure_runs(graph: CallGraph, own: OwnFigures) -> dict[str, RunsByFigure]:
     """Return the runs of each computation of `own` for one run of the entry."""
     bounds_by_computation = graph.bounds_of_each(own)
-    known = dict.fromkeys(graph.order, _NEVER) | dict.fromkeys(graph.order[:1], _ONCE)
+    runs_by_name = dict.fromkeys(graph.order, _NEVER) | dict.fromkeys(graph.order[:1], _ONCE)
     for name in graph.order:
         for _, made in groupby(graph.calls[name], key=lambda call: call.instruction):
-            for callee, runs in _runs_of_call(list(made), known[name], bounds_by_computation):
-                if callee in known:
-                    both = zip(known[callee], runs, strict=True)
-                    known[callee] = tuple(min(before + more, MAX_FIGURE) for before, more in both)
+            for callee, runs in _runs_of_call(list(made), runs_by_name[name], bounds_by_computation):
+                if callee in runs_by_name:
+                    both = zip(runs_by_name[callee], runs, strict=True)
+                    runs_by_name[callee] = tuple(min(before + more, MAX_FIGURE) for before, more in both)
     reasons = {name: reason(graph.runs(name)) for name in own}
-    return {name: tuple([known_part(runs, why) for runs in known.get(name, _NEVER)]) for name, why in reasons.items()}
+    return {name: tuple([known_part(runs, why) for runs in runs_by_name.get(name, _NEVER)]) for name, why in reasons.items()}
 
 
 def _runs_of_call(

@@ -278,25 +278,14 @@ class _FusionHint:
         elif root is not None:
             self._roots = [root]
         self._output = output
-        self._origin = self._without_bitcast(output)
+        is_bitcast = output is not None and fused.opcodes[output] == "bitcast"
+        self._origin = fused.operand_row(output, 0) if output is not None and is_bitcast else output
         self._hero = self._reduction()
-
-    def _without_bitcast(self, row: int | None) -> int | None:
-        if row is not None and self._fused.opcodes[row] == "bitcast":
-            return self._fused.operand_row(row, 0)
-        return row
 
     def _reduction(self) -> int | None:
         """Return the first reduction among the results. It is computed before any other result is written."""
-        heroes = map(self._hero_of, self._roots)
+        heroes = (self._fused.origin(root, _AROUND_HEROES) for root in self._roots)
         return next((row for row in heroes if row is not None and self._fused.opcodes[row] == "reduce"), None)
-
-    def _hero_of(self, root: int) -> int | None:
-        """Return the operation below the relayouts, converts and negations of a result."""
-        row: int | None = root
-        while row is not None and self._fused.opcodes[row] in _AROUND_HEROES and self._fused.operand_rows(row):
-            row = self._fused.operand_row(row, 0)
-        return row
 
     def holds(self, number: int) -> bool:
         fused = self._fused
@@ -368,7 +357,7 @@ class _FusionHint:
             return True
         if self._origin is None or fused.opcodes[self._origin] not in ELEMENTWISE:
             return False
-        heroes = map(self._hero_of, reached)
+        heroes = (fused.origin(root, _AROUND_HEROES) for root in reached)
         return not any(row is not None and fused.opcodes[row] in ("transpose", "copy") for row in heroes)
 
 

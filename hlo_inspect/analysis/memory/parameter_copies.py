@@ -143,8 +143,12 @@ def _fused_slices(fused: View, place: int, stack: ArrayShape) -> Iterator[int | 
     """Yield the elements of each slice that a fused computation takes of a parameter; None for any other use."""
     given = [row for row, opcode in enumerate(fused.opcodes) if opcode == "parameter"]
     waiting = [row for row in given if fused.parameter_number(row) == place]
+    seen: set[int] = set()
     while waiting:
         row = waiting.pop()
+        if row in seen:
+            continue
+        seen.add(row)
         if row == fused.root:
             yield None
         for user in fused.users[row]:

@@ -231,10 +231,10 @@ class _Flattener:
                 self._fault(message, view, row, of_operands=not name)
                 operands.append(MISSING)
             else:
-                operands.append(self._element(run, view, row, times[defined], operand.path))
+                operands.append(self._element(run, row, times[defined], operand.path))
         return tuple(operands)
 
-    def _element(self, run: ComputationRun, view: View, row: int, time: int, path: tuple[int, ...]) -> int:
+    def _element(self, run: ComputationRun, row: int, time: int, path: tuple[int, ...]) -> int:
         """Append a get-tuple-element for each index of a path, which the text leaves out, and return the last time."""
         schedule = self._schedule
         for number in path:
@@ -274,9 +274,11 @@ class _Flattener:
         self._note_called(time, begun)
 
     def _note_called(self, time: int, begun: tuple[ComputationRun, ...]) -> None:
-        if begun:
-            self._schedule.called[time] = begun
-            for called_run in begun:
+        """Note the runs that end before the row that calls them. In a recursion the other runs contain this row."""
+        ended = tuple([run for run in begun if run.end >= 0])
+        if ended:
+            self._schedule.called[time] = ended
+            for called_run in ended:
                 if called_run.caller < 0:
                     called_run.caller = time
 

@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import Collective, wire_bytes
+from hlo_inspect.analysis.collectives import Collective, operand_of_result, wire_bytes
 from hlo_inspect.analysis.devices import DeviceCounts
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
-from hlo_inspect.analysis.time.links import NOTHING_SENT, PERMUTE, LinkTime, TorusLinks, with_model
+from hlo_inspect.analysis.time.links import NOTHING_SENT, LinkTime, TorusLinks, with_model
 from hlo_inspect.analysis.time.node_links import NodeLinks
 from hlo_inspect.analysis.time.placement import CollectiveGroups, Placement, UnknownTimeError
 from hlo_inspect.errors import UsageError
@@ -107,7 +107,7 @@ class _Machine:
             return (name if collective.kind == "send" else name + RECEIVING,)
         if self._is_torus and self._near is not None:
             return tuple(axis.split(",")) if axis else (self._near.name,)
-        return (POINT_TO_POINT if collective.kind in {PERMUTE, "send", "recv"} else TOGETHER,)
+        return (TOGETHER if collective.forms_groups else POINT_TO_POINT,)
 
     def _link_time(self, collective: Collective) -> LinkTime:
         if collective.transfer is not None:
@@ -115,16 +115,16 @@ class _Machine:
         if collective.is_point_to_point:
             raise UnknownTimeError("the text does not say which device sends to which")
         size, devices = collective.operand_bytes, collective.group_size or 1
-        if size is None or (collective.wire_bytes is None and collective.kind != PERMUTE):
+        if size is None or (collective.wire_bytes is None and not collective.properties.names_pairs):
             raise UnknownTimeError(collective.reason_unknown)
-        pairs = self._groups.pairs(collective) if collective.kind == PERMUTE else []
-        if not pairs and (collective.kind == PERMUTE or devices == 1):
+        pairs = self._groups.pairs(collective) if collective.properties.names_pairs else []
+        if not pairs and (collective.properties.names_pairs or devices == 1):
             return NOTHING_SENT
         if self._links is None:
             raise UnknownTimeError(f"the profile {self._profile.name} states no links")
         if pairs:
             return self._links.permute_time(pairs, size)
-        return self._links.groups_time(collective, float(size * devices if collective.kind == "all-gather" else size))
+        return self._links.groups_time(collective, float(collective.properties.whole_of_operand(size, devices)))
 
     def _to_slices(self, collective: Collective, link: Link | None) -> LinkTime:
         """Return the time of data to or from another slice. Both directions are used at a time."""
@@ -141,7 +141,7 @@ def _received(collective: Collective) -> int | None:
     transfer, result = collective.transfer, collective.result_bytes
     if transfer is None or transfer.kind is None or result is None:
         return None
-    operand = {"all-gather": result // transfer.slices, "reduce-scatter": result * transfer.slices}.get(transfer.kind, result)
+    operand = operand_of_result(transfer.kind, result, transfer.slices)
     return wire_bytes(transfer.kind, operand, transfer.slices)
 
 

@@ -16,6 +16,7 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
 from hlo_inspect.analysis.mesh import Run
 from hlo_inspect.analysis.time.placement import CollectiveGroups, NodeSpread, Placement, UnknownTimeError, best_shapes, extents
+from hlo_inspect.hlo.collective_kinds import CollectiveKind
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 
@@ -77,29 +78,18 @@ def no_model(profile: HardwareProfile, links: Iterable[Link]) -> str:
     return f"no estimate: the profile {profile.name} states no {' nor '.join(missing)}"
 
 
-REDUCED, PERMUTE = "all-reduce", "collective-permute"
-_WHOLE = frozenset({"collective-broadcast", PERMUTE})
-
-
-def bus_factor(kind: str, devices: int) -> float:
-    """Return the share of the whole array that one device sends, as nccl-tests defines the bus bandwidth."""
-    if kind in _WHOLE:
-        return 1.0
-    return (2 if kind == REDUCED else 1) * (devices - 1) / devices
-
-
-def node_bound(kind: str, whole: float, devices: int, link: Link) -> float | None:
+def node_bound(kind: CollectiveKind, whole: float, devices: int, link: Link) -> float | None:
     """Return a bound in seconds over a switch, or links from each device to each.
 
     If the switch adds up, each device sends an array once. Return None if the profile does not state the bandwidth.
     """
     if link.send_bandwidth is None:
         return None
-    factor = bus_factor(kind, devices)
-    return whole * (min(factor, 1.0) if kind == REDUCED and link.reduces else factor) / link.send_bandwidth
+    factor = kind.share_sent(devices)
+    return whole * (min(factor, 1.0) if kind.rounds == 2 and link.reduces else factor) / link.send_bandwidth
 
 
-def network_bound(kind: str, whole: float, spread: NodeSpread, per_node: int, link: Link) -> float | None:
+def network_bound(kind: CollectiveKind, whole: float, spread: NodeSpread, per_node: int, link: Link) -> float | None:
     """Return a bound in seconds over the network between nodes of `per_node` devices.
 
     Each node sends or receives the data that its devices do not have or keep, over the adapters that other groups leave.
@@ -107,12 +97,12 @@ def network_bound(kind: str, whole: float, spread: NodeSpread, per_node: int, li
     if link.send_bandwidth is None:
         return None
     node = link.send_bandwidth * per_node * float(spread.part)
-    if kind in _WHOLE:
+    if kind.sends_whole:
         return whole / node
-    if kind == REDUCED:
+    if kind.rounds == 2:
         return 2 * whole * (spread.nodes - 1) / spread.nodes / node
     sent = whole * (spread.devices - spread.fewest) / spread.devices
-    return sent * (spread.fewest if kind == "all-to-all" else 1) / node
+    return sent * (spread.fewest if kind.is_exchange else 1) / node
 
 
 class TorusAxis(NamedTuple):
@@ -140,7 +130,9 @@ def torus_axes(runs: Mapping[int, Run], shape: tuple[int, ...], link: Link) -> l
     return axes
 
 
-def torus_bound(kind: str, whole: float, axes: Iterable[TorusAxis], bandwidth: float, links: float | None = None) -> float:
+def torus_bound(
+    kind: CollectiveKind, whole: float, axes: Iterable[TorusAxis], bandwidth: float, links: float | None = None
+) -> float:
     """Return a bound in seconds along axes of a torus whose links send `bandwidth` each way.
 
     `links` is the number of links used at a time; None counts those of the device with the fewest.
@@ -152,11 +144,9 @@ def torus_bound(kind: str, whole: float, axes: Iterable[TorusAxis], bandwidth: f
     if devices == 1:
         return 0.0
     used = links or sum(axis.links for axis in group_axes)
-    if kind in _WHOLE:
-        return whole / bandwidth if kind == PERMUTE else whole / (bandwidth * used)
-    if kind == "all-to-all":
+    if kind.is_exchange:
         return max(_all_to_all_seconds(whole, axis, bandwidth) for axis in group_axes)
-    return whole * bus_factor(kind, devices) / (bandwidth * used)
+    return whole * kind.share_sent(devices) / (bandwidth * used)
 
 
 def _all_to_all_seconds(whole: float, axis: TorusAxis, bandwidth: float) -> float:
@@ -165,10 +155,10 @@ def _all_to_all_seconds(whole: float, axis: TorusAxis, bandwidth: float) -> floa
     return whole * halves * axis.size / (axis.links * bandwidth)
 
 
-def hops(kind: str, axes: Iterable[TorusAxis]) -> int:
+def hops(kind: CollectiveKind, axes: Iterable[TorusAxis]) -> int:
     """Return the number of links on the longest path of any data."""
     steps = sum((axis.size // 2 if axis.is_ring else axis.size - 1) * axis.stride for axis in axes)
-    return steps * (2 if kind == REDUCED else 1) if kind != PERMUTE else 1
+    return steps * kind.rounds
 
 
 def most_crowded(
@@ -220,14 +210,15 @@ class TorusLinks:
             raise UnknownTimeError(_WITHIN_A_CHIP)
         link = self._link
         bandwidth = known(link.link_bandwidth, self._profile, link) * float(spread.part)
-        if collective.kind == "all-to-all":
+        kind = collective.properties
+        if kind.is_exchange:
             whole *= spread.most
         colours = _colours(collective)
         link_times = []
         for axes in self._possible_axes(collective, spread.nodes):
-            bound = torus_bound(collective.kind, whole, axes, bandwidth)
-            modelled = max(bound, torus_bound(collective.kind, whole, axes, bandwidth, colours))
-            link_times.append(with_model(link, bound, self._profile, seconds=modelled, steps=hops(collective.kind, axes)))
+            bound = torus_bound(kind, whole, axes, bandwidth)
+            modelled = max(bound, torus_bound(kind, whole, axes, bandwidth, colours))
+            link_times.append(with_model(link, bound, self._profile, seconds=modelled, steps=hops(kind, axes)))
         return slowest(link_times) if self._placement.shape else min(link_times, key=lambda link_time: link_time.bound)
 
     def _chip_spread(self, collective: Collective) -> NodeSpread:

@@ -14,9 +14,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
 from hlo_inspect.analysis.time.links import (
-    PERMUTE,
     LinkTime,
-    bus_factor,
     known,
     network_bound,
     no_model,
@@ -25,7 +23,7 @@ from hlo_inspect.analysis.time.links import (
     with_model,
 )
 from hlo_inspect.analysis.time.placement import CollectiveGroups, NodeSpread, Placement, UnknownTimeError
-from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, opcodes_that_are
+from hlo_inspect.hlo.collective_kinds import CollectiveKind
 
 US = 1e-6
 
@@ -47,13 +45,12 @@ SIMPLE = Protocol((8.4 * US, 3.4 * US, 14.0 * US), (8.4 * US, 4.0 * US, 14.0 * U
 
 REDUCING_LATENCY = 25 * US
 """Latency of an all-reduce that the switches of NVLink add up."""
-_RINGS = opcodes_that_are("global-ids") & {*COLLECTIVE_KINDS} | {"collective-broadcast"}
 _ONE_SHOT_LAUNCH, _ONE_SHOT_BARRIER = 1 * US, 1.5 * US
 MAX_ONE_SHOT = 256 * 1024
 """Bytes up to which XLA sends an all-reduce to every device at once (`TRITON_ONE_SHOT`)."""
 
 
-def nccl_seconds(kind: str, whole: float, spread: NodeSpread, near: Link, far: Link | None) -> float | None:
+def nccl_seconds(kind: CollectiveKind, whole: float, spread: NodeSpread, near: Link, far: Link | None) -> float | None:
     """Return the estimate for an array of `whole` bytes over the links `near` of nodes, and `far` between them.
 
     Return None if the profile does not state the efficiency of the links.
@@ -63,19 +60,19 @@ def nccl_seconds(kind: str, whole: float, spread: NodeSpread, near: Link, far: L
     if near_bandwidth is None or far_bandwidth is None or near.latency is None:
         return None
     bandwidth = min(near_bandwidth if spread.most > 1 else math.inf, far_bandwidth)
-    if kind not in _RINGS:  # sent to each other device at once
+    if kind.is_exchange:  # sent to each other device at once
         hop = SIMPLE.ring[1 if spread.nodes == 1 else 2]
         return SIMPLE.ring[0] + hop + whole * (spread.devices - 1) / spread.devices / bandwidth
     least = min(_protocols(kind, whole, spread, near, bandwidth))
-    if kind == "all-reduce" and spread.nodes == 1 and near.reduces and near.reduction_efficiency and near.send_bandwidth:
+    if kind.rounds == 2 and spread.nodes == 1 and near.reduces and near.reduction_efficiency and near.send_bandwidth:
         least = min(least, REDUCING_LATENCY + whole / (near.send_bandwidth * near.reduction_efficiency))
     return least
 
 
-def _protocols(kind: str, whole: float, spread: NodeSpread, near: Link, bandwidth: float) -> Iterator[float]:
+def _protocols(kind: CollectiveKind, whole: float, spread: NodeSpread, near: Link, bandwidth: float) -> Iterator[float]:
     """Yield the time by each algorithm and protocol."""
-    rounds = 2 if kind == "all-reduce" else 1
-    sent = whole * bus_factor(kind, spread.devices)
+    rounds = kind.rounds
+    sent = whole * kind.share_sent(spread.devices)
     between = rounds * (spread.nodes - 1)
     local_steps = rounds * (spread.devices - 1) - between
     for protocol in (LL, LL128, SIMPLE):
@@ -84,7 +81,7 @@ def _protocols(kind: str, whole: float, spread: NodeSpread, near: Link, bandwidt
             reached = min(reached, near.low_latency_bandwidth)
         start, step, far_step = protocol.ring
         yield start + local_steps * step + between * far_step + sent / reached
-        if kind == "all-reduce" and spread.nodes > 1:
+        if rounds == 2 and spread.nodes > 1:
             start, step, far_step = protocol.tree
             latency = start + 2 * ((spread.most - 1) * step + math.log2(spread.nodes) * far_step)
             yield latency + 2 * whole / (reached * _OF_TREES)
@@ -155,10 +152,11 @@ class NodeLinks:
         return slowest([self._by_spread(collective, whole, spread, per_node) for spread in spreads if spread.devices > 1])
 
     def _by_spread(self, collective: Collective, whole: float, spread: NodeSpread, per_node: int) -> LinkTime:
-        kind, near, shared = collective.kind, self._near, whole * self._profile.devices_per_chip
+        kind, near = collective.properties, self._near
+        shared = whole * self._profile.devices_per_chip
         levels = []
         if spread.most > 1:
-            local_bytes = shared * spread.most / spread.devices if kind == "all-to-all" else shared
+            local_bytes = shared * spread.most / spread.devices if kind.is_exchange else shared
             levels.append((near.name, known(node_bound(kind, local_bytes, spread.most, near), self._profile, near)))
         far = self._far() if spread.nodes > 1 else None
         if far is not None:
@@ -172,17 +170,17 @@ class NodeLinks:
         reason = no_model(self._profile, [near, far] if far is not None else [near]) if estimate is None else ""
         return LinkTime(tuple(levels), estimate, reason)
 
-    def _rings(self, kind: str, whole: float, spread: NodeSpread, far: Link | None) -> float | None:
+    def _rings(self, kind: CollectiveKind, whole: float, spread: NodeSpread, far: Link | None) -> float | None:
         """Return the time of a ring over all devices: the time of its slowest links plus one latency per step."""
         used = [self._near] if far is None else [self._near, far] if spread.most > 1 else [far]
-        factor, seconds, latency = bus_factor(kind, spread.devices), 0.0, 0.0
+        factor, seconds, latency = kind.share_sent(spread.devices), 0.0, 0.0
         for link in used:
             if link.send_bandwidth is None or link.efficiency is None or link.latency is None:
                 return None
             width = spread.fewest if link is far else 1
             seconds = max(seconds, whole * factor / (link.send_bandwidth * link.efficiency * width))
             latency = max(latency, link.latency)
-        return seconds + (1 if kind == "all-to-all" else round(factor * spread.devices)) * latency
+        return seconds + (1 if kind.is_exchange else round(factor * spread.devices)) * latency
 
     def permute_time(self, pairs: Sequence[tuple[int, int]], size: int) -> LinkTime:
         """Return the time to send an array of `size` bytes from the first to the second device of each pair."""
@@ -192,7 +190,8 @@ class NodeLinks:
         link_times = []
         if leaving.total() < len(nodes):
             near = self._near
-            link_times.append(self._hop(near, known(node_bound(PERMUTE, shared, 2, near), self._profile, near), size))
+            seconds = shared / known(near.send_bandwidth, self._profile, near)
+            link_times.append(self._hop(near, seconds, size))
         if leaving:
             far = self._far()
             seconds = shared * max(leaving.values()) / (known(far.send_bandwidth, self._profile, far) * per_node)

@@ -17,6 +17,7 @@ from hlo_inspect.analysis.cost.operation import RUNNERS, wrapped
 from hlo_inspect.analysis.memory.host_transfers import copy_direction
 from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
 from hlo_inspect.graph.view import View, Views
+from hlo_inspect.hlo.collective_kinds import is_named_as_collective
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE, Role, opcodes_that_are
@@ -285,7 +286,7 @@ def _copy_stream(view: View, row: int | None = None) -> str:
 
 def _is_collective(opcode: str) -> bool:
     entry = TABLE.get(opcode)
-    return entry is not None and bool(entry.collective)
+    return bool(entry.collective) if entry is not None else is_named_as_collective(opcode)
 
 
 def _identity(instruction: Instruction) -> tuple[object, ...]:

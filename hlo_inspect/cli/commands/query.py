@@ -26,12 +26,11 @@ def query(store: str | None, sql: str | None, *, lists: bool, settings: tuple[st
     facts need double quotes: 'SELECT input, "collectives.count" FROM modules'. Instead of SQL, NAME is one of the queries that
     --list shows. Without either, the views are listed.
 
-    A query is one SELECT statement. It can read the views and nothing else, and cannot write.
+    A query is one SELECT statement. It can read the store and nothing else, and cannot write.
     """
     from hlo_inspect.fleet.database import Database
     from hlo_inspect.fleet.inputs import parse_assignments
-    from hlo_inspect.fleet.queries import find_query
-    from hlo_inspect.fleet.query_reports import queries_report, query_report, views_report
+    from hlo_inspect.fleet.query_reports import find_query, queries_report, query_report, views_report
     from hlo_inspect.fleet.store import Store
 
     if lists:

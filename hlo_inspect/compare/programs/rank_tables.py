@@ -33,7 +33,7 @@ def rank_report(
 ) -> Report:
     """Return the report on all ranks. `pattern` names them, `notes` say what is not compared."""
     deviations = [*(deviation for compared in sets for deviation in compared.deviations), *miscounts]
-    deviations.sort(key=lambda deviation: (deviation.hangs is not True, not deviation.deviates, _gravity(deviation)))
+    deviations.sort(key=lambda each: (each.hangs is not True, not each.deviates, VERDICTS.index(each.verdict)))
     facts: dict[str, Value] = {
         "ranks.count": ranks.size,
         "ranks.modules": len(sets),
@@ -50,10 +50,6 @@ def rank_report(
         title=pattern,
         headline=tuple(_headline(ranks, sets, deviations)),
     )
-
-
-def _gravity(deviation: RankDeviation) -> int:
-    return VERDICTS.index(deviation.verdict)
 
 
 # -- the first lines ----------------------------------------------------------------------------------------------------------
@@ -127,10 +123,6 @@ class _DeviationRow(NamedTuple):
     label: str
 
 
-def _line(row: _DeviationRow) -> int | None:
-    return row.deviation.first.own.line if row.deviation.first.own is not None else None
-
-
 def _source(row: _DeviationRow) -> str | None:
     place = row.deviation.first.own or row.deviation.first.usual
     return (place.source if place is not None else row.deviation.source) or None
@@ -160,7 +152,9 @@ _RANK_DEVIATIONS = TableSpec(
             meaning="instruction of the majority in its place",
             get=lambda row: row.deviation.first.usual and row.deviation.first.usual.name,
         ),
-        Column("line", "number", optional=True, detail=4, get=_line),
+        Column(
+            "line", "number", optional=True, detail=4, get=lambda row: row.deviation.first.own and row.deviation.first.own.line
+        ),
         Column("source", optional=True, detail=2, width=14, get=_source),
         Column(
             "detail",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import COMMUTATIVE, NAMING, STARTING_COLLECTIVES, TABLE, opcodes_that_are
@@ -82,29 +82,23 @@ class _Writer:
         self._view = view
         self._arguments = arguments
         self._left = left
-
-    def _step_through(self, row: int, passed: Collection[str]) -> int:
-        """Return the row at the end of the chain of first operands through opcodes of `passed`."""
-        view = self._view
-        while view.opcodes[row] in passed and len(view.operand_rows(row)) == 1:
-            source = view.operand_row(row, 0)
-            if source is None:
-                break
-            row = source
-        return row
+        self._around: list[int] = []  # the rows whose operands are written
 
     def is_argument(self, row: int) -> bool:
         """Return True if a row has the unchanged values of a parameter."""
-        return self._view.opcodes[self._step_through(row, _AS_THEY_ARE)] == "parameter"
+        source = self._view.origin(row, _AS_THEY_ARE)
+        return source is not None and self._view.opcodes[source] == "parameter"
 
-    def text(self, row: int, depth: int) -> Text:
-        """Return the expression of a row."""
+    def text(self, start: int, depth: int) -> Text:
+        """Return the expression of a row; `…` in a cycle."""
         view = self._view
-        row = self._step_through(row, _LEFT_OUT)
+        row = view.origin(start, _LEFT_OUT)
+        if row is None or row in self._around:
+            return CUT, _ATOM
         opcode = view.opcodes[row]
         if opcode in {"convert", "bitcast-convert"}:
-            source = self._step_through(row, _LEFT_OUT | {opcode})
-            row, opcode = (source, "constant") if view.opcodes[source] == "constant" else (row, opcode)
+            source = view.origin(row, _LEFT_OUT | {opcode})
+            row, opcode = (source, "constant") if source is not None and view.opcodes[source] == "constant" else (row, opcode)
         if opcode == "parameter":
             number = view.parameter_number(row)
             if number is not None and number < len(self._arguments):
@@ -115,7 +109,10 @@ class _Writer:
         self._left[0] -= 1
         if depth >= MAX_DEPTH or self._left[0] < 0:
             return CUT, _ATOM
-        return self._operation(row, opcode, depth + 1)
+        self._around.append(row)
+        text = self._operation(row, opcode, depth + 1)
+        self._around.pop()
+        return text
 
     def _operation(self, row: int, opcode: str, depth: int) -> Text:
         operands = [self._operand(row, number, depth) for number in range(len(self._view.operand_rows(row)))]

@@ -15,7 +15,7 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from hlo_inspect.errors import InputError, Location, MissingExtraError, UsageError, did_you_mean
+from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, UsageError, did_you_mean
 from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.remote_files import inner_path, is_address, is_remote_directory, matching_addresses, remote_files_below
@@ -227,9 +227,9 @@ def _stage_files(paths: Iterable[Path], stage: str) -> list[Path]:
 
 
 def files_below(root: Path) -> tuple[list[Path], InputError | None]:
-    """Return every file below the directory, by name, and the error for a folder or a text that cannot be read.
+    """Return every file below the directory, by name, and the error for entries that cannot be read.
 
-    A named pipe is such a text: its reader would wait until something writes to it.
+    These are folders, links to themselves, and texts that are named pipes: a reader would wait until something writes to one.
     """
     paths: list[Path] = []
     faults: list[InputError] = []
@@ -240,18 +240,27 @@ def files_below(root: Path) -> tuple[list[Path], InputError | None]:
             with os.scandir(folder) as scanned:
                 entries = sorted(scanned, key=attrgetter("name"))
         except OSError as error:
-            faults.append(InputError(f"cannot be read: {error.strerror or error}", Location(str(error.filename))))
+            faults.append(_unreadable(error))
             continue
         folders += [entry.path for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
         for entry in entries:
-            if entry.is_dir():
+            try:
+                if entry.is_dir():
+                    continue
+                is_pipe = not entry.is_file() and Path(entry).is_fifo()
+            except OSError as error:
+                faults.append(_unreadable(error))
                 continue
-            path = Path(entry.path)
-            if entry.is_file() or not path.is_fifo():
-                paths.append(path)
+            if not is_pipe:
+                paths.append(Path(entry))
             elif _TEXT.fullmatch(entry.name):
                 faults.append(InputError("is a named pipe: name it itself to read what is written to it", Location(entry.path)))
-    return sorted(paths), next(iter(faults), None)
+    more = f"; {len(faults) - 1} more of this directory cannot be read" if len(faults) > 1 else ""
+    return sorted(paths), next((InputError(f"{fault.message}{more}", fault.location) for fault in faults), None)
+
+
+def _unreadable(error: OSError) -> InputError:
+    return InputError(f"cannot be read: {error.strerror or error}", Location(str(error.filename)))
 
 
 def latest_file(files: Sequence[tuple[Path, str]]) -> DirectoryFile:
@@ -366,24 +375,26 @@ class CompiledModule(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """The size of all files."""
-        return sum(file.path.stat().st_size for file in self.files)
+        """The size of all files that can be read."""
+        return sum(file.path.stat().st_size for file in self.files if os.path.isfile(file.path))  # noqa: PTH113 - False for all others
 
 
-def compiled_modules(directory: str) -> list[CompiledModule]:
-    """Return the modules of a dump directory that have files of passes.
+def compiled_modules(directory: str, errors: list[HloInspectError] | None = None) -> list[CompiledModule]:
+    """Return the modules of a dump directory that have files of passes. Raise InputError if there are none.
 
-    Raise InputError if there are none, or for a folder that cannot be read.
+    Append the error for entries that cannot be read to `errors`, or raise it without such a list.
     """
     root = Path(directory)
     if not root.is_dir():
         what = "is not a directory" if root.exists() else "there is no such directory"
         raise InputError(f"{what}: history reads a dump directory with a file for each pass; {HOW_TO}", Location(directory))
     files, fault = files_below(root)
-    if fault is not None:
-        raise fault
     dumps = files_by_module(files)
     modules = [module for stems in dumps if (module := _module(stems)).passes]
+    if fault is not None:
+        if errors is None or not modules:
+            raise fault
+        errors.append(fault)
     if not modules:
         what = "no module of this dump directory has files of compiler passes" if dumps else "is a directory without XLA dumps"
         raise InputError(f"{what}: history reads a file for each pass; {HOW_TO}", Location(directory))

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.collective_kinds import DEVICE_ATTRIBUTES
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.read.consistency import NameCheck, RootCheck
 from hlo_inspect.hlo.read.cursor import Span, count_lines
 from hlo_inspect.hlo.read.fast_path import CALLS, LineRun, Part, read_row
@@ -317,9 +319,11 @@ class ModuleBuilder:
                 yield index
 
     def _is_called_for(self, head: Head, tail: str) -> bool:
-        """Return True if an instruction is wanted for its custom-call target or its callees."""
+        """Return True if an instruction is wanted for its custom-call target or callees, or as a collective that is unknown."""
         if head.opcode == "custom-call" and any(target in tail for target in self._wants.targets):
             return True
+        if head.opcode not in TABLE:
+            return any(f", {name}=" in tail for name in DEVICE_ATTRIBUTES)
         return bool(self.holders) and not self.holders.isdisjoint(CALLS.findall(tail))
 
     def _keep(self, opened: OpenComputation, row: Row, line: int, *, is_printed: bool = False) -> None:

@@ -12,8 +12,9 @@ from functools import lru_cache
 from itertools import groupby, takewhile
 from operator import attrgetter, itemgetter
 
+from hlo_inspect.hlo.collective_kinds import DEVICE_ATTRIBUTES, PREFIXES
 from hlo_inspect.hlo.module import MAX_NOTED, Module, SkippedComputation
-from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.opcodes import STARTING_COLLECTIVES, TABLE
 from hlo_inspect.hlo.read.cursor import Span, count_lines
 from hlo_inspect.hlo.read.fast_path import CALLS, SHAPE, read_row
 from hlo_inspect.hlo.read.open_computation import SCALAR_ROOT, keep_scalars
@@ -47,12 +48,16 @@ _ESCAPED = lazy_pattern(r"\\(.)")
 def _search_for(opcodes: frozenset[str]) -> re.Pattern[str]:
     """Return the pattern of instructions of these opcodes, including asynchronous halves.
 
-    It is compiled once for all modules of an input.
+    With collectives it also finds unknown ones, by their names or attributes. It is compiled once for all modules of an input.
     """
-    words = sorted({TABLE[opcode].base if opcode in TABLE else opcode for opcode in opcodes})
+    bases = {TABLE[opcode].base if opcode in TABLE else opcode for opcode in opcodes}
+    if opcodes >= STARTING_COLLECTIVES:
+        attributes = [f"{name}=" for name in DEVICE_ATTRIBUTES]
+        bases = {base for base in bases if not base.startswith(PREFIXES)}.union(PREFIXES, attributes)
+    words = sorted(bases)
     by_letter = [(letter, [re.escape(word[1:]) for word in group]) for letter, group in groupby(words, itemgetter(0))]
     spelled = "|".join(f"{letter}(?:{'|'.join(rest)})" for letter, rest in by_letter)  # each letter starts few words
-    return re.compile(f" (?:{spelled})[a-z-]*\\(")
+    return re.compile(rf" (?:{spelled})(?:[a-z-]*\(|(?<==))[^\n]*+")
 
 
 @lru_cache(maxsize=32)

@@ -156,11 +156,13 @@ class WeightFilter:
         An average may add the old value of a weight, while a gradient holds other weights as factors.
         """
         values = 0
+        seen: set[int] = set()
         stack = [form]
         while stack:
             for monomial in stack.pop():
                 arrays = [atom for atom, _ in monomial if not self._dependence.are_scalars(atom)]
-                if len(arrays) == 1:
+                if len(arrays) == 1 and arrays[0] not in seen:
+                    seen.add(arrays[0])
                     values |= self._dependence.bit(arrays[0])
                     inner = self._forms.atoms[arrays[0]]
                     stack += inner.parts[1:] if inner.op == "select" else inner.parts if inner.op == "sum" else ()

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from hlo_inspect.hlo.values.attributes import SliceDimension
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, COMPUTED, Hyperparameter
 from hlo_inspect.optimizer.algebra.moments import gradient_average
 from hlo_inspect.optimizer.algebra.normal_form import (
@@ -231,13 +232,18 @@ def _is_coefficient(update: Update, atom: int) -> bool:
     record = update.forms.atoms[atom]
     if record.op == "slice" and len(record.parts[0]) == 1:
         ((monomial, value),) = record.parts[0].items()
-        is_one = isinstance(record.attribute, tuple) and math.prod(limit - start for start, limit, _ in record.attribute) == 1
-        if not is_one or value != 1.0 or len(monomial) != 1 or monomial[0][1] != 1.0:
+        if not _is_of_one_element(record.attribute) or value != 1.0 or len(monomial) != 1 or monomial[0][1] != 1.0:
             return False
         atom = monomial[0][0]
     state_atoms = {update.weight, *(state.old for state in update.states)}
     is_input = update.forms.atoms[atom].op == "input" and atom not in state_atoms
     return is_input and 0 < _size(update, atom) < (update.array.shape.elements or 0)
+
+
+def _is_of_one_element(parts: object) -> bool:
+    """Return True for the attribute of a slice that takes one element. A damaged slice has other attributes."""
+    ranges = [part for part in parts if isinstance(part, SliceDimension)] if isinstance(parts, tuple) else []
+    return bool(ranges) and math.prod(part.limit - part.start for part in ranges) == 1
 
 
 def match(update: Update) -> Claim | None:

@@ -28,6 +28,7 @@ MAX_SHAPES = 100  # of inputs, compared with the shapes of outputs
 MAX_BASES = 4096  # leaves and moves; above it each permute counts as an exchange
 MOVES = (opcodes_that_give("part") & STARTING_COLLECTIVES - {"collective-broadcast"}) | {"dynamic-slice"}
 _JOINING = frozenset({"concatenate", "select"})
+_PERMUTES = opcodes_that_are("pairs")
 
 
 @dataclass(slots=True)
@@ -273,7 +274,7 @@ def find_exchanges(graph: Graph, nodes: Sequence[int], moves: set[int]) -> set[i
 
     An array in another order of devices would replace the previous array. Values that are only chosen or joined do not meet.
     """
-    permutes = {node: graph.args[node][0] for node in moves if graph.ops[node] == "collective-permute"}
+    permutes = {node: graph.args[node][0] for node in moves if graph.ops[node] in _PERMUTES}
     if not permutes:
         return set()
     order = graph.reachable(nodes)

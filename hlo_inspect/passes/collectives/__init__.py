@@ -3,93 +3,108 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS, WANTS, Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED
-from hlo_inspect.figure import Quantity, add, exact, greatest, least, multiply, or_unknown, reason
+from hlo_inspect.figure import Quantity, add, at_least, least, multiply, total
 from hlo_inspect.graph.loops import Loop
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.op_names import PHASES, origin_of
-from hlo_inspect.hlo.values.shapes import total
-from hlo_inspect.passes.base import Pass, bounded, unknown, with_lower_bound
+from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
 from hlo_inspect.passes.collectives import tables
 from hlo_inspect.passes.compiler_warnings import warnings_notes, warnings_rows, warnings_table
 from hlo_inspect.passes.instruction_rows import call_stacks, differences, phase_notes
 from hlo_inspect.report.model import FactSpec, Section
-from hlo_inspect.report.table import LOWER_BOUND, Column, Table, Value
+from hlo_inspect.report.table import Column, Table, TablePlace
+from hlo_inspect.report.table_spec import TableSpec
 
 Label = TypeVar("Label", bound=Hashable)
 
 _GROUPED_KINDS = frozenset(COLLECTIVE_KINDS)
 _KINDS = tables.KINDS
 _PHASES = frozenset(PHASES)
-_PHASE_FACTS = "collectives.phase."
 
 
-class Collectives(Pass):
-    """List collectives: kind, bytes, groups, mesh axis, reduction, async or not, runs, phase and source line.
+def _number(collectives: Sequence[Collective]) -> Quantity:
+    """Return the number of collectives: a lower bound if one has an unknown opcode."""
+    unknown = next((collective for collective in collectives if not collective.properties.is_known), None)
+    return len(collectives) if unknown is None else at_least(len(collectives), unknown.reason_unknown)
 
-    A start/done pair, an async wrapper and TPU's copies of one all-gather are one collective each. Operand bytes are those of
-    one device. Sent bytes are what one device sends with a bandwidth-optimal algorithm. Groups are those of
-    XLA's group mode: cross-replica, cross-partition, both, or flattened ids. Totals leave out send and recv, which have rows
-    and counts.
-    """
 
-    name = "collectives"
-    asks_phases = True
-    profile_wants = KERNEL_WANTS
-    wants = WANTS
-    specs = (
-        FactSpec("collectives.count", "count", "logical collectives, without send and recv"),
-        FactSpec("collectives.operand_bytes", "bytes", "operand bytes, each site once"),
-        FactSpec("collectives.result_bytes", "bytes", "result bytes, each site once"),
-        FactSpec("collectives.wire_bytes", "bytes", "bytes that one device sends, each site once"),
-        FactSpec("collectives.async_count", "count", "asynchronous collectives (separate start and done)"),
-        FactSpec("collectives.executed_count", "count", "runs of collectives in one step"),
-        FactSpec("collectives.executed_operand_bytes", "bytes", "operand bytes of all runs in one step"),
-        FactSpec("collectives.executed_wire_bytes", "bytes", "bytes that one device sends in one step"),
-        FactSpec("collectives.<kind>.count", "count", "collectives of a kind", _KINDS),
-        FactSpec("collectives.<kind>.operand_bytes", "bytes", "operand bytes, each site once", _GROUPED_KINDS),
-        FactSpec("collectives.<kind>.executed_count", "count", "runs of a kind in one step", _KINDS),
-        FactSpec("collectives.<kind>.executed_operand_bytes", "bytes", "operand bytes of all runs in one step", _GROUPED_KINDS),
-        FactSpec(
-            "collectives.<kind>.executed_wire_bytes",
-            "bytes",
-            "sent bytes of all runs in one step",
-            _GROUPED_KINDS,
-        ),
-        FactSpec("collectives.axis.<axis>.executed_count", "count", "runs along a mesh axis in one step"),
-        FactSpec("collectives.axis.<axis>.executed_operand_bytes", "bytes", "operand bytes of all runs in one step"),
-        FactSpec("collectives.axis.<axis>.executed_wire_bytes", "bytes", "sent bytes of all runs in one step"),
-        FactSpec("collectives.group_size.<n>.count", "count", "collectives over groups of n devices"),
-        FactSpec("collectives.group_size.<n>.operand_bytes", "bytes", "operand bytes, each site once"),
-        FactSpec("collectives.phase.<phase>.count", "count", "collectives of a phase of the step", _PHASES),
-        FactSpec("collectives.phase.<phase>.operand_bytes", "bytes", "operand bytes, each site once", _PHASES),
-        FactSpec("collectives.phase.<phase>.executed_count", "count", "runs of a phase in one step", _PHASES),
-        FactSpec("collectives.phase.<phase>.executed_operand_bytes", "bytes", "operand bytes of all runs in one step", _PHASES),
-        FactSpec(
-            "collectives.phase.<phase>.executed_wire_bytes",
-            "bytes",
-            "sent bytes of all runs in one step",
-            _PHASES,
-        ),
-        FactSpec("mesh.shape", "text", "sizes of the device mesh that fits all groups and shardings, for example 2x8"),
-        FactSpec("mesh.order", "text", "`iota`, or the devices in the mesh's row-major order"),
-    )
+def _asynchronous(collectives: Sequence[Collective]) -> Quantity:
+    return _number([collective for collective in collectives if collective.is_async])
 
-    def run(self, context: Context) -> Section:
-        facts = _facts(context)
-        notes = phase_notes(context, context.phases.of_collectives)
-        missing = unknown(facts)
-        said = [*(_notes(context, missing) if missing else ()), *notes]
-        if not context.module.warnings:
-            return Section(facts, _tables(context), said)
-        return Section(facts, _tables(context), [*said, *warnings_notes(context)], warnings_rows(context))
+
+def _operands(collectives: Sequence[Collective]) -> Quantity:
+    return total(collective.operands for collective in collectives)
+
+
+def _results(collectives: Sequence[Collective]) -> Quantity:
+    return total(collective.results for collective in collectives)
+
+
+def _sent(collectives: Sequence[Collective]) -> Quantity:
+    return total(collective.sent for collective in collectives)
+
+
+_TOTALS = (
+    Fact("collectives.count", "count", "logical collectives, without send and recv", _number),
+    Fact("collectives.operand_bytes", "bytes", "operand bytes, each site once", _operands),
+    Fact("collectives.result_bytes", "bytes", "result bytes, each site once", _results),
+    Fact("collectives.wire_bytes", "bytes", "bytes that one device sends, each site once", _sent),
+    Fact("collectives.async_count", "count", "asynchronous collectives (separate start and done)", _asynchronous),
+)
+_RUNS, _RUN_OPERANDS, _RUN_SENT = map(attrgetter, ("count", "operand_bytes", "wire_bytes"))
+_EXECUTED = (
+    Fact("collectives.executed_count", "count", "runs of collectives in one step", _RUNS),
+    Fact("collectives.executed_operand_bytes", "bytes", "operand bytes of all runs in one step", _RUN_OPERANDS),
+    Fact("collectives.executed_wire_bytes", "bytes", "bytes that one device sends in one step", _RUN_SENT),
+)
+_OF_KIND = (
+    Fact("collectives.<kind>.count", "count", "collectives of a kind", _number, _KINDS),
+    Fact("collectives.<kind>.operand_bytes", "bytes", "operand bytes, each site once", _operands, _GROUPED_KINDS),
+)
+_EXECUTED_OF_KIND = (
+    Fact("collectives.<kind>.executed_count", "count", "runs of a kind in one step", _RUNS, _KINDS),
+    Fact(
+        "collectives.<kind>.executed_operand_bytes",
+        "bytes",
+        "operand bytes of all runs in one step",
+        _RUN_OPERANDS,
+        _GROUPED_KINDS,
+    ),
+    Fact("collectives.<kind>.executed_wire_bytes", "bytes", "sent bytes of all runs in one step", _RUN_SENT, _GROUPED_KINDS),
+)
+_OF_AXIS = (
+    Fact("collectives.axis.<axis>.executed_count", "count", "runs along a mesh axis in one step", _RUNS),
+    Fact("collectives.axis.<axis>.executed_operand_bytes", "bytes", "operand bytes of all runs in one step", _RUN_OPERANDS),
+    Fact("collectives.axis.<axis>.executed_wire_bytes", "bytes", "sent bytes of all runs in one step", _RUN_SENT),
+)
+_OF_SIZE = (
+    Fact("collectives.group_size.<n>.count", "count", "collectives over groups of n devices", _number),
+    Fact("collectives.group_size.<n>.operand_bytes", "bytes", "operand bytes, each site once", _operands),
+)
+_OF_PHASE = (
+    Fact("collectives.phase.<phase>.count", "count", "collectives of a phase of the step", _number, _PHASES),
+    Fact("collectives.phase.<phase>.operand_bytes", "bytes", "operand bytes, each site once", _operands, _PHASES),
+)
+_EXECUTED_OF_PHASE = (
+    Fact("collectives.phase.<phase>.executed_count", "count", "runs of a phase in one step", _RUNS, _PHASES),
+    Fact(
+        "collectives.phase.<phase>.executed_operand_bytes",
+        "bytes",
+        "operand bytes of all runs in one step",
+        _RUN_OPERANDS,
+        _PHASES,
+    ),
+    Fact("collectives.phase.<phase>.executed_wire_bytes", "bytes", "sent bytes of all runs in one step", _RUN_SENT, _PHASES),
+)
 
 
 def _tables(context: Context) -> Iterator[Table]:
@@ -112,83 +127,46 @@ def _tables(context: Context) -> Iterator[Table]:
         yield from differences(context, [collective.inner for collective in context.collectives], "collectives")
 
 
-def _facts(context: Context) -> dict[str, Value]:
-    collectives = [c for c in context.collectives if not c.is_point_to_point]
-    facts: dict[str, Value] = {
-        "collectives.count": len(collectives),
-        "collectives.operand_bytes": total(c.operand_bytes for c in collectives),
-        "collectives.result_bytes": total(c.result_bytes for c in collectives),
-        "collectives.wire_bytes": total(c.wire_bytes for c in collectives),
-        "collectives.async_count": sum(c.is_async for c in collectives),
-    }
+_OPEN_PHASE = "names leave this phase open, and --quick skips the graph of values; run without --quick"
+
+
+def _put_sites(facts: FactSheet, context: Context) -> None:
+    """Set the facts of collectives as printed: in total, by kind, group size and phase."""
+    facts.put_all(_TOTALS, [c for c in context.collectives if not c.is_point_to_point])
     kinds = _grouped(context, [c.kind for c in context.collectives])
     sizes = _grouped(context, [c.group_size for c in context.collectives])
     phases = _grouped(context, context.collective_phases)
     for kind in COLLECTIVE_KINDS:
-        facts |= _figures(f"collectives.{kind}", kinds.get(kind, []))
+        facts.put_all(_OF_KIND, kinds.get(kind, []), kind)
     for kind in POINT_TO_POINT:
-        facts[f"collectives.{kind}.count"] = sum(c.kind == kind for c in context.collectives)
+        facts.put_all(_OF_KIND[:1], [c for c in context.collectives if c.kind == kind], kind)
     for size in sorted(size for size in sizes if size is not None):
-        facts |= _figures(f"collectives.group_size.{size}", sizes[size])
-    for phase in PHASES:
-        facts |= _figures(f"collectives.phase.{phase}", phases.get(phase, []))
-    for name, figure in _executed_figures(context):
-        with_lower_bound(facts, name, exact(figure), least(figure) or None)
-    if context.leaves_phases_open:
-        facts = _with_open_phases(facts)
-    mesh = context.mesh
-    is_whole = not mesh.partial_reason
-    return facts | {
-        "mesh.shape": mesh.shape_text if is_whole else None,
-        "mesh.order": mesh.order_text if is_whole else None,
-    }
+        facts.put_all(_OF_SIZE, sizes[size], str(size))
+    _put_phases(facts, context, _OF_PHASE, {phase: phases.get(phase, []) for phase in PHASES})
 
 
-def _with_open_phases(facts: dict[str, Value]) -> dict[str, Value]:
-    """Return the facts, those of a phase as lower bounds: --quick leaves the phase of some collectives open."""
-    bounded: dict[str, Value] = {}
-    for name, value in facts.items():
-        if name.startswith(_PHASE_FACTS) and not name.endswith(LOWER_BOUND):
-            with_lower_bound(bounded, name, None, value or None)
-        else:
-            bounded[name] = value
-    return bounded
-
-
-def _executed_figures(context: Context) -> Iterator[tuple[str, Quantity]]:
-    """Yield the facts of one step by name: of all collectives, of each kind, axis and phase."""
+def _put_executed(facts: FactSheet, context: Context) -> None:
+    """Set the facts of one step: in total, by kind, axis and phase."""
     executed = context.executed
     for kind in POINT_TO_POINT:
-        yield f"collectives.{kind}.executed_count", executed.kinds.get(kind, NOT_EXECUTED).count
-    groups = {"collectives": executed.total}
-    groups |= {f"collectives.{kind}": executed.kinds.get(kind, NOT_EXECUTED) for kind in COLLECTIVE_KINDS}
-    groups |= {f"collectives.axis.{axis}": executed.axes[axis] for axis in sorted(filter(None, executed.axes))}
-    groups |= {f"collectives.phase.{phase}": executed.phases.get(phase, NOT_EXECUTED) for phase in PHASES}
-    for name, group in groups.items():
-        for figure, amount in group.figures().items():
-            yield f"{name}.executed_{figure}", amount
+        facts.put_all(_EXECUTED_OF_KIND[:1], executed.kinds.get(kind, NOT_EXECUTED), kind)
+    facts.put_all(_EXECUTED, executed.total)
+    for kind in COLLECTIVE_KINDS:
+        facts.put_all(_EXECUTED_OF_KIND, executed.kinds.get(kind, NOT_EXECUTED), kind)
+    for axis in sorted(filter(None, executed.axes)):
+        facts.put_all(_OF_AXIS, executed.axes[axis], axis)
+    _put_phases(facts, context, _EXECUTED_OF_PHASE, {phase: executed.phases.get(phase, NOT_EXECUTED) for phase in PHASES})
 
 
-def _notes(context: Context, facts: Sequence[str]) -> list[str]:
-    """Return a note for each unknown fact; it names the first collective that keeps the fact unknown."""
-    executed = dict(_executed_figures(context))
-    notes = []
-    for fact in facts:
-        if fact.startswith(_PHASE_FACTS) and context.leaves_phases_open:
-            notes.append(f"{fact}: names leave this phase open, and --quick skips the graph of values; run without --quick")
-        elif fact.startswith("mesh."):
-            notes.append(f"{fact}: {context.mesh.reason or context.mesh.partial_reason}")
-        else:
-            notes.append(
-                f"{fact}: {_not_executed_reason(executed[fact]) if fact in executed else _unknown_reason(fact, context)}"
-            )
-    return notes
-
-
-def _not_executed_reason(figure: Quantity) -> str:
-    """Return the reason; if the branches of a conditional bound the figure, add both bounds."""
-    between = f": {least(figure):,} to {greatest(figure):,}" if greatest(figure) is not None else ""
-    return reason(figure) + between
+def _put_phases(facts: FactSheet, context: Context, of_phase: Sequence[Fact], sources: Mapping[str, object]) -> None:
+    """Set the facts of each phase: lower bounds if --quick leaves the phase of some collectives open."""
+    for phase, source in sources.items():
+        if not context.leaves_phases_open:
+            facts.put_all(of_phase, source, phase)
+            continue
+        for fact in of_phase:
+            value = cast("Quantity", fact.get(source))
+            facts.put(fact.named(phase), at_least(least(value), _OPEN_PHASE))
 
 
 def _grouped(context: Context, labels: Sequence[Label]) -> dict[Label, list[Collective]]:
@@ -198,21 +176,6 @@ def _grouped(context: Context, labels: Sequence[Label]) -> dict[Label, list[Coll
         if not collective.is_point_to_point:
             groups.setdefault(label, []).append(collective)
     return groups
-
-
-def _figures(name: str, members: Sequence[Collective]) -> dict[str, Value]:
-    return {f"{name}.count": len(members), f"{name}.operand_bytes": total(c.operand_bytes for c in members)}
-
-
-def _unknown_reason(fact: str, context: Context) -> str:
-    """Return the first collective of a kind, group size or phase whose bytes are unknown, and why."""
-    figure = fact.rpartition(".")[2]
-    member = fact.split(".")[-2]
-    for collective, phase in zip(context.collectives, context.collective_phases, strict=True):
-        belongs = member in {"collectives", collective.kind, str(collective.group_size), phase}
-        if belongs and not collective.is_point_to_point and getattr(collective, figure) is None:
-            return collective.reason_unknown
-    return "the text does not say"
 
 
 class _InsideOfLoop(NamedTuple):
@@ -237,37 +200,43 @@ class _Row(NamedTuple):
     inside: _InsideOfLoop
 
 
-_FIRST = (
-    Column("loop", get=lambda row: row.loop.instruction.name),
-    Column("parent", detail=2, get=lambda row: row.parent),
-    Column("trip_count", "count", get=lambda row: row.loop.trip_count),
-    bounded("runs", "count", lambda row: row.runs, summed=False),
+LOOPS = TableSpec(
+    "loops",
+    "Loops, with the work inside them in one step",
+    (
+        Column("loop", get=lambda row: row.loop.instruction.name),
+        Column("parent", detail=2, get=lambda row: row.parent),
+        Column("trip_count", "count", get=lambda row: row.loop.trip_count),
+        bounded("runs", "count", lambda row: row.runs, summed=False),
+        bounded("collectives", "count", attrgetter("inside.collectives"), 2, summed=False),
+        bounded("executed_wire_bytes", "bytes", attrgetter("inside.wire_bytes"), 1, summed=False, page_name="sent"),
+        Column("known_from", detail=3, get=lambda row: row.loop.source or f"not known: it {row.loop.reason}"),
+        Column("source", detail=2, get=lambda row: row.source),
+        Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),
+    ),
+    TablePlace("loops", "Loops"),
+    in_store=True,
+    assertable=True,
 )
-_COST = (
+_COSTS = (
     bounded("flops", "flops", attrgetter("inside.flops"), summed=False),
     bounded("bytes_accessed", "bytes", attrgetter("inside.bytes_accessed"), 1, summed=False),
 )
-_LAST = (
-    bounded("collectives", "count", attrgetter("inside.collectives"), 2, summed=False),
-    bounded("executed_wire_bytes", "bytes", attrgetter("inside.wire_bytes"), 1, summed=False, page_name="sent"),
-    Column("known_from", detail=3, get=lambda row: row.loop.source or f"not known: it {row.loop.reason}"),
-    Column("source", detail=2, get=lambda row: row.source),
-    Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),
-)
+LOOPS_WITH_COSTS = replace(LOOPS, columns=(*LOOPS.columns[:4], *_COSTS, *LOOPS.columns[4:]), in_store=False)
 
 
-def loops(context: Context, *, with_cost: bool = False) -> Table:
-    """Return one row per loop: the work inside in one step, inner loops included. FLOPs and bytes need the whole graph."""
-    columns = (*_FIRST, *(_cost_columns(context) if with_cost else ()), *_LAST)
-    return Table.of("loops", "Loops, with the work inside them in one step", columns, _loop_rows(context, with_cost=with_cost))
+def loops(context: Context) -> Table:
+    """Return one row per loop: the work inside in one step, inner loops included."""
+    return LOOPS.of(_loop_rows(context, with_cost=False))
 
 
-def _cost_columns(context: Context) -> Iterator[Column]:
+def loops_with_costs(context: Context) -> Table:
+    """Return the loops with their FLOPs and bytes, which need the whole graph."""
     from hlo_inspect.passes.cost.times import bytes_name  # costs are not imported without need
 
-    flops, size = _COST
-    yield flops
-    yield size._replace(page_name=bytes_name(context))
+    name = bytes_name(context)
+    columns = [c._replace(page_name=name) if c.name == "bytes_accessed" else c for c in LOOPS_WITH_COSTS.columns]
+    return LOOPS_WITH_COSTS.of(_loop_rows(context, with_cost=True), columns=columns)
 
 
 def _loop_rows(context: Context, *, with_cost: bool) -> Iterator[_Row]:
@@ -316,10 +285,43 @@ def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, _Insid
     for collective in context.collectives:
         name = collective.inner.computation.name
         if name in in_loops and not collective.is_point_to_point:
-            sent = or_unknown(collective.wire_bytes, collective.reason_unknown)
+            sent = collective.sent
             runs = graph.runs(name)
             yield name, _InsideOfLoop(runs, multiply(sent, runs), 0, 0)
     for kernel in context.kernels.launched if with_cost and in_loops else ():
         if kernel.place[0] in in_loops:
             figures = _InsideOfLoop(0, 0, kernel.of_step("flops"), kernel.of_step("bytes"))
             yield kernel.place[0], figures
+
+
+class Collectives(Pass):
+    """List collectives: kind, bytes, groups, mesh axis, reduction, async or not, runs, phase and source line.
+
+    A start/done pair, an async wrapper and TPU's copies of one all-gather are one collective each. Operand bytes are those of
+    one device. Sent bytes are what one device sends with a bandwidth-optimal algorithm. Groups are those of
+    XLA's group mode: cross-replica, cross-partition, both, or flattened ids. Totals leave out send and recv, which have rows
+    and counts.
+    """
+
+    name = "collectives"
+    asks_phases = True
+    profile_wants = KERNEL_WANTS
+    wants = WANTS
+    specs = (
+        *specs_of(_TOTALS, _EXECUTED, _OF_KIND, _EXECUTED_OF_KIND, _OF_AXIS, _OF_SIZE, _OF_PHASE, _EXECUTED_OF_PHASE),
+        FactSpec("mesh.shape", "text", "sizes of the device mesh that fits all groups and shardings, for example 2x8"),
+        FactSpec("mesh.order", "text", "`iota`, or the devices in the mesh's row-major order"),
+    )
+    tables = (*tables.TABLES, LOOPS)
+
+    def run(self, context: Context) -> Section:
+        facts = FactSheet()
+        _put_sites(facts, context)
+        _put_executed(facts, context)
+        mesh = context.mesh
+        for name, text in (("mesh.shape", mesh.shape_text), ("mesh.order", mesh.order_text)):
+            facts.put(name, None if mesh.partial_reason else text, mesh.reason or mesh.partial_reason)
+        notes = [*facts.notes, *phase_notes(context, context.phases.of_collectives)]
+        if not context.module.warnings:
+            return Section(facts.values, _tables(context), notes)
+        return Section(facts.values, _tables(context), [*notes, *warnings_notes(context)], warnings_rows(context))

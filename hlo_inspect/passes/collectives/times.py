@@ -4,64 +4,91 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.step_times import seconds_times_runs, sum_of
 from hlo_inspect.analysis.time.timelines import TimedStep, Timelines
-from hlo_inspect.figure import Quantity, add, exact, known_part, least, multiply, or_unknown, reason
+from hlo_inspect.figure import Quantity, add, exact, known_part, least, multiply, reason
 from hlo_inspect.passes.base import bounded
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column, Table, TablePlace
+from hlo_inspect.report.table_spec import TableSpec
 
 
-def time_columns(context: Context, members: Callable[[Any], Sequence[Collective]]) -> tuple[Column, ...]:
-    """Return the columns of times for rows of these collectives; none without a profile.
+class CollectiveRowTimes:
+    """Seconds of all runs in a step of the collectives of one row, as bounds and estimates.
 
-    They are seconds of all runs of a step, as bounds and estimates; windows and exposed times, which need a schedule, of both
-    timelines; the level of links; and the bus bandwidth of the estimate. Pages show windows and exposed times by estimate.
+    Windows and exposed times need a schedule; without one they are None.
     """
-    timelines = context.on_machine.timelines
-    return () if timelines is None else tuple(_columns(context, timelines, members))
+
+    def __init__(self, step: TimedCollectives, members: Sequence[Collective]) -> None:
+        self._step = step
+        self._members = members
+
+    def _sum(self, seconds: Callable[[TimedSite, TimedSite], Quantity]) -> Quantity:
+        return sum_of(*[seconds(*self._step.sites(collective)) for collective in self._members])
+
+    def _sum_if_scheduled(self, seconds: Callable[[TimedSite, TimedSite], Quantity]) -> Quantity | None:
+        return self._sum(seconds) if self._step.is_scheduled else None
+
+    @property
+    def bound(self) -> Quantity:
+        return self._sum(lambda at_least, _: at_least.busy)
+
+    @property
+    def estimate(self) -> Quantity:
+        return self._sum(lambda _, likely: likely.busy)
+
+    @property
+    def estimate_window(self) -> Quantity | None:
+        return self._sum_if_scheduled(lambda _, likely: likely.window)
+
+    @property
+    def estimate_exposed(self) -> Quantity | None:
+        return self._sum_if_scheduled(lambda _, likely: likely.exposed)
+
+    @property
+    def bound_window(self) -> Quantity | None:
+        return self._sum_if_scheduled(lambda at_least, _: at_least.window)
+
+    @property
+    def bound_exposed(self) -> Quantity | None:
+        return self._sum_if_scheduled(lambda at_least, _: at_least.exposed)
+
+    @property
+    def bus_bandwidth(self) -> float | None:
+        return bus_bandwidth(self._step.context, self._members, self._times)
+
+    @property
+    def level(self) -> str | None:
+        """The level of links that takes longest; all levels if they differ between collectives."""
+        return ", ".join(dict.fromkeys(time.level for time in self._times if time.level is not None)) or None
+
+    @property
+    def _times(self) -> list[CollectiveTime]:
+        return [self._step.time(collective) for collective in self._members]
 
 
-def _columns(context: Context, timelines: Timelines, members: Callable[[Any], Sequence[Collective]]) -> Iterator[Column]:
-    collectives = zip(context.collectives, context.on_machine.collective_times, strict=True)
-    timed = {id(collective): (time, *timed_sites(context, timelines, collective, time)) for collective, time in collectives}
+class TimedCollectives:
+    """The times of all collectives of a module on the timelines of its step."""
 
-    def summed_time(time: Callable[[TimedSite, TimedSite], Quantity]) -> Callable[[Any], Quantity]:
-        return lambda row: sum_of(*[time(*timed[id(collective)][1:]) for collective in members(row)])
+    def __init__(self, context: Context, timelines: Timelines) -> None:
+        self.context = context
+        self.is_scheduled = timelines.is_scheduled
+        collectives = zip(context.collectives, context.on_machine.collective_times, strict=True)
+        self._timed = {
+            id(collective): (time, timed_sites(context, timelines, collective, time)) for collective, time in collectives
+        }
 
-    def summed_if_scheduled(time: Callable[[TimedSite, TimedSite], Quantity]) -> Callable[[Any], Quantity | None]:
-        return summed_time(time) if timelines.is_scheduled else lambda _: None
+    def time(self, collective: Collective) -> CollectiveTime:
+        """Return the times of one run."""
+        return self._timed[id(collective)][0]
 
-    def times(row: object) -> list[CollectiveTime]:
-        return [timed[id(collective)][0] for collective in members(row)]
-
-    yield bounded("bound_s", "seconds", summed_time(lambda at_least, _: at_least.busy), 3)
-    yield bounded("estimate_s", "seconds", summed_time(lambda _, likely: likely.busy), 1)
-    window = summed_if_scheduled(lambda _, likely: likely.window)
-    exposed = summed_if_scheduled(lambda _, likely: likely.exposed)
-    bound_window = summed_if_scheduled(lambda at_least, _: at_least.window)
-    bound_exposed = summed_if_scheduled(lambda at_least, _: at_least.exposed)
-    yield bounded("estimate_window_s", "seconds", window, 6, optional=True, page_name="window")
-    yield bounded("estimate_exposed_s", "seconds", exposed, 2, optional=True, page_name="exposed")
-    yield bounded("window_s", "seconds", bound_window, 9, optional=True, page_name="bound_window")
-    yield bounded("exposed_s", "seconds", bound_exposed, 9, optional=True, page_name="bound_exposed")
-    yield Column(
-        "bus_bandwidth",
-        "bytes_per_s",
-        detail=3,
-        optional=True,
-        get=lambda row: bus_bandwidth(context, members(row), times(row)),
-    )
-    yield Column("level", detail=5, optional=True, width=8, get=lambda row: _levels(times(row)))
-
-
-def _levels(times: Iterable[CollectiveTime]) -> str | None:
-    """Return the level of links that takes longest; all levels if they differ between collectives."""
-    return ", ".join(dict.fromkeys(time.level for time in times if time.level is not None)) or None
+    def sites(self, collective: Collective) -> tuple[TimedSite, TimedSite]:
+        """Return the figures of all runs at bounds and at estimates."""
+        return self._timed[id(collective)][1]
 
 
 class TimedSite(NamedTuple):
@@ -124,6 +151,7 @@ _LARGEST = "above 1 GiB"
 class _LinkClass:
     """Collectives of a kind over an axis and a level, of a class of size: sums over all their runs."""
 
+    context: Context
     kind: str
     axis: str | None
     level: str | None
@@ -135,21 +163,32 @@ class _LinkClass:
     bound: Quantity = 0.0
     estimate: Quantity = 0.0
 
+    @property
+    def bus_bandwidth(self) -> float | None:
+        return bus_bandwidth(self.context, self.members, self.times)
+
     def add(self, collective: Collective, time: CollectiveTime, runs: Quantity) -> None:
         """Add a collective to the sums."""
-        size = collective.wire_bytes
-        sent = or_unknown(size, collective.reason_unknown)
         self.members.append(collective)
         self.times.append(time)
         self.runs = add(self.runs, runs)
-        self.sent = add(self.sent, multiply(sent, runs))
+        self.sent = add(self.sent, multiply(collective.sent, runs))
         self.bound = sum_of(self.bound, seconds_times_runs(time.bound_s, runs, time.reason))
         self.estimate = sum_of(self.estimate, seconds_times_runs(time.estimate_s, runs, time.reason))
 
 
 def link_table(context: Context) -> Table:
     """Return the links of one step, the slowest first."""
-    columns = (
+    rows = sorted(
+        _link_classes(context), key=lambda row: (-least(row.estimate), -least(row.bound), row.kind, row.axis or "", row.size)
+    )
+    return LINKS.of(rows)
+
+
+LINKS = TableSpec(
+    "collective_links",
+    "Collectives of one step by link and size; times ignore overlap",
+    (
         Column("kind", get=lambda row: row.kind),
         Column("axis", detail=1, get=lambda row: row.axis),
         Column("level", detail=1, width=8, get=lambda row: row.level),
@@ -159,13 +198,13 @@ def link_table(context: Context) -> Table:
         bounded("wire_bytes", "bytes", lambda row: row.sent, 3, page_name="sent"),
         bounded("bound_s", "seconds", lambda row: row.bound),
         bounded("estimate_s", "seconds", lambda row: row.estimate),
-        Column("bus_bandwidth", "bytes_per_s", optional=True, get=lambda row: bus_bandwidth(context, row.members, row.times)),
-    )
-    rows = sorted(
-        _link_classes(context), key=lambda row: (-least(row.estimate), -least(row.bound), row.kind, row.axis or "", row.size)
-    )
-    title = "Collectives of one step by link and size; times ignore overlap"
-    return Table.of("collective_links", title, columns, rows, page_rows=12)
+        Column(
+            "bus_bandwidth", "bytes_per_s", optional=True, get=lambda row: bus_bandwidth(row.context, row.members, row.times)
+        ),
+    ),
+    TablePlace("collectives", "Collectives", "by link", 9),
+    page_rows=12,
+)
 
 
 def _link_classes(context: Context) -> Iterator[_LinkClass]:
@@ -174,7 +213,7 @@ def _link_classes(context: Context) -> Iterator[_LinkClass]:
         if collective.kind == "recv":  # counts as the bytes that the sending slice sends
             continue
         key = (collective.kind, axis, time.level, _size_class(collective.wire_bytes))
-        link_class = classes.setdefault(key, _LinkClass(*key))
+        link_class = classes.setdefault(key, _LinkClass(context, *key))
         link_class.add(collective, time, runs_of(context, collective))
     yield from classes.values()
 

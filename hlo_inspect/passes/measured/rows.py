@@ -200,7 +200,7 @@ class MeasuredRows:
             dones = self.times.instructions.get(done) if done is not None else None
             self_time = times.self_time + (dones.self_time if dones is not None else 0)
             waits = None
-            if dones is None and collective.kind != "collective-permute" and not collective.is_point_to_point:
+            if dones is None and collective.forms_groups:
                 waits = self._waits(name, collective, groups)
             waited = None if waits is None else sum(of_device.waited for of_device in waits.values())
             transfer = None if waited is None else self_time - waited

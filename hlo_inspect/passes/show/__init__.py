@@ -295,7 +295,7 @@ def _short(text: str, longest: int = _LONGEST_ATTRIBUTE) -> str:
 def _groups_text(collective: Collective, axis: str | None) -> str:
     """Return the device groups of a collective: `4 groups of 2 devices along d0: {{0,4},{1,5},{2,6},{3,7}}`."""
     along = f" along {axis}" if axis is not None else ""
-    if collective.kind == "collective-permute":
+    if collective.properties.names_pairs:
         return f"pairs of devices{along}: {_short(collective.source_target_pairs)}"
     members = collective.participants
     if members.size is None:

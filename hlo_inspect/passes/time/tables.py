@@ -91,8 +91,8 @@ def counted(parts: Sequence[TimePart]) -> list[Counted]:
 def total_seconds(parts: Iterable[Counted], time: Callable[[TimePart], Quantity]) -> Quantity:
     """Return the sum of a time over several parts."""
     times = [(time(part), count) for part, count in parts]
-    known = math.fsum(chain.from_iterable(repeat(least(seconds), count) for seconds, count in times))
-    return known_part(known, first_reason(seconds for seconds, _ in times))
+    whole = math.fsum(chain.from_iterable(repeat(least(seconds), count) for seconds, count in times))
+    return known_part(whole, first_reason(seconds for seconds, _ in times))
 
 
 # -- what a step is made of -------------------------------------------------------------------------------------------------

@@ -14,9 +14,9 @@ import pytest
 from hlo_inspect.analysis.context import Context, ParsedOptions
 from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
-from hlo_inspect.analysis.time.links import bus_factor
 from hlo_inspect.analysis.time.placement import given_placement
 from hlo_inspect.analysis.time.profiles import MachineOptions
+from hlo_inspect.hlo.collective_kinds import KIND_TABLE
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.passes.cost import Cost
@@ -139,7 +139,7 @@ def test_the_model_is_near_what_one_node_measures(row: Measurement, tmp_path: Pa
 
 @pytest.mark.parametrize("row", ROWS, ids=name)
 def test_bus_bandwidth_is_that_of_nccl_tests(row: Measurement) -> None:
-    sent = bus_factor(row.kind, row.ranks) * row.size
+    sent = KIND_TABLE[row.kind].share_sent(row.ranks) * row.size
     assert sent / row.us / 1e3 == pytest.approx(row.bus_gb_s, rel=0.01)
 
 

@@ -70,6 +70,12 @@ MESH = ", frontend_attributes={xla.sdy.meshes={empty_mesh = #sdy.mesh<[]>}}"
 FREE = ", allow_spmd_sharding_propagation_to_parameters={true,true}"
 CHANGES: list[tuple[str, list[tuple[str, str]], tuple[str, ...], str]] = [
     ("names", [("mul.1", "product.7"), ("jit_f,", "jit_f,")], ("nothing",), "made anew"),
+    (
+        "another function",
+        [('"/run/train.py" source_line=3', '"/run/serve.py" source_line=9')],
+        ("nothing",),
+        "another function of this name and program: train.py:3 and serve.py:9; share one jit function",
+    ),
     ("number", [("constant(2)", "constant(3)")], ("constant",), "constant f32[]: 2 -> 3 (train.py:3)"),
     ("other number", [("constant(0.5)", "constant(2)")], ("constant",), "constant f32[]: 0.5 -> 2 (train.py:4)"),
     ("opcode", [("multiply(", "subtract(")], ("program",), "+1 subtract f32[4]{0} (train.py:3), -1 multiply f32[4]{0}"),

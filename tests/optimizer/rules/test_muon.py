@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from hlo_inspect.optimizer.rules.muon import Iteration, find_iteration
@@ -91,3 +93,7 @@ def test_an_iteration_without_its_norm_is_no_muon() -> None:
 def test_plain_descent_is_no_iteration() -> None:
     assert iteration_of(text_of("sgd.after")) is None
     assert iteration_of(text_of("lion.after")) is None
+
+
+def test_coefficients_in_slices_without_ranges_are_unknown() -> None:
+    assert rules_of(re.sub(r", slice=\{[^}]*\}", "", text_of("muon.after"))) == ["nadam", "unknown"]

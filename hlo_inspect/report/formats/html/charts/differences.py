@@ -328,8 +328,8 @@ _MOST_TICKS, _MOST_WORDS = 16, 24
 def collectives_by_pass_chart(tables: Tables) -> Chart | None:
     """Draw bars of the collectives after each pass."""
     rows = rows_of(tables, _HISTORY)
-    kinds = [kind for kind in PALETTE if any(row[_column(kind)] for row in rows)]  # each kind of collective has a colour
-    if not kinds:
+    kinds = [kind for kind in PALETTE if any(row[_column(kind)] for row in rows)]  # most kinds of collectives have a colour
+    if not any(row["collectives"] for row in rows):
         return None
     return Chart(
         "collectives-by-pass",
@@ -374,8 +374,20 @@ def _stacked(rows: Sequence[ChartRow], kinds: Sequence[str]) -> Drawing:
         heights = [rows[number][name] for number in numbers]
         keys = [rows[number].key for number in numbers]
         traces.append(marks("bar", hovers, keys, name=kind, color=colour(kind), is_vertical=True, x=numbers, y=heights))
+    others = {number: count for number, row in enumerate(rows) if (count := _other_kinds(row, kinds))}
+    if others:
+        hovers = [_hover(rows[number], f"other kinds: {count}") for number, count in others.items()]
+        keys, places, heights = [rows[number].key for number in others], [*others], [*others.values()]
+        traces.append(marks("bar", hovers, keys, name="other kinds", color="$unknown", is_vertical=True, x=places, y=heights))
     counts = amounts_axis([row["collectives"] for row in rows], "count")
     return {"data": traces, "layout": {"bars": "stacked", "x": _passes_axis(rows), "y": counts}}
+
+
+def _other_kinds(row: ChartRow, kinds: Sequence[str]) -> int:
+    """Return the number of collectives of kinds without a colour."""
+    values = (row[name] for name in ("collectives", *map(_column, kinds)))
+    whole, *counts = (value if isinstance(value, int) else 0 for value in values)
+    return whole - sum(counts)
 
 
 def _line(rows: Sequence[ChartRow], name: str, label: str) -> Drawing:

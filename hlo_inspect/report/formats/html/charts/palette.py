@@ -66,6 +66,7 @@ PALETTE: Mapping[str, Colour] = {
     "all-to-all": _VERMILION,
     "collective-permute": _GREEN,
     "collective-broadcast": _PURPLE,
+    "collective-reduce": _DARK_GREY,
     "ragged-all-to-all": _PLUM,
     "send": _SAND,
     "recv": _GREY,
