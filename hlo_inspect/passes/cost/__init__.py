@@ -252,7 +252,7 @@ def _cost_table(context: Context, spec: TableSpec, tally: Tally) -> Table:
     whole = sum(row.weight for row in rows) if all(row.weight_is_known for row in rows) else None
     if whole:
         rows = [row._replace(share=row.weight / whole) for row in rows]
-    flags = {"bytes_accessed": {"page_name": step_times.bytes_name(context)}}
+    flags: dict[str, dict[str, str | int]] = {"bytes_accessed": {"page_name": step_times.bytes_name(context)}}
     hidden = {"share": whole is None, "bound": not any(row.bound for row in rows)}
     flags |= {name: {"detail": _NOT_ON_PAGE} for name, is_hidden in hidden.items() if is_hidden}
     return spec.of(
