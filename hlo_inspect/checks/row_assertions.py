@@ -6,8 +6,8 @@ In brackets stand comparisons, as `--filter` takes them. Behind the point stands
     .runs              the sum of a column; so is .sum(runs)
     .max(operand_bytes), .min(operand_bytes)
 
-The figure is unknown if a value that decides it is unknown, and has bounds if these are known: a filter never passes over a row
-in silence. The maximum of no rows is 0, their minimum is unknown.
+The figure is unknown if a value that decides it is unknown: a filter never passes over a row in silence. It then has bounds if
+these are known. The maximum of no rows is 0, their minimum is unknown.
 """
 
 from __future__ import annotations

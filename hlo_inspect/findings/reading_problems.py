@@ -59,8 +59,8 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "An opcode that XLA does not have.",
         "Instructions with an opcode that neither current nor earlier versions of XLA have.",
         "The instruction is counted, but its FLOPs are unknown, and the data flow through it is lost. It is a "
-        "collective of unknown bytes if it has `replica_groups` or `channel_id`, or if its name begins with `all-` or "
-        "`collective-`. Counts and bytes of collectives are lower bounds then.",
+        "collective if it has `replica_groups` or `channel_id`, or if its name begins with `all-` or `collective-`. Its bytes "
+        "are unknown, so counts and bytes of collectives are lower bounds.",
         "Look for a misspelling in an edited text. If the opcode is new in XLA, please report it.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negative(p)\n}",
     ),

@@ -167,6 +167,7 @@ def bounded(
     optional: bool = False,
     summed: bool = True,
     page_name: str = "",
+    meaning: str = "",
 ) -> Column:
     """Return a column of figures that may be known in part; None for a row without."""
-    return Column(name, unit, summed, detail, optional, bounded=True, page_name=page_name, get=figure)
+    return Column(name, unit, summed, detail, optional, bounded=True, page_name=page_name, meaning=meaning, get=figure)

@@ -307,12 +307,12 @@ def _sum(values: Sequence[Value]) -> Quantity | None:
     It is None if all values are unknown, or if a known one is negative: the others bound nothing then.
     """
     numbers = [value for value in values if isinstance(value, int | float | Figure)]
-    known: Quantity = sum(numbers)
-    if len(numbers) == len(values) and not isinstance(known, Figure):
-        return known
+    total: Quantity = sum(numbers)
+    if len(numbers) == len(values) and not isinstance(total, Figure):
+        return total
     if not numbers or any(least(number) < 0 for number in numbers):
         return None
-    return known if len(numbers) == len(values) else at_least(least(known), "a row is unknown")
+    return total if len(numbers) == len(values) else at_least(least(total), "a row is unknown")
 
 
 def number_of(count: int, noun: str) -> str:

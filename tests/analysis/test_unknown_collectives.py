@@ -87,8 +87,8 @@ def test_one_in_an_asynchronous_computation(entry: Entry, wants: Wants) -> None:
 
 def test_the_others_stay_as_they_are(entry: Entry, wants: Wants) -> None:
     unknown = f"%u = f32[1024]{{0}} global-sum(%p), channel_id=2, {HALVES}, use_global_device_ids=true"
-    known = f"%k = f32[2048]{{0}} all-gather(%p), channel_id=1, {HALVES}, dimensions={{0}}, use_global_device_ids=true"
-    context = entry(P, known, unknown, header=HEADER, wants=wants)
+    gather = f"%k = f32[2048]{{0}} all-gather(%p), channel_id=1, {HALVES}, dimensions={{0}}, use_global_device_ids=true"
+    context = entry(P, gather, unknown, header=HEADER, wants=wants)
     assert [(c.kind, c.wire_bytes, c.group_size) for c in context.collectives] == [
         ("all-gather", 4096, 2),
         ("global-sum", None, None),

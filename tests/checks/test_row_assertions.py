@@ -89,7 +89,7 @@ def test_a_row_whose_value_is_unknown_is_never_passed_over(assertion: str, reaso
 
 
 def test_bounds_decide_a_count_and_a_sum() -> None:
-    """One gather is along `model`, another may be: there are one or two, and they run 24 or 25 times."""
+    """A gather is along `model`, another may be: there are one or two, and they run 24 or 25 times."""
     rows = (*ROWS, ("ag.9", "all-gather", None, 1, 1, False, None))
     figures = {"count": Figure(1, 2, "some rows may be a part"), "runs": Figure(24, 25, "some rows may be a part")}
     for name, figure in figures.items():

@@ -101,8 +101,8 @@ def test_analyses_whose_missing_attributes_are_findings(chosen: FindingOptions, 
 
 
 @pytest.mark.parametrize("example", [rule.name for rule in RULES if rule.page().example.startswith("HloModule")])
-def test_a_rule_finds_nothing_without_its_opcodes_or_analysis(example: str) -> None:
-    """Run the rules that the table of rules rules out for a module nevertheless."""
+def test_a_rule_finds_nothing_without_its_opcodes(example: str) -> None:
+    """Run a rule on a module whose opcodes rule it out."""
     wants = options(counts_all=True).wants
     modules = list(read_modules(open_source(RULES.load(example).page().example), wants))
     assert RULE_TABLE[example].opcodes <= TABLE.keys()

@@ -15,20 +15,19 @@ from hlo_inspect.errors import UsageError
 from hlo_inspect.graph import calls
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.base import FactSheet, Pass
+from hlo_inspect.passes.memory import buffers, tables, xla_reports
 from hlo_inspect.passes.memory.buffers import buffer_tables
 from hlo_inspect.passes.memory.tables import (
     host_copies,
     largest_arrays,
     live_tables,
-    out_of_memory_rows,
-    out_of_memory_tables,
     parameter_copies,
-    reports_of,
     space_name,
 )
+from hlo_inspect.passes.memory.xla_reports import out_of_memory_rows, out_of_memory_tables, reports_of
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, sentence
-from hlo_inspect.report.table import Table, Value
+from hlo_inspect.report.table import Table
 
 _PREALLOCATED = 0.75
 """The share of a GPU's memory that JAX preallocates by default (JAX documentation, GPU memory allocation)."""
@@ -36,6 +35,36 @@ _TEMPORARIES_OF_TPU = (
     "size of the packed heap and pointer tables. On TPU memory_analysis() may print more: it rounds up to 16,384 bytes. "
     "Older compilers also count gaps twice"
 )
+
+
+_FIGURES = {
+    "argument_bytes": "entry parameters on the device, padding included",
+    "output_bytes": "outputs on the device, with the table of the result tuple",
+    "alias_bytes": "outputs that use a parameter's buffer",
+    "constant_bytes": "constants",
+    "temp_bytes": "temporaries on the device: packed heap and tuple tables, before TPU's rounding",
+    "needed_bytes": "argument + output - alias + constants + temporaries",
+    "peak_bytes": "static allocations plus the peak of the heap",
+    "xla_peak_bytes": "peak by memory_analysis(): on CPU without temporaries",
+    "live_peak_bytes": "largest sum of live temporaries on the device",
+    "heap_bytes": "heap of temporaries on the device, as packed",
+    "host_bytes": "bytes in host memory",
+    "padding_bytes": "padding (tiles and alignment) of the arrays at the peak",
+}
+_SPACE_PEAK = FactSpec(
+    "memory.space.<n>.peak_bytes",
+    "bytes",
+    "static allocations of a memory space plus the peak of its heap",
+    frozenset(map(str, range(MAX_SPACES))),
+)
+
+
+def _facts(memory: ProgramMemory) -> FactSheet:
+    facts = FactSheet()
+    peaks = {f"space.{space}.peak_bytes": size for space, size in memory.spaces.items()}
+    for name, size in {**memory.figures, **peaks}.items():
+        facts.put(f"memory.{name}", size, memory.reasons.get(name, ""))
+    return facts
 
 
 class Memory(Pass):
@@ -73,40 +102,17 @@ class Memory(Pass):
     asks_phases = True
     unless_quick = ("optimizer",)
     wants = calls.WANTS | Wants(entry=True, graph=True, checked=True)
-    specs = (
-        FactSpec("memory.argument_bytes", "bytes", "entry parameters on the device, padding included"),
-        FactSpec("memory.output_bytes", "bytes", "outputs on the device, with the table of the result tuple"),
-        FactSpec("memory.alias_bytes", "bytes", "outputs that use a parameter's buffer"),
-        FactSpec("memory.constant_bytes", "bytes", "constants"),
-        FactSpec(
-            "memory.temp_bytes", "bytes", "temporaries on the device: packed heap and tuple tables, before TPU's rounding"
-        ),
-        FactSpec("memory.needed_bytes", "bytes", "argument + output - alias + constants + temporaries"),
-        FactSpec("memory.peak_bytes", "bytes", "static allocations plus the peak of the heap"),
-        FactSpec("memory.xla_peak_bytes", "bytes", "peak by memory_analysis(): on CPU without temporaries"),
-        FactSpec("memory.live_peak_bytes", "bytes", "largest sum of live temporaries on the device"),
-        FactSpec("memory.heap_bytes", "bytes", "heap of temporaries on the device, as packed"),
-        FactSpec("memory.host_bytes", "bytes", "bytes in host memory"),
-        FactSpec("memory.padding_bytes", "bytes", "padding (tiles and alignment) of the arrays at the peak"),
-        FactSpec(
-            "memory.space.<n>.peak_bytes",
-            "bytes",
-            "static allocations of a memory space plus the peak of its heap",
-            frozenset(map(str, range(MAX_SPACES))),
-        ),
-    )
+    specs = (*(FactSpec(f"memory.{name}", "bytes", meaning) for name, meaning in _FIGURES.items()), _SPACE_PEAK)
+    tables = (*tables.TABLES, *xla_reports.TABLES, *buffers.TABLES)
 
     def run(self, context: Context) -> Section:
-        memory = context.memory
-        facts: dict[str, Value] = {f"memory.{name}": value for name, value in memory.figures.items()}
-        facts |= {f"memory.space.{space}.peak_bytes": value for space, value in memory.spaces.items()}
-        return Section(facts, _tables(context), _notes(context), _headline(context))
+        facts = _facts(context.memory)
+        return Section(facts.values, _tables(context), [*facts.notes, *_notes(context)], _headline(context))
 
 
 def _notes(context: Context) -> Iterator[str]:
-    """Yield why figures are unknown or differ from XLA's. An ignored offload is sought in another file, only for notes."""
+    """Yield why figures differ from XLA's. An ignored offload is sought in another file, only for notes."""
     memory = context.memory
-    yield from (f"memory.{name}: {reason}" for name, reason in memory.reasons.items())
     if memory.platform.is_tpu and memory.device is not None:
         yield f"memory.temp_bytes: {_TEMPORARIES_OF_TPU}"
     if context.ignored_offload is not None:

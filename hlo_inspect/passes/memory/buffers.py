@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -13,6 +13,20 @@ from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.passes.params import index_text
 from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table_spec import TableSpec
+
+
+class _Buffer(NamedTuple):
+    life: BufferLife
+    shape: str
+
+    @property
+    def start(self) -> int:
+        return self.life.start
+
+    @property
+    def end(self) -> int:
+        return self.life.end
 
 
 class _Event(NamedTuple):
@@ -47,11 +61,12 @@ def buffer_tables(context: Context, device: DeviceMemory, name: str) -> Iterator
         raise UsageError(
             f"{name} {what} of {context.module.name}{did_you_mean(name, [other for other in names if other != name])}"
         )
-    yield _buffers(device, lives)
-    yield _events(context, device, lives)
+    yield _BUFFERS.of([_Buffer(life, str(device.shape(life.live.value))) for life in lives])
+    events = [_event(context, device, life, event) for life in lives for event in life.events]
+    yield _EVENTS.of(events, without=() if len(lives) > 1 else ("shape_index",))
     shared = [_sharer(device, life, other) for life in lives for other in life.shared]
     if shared:
-        yield _shared(sorted(shared, key=lambda row: (row.life.start, row.start)))
+        yield _SHARED.of(sorted(shared, key=lambda row: (row.life.start, row.start)))
 
 
 def _allocation(life: BufferLife) -> str:
@@ -63,36 +78,6 @@ def _allocation(life: BufferLife) -> str:
         return {"temporary": "tuple table"}.get(allocation.kind, allocation.kind)
     donated = ", in which an output is" if allocation.is_output else ""
     return f"parameter {allocation.parameter}{donated}"
-
-
-def _buffers(device: DeviceMemory, lives: Sequence[BufferLife]) -> Table:
-    columns = (
-        Column("shape_index", get=lambda life: index_text(life.element)),
-        Column("shape", get=lambda life: str(device.shape(life.live.value))),
-        Column("bytes", "bytes", summed=True, get=lambda life: life.live.bytes),
-        Column("allocation", get=_allocation),
-        Column("offset", "bytes", detail=2, get=attrgetter("offset")),
-        Column("memory_space", "number", detail=2, get=lambda life: life.live.space),
-        Column("live_from", "number", get=attrgetter("start")),
-        Column("live_to", "number", get=attrgetter("end")),
-    )
-    return Table.of("buffers", "Buffers", columns, lives, page_rows=0)
-
-
-def _events(context: Context, device: DeviceMemory, lives: Sequence[BufferLife]) -> Table:
-    events = [_event(context, device, life, event) for life in lives for event in life.events]
-    element = Column("shape_index", get=lambda row: index_text(row.life.element))
-    columns = (
-        *([element] if len(lives) > 1 else []),
-        Column("time", "number", get=lambda row: row.event.time),
-        Column("event", get=lambda row: row.event.what),
-        Column("by", get=attrgetter("name")),
-        Column("opcode", detail=2, get=attrgetter("opcode")),
-        Column("phase", detail=2, get=attrgetter("phase")),
-        Column("source", detail=1, get=attrgetter("source")),
-        Column("line", "number", detail=3, get=attrgetter("line")),
-    )
-    return Table.of("buffer_events", "Events of these buffers", columns, events, page_rows=60)
 
 
 def _event(context: Context, device: DeviceMemory, life: BufferLife, event: BufferEvent) -> _Event:
@@ -111,12 +96,48 @@ def _sharer(device: DeviceMemory, life: BufferLife, buffer: int) -> _Sharer:
     return _Sharer(life, name, str(device.shape(value)), device.sizes[buffer], *device.live_range(buffer))
 
 
-def _shared(shared: Sequence[_Sharer]) -> Table:
-    columns = (
+_LIVE_RANGE = (
+    Column("live_from", "number", get=attrgetter("start")),
+    Column("live_to", "number", get=attrgetter("end")),
+)
+_BUFFERS = TableSpec(
+    "buffers",
+    "Buffers",
+    (
+        Column("shape_index", get=lambda row: index_text(row.life.element)),
+        Column("shape", get=attrgetter("shape")),
+        Column("bytes", "bytes", summed=True, get=attrgetter("life.live.bytes")),
+        Column("allocation", meaning="allocation of XLA that holds the buffer", get=lambda row: _allocation(row.life)),
+        Column("offset", "bytes", detail=2, meaning="first byte in the allocation", get=attrgetter("life.offset")),
+        Column("memory_space", "number", detail=2, get=attrgetter("life.live.space")),
+        *_LIVE_RANGE,
+    ),
+    page_rows=0,
+)
+_EVENTS = TableSpec(
+    "buffer_events",
+    "Events of these buffers",
+    (
+        Column("shape_index", get=lambda row: index_text(row.life.element)),
+        Column("time", "number", meaning="position in the schedule", get=attrgetter("event.time")),
+        Column("event", meaning="defined, written, read or freed", get=attrgetter("event.what")),
+        Column("by", meaning="instruction that does it", get=attrgetter("name")),
+        Column("opcode", detail=2, get=attrgetter("opcode")),
+        Column("phase", detail=2, get=attrgetter("phase")),
+        Column("source", detail=1, get=attrgetter("source")),
+        Column("line", "number", detail=3, get=attrgetter("line")),
+    ),
+    page_rows=60,
+)
+_SHARED = TableSpec(
+    "buffer_shared_with",
+    "Other values in the same memory",
+    (
         Column("name", get=attrgetter("name")),
         Column("shape", get=attrgetter("shape")),
         Column("bytes", "bytes", get=attrgetter("size")),
-        Column("live_from", "number", get=attrgetter("start")),
-        Column("live_to", "number", get=attrgetter("end")),
-    )
-    return Table.of("buffer_shared_with", "Other values in the same memory", columns, shared)
+        *_LIVE_RANGE,
+    ),
+)
+
+TABLES = (_BUFFERS, _EVENTS, _SHARED)

@@ -1,8 +1,9 @@
-"""The tables of `memory`: live arrays at the peak and over the schedule, the largest arrays, host copies, XLA's reports."""
+"""The tables of `memory`: live arrays at the peak and over the schedule, the largest arrays, host copies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -11,7 +12,6 @@ from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.host_transfers import HostTransfer
 from hlo_inspect.analysis.memory.largest_arrays import LargeArray
 from hlo_inspect.analysis.memory.live_arrays import LiveArray, live_curve
-from hlo_inspect.analysis.memory.out_of_memory import OutOfMemory, ReportedAllocation, read_reports
 from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED, printed
 from hlo_inspect.figure import Quantity, least, multiply
 from hlo_inspect.figure import total as sum_figures
@@ -20,8 +20,8 @@ from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
 from hlo_inspect.passes.params import index_text, joined_path, number_ranges
-from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column, Table, TablePlace
+from hlo_inspect.report.table_spec import TableSpec
 
 SPACE_NAMES = {0: "HBM", 1: "VMEM", 3: "CMEM", 5: "host"}
 """Memory spaces of TPU; 0 and 5 are those of every platform."""
@@ -38,44 +38,52 @@ def space_name(space: int) -> str:
 def live_tables(context: Context, device: DeviceMemory) -> Iterator[Table]:
     """Yield every array at the peak, and merged rows of them; the curve; totals by role, source and scope."""
     live = context.live_arrays
-    title = "Live at the peak"
-    yield Table.of("live_at_peak", title, _fitted(_COLUMNS, live), live, page_as="live_at_peak_groups")
+    yield LIVE.of(live, columns=_fitted(LIVE, live))
     groups = group_rows(live, _array_key)
     groups.sort(key=_bytes, reverse=True)
-    yield Table.of("live_at_peak_groups", title, _fitted(_GROUPS, live), groups, page_rows=24)
+    yield _LIVE_GROUPS.of(groups, columns=_fitted(_LIVE_GROUPS, live))
     yield _live_bytes(context, device)
     if not context.request.quick:
-        yield _totals("live_by_role", "Live at the peak by role", "role", live, attrgetter("role"))
-    yield _totals("live_by_source", "Live at the peak by source line", "source", live, attrgetter("source"))
+        yield _LIVE_BY_ROLE.of(_totals(live, attrgetter("role")))
+    yield _LIVE_BY_SOURCE.of(_totals(live, attrgetter("source")))
     if any(array.labels.scope not in {NOT_PRINTED, NO_SCOPE} for array in live):
-        yield _totals("live_by_scope", "Live at the peak by scope", "scope", live, attrgetter("scope"))
+        yield _LIVE_BY_SCOPE.of(_totals(live, attrgetter("scope")))
 
 
-def _fitted(columns: Iterable[Column], live: Sequence[LiveArray]) -> tuple[Column, ...]:
+def _fitted(table: TableSpec, live: Sequence[LiveArray]) -> tuple[Column, ...]:
     """Return the columns. Those of padding and memory space are on the page if there is padding, or more than one space."""
     details = {
         "padding_bytes": 2 if any(array.padding for array in live) else 9,
         "memory_space": 3 if len({array.space for array in live}) > 1 else 9,
     }
-    return tuple(column._replace(detail=details.get(column.name, column.detail)) for column in columns)
+    return tuple(column._replace(detail=details.get(column.name, column.detail)) for column in table.columns)
 
 
-_COLUMNS = (
-    Column("name", get=attrgetter("name")),
-    Column("shape_index", detail=9, get=lambda array: index_text(array.element)),
-    Column("shape", get=lambda array: "" if array.shape is None else str(array.shape)),
-    Column("bytes", "bytes", summed=True, get=attrgetter("bytes")),
-    Column("padding_bytes", "bytes", summed=True, detail=3, get=attrgetter("padding")),
-    Column("role", get=lambda array: array.role or None),
-    Column("live_from", "number", detail=2, optional=True, get=attrgetter("live_from")),
-    Column("live_to", "number", detail=2, optional=True, get=attrgetter("live_to")),
-    Column("memory_space", "number", detail=5, get=attrgetter("space")),
-    Column("of_parameter", "number", detail=9, optional=True, get=attrgetter("parameter")),
-    Column("path", detail=3, optional=True, get=lambda array: array.path or None),
-    phase_column(attrgetter("labels.phase"), detail=2),
-    Column("op_name", detail=6, get=attrgetter("labels.op_name")),
-    Column("source", detail=1, get=lambda array: printed(array.labels.source)),
-    Column("line", "number", detail=4, optional=True, get=attrgetter("line")),
+_ROLES = "weight, moment, input, …; temporary, constant or tuple table"
+LIVE = TableSpec(
+    "live_at_peak",
+    "Live at the peak",
+    (
+        Column("name", meaning="instruction that defines the array", get=attrgetter("name")),
+        Column("shape_index", detail=9, get=lambda array: index_text(array.element)),
+        Column("shape", get=lambda array: "" if array.shape is None else str(array.shape)),
+        Column("bytes", "bytes", summed=True, get=attrgetter("bytes")),
+        Column("padding_bytes", "bytes", summed=True, detail=3, get=attrgetter("padding")),
+        Column("role", meaning=_ROLES, get=lambda array: array.role or None),
+        Column("live_from", "number", detail=2, optional=True, get=attrgetter("live_from")),
+        Column("live_to", "number", detail=2, optional=True, get=attrgetter("live_to")),
+        Column("memory_space", "number", detail=5, get=attrgetter("space")),
+        Column("of_parameter", "number", detail=9, optional=True, get=attrgetter("parameter")),
+        Column("path", detail=3, optional=True, get=lambda array: array.path or None),
+        phase_column(attrgetter("labels.phase"), detail=2),
+        Column("op_name", detail=6, get=attrgetter("labels.op_name")),
+        Column("source", detail=1, get=lambda array: printed(array.labels.source)),
+        Column("line", "number", detail=4, optional=True, get=attrgetter("line")),
+    ),
+    TablePlace("memory", "Live at the peak", "single", 1),
+    in_store=True,
+    assertable=True,
+    page_as="live_at_peak_groups",
 )
 
 Group = Sequence[LiveArray]
@@ -107,17 +115,23 @@ def _line_or_path(group: Group) -> str:
     return printed(array.labels.source)
 
 
-_GROUPS = (
-    Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
-    Column("shape", width=20, get=lambda group: "" if group[0].shape is None else str(group[0].shape)),
-    Column("arrays", "count", summed=True, detail=1, get=len),
-    Column("bytes", "bytes", summed=True, get=_bytes),
-    Column("padding_bytes", "bytes", summed=True, detail=3, get=lambda group: sum(array.padding for array in group)),
-    Column("role", get=lambda group: group[0].role or None),
-    Column("live", detail=2, width=11, get=_lives),
-    Column("memory_space", "number", detail=8, get=lambda group: group[0].space),
-    phase_column(lambda group: group[0].labels.phase, detail=3),
-    Column("source", detail=1, get=_line_or_path),
+_LIVE_GROUPS = TableSpec(
+    "live_at_peak_groups",
+    "Live at the peak",
+    (
+        Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
+        Column("shape", width=20, get=lambda group: "" if group[0].shape is None else str(group[0].shape)),
+        Column("arrays", "count", summed=True, detail=1, get=len),
+        Column("bytes", "bytes", summed=True, get=_bytes),
+        Column("padding_bytes", "bytes", summed=True, detail=3, get=lambda group: sum(array.padding for array in group)),
+        Column("role", meaning=_ROLES, get=lambda group: group[0].role or None),
+        Column("live", detail=2, width=11, meaning="first and last position of the schedule at which it is live", get=_lives),
+        Column("memory_space", "number", detail=8, get=lambda group: group[0].space),
+        phase_column(lambda group: group[0].labels.phase, detail=3),
+        Column("source", detail=1, get=_line_or_path),
+    ),
+    TablePlace("memory", "Live at the peak", "merged"),
+    page_rows=24,
 )
 
 
@@ -128,75 +142,83 @@ class _Total(NamedTuple):
     share: float | None
 
 
-def _totals(name: str, title: str, label: str, live: Sequence[LiveArray], key: Callable[[LiveArray], str]) -> Table:
+def _totals(live: Sequence[LiveArray], key: Callable[[LiveArray], str]) -> list[_Total]:
+    """Return the arrays in sums by a label, the largest first."""
     whole = total(array.bytes for array in live) or 0
     groups = [(key(group[0]), group) for group in group_rows(live, key)]
     totals = [_Total(text, len(group), _bytes(group), _bytes(group) / whole if whole else None) for text, group in groups]
-    columns = (
-        Column(label, width=28, get=attrgetter("label")),
-        Column("arrays", "count", summed=True, get=attrgetter("arrays")),
-        Column("bytes", "bytes", summed=True, get=attrgetter("size")),
-        Column("share", "share", optional=True, get=attrgetter("share")),
+    return sorted(totals, key=lambda row: -row.size)
+
+
+_OF_TOTAL = (
+    Column("arrays", "count", summed=True, get=attrgetter("arrays")),
+    Column("bytes", "bytes", summed=True, get=attrgetter("size")),
+    Column("share", "share", optional=True, meaning="share of the peak", get=attrgetter("share")),
+)
+_LIVE_BY_ROLE, _LIVE_BY_SOURCE, _LIVE_BY_SCOPE = (
+    TableSpec(
+        f"live_by_{label}",
+        title,
+        (Column(label, width=28, meaning=meaning, get=attrgetter("label")), *_OF_TOTAL),
+        TablePlace("memory", "Live at the peak", choice, rank),
+        page_rows=10,
     )
-    return Table.of(name, title, columns, sorted(totals, key=lambda row: -row.size), page_rows=10)
+    for rank, label, title, choice, meaning in (
+        (2, "role", "Live at the peak by role", "by role", _ROLES),
+        (4, "source", "Live at the peak by source line", "by source line", ""),
+        (3, "scope", "Live at the peak by scope", "by scope", ""),
+    )
+)
 
 
 # -- over the schedule --------------------------------------------------------------------------------------------------------
 
 
-def _live_bytes(context: Context, device: DeviceMemory) -> Table:
-    """Return the live bytes over the schedule, in parts of equal length."""
-    points = live_curve(device, context.phase_of)
-    columns = (
+_LIVE_BYTES = TableSpec(
+    "live_bytes",
+    "Live bytes over the schedule",
+    (
         Column("first", "number", get=attrgetter("first")),
         Column("last", "number", get=attrgetter("last")),
         Column("bytes", "bytes", get=attrgetter("bytes")),
         phase_column(attrgetter("phase")),
         Column("loop", get=attrgetter("loop")),
-    )
+    ),
+    TablePlace("memory", "Live bytes over the schedule", "bytes", 1),
+    page_rows=0,
+    is_curve=True,
+)
+
+
+def _live_bytes(context: Context, device: DeviceMemory) -> Table:
+    """Return the live bytes over the schedule, in parts of equal length."""
     space = device.peak_heap.space if device.peak_heap is not None else 0
     where = f": static arrays and temporaries of {space_name(space)}" if space else ""
-    title = f"Live bytes over the schedule of {device.schedule.end:,} instructions{where}"
-    return Table.of("live_bytes", title, columns, points, page_rows=0, is_curve=True)
+    title = f"{_LIVE_BYTES.title} of {device.schedule.end:,} instructions{where}"
+    return _LIVE_BYTES.of(live_curve(device, context.phase_of), title=title)
+
+
+# -- the largest arrays -------------------------------------------------------------------------------------------------------
 
 
 ArrayGroup = Sequence[LargeArray]
 
 
 def largest_arrays(context: Context) -> Table:
-    """Return the arrays in merged rows, the largest first."""
+    """Return the arrays in merged rows, the largest first. The title says if XLA may fuse them away."""
     groups = array_groups(context.largest_arrays.found)
     has_padding = any(group[0].shape.padded_bytes != group[0].shape.bytes for group in groups)
-    columns = (
-        Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
-        Column("opcode", detail=4, get=lambda group: group[0].opcode),
-        Column("shape", width=24, get=lambda group: str(group[0].shape)),
-        Column("bytes", "bytes", detail=3 if has_padding else 0, get=lambda group: group[0].shape.bytes),
-        Column("padded_bytes", "bytes", detail=0 if has_padding else 9, get=lambda group: group[0].shape.padded_bytes),
-        Column("count", "count", get=len),
-        Column("total_bytes", "bytes", detail=3, get=lambda group: (group[0].shape.padded_bytes or 0) * len(group)),
-        Column("of_parameter", detail=1, optional=True, width=12, get=_parameters),
-        Column("relation", detail=1, optional=True, get=lambda group: str(group[0].relation) if group[0].relation else None),
-        Column("path", detail=4, optional=True, get=_path),
-        Column("memory_space", "number", detail=9, get=lambda group: _space(group[0])),
-        phase_column(_phases, detail=5),
-        Column("op_name", detail=6, get=lambda group: group[0].labels.op_name),
-        Column("source", detail=1, get=lambda group: printed(group[0].labels.source)),
-        Column("line", "number", detail=7, get=lambda group: group[0].line),
-    )
-    rows = 8 if context.module.header.is_scheduled else 20
-    return Table.of("largest_arrays", _title(context), columns, groups, page_rows=rows)
+    details = {"bytes": 3, "padded_bytes": 0} if has_padding else {}
+    columns = [column._replace(detail=details.get(column.name, column.detail)) for column in _LARGEST.columns]
+    title = "" if _is_optimized(context) else f"{_LARGEST.title} before fusion; XLA may fuse some of them away"
+    table = _LARGEST.of(groups, columns=columns, title=title)
+    return replace(table, page_rows=8) if context.module.header.is_scheduled else table
 
 
 def array_groups(arrays: Sequence[LargeArray]) -> list[list[LargeArray]]:
     """Group the arrays of one row, the largest first."""
     groups = group_rows(arrays, _large_array_key)
     return sorted(groups, key=lambda group: (group[0].shape.padded_bytes or 0, len(group)), reverse=True)
-
-
-def _title(context: Context) -> str:
-    """Return the title: it says if XLA may fuse the arrays away."""
-    return "Largest arrays" if _is_optimized(context) else "Largest arrays before fusion; XLA may fuse some of them away"
 
 
 def _is_optimized(context: Context) -> bool:
@@ -230,7 +252,47 @@ def _space(array: LargeArray) -> int:
     return layout.memory_space if layout is not None else 0
 
 
-# -- host -------------------------------------------------------------------------------------------------------------------
+_LARGEST = TableSpec(
+    "largest_arrays",
+    "Largest arrays",
+    (
+        Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
+        Column("opcode", detail=4, get=lambda group: group[0].opcode),
+        Column("shape", width=24, get=lambda group: str(group[0].shape)),
+        Column("bytes", "bytes", meaning="bytes of one array", get=lambda group: group[0].shape.bytes),
+        Column("padded_bytes", "bytes", detail=9, get=lambda group: group[0].shape.padded_bytes),
+        Column("count", "count", meaning="instructions that define an array of this shape and origin", get=len),
+        Column(
+            "total_bytes",
+            "bytes",
+            detail=3,
+            meaning="bytes of all these arrays",
+            get=lambda group: (group[0].shape.padded_bytes or 0) * len(group),
+        ),
+        Column("of_parameter", detail=1, optional=True, width=12, get=_parameters),
+        Column("relation", detail=1, optional=True, get=lambda group: str(group[0].relation) if group[0].relation else None),
+        Column("path", detail=4, optional=True, get=_path),
+        Column("memory_space", "number", detail=9, get=lambda group: _space(group[0])),
+        phase_column(_phases, detail=5),
+        Column("op_name", detail=6, get=lambda group: group[0].labels.op_name),
+        Column("source", detail=1, get=lambda group: printed(group[0].labels.source)),
+        Column("line", "number", detail=7, get=lambda group: group[0].line),
+    ),
+    TablePlace("memory", "Live at the peak", "largest arrays, live or not", 5),
+    in_store=True,
+    assertable=True,
+)
+
+
+# -- copies of parameters ---------------------------------------------------------------------------------------------------
+
+
+class _ParameterCopies(NamedTuple):
+    """Copies of parameters of one kind, their runs in a step, and the bytes that these write."""
+
+    arrays: ArrayGroup
+    runs: Quantity
+    written: Quantity
 
 
 def parameter_copies(context: Context) -> Iterator[Table]:
@@ -239,33 +301,51 @@ def parameter_copies(context: Context) -> Iterator[Table]:
     A text before fusion has no table: XLA fuses many of its copies away.
     """
     copies = context.largest_arrays.parameter_copies() if _is_optimized(context) else []
-    if not copies:
-        return
-    runs_of = context.call_graph.runs
+    if copies:
+        groups = group_rows(copies, lambda array: (_copying(array), _space(array)))
+        rows = [_counted_copies(context, group) for group in groups]
+        yield _PARAMETER_COPIES.of(sorted(rows, key=lambda row: -least(row.written)))
 
-    def written(group: ArrayGroup) -> Quantity:
-        sizes = [multiply(array.shape.padded_bytes or 0, runs_of(array.view.computation.name)) for array in group]
-        return sum_figures(sizes)
 
-    columns = (
-        Column("relation", width=24, get=lambda group: _copying(group[0])),
-        Column("memory_space", "number", detail=1, get=lambda group: _space(group[0])),
-        Column("arrays", "count", summed=True, get=len),
-        Column("padded_bytes", "bytes", summed=True, page_name="size", get=lambda group: total(map(_padded_bytes, group))),
-        bounded("runs", "count", lambda group: sum_figures([runs_of(array.view.computation.name) for array in group]), 1),
-        bounded("written_bytes", "bytes", written, page_name="written"),
-    )
-    groups = group_rows(copies, lambda array: (_copying(array), _space(array)))
-    groups.sort(key=lambda group: -least(written(group)))
-    yield Table.of("parameter_copies", "Copies of parameters in one step", columns, groups)
+def _counted_copies(context: Context, arrays: ArrayGroup) -> _ParameterCopies:
+    runs = [context.call_graph.runs(array.view.computation.name) for array in arrays]
+    written = [multiply(array.shape.padded_bytes or 0, times) for array, times in zip(arrays, runs, strict=True)]
+    return _ParameterCopies(arrays, sum_figures(runs), sum_figures(written))
 
 
 def _copying(array: LargeArray) -> str:
     return array.relation.copying if array.relation is not None else ""
 
 
-def _padded_bytes(array: LargeArray) -> int | None:
-    return array.shape.padded_bytes
+_PARAMETER_COPIES = TableSpec(
+    "parameter_copies",
+    "Copies of parameters in one step",
+    (
+        Column("relation", width=24, get=lambda row: _copying(row.arrays[0])),
+        Column("memory_space", "number", detail=1, get=lambda row: _space(row.arrays[0])),
+        Column("arrays", "count", summed=True, get=lambda row: len(row.arrays)),
+        Column(
+            "padded_bytes",
+            "bytes",
+            summed=True,
+            page_name="size",
+            get=lambda row: total(array.shape.padded_bytes for array in row.arrays),
+        ),
+        bounded("runs", "count", attrgetter("runs"), 1),
+        bounded(
+            "written_bytes",
+            "bytes",
+            attrgetter("written"),
+            page_name="written",
+            meaning="bytes that the copies write in one step",
+        ),
+    ),
+    TablePlace("memory", ""),
+    assertable=True,
+)
+
+
+# -- host -------------------------------------------------------------------------------------------------------------------
 
 
 def host_copies(context: Context) -> Iterator[Table]:
@@ -274,18 +354,8 @@ def host_copies(context: Context) -> Iterator[Table]:
         context.host_transfers, lambda transfer: (transfer.direction, str(transfer.shape), transfer.view.opcodes[transfer.row])
     )
     groups.sort(key=lambda group: least(total_moved(group)), reverse=True)
-    if not groups:
-        return
-    columns = (
-        Column("direction", get=lambda group: group[0].direction),
-        Column("name", width=20, get=lambda group: joined_name([transfer.view.names[transfer.row] for transfer in group])),
-        Column("shape", get=lambda group: str(group[0].shape)),
-        Column("sites", "count", summed=True, get=len),
-        bounded("runs", "count", lambda group: sum_figures(transfer.runs for transfer in group)),
-        bounded("bytes", "bytes", total_moved),
-        Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
-    )
-    yield Table.of("host_copies", "Host transfers of one step by target", columns, groups)
+    if groups:
+        yield _HOST_COPIES.of(groups)
 
 
 def total_moved(transfers: Sequence[HostTransfer]) -> Quantity:
@@ -293,67 +363,23 @@ def total_moved(transfers: Sequence[HostTransfer]) -> Quantity:
     return sum_figures(transfer.moved for transfer in transfers)
 
 
-class _AllocationRow(NamedTuple):
-    """An allocation of a report, and the array of the dump that has its name and is live at the peak."""
-
-    report: OutOfMemory
-    allocation: ReportedAllocation
-    live: LiveArray | None
-
-
-def reports_of(context: Context) -> list[OutOfMemory]:
-    """Return the reports in the text around a module."""
-    return read_reports(context.module.memory_lines)
-
-
-def out_of_memory_rows(reports: Iterable[OutOfMemory]) -> Iterator[HeadlineRow]:
-    """Yield one line for each report."""
-    for report in reports:
-        yield HeadlineRow("", tuple(_report_words(report)), severity="error")
-
-
-def _report_words(report: OutOfMemory) -> Parts:
-    yield f"line {report.line}: {'ran out of' if report.says_failure else 'report of'} {report.space}"
-    if report.used is not None and report.capacity is not None:
-        sizes = report.used, report.capacity, max(0, report.used - report.capacity)
-        yield from sentence(": {} of {}, {} too much", *(Amount(size, "bytes") for size in sizes))
-    if report.wanted is not None:
-        yield from sentence(" allocating {}", Amount(report.wanted, "bytes"))
-    if report.free is not None:
-        yield from sentence(" with {} free", Amount(report.free, "bytes"))
-    if report.wanted_for:
-        yield f" on the stack of {report.wanted_for}"
-
-
-def out_of_memory_tables(reports: Sequence[OutOfMemory], live: Iterable[LiveArray] = (), name: str = "") -> Iterator[Table]:
-    """Yield the largest allocations of the reports under `name`, and the parts of the memory as the report states them."""
-    by_name = {array.name: array for array in live}
-    rows = [
-        _AllocationRow(report, allocation, by_name.get(allocation.name)) for report in reports for allocation in report.largest
-    ]
-    if rows:
-        yield Table.of(name or "out_of_memory", "Largest allocations in XLA's report", _REPORTED, rows, page_rows=24)
-    parts = [(part, size) for report in reports for part, size in report.parts.items()]
-    if parts:
-        columns = (Column("part", width=28), Column("bytes", "bytes"))
-        yield Table("out_of_memory_parts", "Memory use by kind, from XLA's report", columns, tuple(parts), page_rows=0)
-
-
-def _live_array(get: Callable[[LiveArray], int | None]) -> Callable[[_AllocationRow], int | None]:
-    return lambda row: get(row.live) if row.live is not None else None
-
-
-_REPORTED = (
-    Column("name", get=attrgetter("allocation.name")),
-    Column(
-        "shape", get=lambda row: str(row.allocation.shape) if row.allocation.shape is not None else row.allocation.shape_text
+_HOST_COPIES = TableSpec(
+    "host_copies",
+    "Host transfers of one step by target",
+    (
+        Column("direction", get=lambda group: group[0].direction),
+        Column("name", width=20, get=lambda group: joined_name([transfer.view.names[transfer.row] for transfer in group])),
+        Column("shape", get=lambda group: str(group[0].shape)),
+        Column("sites", "count", summed=True, get=len),
+        bounded("runs", "count", lambda group: sum_figures(transfer.runs for transfer in group)),
+        bounded("bytes", "bytes", total_moved),
+        Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
     ),
-    Column("bytes", "bytes", get=attrgetter("allocation.size")),
-    Column("padding_bytes", "bytes", detail=1, get=attrgetter("allocation.padding")),
-    Column("role", get=attrgetter("allocation.kind")),
-    Column("live_from", "number", detail=3, optional=True, get=_live_array(attrgetter("live_from"))),
-    Column("live_to", "number", detail=3, optional=True, get=_live_array(attrgetter("live_to"))),
-    Column("op_name", detail=2, get=attrgetter("allocation.op_name")),
-    Column("source", detail=1, get=attrgetter("allocation.source")),
-    Column("line", "number", detail=4, optional=True, get=_live_array(attrgetter("line"))),
+    TablePlace("memory", "Host transfers", "copies"),
+)
+
+
+TABLES = (
+    *(LIVE, _LIVE_GROUPS, _LIVE_BYTES, _LIVE_BY_ROLE, _LIVE_BY_SOURCE, _LIVE_BY_SCOPE),
+    *(_LARGEST, _PARAMETER_COPIES, _HOST_COPIES),
 )

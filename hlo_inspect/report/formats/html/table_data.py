@@ -27,7 +27,11 @@ def table_data(table: Table, shown: Table, raw_bytes: bool) -> dict[str, object]
     with_figures = -1  # position in the table of the column that is shown, or whose bounds are
     for index, column in enumerate(flat.columns):
         with_figures += not column.bound
-        behind = [] if column.bound else takewhile(lambda at: flat.columns[at].bound, range(index + 1, len(flat.columns)))
+        behind = (
+            []
+            if column.bound
+            else takewhile(lambda position: flat.columns[position].bound, range(index + 1, len(flat.columns)))
+        )
         bounds = {_BOUND_KEYS[flat.columns[position].bound]: values[position] for position in behind}
         texts = _texts(flat, index, raw_bytes) if column.bound else _texts(shown, with_figures, raw_bytes)
         columns.append(
