@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from hlo_inspect.analysis.collectives import Collective, leaf_dtype
 from hlo_inspect.analysis.context import Context
@@ -465,7 +465,7 @@ def _size_class(collective: Collective) -> int | None:
 _TIME_NAMES = frozenset(column.name for column in _TIMES)
 
 
-def _made(spec: TableSpec, rows: Sequence[object], context: Context, columns: Sequence[Column] | None = None) -> Table:
+def _made(spec: TableSpec, rows: Sequence[Any], context: Context, columns: Sequence[Column] | None = None) -> Table:
     """Return a table without the columns of times if there are none; else its title says by which times they are exposed."""
     timelines = _timelines(context)
     is_scheduled = timelines is not None and timelines.is_scheduled
