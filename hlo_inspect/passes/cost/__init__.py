@@ -198,22 +198,12 @@ _COSTS = (
     _figure("transcendentals", "count", "transcendentals", detail=3),
     _figure("matmul_flops", "flops", "matmul_flops", detail=1),
     _figure("bytes_accessed", "bytes", "bytes"),
-    Column(
-        "share",
-        "share",
-        detail=1,
-        meaning="share of the time, or of the bytes without a profile",
-        get=attrgetter("share"),
-    ),
+    Column("share", "share", detail=1, meaning="share of the time, or of the bytes without a profile", get=attrgetter("share")),
     bounded("compute_s", "seconds", attrgetter("compute")),
     bounded("memory_s", "seconds", attrgetter("memory")),
 )
 _BOUND = Column(
-    "bound",
-    detail=2,
-    optional=True,
-    meaning="resource whose time is longer, compute or memory",
-    get=attrgetter("bound"),
+    "bound", detail=2, optional=True, meaning="resource whose time is longer, compute or memory", get=attrgetter("bound")
 )
 _TIMES = frozenset({"compute_s", "memory_s", "bound"})
 
@@ -252,7 +242,7 @@ def _cost_table(context: Context, spec: TableSpec, tally: Tally) -> Table:
     whole = sum(row.weight for row in rows) if all(row.weight_is_known for row in rows) else None
     if whole:
         rows = [row._replace(share=row.weight / whole) for row in rows]
-    flags: dict[str, dict[str, str | int]] = {"bytes_accessed": {"page_name": step_times.bytes_name(context)}}
+    flags: dict[str, dict[str, object]] = {"bytes_accessed": {"page_name": step_times.bytes_name(context)}}
     hidden = {"share": whole is None, "bound": not any(row.bound for row in rows)}
     flags |= {name: {"detail": _NOT_ON_PAGE} for name, is_hidden in hidden.items() if is_hidden}
     return spec.of(
