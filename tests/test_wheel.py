@@ -8,7 +8,7 @@ import venv
 import zipfile
 from pathlib import Path
 
-from hlo_inspect.agents.skill import skill_text
+from hlo_inspect.cli.commands.skill import skill_text
 
 ROOT = Path(__file__).parents[1]
 DUMP = ROOT / "tests" / "data" / "cpu" / "collectives.after.txt"

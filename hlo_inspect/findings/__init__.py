@@ -33,8 +33,8 @@ Reads = Literal["lines", "graph", "memory"]
 class RuleEntry(NamedTuple):
     """The questions (names of passes) that a rule belongs to, and its input.
 
-    A rule with `opcodes` finds nothing in a module without one of them, and one with an `analysis`, a path from the context,
-    nothing if this is empty. Such a rule is then not imported.
+    A rule finds nothing in a module without one of its `opcodes`, or if its `analysis` is empty: it is then not imported. The
+    analysis is a path of attributes from the context.
     """
 
     passes: tuple[str, ...]

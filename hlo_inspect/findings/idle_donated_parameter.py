@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
-from hlo_inspect.findings.base import Rule, least_worth, size
+from hlo_inspect.findings.base import Rule, is_small, least_worth, size
 from hlo_inspect.graph.parameters import ParameterLeaf
 from hlo_inspect.report.model import Finding
 
@@ -50,7 +50,7 @@ class IdleDonatedParameter(Rule):
 
     def check(self, context: Context) -> Iterator[Finding]:
         device = context.memory.device
-        if device is None:
+        if device is None or is_small(context):
             return
         for idle in find_idle_donations(device, context.interface.parameters, context.live_arrays, least_worth(context)):
             temporary = idle.temporary

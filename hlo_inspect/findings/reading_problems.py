@@ -200,7 +200,7 @@ def reading_findings(context: Context, passes: Container[str]) -> Iterator[Findi
 def _missing(context: Context, passes: Container[str], unreadable: Container[int | None]) -> Iterator[Problem]:
     """Yield the problems that only these passes see: unknown collectives, and attributes that a printer left out."""
     if "collectives" in passes:
-        if not context.module.wants.reads_every_line:
+        if context.module.heads.unknown_opcodes and not context.module.wants.reads_every_line:
             yield from _unknown_opcodes(context)
         unprinted = [collective.inner for collective in context.collectives if collective.participants.fault == NOT_PRINTED]
         if unprinted:

@@ -226,7 +226,8 @@ class Collection:
         for number, module in enumerate(modules):
             key = _key(text.file, number)
             seconds = None if is_equal else module.seconds
-            row = (key, *self._about(text, module), seconds, read_at, module.bounds, *module.facts)
+            values, lower_bounds, upper_bounds = module.facts
+            row = (key, *self._about(text, module), seconds, read_at, lower_bounds, upper_bounds, *values)
             self._rows.setdefault(MODULES, []).append(row)
             for relation, rows in ((FINDINGS, module.findings), *(module.tables or {}).items()):
                 self._rows.setdefault(relation, []).extend(

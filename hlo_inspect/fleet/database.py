@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo_inspect.errors import InputError, UsageError
 from hlo_inspect.fleet.parts import column_definitions, connect, line_source, literal, require_fleet
-from hlo_inspect.fleet.schema import FINDINGS, MODULES
+from hlo_inspect.fleet.schema import FINDINGS, MODULES, stored_tables
 from hlo_inspect.fleet.store import Store
-from hlo_inspect.fleet.table_columns import TABLE_COLUMNS
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,12 +43,12 @@ class Database:
         self._connection = connect(store.root)
         self._connection.execute(f"CREATE SCHEMA {_PRIVATE}")
         self._connection.execute("SET parquet_metadata_cache = true")  # footers of hundreds of columns, read for each query
-        for relation in (MODULES, FINDINGS, *TABLE_COLUMNS):
+        for relation in (MODULES, FINDINGS, *stored_tables()):
             self._add(relation)
         self._make_whole_views()
         parts = [path for groups in self._groups.values() for paths in groups for path in paths]
         allowed = f"allowed_paths = {_list_of(parts)}"
-        for setting in ("temp_directory = ''", allowed, "enable_external_access = false", "lock_configuration = true"):
+        for setting in (allowed, "enable_external_access = false", "lock_configuration = true"):
             self._connection.execute(f"SET {setting}")
 
     def query(self, sql: str, values: Mapping[str, str]) -> QueryResult:
@@ -74,7 +73,7 @@ class Database:
 
     def relations(self) -> list[tuple[str, int, int]]:
         """Return the views with their numbers of rows and columns; no table without parts."""
-        names = [relation for relation in (MODULES, FINDINGS, *TABLE_COLUMNS) if relation in self._filled]
+        names = [relation for relation in (MODULES, FINDINGS, *stored_tables()) if relation in self._filled]
         counts = [self.query(f"SELECT count(*) FROM {name}", {}).rows[0][0] for name in names]  # noqa: S608 - names of our own
         widths = [len(self.query(f"SELECT * FROM {name} LIMIT 0", {}).columns) for name in names]  # noqa: S608 - as above
         return list(zip(names, counts, widths, strict=True))
@@ -163,7 +162,7 @@ class Database:
         kept = f"SELECT DISTINCT module, read_at FROM {_PRIVATE}.modules QUALIFY {last} AND status <> 'empty'"  # noqa: S608 - our own
         execute(f"CREATE OR REPLACE TABLE {_PRIVATE}.latest AS {kept}")
         latest = f"(SELECT module, read_at FROM {_PRIVATE}.latest)"  # noqa: S608 - as above
-        for relation in (MODULES, FINDINGS, *TABLE_COLUMNS):
+        for relation in (MODULES, FINDINGS, *stored_tables()):
             rows = f"{_PRIVATE}.{relation} SEMI JOIN {latest} USING (module, read_at)"
             execute(f"CREATE OR REPLACE VIEW {relation} AS SELECT * FROM {rows}")  # noqa: S608 - as above
 

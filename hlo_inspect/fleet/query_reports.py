@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.fleet.database import Database, QueryResult
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Table, Unit, Value
+from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "query"
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "NUMBER")
@@ -53,6 +55,34 @@ def _read(path: Path) -> NamedQuery:
     return NamedQuery(path.stem, " ".join(line for line in comments if not line.startswith("$")), parameters, sql)
 
 
+_QUERIES = TableSpec(
+    "queries",
+    "Named queries",
+    (
+        Column("name", meaning="name for `query`", get=attrgetter("name")),
+        Column(
+            "parameters",
+            optional=True,
+            meaning="parameters that `--set` gives",
+            get=lambda query: ", ".join(f"${name}" for name in query.parameters) or None,
+        ),
+        Column("answers", width=60, wraps=True, meaning="the question that it answers", get=attrgetter("summary")),
+    ),
+    page_rows=0,
+)
+_VIEWS = TableSpec(
+    "views",
+    "Views of the store",
+    (
+        Column("view", get=itemgetter(0)),
+        Column("rows", "count", get=itemgetter(1)),
+        Column("columns", "count", get=itemgetter(2)),
+    ),
+    page_rows=0,
+)
+TABLES = (_QUERIES, _VIEWS)
+
+
 def query_report(store: str, title: str, result: QueryResult) -> Report:
     """Return the rows of a query. Columns called `bytes`, `flops` or `seconds`, or with that ending, have that unit."""
     columns = tuple(Column(name, _unit(name, type_)) for name, type_ in zip(result.columns, result.types, strict=True))
@@ -62,18 +92,12 @@ def query_report(store: str, title: str, result: QueryResult) -> Report:
 
 def queries_report() -> Report:
     """Return the named queries with their parameters."""
-    columns = (
-        Column("name", get=lambda query: query.name),
-        Column("parameters", optional=True, get=lambda query: ", ".join(f"${name}" for name in query.parameters) or None),
-        Column("answers", width=60, wraps=True, get=lambda query: query.summary),
-    )
-    return _report("configs/queries", Table.of("queries", "Named queries", columns, named_queries(), page_rows=0))
+    return _report("configs/queries", _QUERIES.of(named_queries()))
 
 
 def views_report(store: str, database: Database) -> Report:
     """Return the views of a store, with their numbers of rows and columns."""
-    columns = (Column("view"), Column("rows", "count"), Column("columns", "count"))
-    return _report(store, Table("views", f"Views of the store {store}", columns, tuple(database.relations()), page_rows=0))
+    return _report(store, _VIEWS.of(database.relations(), title=f"{_VIEWS.title} {store}"))
 
 
 def _report(path: str, table: Table) -> Report:

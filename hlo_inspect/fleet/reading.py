@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.platforms import find_platform
@@ -13,7 +13,7 @@ from hlo_inspect.errors import HloInspectError, InputError, printable
 from hlo_inspect.fleet.input_texts import InputText, is_same
 from hlo_inspect.fleet.inputs import FleetInput, file_version
 from hlo_inspect.fleet.parts import StoreRow
-from hlo_inspect.fleet.schema import fact_values, stored, table_columns
+from hlo_inspect.fleet.schema import FactValues, fact_values, stored, table_columns
 from hlo_inspect.hlo.input.source import Source, open_source
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.inspection.module_reports import ReportNeeds
@@ -21,7 +21,7 @@ from hlo_inspect.inspection.source_reports import NoModuleError
 from hlo_inspect.remote_files import FileVersion
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Finding, Report
-from hlo_inspect.report.table import Table, plain
+from hlo_inspect.report.table import READERS, Table
 from hlo_inspect.request import Request
 
 
@@ -36,8 +36,7 @@ class ModuleFigures(NamedTuple):
     status: str
     message: str | None
     seconds: float | None
-    bounds: dict[str, float]
-    facts: list[Any]
+    facts: FactValues
     findings: Sequence[StoreRow] = ()
     tables: Mapping[str, Sequence[StoreRow]] | None = None
 
@@ -105,7 +104,6 @@ class InputReader:
     def _figures(self, report: Report, seconds: float) -> ModuleFigures:
         context, self._context = self._context, None
         facts = report.facts if isinstance(report.facts, Facts) else Facts(report.facts, report.specs)
-        values, bounds = fact_values(facts, report.specs)
         is_partial, platform = False, None
         if context is not None:
             module = context.module
@@ -120,8 +118,7 @@ class InputReader:
             status="partial" if is_partial else "ok",
             message=None,
             seconds=seconds,
-            bounds=bounds,
-            facts=values,
+            facts=fact_values(facts, report.specs),
             findings=[_finding_row(finding) for finding in report.findings],
             tables={name: _table_rows(report, name) for name in self._options.tables},
         )
@@ -129,8 +126,8 @@ class InputReader:
 
 def failed_figures(error: HloInspectError, status: str) -> ModuleFigures:
     """Return the figures of a module or input that cannot be read: nothing but the error."""
-    facts, bounds = fact_values(Facts({}, ()), ())
-    return ModuleFigures(error.line, None, None, None, None, status, printable(error.message), None, bounds, facts)
+    facts = fact_values(Facts({}, ()), ())
+    return ModuleFigures(error.line, None, None, None, None, status, printable(error.message), None, facts)
 
 
 def _finding_row(finding: Finding) -> StoreRow:
@@ -156,11 +153,11 @@ def _table_rows(report: Report, name: str) -> list[StoreRow]:
     """Return the rows of all tables of that name, in the columns of the store."""
     rows: list[StoreRow] = []
     columns = table_columns(name)
-    for table in (table.flat() for table in report.tables if table.name == name):
+    for table in (table for table in report.tables if table.name == name):
         positions = {column.name: index for index, column in enumerate(table.columns)}
-        getters = [(positions.get(column), type_) for column, type_ in columns.items()]
+        getters = [(positions.get(column.of), READERS[column.bound], column.type) for column in columns]
         rows += [
-            tuple([None if index is None else stored(plain(row[index]), type_) for index, type_ in getters])
+            tuple([None if index is None else stored(read(row[index]), type_) for index, read, type_ in getters])
             for row in table.rows
         ]
     return rows

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo_inspect.errors import HloInspectError, InputError
@@ -23,7 +24,8 @@ from hlo_inspect.fleet.schema import MODULES, check_tables, passes_of_tables
 from hlo_inspect.fleet.store import Store
 from hlo_inspect.remote_files import FileVersion, is_address
 from hlo_inspect.report.model import Input, Report
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column
+from hlo_inspect.report.table_spec import TableSpec
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
@@ -32,17 +34,6 @@ if TYPE_CHECKING:
 ALWAYS, ALSO = "summary", "fingerprint"
 """The passes of every collection."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_REPORT_COLUMNS = (
-    Column("read", "count", get=lambda row: row[0].read),
-    Column("equal", "count", get=lambda row: row[0].equal),
-    Column("skipped", "count", get=lambda row: row[0].skipped),
-    Column("failed", "count", get=lambda row: row[0].failed),
-    Column("lost", "count", get=lambda row: row[0].lost),
-    Column("modules", "count", get=lambda row: row[0].modules),
-    Column("bytes", "bytes", get=lambda row: row[0].bytes),
-    Column("seconds", "seconds", get=lambda row: row[1]),
-    Column("modules_per_s", "number", get=lambda row: round(row[0].modules / row[1], 1), page_name="modules a second"),
-)
 
 
 class CollectOptions(NamedTuple):
@@ -145,9 +136,32 @@ class CollectRun:
                 yield file
 
 
+class _Collected(NamedTuple):
+    """The counts of a collection, and its seconds."""
+
+    counts: Counts
+    seconds: float
+
+
+_COLLECTION = TableSpec(
+    "collection",
+    "Inputs of the store",
+    (
+        *(Column(name, "count", get=attrgetter(f"counts.{name}")) for name in Counts._fields if name != "bytes"),
+        Column("bytes", "bytes", get=attrgetter("counts.bytes")),
+        Column("seconds", "seconds", get=attrgetter("seconds")),
+        Column(
+            "modules_per_s", "number", page_name="modules a second", get=lambda row: round(row.counts.modules / row.seconds, 1)
+        ),
+    ),
+    page_rows=0,
+)
+TABLES = (_COLLECTION,)
+
+
 def collection_report(store: str, counts: Counts, seconds: float) -> Report:
     """Return the closing table of a collection."""
-    table = Table.of("collection", f"Inputs of the store {store}", _REPORT_COLUMNS, [(counts, max(seconds, 1e-9))], page_rows=0)
+    table = _COLLECTION.of([_Collected(counts, max(seconds, 1e-9))], title=f"{_COLLECTION.title} {store}")
     return Report("collect", Input(store, first_line=1, lines=0, bytes=counts.bytes), facts={}, tables=(table,))
 
 

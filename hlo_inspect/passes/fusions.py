@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
@@ -20,46 +20,44 @@ from hlo_inspect.hlo.opcodes import is_marker
 from hlo_inspect.hlo.values.op_names import Origin
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes.base import Pass, bounded
-from hlo_inspect.passes.custom_calls import custom_calls_by_target
+from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
+from hlo_inspect.passes.custom_calls import BY_TARGET, MOVED_BYTES, custom_calls_by_target
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, stacks_of
-from hlo_inspect.report.model import FactSpec, Section
-from hlo_inspect.report.table import Column, Table, Value
+from hlo_inspect.report.model import Section
+from hlo_inspect.report.table import Column, Table, TablePlace, Value
+from hlo_inspect.report.table_spec import CountedRows, TableSpec, is_member
 
 KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})
 
 
-class Fusions(Pass):
-    """List fusions by kind, root and content, the largest by bytes accessed; custom calls by target.
-
-    Counts cover all computations. The root is that of the fused computation; if it is a tuple, the fusion is multi-output.
-    FLOPs and bytes are those of all runs in a step by XLA's cost model. Of an array that is sliced or updated in place, only
-    that slice counts. A fusion inside another accesses no memory by itself. Operand and result bytes are those of one run,
-    computed from the shapes.
-    """
-
-    name = "fusions"
-    wants = Wants(opcodes=OPCODES, checked=True)
-    table_wants = KERNEL_WANTS | Wants(operands=CUSTOM_CALL)
-    specs = (
-        FactSpec("fusions.count", "count", "fusion instructions in all computations"),
-        FactSpec("fusions.kind.<kind>", "count", "fusions of a kind", KINDS),
-        FactSpec("fusions.multi_output_count", "count", "fusions whose root is a tuple"),
-        FactSpec("custom_calls.count", "count", "custom-call instructions in all computations"),
-        FactSpec("custom_calls.marker_count", "count", "custom calls that compute and move nothing themselves"),
-        FactSpec("custom_calls.target.<target>", "count", "custom calls of a target"),
-    )
-
-    def run(self, context: Context) -> Section:
-        fusion_kinds, targets = context.fusion_kinds, context.custom_call_targets
-        kinds = dict.fromkeys(KINDS, 0) | {kind.kind: kind.members for kind in fusion_kinds}
-        facts: dict[str, Value] = {"fusions.count": sum(kind.members for kind in fusion_kinds)}
-        facts |= {f"fusions.kind.{kind}": count for kind, count in sorted(kinds.items())}
-        facts["fusions.multi_output_count"] = sum(kind.multi_output for kind in fusion_kinds)
-        facts["custom_calls.count"] = targets.total()
-        facts["custom_calls.marker_count"] = sum(count for target, count in targets.items() if is_marker(target))
-        facts |= {f"custom_calls.target.{target}": count for target, count in sorted(targets.items())}
-        return Section(facts, _tables(context))
+_COUNT = Fact(
+    "fusions.count",
+    "count",
+    "fusion instructions in all computations",
+    lambda context: sum(kind.members for kind in context.fusion_kinds),
+)
+_COUNT_OF_KIND = Fact("fusions.kind.<kind>", "count", "fusions of a kind", int, KINDS)
+_OTHER_COUNTS = (
+    Fact(
+        "fusions.multi_output_count",
+        "count",
+        "fusions whose root is a tuple",
+        lambda context: sum(kind.multi_output for kind in context.fusion_kinds),
+    ),
+    Fact(
+        "custom_calls.count",
+        "count",
+        "custom-call instructions in all computations",
+        lambda context: context.custom_call_targets.total(),
+    ),
+    Fact(
+        "custom_calls.marker_count",
+        "count",
+        "custom calls that compute and move nothing themselves",
+        lambda context: sum(count for target, count in context.custom_call_targets.items() if is_marker(target)),
+    ),
+)
+_COUNT_OF_TARGET = Fact("custom_calls.target.<target>", "count", "custom calls of a target", int)
 
 
 def _tables(context: Context) -> Iterator[Table]:
@@ -126,13 +124,15 @@ def fusion_tables(context: Context) -> Iterator[Table]:
     """Yield the tables of fusions, merged fusions and kinds, those with most bytes first; of roots; and of the content."""
     fusions = list(_rows(context))
     rows = sorted(fusions, key=_WEIGHT, reverse=True)
-    yield Table.of("fusions", "Fusions of one step, by bytes accessed", _COLUMNS, rows, page_as="fusion_groups")
+    yield _FUSIONS.of(rows)
     equal = _merge_fusions(rows)
     groups = sorted(equal, key=lambda group: (least(group.per_step.size), group.form.weight[1] * len(group.rows)), reverse=True)
-    yield Table.of("fusion_groups", "Fusions of one step, merged, by bytes accessed", _GROUPS, groups)
+    yield _FUSION_GROUPS.of(groups)
     yield _by_kind_of_step(equal)
-    yield _by_root(fusions)
-    yield _content(fusions)
+    roots = Counter([(row.form.kind, row.form.root) for row in fusions])
+    yield _FUSIONS_BY_ROOT.of(roots.most_common())
+    fused = {row.callee.name: row.callee for row in fusions if row.callee is not None}
+    yield _FUSION_CONTENT.of(count_opcodes(fused.values()).most_common())
 
 
 def _merge_fusions(rows: Sequence[_FusionRow]) -> list[_EqualFusions]:
@@ -186,37 +186,61 @@ def _place_in_program(context: Context, fusion: Fusion, kernel: Kernel | None) -
 _OF_STEP = (
     bounded("runs", "count", attrgetter("per_step.runs"), 1),
     bounded("flops", "flops", attrgetter("per_step.flops")),
-    bounded("bytes", "bytes", attrgetter("per_step.size"), page_name="bytes_accessed"),
+    bounded("bytes", "bytes", attrgetter("per_step.size"), page_name="bytes_accessed", meaning=MOVED_BYTES),
 )
 
 
 _WEIGHT = attrgetter("form.weight")
+_KIND_AS_PRINTED = "kind that XLA prints, such as `kLoop`"
+_KIND = Column("kind", detail=1, members=KINDS, meaning=_KIND_AS_PRINTED, get=attrgetter("form.kind"))
+_ROOT = Column("root", detail=1, get=attrgetter("form.root"))
 _SOURCE = Column("source", detail=2, get=attrgetter("form.source"))
 
-_COLUMNS = (
-    Column("name", get=attrgetter("name")),
-    Column("kind", detail=1, members=KINDS, get=attrgetter("form.kind")),
-    Column("root", detail=1, get=attrgetter("form.root")),
-    *_OF_STEP,
-    Column("instructions", "count", summed=True, detail=3, get=attrgetter("form.instructions")),
-    Column("outputs", "count", summed=True, detail=4, get=attrgetter("form.outputs")),
-    Column("operand_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.operand_bytes")),
-    Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.result_bytes")),
-    Column("computation", detail=8, get=attrgetter("computation")),
-    Column("op_name", detail=6, get=attrgetter("op_name")),
-    _SOURCE,
-    Column("line", "number", detail=7, get=attrgetter("line")),
-)
 
-_GROUPS = (
-    Column("name", width=28, get=lambda group: joined_name([row.name for row in group.rows])),
-    Column("kind", detail=1, members=KINDS, get=attrgetter("form.kind")),
-    Column("root", detail=1, get=attrgetter("form.root")),
-    Column("shape", detail=9, get=attrgetter("form.shape")),
-    Column("sites", "count", summed=True, detail=2, get=lambda group: len(group.rows)),
-    *_OF_STEP,
-    Column("instructions", "count", detail=3, get=attrgetter("form.instructions")),
-    _SOURCE,
+def _is_several(value: Value, _: str) -> bool:
+    return isinstance(value, int) and value > 1
+
+
+_FUSIONS = TableSpec(
+    "fusions",
+    "Fusions of one step, by bytes accessed",
+    (
+        Column("name", get=attrgetter("name")),
+        _KIND,
+        _ROOT,
+        *_OF_STEP,
+        Column("instructions", "count", summed=True, detail=3, get=attrgetter("form.instructions")),
+        Column("outputs", "count", summed=True, detail=4, meaning="number of results", get=attrgetter("form.outputs")),
+        Column("operand_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.operand_bytes")),
+        Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.result_bytes")),
+        Column("computation", detail=8, get=attrgetter("computation")),
+        Column("op_name", detail=6, get=attrgetter("op_name")),
+        _SOURCE,
+        Column("line", "number", detail=7, get=attrgetter("line")),
+    ),
+    TablePlace("fusions", "Fusions", "single", 1),
+    in_store=True,
+    assertable=True,
+    counts=(
+        CountedRows(r"fusions\.kind\.(.+)", (("kind", is_member),)),
+        CountedRows(r"fusions\.multi_output_count", (("outputs", _is_several),)),
+    ),
+    page_as="fusion_groups",
+)
+_FUSION_GROUPS = TableSpec(
+    "fusion_groups",
+    "Fusions of one step, merged, by bytes accessed",
+    (
+        Column("name", width=28, get=lambda group: joined_name([row.name for row in group.rows])),
+        _KIND,
+        _ROOT,
+        Column("shape", detail=9, get=attrgetter("form.shape")),
+        Column("sites", "count", summed=True, detail=2, get=lambda group: len(group.rows)),
+        *_OF_STEP,
+        Column("instructions", "count", detail=3, get=attrgetter("form.instructions")),
+        _SOURCE,
+    ),
+    TablePlace("fusions", "Fusions", "merged"),
 )
 
 
@@ -225,12 +249,11 @@ def fusions_by_kind(context: Context, *, with_cost: bool) -> Table:
     if with_cost:
         return _by_kind_of_step(_merge_fusions(sorted(_rows(context), key=_WEIGHT, reverse=True)))
     kinds = sorted(context.fusion_kinds, key=attrgetter("members"), reverse=True)
-    return Table.of("fusions_by_kind", "Fusions by kind, each site once", _KIND, kinds)
+    return _FUSIONS_BY_KIND.of(kinds, title="Fusions by kind, each site once", columns=_AS_PRINTED)
 
 
 def _by_kind_of_step(groups: Sequence[_EqualFusions]) -> Table:
-    kinds = map(_sum_of_kind, group_rows(groups, attrgetter("form.kind")))
-    return Table.of("fusions_by_kind", "Fusions of one step by kind", _KIND_OF_STEP, kinds)
+    return _FUSIONS_BY_KIND.of(map(_sum_of_kind, group_rows(groups, attrgetter("form.kind"))))
 
 
 class _OfKind(NamedTuple):
@@ -260,28 +283,70 @@ def _sum_of_kind(groups: Sequence[_EqualFusions]) -> _OfKind:
     )
 
 
-_KIND = (
-    Column("kind", get=lambda kind: kind.kind or "(none printed)"),
-    Column("count", "count", summed=True, get=attrgetter("members")),
-    Column("multi_output", "count", summed=True, detail=3, get=attrgetter("multi_output")),
+_AS_PRINTED = (
+    Column("kind", meaning=_KIND_AS_PRINTED, get=lambda kind: kind.kind or "(none printed)"),
+    Column("count", "count", summed=True, meaning="number of fusions", get=attrgetter("members")),
+    Column(
+        "multi_output", "count", summed=True, detail=3, meaning="fusions with several results", get=attrgetter("multi_output")
+    ),
 )
-_KIND_OF_STEP = (
-    *_KIND,
-    *_OF_STEP,
-    Column("instructions", "count", summed=True, detail=4, get=attrgetter("instructions")),
-    Column("operand_bytes", "bytes", summed=True, detail=9, get=attrgetter("operand_bytes")),
-    Column("result_bytes", "bytes", summed=True, detail=9, get=attrgetter("result_bytes")),
+_FUSIONS_BY_KIND = TableSpec(
+    "fusions_by_kind",
+    "Fusions of one step by kind",
+    (
+        *_AS_PRINTED,
+        *_OF_STEP,
+        Column("instructions", "count", summed=True, detail=4, get=attrgetter("instructions")),
+        Column("operand_bytes", "bytes", summed=True, detail=9, get=attrgetter("operand_bytes")),
+        Column("result_bytes", "bytes", summed=True, detail=9, get=attrgetter("result_bytes")),
+    ),
+    TablePlace("fusions", "Fusions", "by kind", 2),
+)
+_FUSIONS_BY_ROOT = TableSpec(
+    "fusions_by_root",
+    "Fusions by root",
+    (
+        Column("kind", meaning=_KIND_AS_PRINTED, get=lambda row: row[0][0]),
+        Column("root", get=lambda row: row[0][1]),
+        Column("count", "count", summed=True, meaning="number of fusions", get=itemgetter(1)),
+    ),
+    TablePlace("fusions", "Fusions", "by root", 3),
+    page_rows=12,
+)
+_FUSION_CONTENT = TableSpec(
+    "fusion_content",
+    "Opcodes inside fusions",
+    (
+        Column("opcode", get=itemgetter(0)),
+        Column("count", "count", summed=True, meaning="instructions of this opcode inside fusions", get=itemgetter(1)),
+    ),
+    TablePlace("fusions", "Fusions", "by opcode inside", 4),
+    page_rows=12,
 )
 
 
-def _by_root(rows: Sequence[_FusionRow]) -> Table:
-    columns = (Column("kind"), Column("root"), Column("count", "count", summed=True))
-    counts = Counter([(row.form.kind, row.form.root) for row in rows])
-    roots = tuple((kind, root, count) for (kind, root), count in counts.most_common())
-    return Table("fusions_by_root", "Fusions by root", columns, roots, page_rows=12)
+class Fusions(Pass):
+    """List fusions by kind, root and content, the largest by bytes accessed; custom calls by target.
 
+    Counts cover all computations. The root is that of the fused computation; if it is a tuple, the fusion is multi-output.
+    FLOPs and bytes are those of all runs in a step by XLA's cost model. Of an array that is sliced or updated in place, only
+    that slice counts. A fusion inside another accesses no memory by itself. Operand and result bytes are those of one run,
+    computed from the shapes.
+    """
 
-def _content(rows: Sequence[_FusionRow]) -> Table:
-    columns = (Column("opcode"), Column("count", "count", summed=True))
-    counts = count_opcodes({callee.name: callee for callee in [row.callee for row in rows] if callee is not None}.values())
-    return Table("fusion_content", "Opcodes inside fusions", columns, tuple(counts.most_common()), page_rows=12)
+    name = "fusions"
+    wants = Wants(opcodes=OPCODES, checked=True)
+    table_wants = KERNEL_WANTS | Wants(operands=CUSTOM_CALL)
+    specs = specs_of((_COUNT, _COUNT_OF_KIND, *_OTHER_COUNTS, _COUNT_OF_TARGET))
+    tables = (_FUSIONS, _FUSION_GROUPS, _FUSIONS_BY_KIND, _FUSIONS_BY_ROOT, _FUSION_CONTENT, *BY_TARGET)
+
+    def run(self, context: Context) -> Section:
+        facts = FactSheet()
+        facts.put_all((_COUNT,), context)
+        kinds = dict.fromkeys(KINDS, 0) | {kind.kind: kind.members for kind in context.fusion_kinds}
+        for kind, count in sorted(kinds.items()):
+            facts.put_all((_COUNT_OF_KIND,), count, kind)
+        facts.put_all(_OTHER_COUNTS, context)
+        for target, count in sorted(context.custom_call_targets.items()):
+            facts.put_all((_COUNT_OF_TARGET,), count, target)
+        return Section(facts.values, _tables(context))

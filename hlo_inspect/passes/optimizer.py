@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.figure import Quantity, at_least
+from hlo_inspect.graph.frames import DefinedAt
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.optimizer.overview import HYPERPARAMETERS, Overview, Row, rule_names
-from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
+from hlo_inspect.passes.base import Fact, FactSheet, Pass, specs_of
+from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.passes.params import index_text
 from hlo_inspect.report.model import FactSpec, Section
-from hlo_inspect.report.table import Column, Table, Value
+from hlo_inspect.report.table import Column, Table, TablePlace, Value
+from hlo_inspect.report.table_spec import CountedRows, TableSpec
 
 RULE_NAMES = rule_names()
 WITHOUT_RULE = ["shampoo", "soap"]
@@ -26,75 +32,96 @@ MAX_NUMBERS = 8  # of parameters with expressions of one form
 _ABSENT = "no update has this constant"
 
 
-class Optimizer(Pass):
-    """Recognize the optimizer update: rule and constants; which parameters are weights, moments or counters.
-
-    Only data flow counts; names of instructions and op_names are ignored. A rule must explain the whole expression of the new
-    weight, with every state and factor; otherwise the update is `unknown`. A weight is `frozen` if the forward pass reads it
-    and it has no gradient: it is returned unchanged, or only decayed. A single array that becomes `w - c * g` is a weight if it
-    is donated, or if the program returns a loss; a solver's step has the same form.
-
-    If the module holds the update alone, gradients are parameters. Then only rules with two states are tried, because rules
-    with fewer would match any step along a parameter. Constants are read from their place in the rule. A value is null if it
-    is absent or computed, or if updates differ in it.
-    """
-
-    name = "optimizer"
-    wants = Wants(graph=True, entry=True, checked=True)
-    specs = (
-        FactSpec("optimizer.name", "text", "rule of all updates; else `mixed`, `unknown` or `none`", NAMES),
-        FactSpec("optimizer.update_count", "count", "weights that the step updates"),
-        FactSpec("optimizer.decayed_count", "count", "updated weights with weight decay"),
-        FactSpec("optimizer.frozen_count", "count", "weights without a gradient, not counted as updates"),
-        *(FactSpec(f"optimizer.{name}", "number", HYPERPARAMETERS[name], absent=_ABSENT) for name in VALUES),
-        FactSpec("optimizer.nesterov", "bool", HYPERPARAMETERS["nesterov"], absent=_ABSENT),
-        FactSpec("optimizer.clip_norm", "number", "global norm to which the step clips gradients", absent=_ABSENT),
-        FactSpec("optimizer.weight_bytes", "bytes", "bytes of the updated weights that the forward pass reads"),
-        FactSpec("optimizer.master_bytes", "bytes", "bytes of the master weights (more precise copies)"),
-        FactSpec("optimizer.moment1_bytes", "bytes", "bytes of first moments"),
-        FactSpec("optimizer.moment2_bytes", "bytes", "bytes of second moments"),
-        FactSpec("optimizer.state_bytes", "bytes", "bytes of optimizer state: all but weights and master weights"),
-    )
-
-    @classmethod
-    def help(cls) -> str:
-        return f"{super().help()}\n\nRules: {', '.join(RULE_NAMES)}."
-
-    def run(self, context: Context) -> Section:
-        overview = context.optimizer
-        nesterov = overview.shared("nesterov")
-        facts: dict[str, Value] = {"optimizer.name": overview.name}
-        facts |= {f"optimizer.{name}": overview.shared(name) for name in VALUES}
-        facts |= {
-            "optimizer.nesterov": None if nesterov is None else bool(nesterov),
-            "optimizer.clip_norm": overview.clip_norm,
-        }
-        is_partial = bool(overview.partial_reason)
-        rows = [row for row in overview.rows if not is_partial or row.matched.claim is not None]
-        totals = {
-            "update_count": len(rows),
-            "decayed_count": overview.decayed,
-            "weight_bytes": overview.bytes_of(row.weight for row in rows),
-            "master_bytes": overview.bytes_of(row.master for row in rows),
-            "moment1_bytes": overview.bytes_of(overview.moments("first_moment")),
-            "moment2_bytes": overview.bytes_of(overview.moments("second_moment")),
-        }
-        for name, value in totals.items():
-            with_lower_bound(facts, f"optimizer.{name}", None if is_partial else value, value or None)
-        facts["optimizer.frozen_count"] = None if is_partial else len(overview.frozen)
-        facts["optimizer.state_bytes"] = None if is_partial else overview.bytes_of(overview.states)
-        return Section(facts, _tables(context), _notes(overview, unknown(facts)))
+# -- facts --------------------------------------------------------------------------------------------------------------------
 
 
-def _tables(context: Context) -> Iterator[Table]:
-    yield _weights(context)
-    yield _groups(context.optimizer)
+def _figure(get: Callable[[Overview], int]) -> Callable[[Overview], Quantity]:
+    """Return a getter of an amount of all updates; it is a lower bound if there may be more of them."""
+    return lambda overview: at_least(get(overview), overview.partial_reason) if overview.partial_reason else get(overview)
 
 
-def _notes(overview: Overview, facts: Sequence[str]) -> list[str]:
-    reasons = {name: _unknown_reason(overview, name.removeprefix("optimizer.")) for name in facts}
-    notes = [f"{name}: {reason}" for name, reason in reasons.items() if reason]
-    notes += [_expression(overview, rows) for rows in overview.unknown[:MAX_EXPRESSIONS]]
+def _certain_rows(overview: Overview) -> list[Row]:
+    """Return the updates; if there may be more, those that a rule explains."""
+    return [row for row in overview.rows if not overview.partial_reason or row.matched.claim is not None]
+
+
+_COUNTS = (
+    Fact(
+        "optimizer.update_count",
+        "count",
+        "weights that the step updates",
+        _figure(lambda overview: len(_certain_rows(overview))),
+    ),
+    Fact("optimizer.decayed_count", "count", "updated weights with weight decay", _figure(attrgetter("decayed"))),
+)
+_SIZES = (
+    Fact(
+        "optimizer.weight_bytes",
+        "bytes",
+        "bytes of the updated weights that the forward pass reads",
+        _figure(lambda overview: overview.bytes_of(row.weight for row in _certain_rows(overview))),
+    ),
+    Fact(
+        "optimizer.master_bytes",
+        "bytes",
+        "bytes of the master weights (more precise copies)",
+        _figure(lambda overview: overview.bytes_of(row.master for row in _certain_rows(overview))),
+    ),
+    Fact(
+        "optimizer.moment1_bytes",
+        "bytes",
+        "bytes of first moments",
+        _figure(lambda overview: overview.bytes_of(overview.moments("first_moment"))),
+    ),
+    Fact(
+        "optimizer.moment2_bytes",
+        "bytes",
+        "bytes of second moments",
+        _figure(lambda overview: overview.bytes_of(overview.moments("second_moment"))),
+    ),
+)
+
+
+def _facts(overview: Overview) -> FactSheet:
+    facts, partial = FactSheet(), overview.partial_reason
+    facts.put("optimizer.name", overview.name, partial)
+    for name in (*VALUES, "nesterov"):
+        value = overview.shared(name)
+        reason = _no_value_reason(overview, name) if value is None else ""
+        facts.put(f"optimizer.{name}", bool(value) if name == "nesterov" and value is not None else value, reason)
+    limits = {row.clip.limit for row in overview.rows if row.clip is not None and row.clip.kind == "norm"}
+    reason = partial if not overview.is_complete else _DIFFERENT if limits else ""
+    facts.put("optimizer.clip_norm", overview.clip_norm, reason)
+    facts.put_all((*_COUNTS, *_SIZES), overview)
+    facts.put("optimizer.frozen_count", None if partial else len(overview.frozen), partial)
+    facts.put("optimizer.state_bytes", None if partial else overview.bytes_of(overview.states), partial)
+    return facts
+
+
+_DIFFERENT = "the updates have different values"
+
+
+def _no_value_reason(overview: Overview, name: str) -> str:
+    """Return why a hyper-parameter is unknown; empty if no update has it."""
+    if not overview.is_complete:
+        return overview.partial_reason
+    states = {row.hyperparameter(name).status for row in overview.rows}
+    if states <= {"absent"}:
+        return ""
+    if "computed" not in states:
+        return _DIFFERENT
+    rates = {overview.rate_of(row) for row in overview.rows if row.hyperparameter(name).status == "computed"}
+    rate = rates.pop() if name == "learning_rate" and len(rates) == 1 else ""
+    if rate.startswith("parameter "):
+        return f"it is {rate} of the step"
+    return f"the step computes it{': ' * bool(rate)}{rate.removeprefix('computed ')}"
+
+
+# -- notes --------------------------------------------------------------------------------------------------------------------
+
+
+def _notes(overview: Overview) -> list[str]:
+    notes = [_expression(overview, rows) for rows in overview.unknown[:MAX_EXPRESSIONS]]
     bounded = [row for row in overview.rows if row.clip is None and row.has_unknown_clip]
     if bounded:
         notes.append(f"optimizer.clip_norm: the gradient of {_arrays(overview, bounded)} has a bound that is no known clip")
@@ -132,96 +159,220 @@ def _parameters(numbers: Sequence[int]) -> str:
     return f"parameter{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:MAX_NUMBERS]))}{more}"
 
 
-def _unknown_reason(overview: Overview, name: str) -> str:
-    """Return why a value is unknown; empty if there is no such value."""
-    if not overview.is_complete or name not in HYPERPARAMETERS.keys() | {"clip_norm"}:
-        return overview.partial_reason
-    if name == "clip_norm":
-        limits = {row.clip.limit for row in overview.rows if row.clip is not None and row.clip.kind == "norm"}
-        return "the updates have different values" if limits else ""
-    states = {row.hyperparameter(name).status for row in overview.rows}
-    if states <= {"absent"}:
-        return ""
-    if states & {"computed"}:
-        rates = {overview.rate_of(row) for row in overview.rows if row.hyperparameter(name).status == "computed"}
-        rate = rates.pop() if name == "learning_rate" and len(rates) == 1 else ""
-        if rate.startswith("parameter "):
-            return f"it is {rate} of the step"
-        return f"the step computes it{': ' * bool(rate)}{rate.removeprefix('computed ')}"
-    return "the updates have different values"
+# -- tables -------------------------------------------------------------------------------------------------------------------
 
 
-def _weights(context: Context) -> Table:
+class _WeightRow(NamedTuple):
+    """An updated or frozen weight with its path in the caller's arguments."""
+
+    row: Row
+    path: str
+    overview: Overview
+
+    @property
+    def rate(self) -> str:
+        return self.overview.rate_of(self.row)
+
+    @property
+    def nesterov(self) -> bool | None:
+        value = self.row.hyperparameter("nesterov").value
+        return None if value is None else bool(value)
+
+    @property
+    def clip_norm(self) -> float | None:
+        clip = self.row.clip
+        return clip.limit if clip is not None and clip.kind == "norm" else None
+
+    @property
+    def origin(self) -> DefinedAt:
+        return self.overview.origin(self.row)
+
+    @property
+    def constants(self) -> tuple[Value, ...]:
+        """The rule and the constants that the updates of a group share."""
+        values = (self.row.hyperparameter(name).value for name in VALUES)
+        return (self.row.rule, *values, self.nesterov, self.clip_norm, self.row.clip_text, self.rate)
+
+
+class _RuleRow(NamedTuple):
+    """The updates of one rule with equal constants, of which the first stands for all."""
+
+    first: _WeightRow
+    updates: Sequence[_WeightRow]
+
+    @property
+    def row(self) -> Row:
+        return self.first.row
+
+
+def _value_of(name: str) -> Callable[[_WeightRow | _RuleRow], float | None]:
+    return lambda update: update.row.hyperparameter(name).value
+
+
+def _number_of(role: str) -> Callable[[_WeightRow], int | None]:
+    """Return a getter of the parameter that holds the state of a role."""
+
+    def number(update: _WeightRow) -> int | None:
+        states = (array for name, array in update.row.roles.items() if name.startswith(role))
+        return update.overview.number(next(states, None))
+
+    return number
+
+
+def _is_set(value: Value, _: str) -> bool:
+    return bool(value)
+
+
+_RULE = Column("rule", get=attrgetter("row.rule"))
+_VALUES = tuple(
+    Column(name, "number", detail=_DETAILS.get(name, 2), optional=True, real=True, get=_value_of(name)) for name in VALUES
+)
+_WEIGHTS = TableSpec(
+    "optimizer",
+    "Updated weights",
+    (
+        Column(
+            "weight",
+            "number",
+            meaning="number of the weight's parameter",
+            get=lambda update: update.overview.number(update.row.weight),
+        ),
+        Column("path", detail=1, get=attrgetter("path")),
+        Column("shape", get=lambda update: str(update.row.weight.shape)),
+        _RULE,
+        Column(
+            "first_moment",
+            "number",
+            optional=True,
+            meaning="number of the parameter with the first moment",
+            get=_number_of("first_moment"),
+        ),
+        Column(
+            "second_moment",
+            "number",
+            optional=True,
+            meaning="number of the parameter with the second moment",
+            get=_number_of("second_moment"),
+        ),
+        Column(
+            "master_weight",
+            "number",
+            optional=True,
+            detail=3,
+            meaning="number of the parameter with the weight in higher precision",
+            get=lambda update: update.overview.number(update.row.master),
+        ),
+        *_VALUES,
+        Column("nesterov", "bool", detail=5, optional=True, get=attrgetter("nesterov")),
+        Column("clip_norm", "number", detail=4, optional=True, real=True, get=attrgetter("clip_norm")),
+        Column("clip", detail=4, optional=True, get=attrgetter("row.clip_text")),
+        Column("rate", detail=2, get=attrgetter("rate")),
+        Column(
+            "counter",
+            "number",
+            detail=5,
+            optional=True,
+            meaning="number of the parameter that counts steps",
+            get=lambda update: update.overview.number(next(iter(update.row.counters), None)),
+        ),
+        Column("bytes", "bytes", summed=True, detail=4, meaning="bytes of the weight", get=attrgetter("row.weight.bytes")),
+        Column("fusion", detail=6, meaning="fusion that computes the update", get=attrgetter("origin.fusion")),
+        Column("computation", detail=7, get=attrgetter("origin.computation")),
+        Column("line", "number", detail=6, get=attrgetter("origin.line")),
+    ),
+    TablePlace("optimizer", "Updates", "by weight", 1),
+    in_store=True,
+    assertable=True,
+    counts=(CountedRows(r"optimizer\.decayed_count", (("weight_decay", _is_set),), could_be=True),),
+)
+_GROUPS = TableSpec(
+    "optimizer_groups",
+    "Rules and constants",
+    (
+        _RULE,
+        Column("weights", "count", summed=True, get=lambda group: len(group.updates)),
+        Column(
+            "bytes",
+            "bytes",
+            summed=True,
+            meaning="bytes of the weights",
+            get=lambda group: group.first.overview.bytes_of(update.row.weight for update in group.updates),
+        ),
+        *_VALUES,
+        Column("nesterov", "bool", optional=True, detail=4, get=attrgetter("first.nesterov")),
+        Column("clip_norm", "number", optional=True, detail=9, real=True, get=attrgetter("first.clip_norm")),
+        Column("clip", optional=True, detail=1, get=attrgetter("row.clip_text")),
+        Column("rate", detail=1, get=attrgetter("first.rate")),
+        Column(
+            "fusions",
+            "count",
+            detail=3,
+            meaning="number of fusions",
+            get=lambda group: len({update.origin.fusion for update in group.updates} - {""}),
+        ),
+    ),
+    TablePlace("optimizer", "Updates", "by rule"),
+    in_store=True,
+    counts=(
+        CountedRows(r"optimizer\.name", value="rule", is_sum=False),
+        CountedRows(r"optimizer\.(\w+)", is_sum=False),
+    ),
+)
+
+
+def _tables(context: Context) -> Iterator[Table]:
+    """Yield the weights; then a row for each set of rule and constants, those with most weights first."""
+    updates = _updates(context)
+    yield _WEIGHTS.of(updates, title="Weights" if context.optimizer.frozen else "")
+    groups = sorted(group_rows(updates, attrgetter("constants")), key=len, reverse=True)
+    yield _GROUPS.of([_RuleRow(group[0], group) for group in groups])
+
+
+def _updates(context: Context) -> list[_WeightRow]:
     overview = context.optimizer
-    leaves = {(leaf.number, leaf.index): leaf for leaf in context.interface.parameters}
+    paths = {(leaf.number, leaf.index): leaf.path for leaf in context.interface.parameters}
 
     def path(row: Row) -> str:
         source = overview.parameters.get(row.weight.source)
-        if source is None or source not in leaves:
+        if source is None or source not in paths:
             return ""
-        return leaves[source].path or (f"{source[0]}{index_text(source[1])}" if source[1] else "")
+        return paths[source] or (f"{source[0]}{index_text(source[1])}" if source[1] else "")
 
-    def number_of(role: str) -> Callable[[Row], int | None]:
-        return lambda row: overview.number(next((a for name, a in row.roles.items() if name.startswith(role)), None))
+    return [_WeightRow(row, path(row), overview) for row in overview.all_rows]
 
-    columns = (
-        Column("weight", "number", get=lambda row: overview.number(row.weight)),
-        Column("path", detail=1, get=path),
-        Column("shape", get=lambda row: str(row.weight.shape)),
-        Column("rule", get=lambda row: row.rule),
-        Column("first_moment", "number", optional=True, get=number_of("first_moment")),
-        Column("second_moment", "number", optional=True, get=number_of("second_moment")),
-        Column("master_weight", "number", optional=True, detail=3, get=lambda row: overview.number(row.master)),
-        *(Column(name, "number", detail=_DETAILS.get(name, 2), optional=True, get=_value_of(name)) for name in VALUES),
-        Column("nesterov", "bool", detail=5, optional=True, get=_nesterov),
-        Column("clip_norm", "number", detail=4, optional=True, get=_clip_norm),
-        Column("clip", detail=4, optional=True, get=lambda row: row.clip_text),
-        Column("rate", detail=2, get=overview.rate_of),
-        Column("counter", "number", detail=5, optional=True, get=lambda row: overview.number(next(iter(row.counters), None))),
-        Column("bytes", "bytes", summed=True, detail=4, get=lambda row: row.weight.bytes),
-        Column("fusion", detail=6, get=lambda row: overview.origin(row).fusion),
-        Column("computation", detail=7, get=lambda row: overview.origin(row).computation),
-        Column("line", "number", detail=6, get=lambda row: overview.origin(row).line),
+
+class Optimizer(Pass):
+    """Recognize the optimizer update: rule and constants; which parameters are weights, moments or counters.
+
+    Only data flow counts; names of instructions and op_names are ignored. A rule must explain the whole expression of the new
+    weight, with every state and factor; otherwise the update is `unknown`. A weight is `frozen` if the forward pass reads it
+    and it has no gradient: it is returned unchanged, or only decayed. A single array that becomes `w - c * g` is a weight if it
+    is donated, or if the program returns a loss; a solver's step has the same form.
+
+    If the module holds the update alone, gradients are parameters. Then only rules with two states are tried, because rules
+    with fewer would match any step along a parameter. Constants are read from their place in the rule. A value is null if it
+    is absent or computed, or if updates differ in it.
+    """
+
+    name = "optimizer"
+    wants = Wants(graph=True, entry=True, checked=True)
+    specs = (
+        FactSpec("optimizer.name", "text", "rule of all updates; else `mixed`, `unknown` or `none`", NAMES),
+        *specs_of(_COUNTS),
+        FactSpec("optimizer.frozen_count", "count", "weights without a gradient, not counted as updates"),
+        *(FactSpec(f"optimizer.{name}", "number", HYPERPARAMETERS[name], absent=_ABSENT) for name in VALUES),
+        FactSpec("optimizer.nesterov", "bool", HYPERPARAMETERS["nesterov"], absent=_ABSENT),
+        FactSpec("optimizer.clip_norm", "number", "global norm to which the step clips gradients", absent=_ABSENT),
+        *specs_of(_SIZES),
+        FactSpec("optimizer.state_bytes", "bytes", "bytes of optimizer state: all but weights and master weights"),
     )
-    return Table.of("optimizer", "Weights" if overview.frozen else "Updated weights", columns, overview.all_rows)
+    tables = (_WEIGHTS, _GROUPS)
 
+    @classmethod
+    def help(cls) -> str:
+        return f"{super().help()}\n\nRules: {', '.join(RULE_NAMES)}."
 
-def _value_of(name: str) -> Callable[[Row], float | None]:
-    return lambda row: row.hyperparameter(name).value
-
-
-def _nesterov(row: Row) -> bool | None:
-    value = row.hyperparameter("nesterov").value
-    return None if value is None else bool(value)
-
-
-def _clip_norm(row: Row) -> float | None:
-    return row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None
-
-
-def _groups(overview: Overview) -> Table:
-    """Return one row for each set of rule and constants, those with most weights first."""
-    groups: dict[tuple[Value, ...], list[Row]] = {}
-    for row in overview.all_rows:
-        constants = (*(_value_of(name)(row) for name in VALUES), _nesterov(row), _clip_norm(row))
-        groups.setdefault((row.rule, *constants, row.clip_text, overview.rate_of(row)), []).append(row)
-    columns = (
-        Column("rule", get=lambda group: group[0].rule),
-        Column("weights", "count", summed=True, get=len),
-        Column("bytes", "bytes", summed=True, get=lambda group: overview.bytes_of(row.weight for row in group)),
-        *(
-            Column(name, "number", optional=True, detail=_DETAILS.get(name, 2), get=_first_value(_value_of(name)))
-            for name in VALUES
-        ),
-        Column("nesterov", "bool", optional=True, detail=4, get=_first_value(_nesterov)),
-        Column("clip_norm", "number", optional=True, detail=9, get=_first_value(_clip_norm)),
-        Column("clip", optional=True, detail=1, get=lambda group: group[0].clip_text),
-        Column("rate", detail=1, get=lambda group: overview.rate_of(group[0])),
-        Column("fusions", "count", detail=3, get=lambda group: len({overview.origin(row).fusion for row in group} - {""})),
-    )
-    return Table.of("optimizer_groups", "Rules and constants", columns, sorted(groups.values(), key=len, reverse=True))
-
-
-def _first_value(get: Callable[[Row], Value]) -> Callable[[list[Row]], Value]:
-    """Return a getter of the value that all rows of a group share."""
-    return lambda group: get(group[0])
+    def run(self, context: Context) -> Section:
+        overview = context.optimizer
+        facts = _facts(overview)
+        return Section(facts.values, _tables(context), [*facts.notes, *_notes(overview)])

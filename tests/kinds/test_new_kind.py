@@ -129,6 +129,7 @@ LINES: dict[str, list[str]] = {
     "ranks": ["ranks", "{ranks}"],
     "recompiles": ["recompiles", "{dump}"],
     "report": ["report", "{new}", "-o", "{out}.html", "--profile", "h100-sxm"],
+    "report of passes": ["report", "{dump}", "-o", "{out}.passes.html"],
     "difference": ["report", "{old}", "{new}", "--diff", "-o", "{out}.diff.html"],
 }
 
@@ -247,3 +248,10 @@ def test_pages_name_it(case: Case, folder: Path, line: str) -> None:
     assert case.opcode in answers(case, folder)[line][1] or line == "report"
     if line == "report":
         assert case.opcode in (folder / case.folder / "out.html").read_text()
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_the_picture_of_passes_has_kinds_without_a_colour(case: Case, folder: Path) -> None:
+    """All passes have three collectives: a known one, and two of a kind that the palette lacks."""
+    assert answers(case, folder)["report of passes"][0] == 0
+    assert "other kinds: 2" in (folder / case.folder / "out.passes.html").read_text()

@@ -214,7 +214,7 @@ LOOPS = TableSpec(
         Column("source", detail=2, get=lambda row: row.source),
         Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),
     ),
-    TablePlace("loops", "Loops"),
+    TablePlace("loops", ""),
     in_store=True,
     assertable=True,
 )

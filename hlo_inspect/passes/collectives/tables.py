@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from hlo_inspect.analysis.collectives import Collective, leaf_dtype
 from hlo_inspect.analysis.context import Context
@@ -412,7 +412,9 @@ def by_size(context: Context) -> Table:
 
     Classes are up to 4 KiB, 16 KiB, 64 KiB, … of the whole array, as nccl-tests counts it: for an all-gather, its result.
     """
-    return _made(BY_SIZE, sorted(_sized_rows(context), key=_kind_and_size), context)
+    rows = _sized_rows(context)
+    rows.sort(key=_kind_and_size)
+    return _made(BY_SIZE, rows, context)
 
 
 BY_AXIS_AND_KIND = _by_label(
@@ -435,7 +437,9 @@ SIZES = _by_label("collective_sizes", "size", (_SIZE, _KIND), 7)
 
 def sizes(context: Context) -> Table:
     """Return one row per size class and kind, the smallest sizes first; the classes are those of `by_size`."""
-    return _made(SIZES, sorted(_sized_rows(context), key=lambda row: _kind_and_size(row)[::-1]), context)
+    rows = _sized_rows(context)
+    rows.sort(key=lambda row: _kind_and_size(row)[::-1])
+    return _made(SIZES, rows, context)
 
 
 def _sized_rows(context: Context) -> list[_CollectiveRow]:
@@ -461,7 +465,7 @@ def _size_class(collective: Collective) -> int | None:
 _TIME_NAMES = frozenset(column.name for column in _TIMES)
 
 
-def _made(spec: TableSpec, rows: Sequence[object], context: Context, columns: Sequence[Column] | None = None) -> Table:
+def _made(spec: TableSpec, rows: Sequence[Any], context: Context, columns: Sequence[Column] | None = None) -> Table:
     """Return a table without the columns of times if there are none; else its title says by which times they are exposed."""
     timelines = _timelines(context)
     is_scheduled = timelines is not None and timelines.is_scheduled

@@ -332,8 +332,12 @@ _PARAMETER_COPIES = TableSpec(
             get=lambda row: total(array.shape.padded_bytes for array in row.arrays),
         ),
         bounded("runs", "count", attrgetter("runs"), 1),
-        bounded("written_bytes", "bytes", attrgetter("written"), page_name="written")._replace(
-            meaning="bytes that the copies write in one step"
+        bounded(
+            "written_bytes",
+            "bytes",
+            attrgetter("written"),
+            page_name="written",
+            meaning="bytes that the copies write in one step",
         ),
     ),
     TablePlace("memory", ""),
