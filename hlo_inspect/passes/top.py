@@ -276,7 +276,7 @@ def kernel_groups(context: Context) -> Table:
 
 def _table(context: Context, spec: TableSpec, costings: Callable[[], Sequence[Costing]]) -> Table:
     """Return a table of kernels. Shares are of the scheduled step, of all bounds, bytes or FLOPs."""
-    step, measured = context.on_machine.known_step, _measured_rows(context)
+    step, measured = context.on_machine.known_step, measured_rows(context)
     without = {column.name for column in _TIMES} if context.on_machine.profile is None else set()
     return spec.of(
         lambda: [_KernelRow(*row, step, measured) for row in costings()],
@@ -286,7 +286,8 @@ def _table(context: Context, spec: TableSpec, costings: Callable[[], Sequence[Co
     )
 
 
-def _measured_rows(context: Context) -> MeasuredRows | None:
+def measured_rows(context: Context) -> MeasuredRows | None:
+    """Return the recorded times of the module; None without a recorded profile."""
     if context.measured is None:
         return None
     from hlo_inspect.passes.measured.rows import MeasuredRows  # profiles are not imported without need
