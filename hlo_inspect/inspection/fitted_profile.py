@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile, profile_names
 from hlo_inspect.errors import InputError, Location
-from hlo_inspect.passes.measured.rates import RATES_TABLE
+from hlo_inspect.passes.measured.rates import RATES
 from hlo_inspect.report.model import Report
 
 _TITLE = ", fitted to a recorded profile"
@@ -32,7 +32,7 @@ class FittedRates:
     def noting(self, reports: Iterable[Report]) -> Iterator[Report]:
         """Yield reports of `measured` and note their rates."""
         for report in reports:
-            for row in (row for table in report.tables if table.name == RATES_TABLE for row in table.records()):
+            for row in (row for table in report.tables if table.name == RATES.name for row in table.records()):
                 figure, rate = str(row["figure"]), float(str(row["achieved"]))
                 self._programs[report.module_name] = None
                 if rate > self._rates.get(figure, (0.0, ""))[0]:

@@ -68,7 +68,7 @@ OTHERS: Registry[Pass] = Registry(
 
 
 class PassTable(NamedTuple):
-    """A table of the command of a pass about modules."""
+    """A table of a pass about modules."""
 
     pass_name: str
     spec: TableSpec
@@ -76,9 +76,9 @@ class PassTable(NamedTuple):
 
 @cache
 def pass_tables() -> Mapping[str, PassTable]:
-    """Return the tables of all commands about modules by name, without running a pass."""
+    """Return the tables of all passes about modules by name, those of commands first, without running a pass."""
     tables: dict[str, PassTable] = {}
-    for pass_ in PASSES:
+    for pass_ in (*PASSES, *OTHERS):
         for spec in pass_.tables:
             tables.setdefault(spec.name, PassTable(pass_.name, spec))
     return tables

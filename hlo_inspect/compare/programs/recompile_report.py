@@ -9,19 +9,19 @@ from typing import NamedTuple
 
 from hlo_inspect.compare.programs.reasons import FIRST, LOADED, NOTHING, REASONS
 from hlo_inspect.compare.programs.recompilation import Compile, RecompiledFunction
+from hlo_inspect.passes.base import FactSheet
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Input, Report
 from hlo_inspect.report.table import Column, Plain, Value, number_of
 from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "recompiles"
-_DISTINCT, _AVOIDABLE = "recompiles.distinct", "recompiles.avoidable"
 RECOMPILE_SPECS = (
     FactSpec("recompiles.functions", "count", "functions, by the names of their modules"),
     FactSpec("recompiles.compiles", "count", "compiles, without loads from a persistent cache"),
     FactSpec("recompiles.loaded", "count", "programs loaded from a persistent cache"),
-    FactSpec(_DISTINCT, "count", "compiles of a program that differs from the nearest earlier one of its function"),
-    FactSpec(_AVOIDABLE, "count", "compiles of a program, flags and options that were compiled before"),
+    FactSpec("recompiles.distinct", "count", "compiles of a program that differs from the nearest earlier one of its function"),
+    FactSpec("recompiles.avoidable", "count", "compiles of a program, flags and options that were compiled before"),
     FactSpec("recompiles.reason.<reason>", "count", "compiles with that reason", frozenset(REASONS)),
 )
 _SHOWN = 3
@@ -38,36 +38,35 @@ class _CompileRow(NamedTuple):
 def recompile_report(path: str, functions: Sequence[RecompiledFunction], notes: Sequence[str]) -> Report:
     """Return the report on the compiles of all functions; `path` names the inputs."""
     ordered = sorted(functions, key=lambda function: (-function.avoidable(), -function.count()))
-    unknown = [compile_ for function in ordered for compile_ in function.unknown()]
-    facts = _facts(ordered, is_known=not unknown)
+    sheet = _facts(ordered)
+    facts = Facts(sheet.values, RECOMPILE_SPECS)
     rows = [_CompileRow(function.name, compile_) for function in ordered for compile_ in function.compiles]
-    reasons = [
-        f"{name}: {number_of(len(unknown), 'compile')} without a known reason" for name in (_DISTINCT, _AVOIDABLE) if unknown
-    ]
     return Report(
         COMMAND,
         Input(path, first_line=1, lines=0, bytes=0),
-        facts=Facts(facts, RECOMPILE_SPECS),
+        facts=facts,
         tables=(_RECOMPILES.of(rows), _FUNCTIONS.of(ordered, on_page=len(ordered) > 1)),
-        notes=(*reasons, *_settings_notes(rows), *notes),
+        notes=(*sheet.notes, *_settings_notes(rows), *notes),
         specs=RECOMPILE_SPECS,
         title=f"{number_of(len(functions), 'function')} in {path}",
         headline=tuple(_headline(ordered, facts)),
     )
 
 
-def _facts(functions: Sequence[RecompiledFunction], *, is_known: bool) -> dict[str, Plain]:
-    reasons: Counter[str] = Counter()
-    for function in functions:
-        reasons += function.reasons()
-    facts: dict[str, Plain] = {
-        "recompiles.functions": len(functions),
-        "recompiles.compiles": sum(function.count() for function in functions),
-        "recompiles.loaded": reasons[LOADED],
-        _DISTINCT: sum(function.distinct() for function in functions) if is_known else None,
-        _AVOIDABLE: sum(function.avoidable() for function in functions) if is_known else None,
-    }
-    return facts | {f"recompiles.reason.{reason}": reasons[reason] for reason in REASONS if reasons[reason]}
+def _facts(functions: Sequence[RecompiledFunction]) -> FactSheet:
+    unknown = sum(len(function.unknown()) for function in functions)
+    why = f"{number_of(unknown, 'compile')} without a known reason"
+    reasons = sum((function.reasons() for function in functions), Counter[str]())
+    facts = FactSheet()
+    facts.put("recompiles.functions", len(functions))
+    facts.put("recompiles.compiles", sum(function.count() for function in functions))
+    facts.put("recompiles.loaded", reasons[LOADED])
+    facts.put("recompiles.distinct", None if unknown else sum(function.distinct() for function in functions), why)
+    facts.put("recompiles.avoidable", None if unknown else sum(function.avoidable() for function in functions), why)
+    for reason in REASONS:
+        if reasons[reason]:
+            facts.put(f"recompiles.reason.{reason}", reasons[reason])
+    return facts
 
 
 def _settings_notes(rows: Sequence[_CompileRow]) -> Iterator[str]:

@@ -3,133 +3,128 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.phases import phases
+from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.analysis.time.utilization import executed_seconds, model_seconds
-from hlo_inspect.figure import least, reason
+from hlo_inspect.figure import Figure, Quantity, least, or_unknown, reason, unknown
 from hlo_inspect.findings.measured_problems import FASTER_THAN_BOUND, UNATTRIBUTED, UNKNOWN_INSTRUCTIONS
-from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.base import Fact, FactSheet, Pass, specs_of
 from hlo_inspect.passes.measured.rows import MeasuredRows
-from hlo_inspect.passes.measured.tables import measured_tables
+from hlo_inspect.passes.measured.tables import TABLES, measured_tables
 from hlo_inspect.profiler.measurements import labels_of_devices
-from hlo_inspect.report.model import Amount, FactSpec, Finding, HeadlineRow, Parts, Section, sentence
+from hlo_inspect.report.model import Amount, Finding, HeadlineRow, Parts, Section, sentence
 from hlo_inspect.report.table import Unit, Value, number_of
 
 _NO_TIMES = "only a recorded profile has measured times"
-_FACTS: tuple[tuple[str, Unit, str], ...] = (
-    ("program_id", "text", "id of the program"),
-    ("platform", "text", "cpu, gpu or tpu"),
-    ("hosts", "count", "hosts whose profiles have the program"),
-    ("devices", "count", "devices that ran it"),
-    ("runs", "count", "runs of the program"),
-    ("samples", "count", "pairs of a run and a device"),
-    ("cut_samples", "count", "samples that the trace does not hold whole, which are left out"),
-    ("runs_from", "text", "source of the runs: run_id, modules or order"),
-    ("events", "count", "events of devices that name an instruction"),
-    ("joined_events", "count", "events whose instruction is in the module"),
-    ("unattributed_events", "count", "events of devices that name no instruction"),
-    ("unattributed_s", "seconds", "time of these events in a step"),
-    ("step_s", "seconds", "median of a step over all samples"),
-    ("step_p90_s", "seconds", "90th percentile of a step"),
-    ("busy_s", "seconds", "median of the time in which a device executes something"),
-    ("idle_s", "seconds", "step without busy time"),
-    ("period_s", "seconds", "median time from start to start of successive runs"),
-    ("kernels_s", "seconds", "self times of all instructions of a step, mean over samples"),
-    ("exposed_collective_s", "seconds", "self time of collectives, with start and done"),
-    ("wait_s", "seconds", "time that collectives wait for the slowest device"),
-    ("mfu", "share", "MFU: FLOPs of matrix products without recomputation / (step × peak)"),
-    ("hfu", "share", "HFU: executed FLOPs of matrix products / (step × peak)"),
-    ("step_over_bound", "number", "measured step / bound of the step"),
+
+
+class _MeasuredStep:
+    """The figures of a step that facts name."""
+
+    def __init__(self, context: Context, rows: MeasuredRows) -> None:
+        self._context = context
+        self.rows = rows
+        self.times = rows.times
+        self.step_s, self.step_p90_s = rows.times.step_quantiles()
+
+    @property
+    def program_id(self) -> str:
+        return self.rows.recorded.label.rpartition("(")[2].removesuffix(")")
+
+    @property
+    def period_s(self) -> Quantity:
+        return or_unknown(self.times.period_s, "there is one run only")
+
+    @property
+    def wait_s(self) -> Quantity:
+        waits = [row.wait_s for row in self.rows.collectives]
+        seconds = [wait for wait in waits if wait is not None]
+        return math.fsum(seconds) if len(seconds) == len(waits) else unknown(_NO_WAIT)
+
+    @property
+    def mfu(self) -> Quantity:
+        return self._share_of_step(model_seconds)
+
+    @property
+    def hfu(self) -> Quantity:
+        return self._share_of_step(executed_seconds)
+
+    @property
+    def over_bound(self) -> Quantity:
+        bounds = self._context.on_machine.step_times
+        if bounds is None or not self.step_s:
+            return unknown(_NO_PROFILE)
+        bound = least(bounds.step)
+        return self.step_s / bound if bound else unknown("the bound of the step is 0")
+
+    def _share_of_step(self, seconds_of: Callable[[ModuleCost, KernelTimes], Quantity]) -> Quantity:
+        """Return the share of the step that some work takes at the peak rates."""
+        kernel_times = self._context.on_machine.kernel_times
+        if kernel_times is None or self._context.on_machine.step_times is None or not self.step_s:
+            return unknown(_NO_PROFILE)
+        seconds = seconds_of(self._context.cost, kernel_times)
+        return unknown(reason(seconds)) if isinstance(seconds, Figure) else seconds / self.step_s
+
+
+_NO_WAIT = "a collective is a permute or asynchronous, or the profile lacks devices of its group"
+_NO_PROFILE = "times need a hardware profile: give --profile NAME"
+
+
+def _fact(name: str, unit: Unit, meaning: str, get: Callable[[_MeasuredStep], Value]) -> Fact:
+    return Fact(f"measured.{name}", unit, meaning, get, absent=_NO_TIMES)
+
+
+_FACTS = (
+    _fact("program_id", "text", "id of the program", attrgetter("program_id")),
+    _fact("platform", "text", "cpu, gpu or tpu", attrgetter("times.platform")),
+    _fact("hosts", "count", "hosts whose profiles have the program", attrgetter("times.hosts")),
+    _fact("devices", "count", "devices that ran it", lambda step: len(step.times.devices)),
+    _fact("runs", "count", "runs of the program", attrgetter("times.runs")),
+    _fact("samples", "count", "pairs of a run and a device", lambda step: len(step.times.samples)),
+    _fact(
+        "cut_samples",
+        "count",
+        "samples that the trace does not hold whole, which are left out",
+        attrgetter("times.cut_samples"),
+    ),
+    _fact("runs_from", "text", "source of the runs: run_id, modules or order", attrgetter("times.runs_from")),
+    _fact("events", "count", "events of devices that name an instruction", attrgetter("times.events")),
+    _fact("joined_events", "count", "events whose instruction is in the module", attrgetter("rows.joined_events")),
+    _fact(
+        "unattributed_events",
+        "count",
+        "events of devices that name no instruction",
+        attrgetter("times.unattributed.events"),
+    ),
+    _fact(
+        "unattributed_s",
+        "seconds",
+        "time of these events in a step",
+        lambda step: step.times.seconds_of_step(step.times.unattributed.duration),
+    ),
+    _fact("step_s", "seconds", "median of a step over all samples", attrgetter("step_s")),
+    _fact("step_p90_s", "seconds", "90th percentile of a step", attrgetter("step_p90_s")),
+    _fact("busy_s", "seconds", "median of the time in which a device executes something", attrgetter("times.busy_s")),
+    _fact("idle_s", "seconds", "step without busy time", lambda step: step.step_s - step.times.busy_s),
+    _fact("period_s", "seconds", "median time from start to start of successive runs", attrgetter("period_s")),
+    _fact("kernels_s", "seconds", "self times of all instructions of a step, mean over samples", attrgetter("rows.kernels_s")),
+    _fact(
+        "exposed_collective_s",
+        "seconds",
+        "self time of collectives, with start and done",
+        lambda step: math.fsum(row.self_s for row in step.rows.collectives),
+    ),
+    _fact("wait_s", "seconds", "time that collectives wait for the slowest device", attrgetter("wait_s")),
+    _fact("mfu", "share", "MFU: FLOPs of matrix products without recomputation / (step × peak)", attrgetter("mfu")),
+    _fact("hfu", "share", "HFU: executed FLOPs of matrix products / (step × peak)", attrgetter("hfu")),
+    _fact("step_over_bound", "number", "measured step / bound of the step", attrgetter("over_bound")),
 )
-
-
-class Measured(Pass):
-    """Show the measured time of a step beside its bound: kernels, collectives, waiting, runs and devices.
-
-    PROFILE is a recorded profile of jax.profiler or XProf: a file .xplane.pb, compressed or not, or the folder of a run. Each
-    program that ran has a report. The profile holds the modules, which the extra [xla] turns into text. With DUMP the module
-    comes from that dump, and the extra is not needed.
-
-    A run is one execution of a program on all its devices, a sample a run on one device. Medians are over all samples, or over
-    all executions of an instruction. Self times are means over samples, so they add up. The self time of a loop is its time
-    without that of its body. A collective waits until the last device of its group begins; the rest is its transfer.
-
-    With --profile a kernel has a bound, and a ratio of measured to bound. MFU is the FLOPs of matrix products without
-    recomputation, divided by step time and peak.
-    """
-
-    name = "measured"
-    includes = ("cost",)
-    asks_phases = True
-    uses_profile = True
-    wants = KERNEL_WANTS | phases.WANTS
-    specs: ClassVar[tuple[FactSpec, ...]] = tuple(
-        FactSpec(f"measured.{name}", unit, meaning, absent=_NO_TIMES) for name, unit, meaning in _FACTS
-    )
-
-    def run(self, context: Context) -> Section:
-        facts: dict[str, Value] = dict.fromkeys(spec.name for spec in self.specs)
-        if context.measured is None:
-            return Section(facts, headline=(HeadlineRow("", (f"no measured times: {_NO_TIMES}",)),))
-        rows = MeasuredRows(context, context.measured)
-        reasons: dict[str, str] = {}
-        facts |= {f"measured.{name}": value for name, value in _facts(context, rows, reasons).items()}
-        notes = [f"measured.{name}: {reason}" for name, reason in reasons.items() if facts[f"measured.{name}"] is None]
-        notes += _notes(rows)
-        return Section(facts, measured_tables(context, rows), notes, _headline(context, rows, facts), findings=_findings(rows))
-
-
-def _facts(context: Context, rows: MeasuredRows, reasons: dict[str, str]) -> dict[str, Value]:
-    """Return the facts. `reasons` gets why one is unknown."""
-    times = rows.times
-    step, p90 = times.step_quantiles()
-    waits = [row.wait_s for row in rows.collectives]
-    is_whole = all(wait is not None for wait in waits)
-    reasons["wait_s"] = "a collective is a permute or asynchronous, or the profile lacks devices of its group"
-    reasons["period_s"] = "there is one run only"
-    return {
-        "program_id": rows.recorded.label.rpartition("(")[2].removesuffix(")"),
-        "platform": times.platform,
-        "hosts": times.hosts,
-        "devices": len(times.devices),
-        "runs": times.runs,
-        "samples": len(times.samples),
-        "cut_samples": times.cut_samples,
-        "runs_from": times.runs_from,
-        "events": times.events,
-        "joined_events": rows.joined_events,
-        "unattributed_events": times.unattributed.events,
-        "unattributed_s": times.seconds_of_step(times.unattributed.duration),
-        "step_s": step,
-        "step_p90_s": p90,
-        "busy_s": times.busy_s,
-        "idle_s": step - times.busy_s,
-        "period_s": times.period_s,
-        "kernels_s": rows.kernels_s,
-        "exposed_collective_s": math.fsum(row.self_s for row in rows.collectives),
-        "wait_s": math.fsum(wait or 0.0 for wait in waits) if is_whole else None,
-        **_utilization(context, step, reasons),
-    }
-
-
-def _utilization(context: Context, step: float, reasons: dict[str, str]) -> Mapping[str, Value]:
-    """Return MFU, HFU and the distance from the bound; None without a hardware profile."""
-    kernel_times, bounds = context.on_machine.kernel_times, context.on_machine.step_times
-    names = ("mfu", "hfu", "step_over_bound")
-    if kernel_times is None or bounds is None or not step:
-        reasons |= dict.fromkeys(names, "times need a hardware profile: give --profile NAME")
-        return dict.fromkeys(names)
-    model, executed = model_seconds(context.cost, kernel_times), executed_seconds(context.cost, kernel_times)
-    reasons |= {"mfu": reason(model), "hfu": reason(executed), "step_over_bound": "the bound of the step is 0"}
-    return {
-        "mfu": None if reason(model) else least(model) / step,
-        "hfu": None if reason(executed) else least(executed) / step,
-        "step_over_bound": step / least(bounds.step) if least(bounds.step) else None,
-    }
 
 
 _NAMED = 3
@@ -193,14 +188,15 @@ def _headline(context: Context, rows: MeasuredRows, facts: Mapping[str, Value]) 
     yield HeadlineRow("busy", tuple(sentence("{}, idle {} of the step", amount("busy_s"), amount("idle_s"))))
     if rows.collectives:
         yield HeadlineRow("collectives", tuple(_collective_words(rows, facts)))
-    if facts["measured.mfu"] is not None:
+    if not isinstance(facts["measured.mfu"], Figure):
         profile = context.on_machine.profile
         text = "{} (FLOPs of matrix products without recomputation / (step × peak of {})), HFU {}"
         hfu = amount("hfu", "share")
         yield HeadlineRow("MFU", tuple(sentence(text, amount("mfu", "share"), profile.name if profile else "", hfu)))
     bounds = context.on_machine.step_times
-    if facts["measured.step_over_bound"] is not None and bounds is not None:
-        yield HeadlineRow("bound", tuple(_bound_words(rows, facts["measured.step_over_bound"], least(bounds.step))))
+    ratio = facts["measured.step_over_bound"]
+    if isinstance(ratio, float) and bounds is not None:
+        yield HeadlineRow("bound", tuple(_bound_words(rows, ratio, least(bounds.step))))
 
 
 def _collective_words(rows: MeasuredRows, facts: Mapping[str, Value]) -> Parts:
@@ -230,14 +226,46 @@ def _straggler_words(rows: MeasuredRows) -> Parts:
     yield from sentence("; {} of the waiting is for device {}, the last in {} of the executions", share, label, last)
 
 
-def _bound_words(rows: MeasuredRows, ratio: Value, bound: float) -> Parts:
+def _bound_words(rows: MeasuredRows, ratio: float, bound: float) -> Parts:
     """Yield how far the step is from its bound, and the kernels that would have to be faster."""
-    yield from sentence(
-        "{} × the bound of {}",
-        Amount(round(ratio if isinstance(ratio, int | float) else 0.0, 2), "number"),
-        Amount(bound, "seconds"),
-    )
+    yield from sentence("{} × the bound of {}", Amount(round(ratio, 2), "number"), Amount(bound, "seconds"))
     over = sorted((row for row in rows.kernels if row.bound_s is not None), key=lambda row: (row.bound_s or 0) - row.self_s)
     for index, row in enumerate(over[:_NAMED]):
         lost = Amount(row.self_s - (row.bound_s or 0.0), "seconds")
         yield from sentence(", {} {}" if index else "; longest above their bound: {} {}", row.name, lost)
+
+
+class Measured(Pass):
+    """Show the measured time of a step beside its bound: kernels, collectives, waiting, runs and devices.
+
+    PROFILE is a recorded profile of jax.profiler or XProf: a file .xplane.pb, compressed or not, or the folder of a run. Each
+    program that ran has a report. The profile holds the modules, which the extra [xla] turns into text. With DUMP the module
+    comes from that dump, and the extra is not needed.
+
+    A run is one execution of a program on all its devices, a sample a run on one device. Medians are over all samples, or over
+    all executions of an instruction. Self times are means over samples, so they add up. The self time of a loop is its time
+    without that of its body. A collective waits until the last device of its group begins; the rest is its transfer.
+
+    With --profile a kernel has a bound, and a ratio of measured to bound. MFU is the FLOPs of matrix products without
+    recomputation, divided by step time and peak.
+    """
+
+    name = "measured"
+    includes = ("cost",)
+    asks_phases = True
+    uses_profile = True
+    wants = KERNEL_WANTS | phases.WANTS
+    specs = specs_of(_FACTS)
+    tables = TABLES
+
+    def run(self, context: Context) -> Section:
+        if context.measured is None:
+            unmeasured: dict[str, Value] = dict.fromkeys(spec.name for spec in self.specs)
+            return Section(unmeasured, headline=(HeadlineRow("", (f"no measured times: {_NO_TIMES}",)),))
+        rows = MeasuredRows(context, context.measured)
+        facts = FactSheet()
+        facts.put_all(_FACTS, _MeasuredStep(context, rows))
+        headline = _headline(context, rows, facts.values)
+        return Section(
+            facts.values, measured_tables(context, rows), [*facts.notes, *_notes(rows)], headline, findings=_findings(rows)
+        )

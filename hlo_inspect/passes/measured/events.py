@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.passes.measured.rows import KernelRow, MeasuredRows
 from hlo_inspect.profiler.measurements import SECONDS_PER_PS, ExecutedInstruction, RecordedProgram, labels_of_devices
 from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table_spec import TableSpec
 
-MOST_EVENTS = 100_000
+MOSTEVENTS = 100_000
 """Limit of the executions in a trace, as of the estimated events."""
 
 MOST_LANES = 64
@@ -18,11 +20,31 @@ MOST_LANES = 64
 
 
 class _LanedExecution(NamedTuple):
-    """An execution in a lane, in which others follow it or lie within it."""
+    """An execution in a lane, in which others follow it or lie within it; `start` counts from the first execution."""
 
     lane: str
     execution: ExecutedInstruction
     row: KernelRow | None
+    start: int
+
+
+EVENTS = TableSpec(
+    "measured_events",
+    "Measured events",
+    (
+        Column("stream", get=attrgetter("lane")),
+        Column("event", get=lambda _: "execution"),
+        Column("name", get=attrgetter("execution.name")),
+        Column("begin_s", "seconds", get=lambda laned: laned.start * SECONDS_PER_PS),
+        Column("end_s", "seconds", get=lambda laned: (laned.start + laned.execution.duration) * SECONDS_PER_PS),
+        Column("kind", get=lambda laned: laned.row and laned.row.kind),
+        Column("phase", optional=True, get=lambda laned: laned.row and laned.row.labels.phase),
+        Column("computation", get=lambda laned: laned.row and laned.row.computation),
+        Column("op_name", get=lambda laned: laned.row and laned.row.labels.op_name),
+        Column("source", get=lambda laned: laned.row and laned.row.labels.source),
+        Column("line", "number", get=lambda laned: laned.row and laned.row.line),
+    ),
+)
 
 
 def measured_events(context: Context, recorded: RecordedProgram) -> Iterator[Table]:
@@ -32,30 +54,16 @@ def measured_events(context: Context, recorded: RecordedProgram) -> Iterator[Tab
         return
     rows = {row.name: row for row in MeasuredRows(context, recorded).kernels}
     sample = timeline.sample
-    executions = timeline.executions[:MOST_EVENTS]
+    executions = timeline.executions[:MOSTEVENTS]
     first = min((execution.start for execution in executions), default=0)
-    columns = (
-        Column("stream", get=lambda laned: laned.lane),
-        Column("event", get=lambda _: "execution"),
-        Column("name", get=lambda laned: laned.execution.name),
-        Column("begin_s", "seconds", get=lambda laned: (laned.execution.start - first) * SECONDS_PER_PS),
-        Column(
-            "end_s",
-            "seconds",
-            get=lambda laned: (laned.execution.start - first + laned.execution.duration) * SECONDS_PER_PS,
-        ),
-        Column("kind", get=lambda laned: laned.row and laned.row.kind),
-        Column("phase", optional=True, get=lambda laned: laned.row and laned.row.labels.phase),
-        Column("computation", get=lambda laned: laned.row and laned.row.computation),
-        Column("op_name", get=lambda laned: laned.row and laned.row.labels.op_name),
-        Column("source", get=lambda laned: laned.row and laned.row.labels.source),
-        Column("line", "number", get=lambda laned: laned.row and laned.row.line),
-    )
-    laned = [_LanedExecution(lane, execution, rows.get(execution.name)) for lane, execution in in_lanes(executions)]
+    laned = [
+        _LanedExecution(lane, execution, rows.get(execution.name), execution.start - first)
+        for lane, execution in in_lanes(executions)
+    ]
     device = labels_of_devices(recorded.times.devices)[sample.device]
     more = len(timeline.executions) - len(laned)
     left_out = f", without {more:,} events" if more else ""
-    yield Table.of("measured_events", f"measured on device {device}, run {sample.run}{left_out}", columns, laned)
+    yield EVENTS.of(laned, title=f"measured on device {device}, run {sample.run}{left_out}")
 
 
 def in_lanes(executions: Sequence[ExecutedInstruction]) -> Iterator[tuple[str, ExecutedInstruction]]:

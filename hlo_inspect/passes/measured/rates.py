@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import limiting_rate
 from hlo_inspect.passes.measured.rows import MeasuredRows
-from hlo_inspect.report.table import Column, Table, Unit
+from hlo_inspect.report.table import Column, Table, TablePlace, Unit
+from hlo_inspect.report.table_spec import TableSpec
 
-RATES_TABLE = "measured_rates"
 MEMORY = "memory.bandwidth"
 
 
@@ -86,16 +87,43 @@ def _of_collectives(context: Context, rows: MeasuredRows) -> Iterator[_Attempt]:
             yield _Attempt(f"links.{time.level}.bandwidth", row.collective.start.name, time.bound_s * row.runs / row.transfer_s)
 
 
+RATES = TableSpec(
+    "measured_rates",
+    "Rates of the best kernels",
+    (
+        Column("figure", width=24, meaning="figure of the hardware profile", get=attrgetter("figure")),
+        Column("unit", detail=9, meaning="unit of the figure", get=attrgetter("unit")),
+        Column(
+            "stated",
+            "number",
+            real=True,
+            unit_of="unit",
+            meaning="value of the hardware profile",
+            get=attrgetter("stated"),
+        ),
+        Column(
+            "achieved",
+            "number",
+            real=True,
+            unit_of="unit",
+            meaning="rate of the best kernel that the figure binds",
+            get=attrgetter("achieved"),
+        ),
+        Column(
+            "share",
+            "share",
+            page_name="share_of_stated",
+            meaning="achieved rate divided by the stated one",
+            get=attrgetter("share"),
+        ),
+        Column("best", meaning="this kernel", get=attrgetter("name")),
+        Column("sites", "count", page_name="bound_by_it", meaning="kernels that the figure binds", get=attrgetter("sites")),
+    ),
+    TablePlace("measured", ""),
+    page_rows=0,
+)
+
+
 def rates_table(rates: list[AchievedRate], profile: str) -> Table:
     """Return the table of the rates, with those of the hardware profile."""
-    columns = (
-        Column("figure", width=24, get=lambda rate: rate.figure),
-        Column("unit", detail=9, get=lambda rate: rate.unit),
-        Column("stated", "number", unit_of="unit", get=lambda rate: rate.stated),
-        Column("achieved", "number", unit_of="unit", get=lambda rate: rate.achieved),
-        Column("share", "share", page_name="share_of_stated", get=lambda rate: rate.share),
-        Column("best", get=lambda rate: rate.name),
-        Column("sites", "count", page_name="bound_by_it", get=lambda rate: rate.sites),
-    )
-    title = f"Rates of the best kernels beside those of {profile}"
-    return Table.of(RATES_TABLE, title, columns, rates, page_rows=0, on_page=bool(rates))
+    return RATES.of(rates, title=f"{RATES.title} beside those of {profile}", on_page=bool(rates))
