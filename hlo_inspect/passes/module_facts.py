@@ -106,15 +106,16 @@ class ModuleFacts(Pass):
         module, header, counts = context.module, context.module.header, context.device_counts
         missing = f"{module.origin} lacks it" if module.origin is not None else ""
         facts = FactSheet()
+        facts.values |= dict.fromkeys(spec.name for spec in self.specs)  # notes have another order
         facts.put("module.name", module.name)
         facts.put("module.is_scheduled", header.is_scheduled)
-        facts.put("module.num_partitions", None if missing else header.num_partitions, missing)
-        facts.put("module.replica_count", None if missing else header.replica_count, missing)
-        facts.put("module.shapes", context.shapes_are, f"{_gap(module)}, so nothing says if shapes are per device")
-        facts.put("module.devices", counts.devices, "neither the header nor a device group or sharding gives their number")
-        facts.put("module.slices", counts.slices)
         lines = module.unparsed_lines if module.wants.reads_every_line else None
         facts.put("module.unparsed_lines", lines, "this command skips lines that it does not need; `summary` reads all of them")
+        facts.put("module.devices", counts.devices, "neither the header nor a device group or sharding gives their number")
+        facts.put("module.slices", counts.slices)
+        facts.put("module.shapes", context.shapes_are, f"{_gap(module)}, so nothing says if shapes are per device")
+        facts.put("module.num_partitions", None if missing else header.num_partitions, missing)
+        facts.put("module.replica_count", None if missing else header.replica_count, missing)
         return Section(facts.values, notes=facts.notes)
 
 
