@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from hlo_inspect.checks.config import CONFIGURABLE
-from hlo_inspect.checks.row_assertions import TABLES
+from hlo_inspect.checks.row_assertions import assertable_tables
 from hlo_inspect.findings import RULE_TABLE, RULES, rule_pages
 from hlo_inspect.passes import all_specs
 from hlo_inspect.report.facts import is_family
@@ -84,7 +84,7 @@ def _facts() -> Schema:
             rf"^({'|'.join(re.escape(spec.name) for spec in single if spec.unit not in ('text', 'bool'))})\.lower_bound$": (
                 expectation
             ),
-            rf"^({'|'.join(TABLES)})\[.*\]\.(count|(sum|max|min)\(\w+\)|\w+)$": {
+            rf"^({'|'.join(assertable_tables())})\[.*\]\.(count|(sum|max|min)\(\w+\)|\w+)$": {
                 "description": "a figure of the rows of a table that meet comparisons",
                 **expectation,
             },

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from docs.pages.commands import DOCS, command_texts
 from docs.pages.facts import fact_texts
+from docs.pages.fleet import fleet_texts
 from docs.pages.hardware import hardware_texts
 from docs.pages.optimizers import optimizer_texts
 from docs.pages.rules import rule_texts
@@ -16,7 +17,8 @@ _GENERATED_FOLDERS = ("rules", "hardware")
 
 def generated_texts() -> dict[str, str]:
     """Return all generated pages by their paths below `docs`."""
-    return {**command_texts(), **rule_texts(), **fact_texts(), **hardware_texts(), **optimizer_texts(), **sent_bytes_texts()}
+    makers = (command_texts, rule_texts, fact_texts, hardware_texts, optimizer_texts, sent_bytes_texts, fleet_texts)
+    return {path: text for make in makers for path, text in make().items()}
 
 
 def stale_pages() -> list[Path]:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import yaml
 
 from docs.pages.reports import reports_of
-from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
 from hlo_inspect.report.table import Column, Table
 
 _DATA = "tests/data"
@@ -61,8 +60,7 @@ class DescribedTable(NamedTuple):
 def meanings() -> dict[str, str]:
     """Return the meanings by `column` or `table.column`."""
     text = (Path(__file__).parent / "columns.yaml").read_text(encoding="utf-8")
-    of_kinds = {kind.replace("-", "_"): f"{kind}s after the pass" for kind in COLLECTIVE_KINDS}
-    return of_kinds | {str(name): str(meaning) for name, meaning in yaml.safe_load(text).items()}
+    return {str(name): str(meaning) for name, meaning in yaml.safe_load(text).items()}
 
 
 def meaning_key(table: str, column: str) -> str:

@@ -250,9 +250,18 @@ class ModuleAnalyses:
     @cached_property
     def optimizer(self) -> Overview:
         """The updates of weights; the module has to be read with its graph."""
+        from hlo_inspect.graph.parameters import makes_something
         from hlo_inspect.optimizer.overview import find_optimizer
 
-        return find_optimizer(self.module, self.interface, self.views)
+        applied = {collective.inner.callee("to_apply") for collective in self.collectives}
+        makes_values = makes_something(self.module, applied) or self._has_undefined_operands
+        return find_optimizer(self.module, self.interface, self.views, makes_values=makes_values)
+
+    @property
+    def _has_undefined_operands(self) -> bool:
+        """True if an instruction reads a value that is not in the text: it may be anything."""
+        views = map(self.views.for_computation, self.module.computations)
+        return any(None in operands for view in views for operands in map(view.operand_rows, range(len(view.names))))
 
     @cached_property
     def fusions(self) -> list[Fusion]:

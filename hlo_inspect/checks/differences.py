@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from hlo_inspect.checks.expressions import COMPARE, Expression, Form, WrittenValue, compare, is_empty, is_within
 from hlo_inspect.checks.policy import Assertion, assertion_in, find_fact
@@ -28,6 +29,7 @@ from hlo_inspect.figure import Quantity, between, greatest, least, reason
 from hlo_inspect.report.facts import find_spec
 from hlo_inspect.report.model import FactSpec, Report, Verdict
 from hlo_inspect.report.table import Column, Table, Unit, Value, plain
+from hlo_inspect.report.table_spec import TableSpec
 from hlo_inspect.report.units import format_like, parse_quantity
 
 DIFFERENT, FLAGS = "different", "flags"
@@ -215,15 +217,25 @@ def no_mate() -> CheckResult:
     )
 
 
-_COLUMNS = (
-    Column("condition", width=36, get=lambda result: result.condition.text),
-    Column("status", get=lambda result: "met" if result.is_met else "not met"),
-    Column("old", unit_of="unit", optional=True, get=lambda result: result.old),
-    Column("new", unit_of="unit", optional=True, get=lambda result: result.new),
-    Column("difference", unit_of="unit", optional=True, signed=True, get=lambda result: result.difference),
-    Column("percent", "share", optional=True, signed=True, get=lambda result: share(result.old, result.new)),
-    Column("unit", detail=9, get=lambda result: result.unit),
-    Column("reason", detail=2, get=lambda result: result.reason),
+CONDITION = Column("condition", width=36, meaning="condition of `--fail-if`", get=attrgetter("condition.text"))
+STATUS = Column("status", meaning="met or not met", get=lambda result: "met" if result.is_met else "not met")
+REASON = Column("reason", detail=2, meaning="reason of an unknown value", get=attrgetter("reason"))
+"""Columns that tables of conditions share."""
+
+CONDITIONS = TableSpec(
+    "conditions",
+    "Conditions",
+    (
+        CONDITION,
+        STATUS,
+        Column("old", unit_of="unit", optional=True, get=attrgetter("old")),
+        Column("new", unit_of="unit", optional=True, get=attrgetter("new")),
+        Column("difference", unit_of="unit", optional=True, signed=True, get=attrgetter("difference")),
+        Column("percent", "share", optional=True, signed=True, get=lambda result: share(result.old, result.new)),
+        Column("unit", detail=9, get=attrgetter("unit")),
+        REASON,
+    ),
+    page_rows=0,
 )
 
 
@@ -234,5 +246,4 @@ def conditions_verdict(met: int, count: int) -> Verdict:
 
 def conditions_table(results: Iterable[DifferenceResult]) -> Table:
     """Return the table of the conditions, those that are met first."""
-    rows = sorted(results, key=lambda result: not result.is_met)
-    return Table.of("conditions", "Conditions", _COLUMNS, rows, page_rows=0)
+    return CONDITIONS.of(sorted(results, key=lambda result: not result.is_met))

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
-from hlo_inspect.checks.differences import conditions_verdict
+from hlo_inspect.checks.differences import CONDITION, REASON, STATUS, conditions_verdict
 from hlo_inspect.checks.policy import Check, parse_condition, remark, resolve, value_of
 from hlo_inspect.report.model import FactSpec, Report
-from hlo_inspect.report.table import Column, Table, Value
+from hlo_inspect.report.table import Column, Value
+from hlo_inspect.report.table_spec import TableSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,8 @@ def with_conditions(report: Report, conditions: Sequence[FactCondition]) -> Repo
         return report
     results = [_examined(condition, report) for condition in conditions]
     met = sum(result.is_met for result in results)
-    verdict = conditions_verdict(met, len(results))
-    return replace(report, tables=(*report.tables, _table(results)), verdict=verdict)
+    table = _CONDITIONS.of(sorted(results, key=lambda result: not result.is_met))  # those that are met first
+    return replace(report, tables=(*report.tables, table), verdict=conditions_verdict(met, len(results)))
 
 
 def _examined(condition: FactCondition, report: Report) -> FactConditionResult:
@@ -54,15 +56,16 @@ def _examined(condition: FactCondition, report: Report) -> FactConditionResult:
     return FactConditionResult(condition, is_met, actual, remark(check, report))
 
 
-_COLUMNS = (
-    Column("condition", width=36, get=lambda result: result.condition.text),
-    Column("status", get=lambda result: "met" if result.is_met else "not met"),
-    Column("actual", unit_of="unit", get=lambda result: result.actual),
-    Column("unit", detail=9, get=lambda result: result.condition.check.spec.unit),
-    Column("reason", detail=2, get=lambda result: result.reason),
+_CONDITIONS = TableSpec(
+    "conditions",
+    "Conditions",
+    (
+        CONDITION,
+        STATUS,
+        Column("actual", unit_of="unit", get=attrgetter("actual")),
+        Column("unit", detail=9, get=attrgetter("condition.check.spec.unit")),
+        REASON,
+    ),
+    page_rows=0,
 )
-
-
-def _table(results: Iterable[FactConditionResult]) -> Table:
-    """Return the table of the conditions, those that are met first."""
-    return Table.of("conditions", "Conditions", _COLUMNS, sorted(results, key=lambda result: not result.is_met), page_rows=0)
+TABLES = (_CONDITIONS,)

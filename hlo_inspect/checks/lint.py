@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import NamedTuple
 
 from hlo_inspect.checks.baseline import Baseline, Entry
 from hlo_inspect.checks.ignores import Ignore, ignored_findings, notes_on_ignored, stale_entry, without_ignored
@@ -29,6 +31,7 @@ from hlo_inspect.report.model import (
 )
 from hlo_inspect.report.rule_page import RulePage
 from hlo_inspect.report.table import Column, Plain, Table, number_of
+from hlo_inspect.report.table_spec import TableSpec
 
 LINT = "lint"
 LINT_SPECS = (
@@ -72,6 +75,76 @@ def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
         return SEVERITIES.index(first.severity), unit, -totals[first.rule, first.stake_unit], first.rule, -(group.stake or 0)
 
     return sorted(made, key=key)
+
+
+class _RuleResult(NamedTuple):
+    """A rule with the number of its findings; it `has_failed` if one fails the run."""
+
+    page: RulePage
+    has_failed: bool
+    findings: int
+
+
+def _unit(group: FindingGroup) -> str:
+    unit = group.first.stake_unit
+    return "seconds" if unit == "s" else unit
+
+
+def _line(group: FindingGroup) -> int | None:
+    return group.first.location.line if group.first.location is not None else None
+
+
+def _first_step(page: RulePage) -> str:
+    """Return the first sentence of how to fix it."""
+    return " ".join(page.fix.split()).partition(". ")[0].removesuffix(".") + "."
+
+
+_FINDINGS = TableSpec(
+    "findings",
+    "Findings",
+    (
+        Column("severity", meaning="error, warning or info", get=attrgetter("first.severity")),
+        Column("rule", width=22, meaning="code and name of the rule", get=attrgetter("first.name")),
+        Column("times", "count", meaning="equal findings that share the row", get=lambda group: len(group.findings)),
+        Column(
+            "stake", unit_of="stake_unit", optional=True, meaning="saving in one step on one device", get=attrgetter("stake")
+        ),
+        Column("stake_unit", detail=9, meaning="seconds, bytes or FLOPs", get=_unit),
+        Column(
+            "instruction",
+            width=12,
+            optional=True,
+            detail=2,
+            meaning="instruction or parameter that it is about",
+            get=attrgetter("first.subject"),
+        ),
+        Column("source", width=14, optional=True, detail=2, get=attrgetter("first.source")),
+        Column("message", width=20, meaning="the finding in one sentence", get=attrgetter("first.message")),
+        Column("line", "number", optional=True, detail=9, get=_line),
+        Column("fingerprint", detail=9, meaning="hash that baselines keep", get=attrgetter("first.fingerprint")),
+    ),
+)
+_FIRST_STEPS = TableSpec(
+    "rules",
+    "First steps",
+    (
+        Column("code", meaning="code of the rule", get=attrgetter("code")),
+        Column("rule", width=22, meaning="name of the rule", get=attrgetter("name")),
+        Column("first_step", width=70, page_name="first step", meaning="the first thing to do", get=_first_step),
+    ),
+)
+_RULE_RESULTS = TableSpec(
+    "rule_results",
+    "Rules",
+    (
+        Column("code", meaning="code of the rule", get=attrgetter("page.code")),
+        Column("rule", meaning="name of the rule", get=attrgetter("page.name")),
+        Column("status", meaning="passed or failed", get=lambda result: "failed" if result.has_failed else "passed"),
+        Column("findings", "count", meaning="number of findings", get=attrgetter("findings")),
+    ),
+    on_page=False,
+)
+TABLES = (_FINDINGS, _FIRST_STEPS, _RULE_RESULTS)
 
 
 class LintRun:
@@ -181,49 +254,15 @@ class LintRun:
         return HeadlineRow("findings", tuple(parts))
 
     def _tables(self, groups: Sequence[FindingGroup]) -> Iterator[Table]:
-        yield Table.of(
-            "findings",
-            "Findings",
-            (
-                Column("severity", get=lambda group: group.first.severity),
-                Column("rule", width=22, get=lambda group: group.first.name),
-                Column("times", "count", get=lambda group: len(group.findings)),
-                Column("stake", unit_of="stake_unit", optional=True, get=lambda group: group.stake),
-                Column("stake_unit", detail=9, get=_unit),
-                Column("instruction", width=12, optional=True, detail=2, get=lambda group: group.first.subject),
-                Column("source", width=14, optional=True, detail=2, get=lambda group: group.first.source),
-                Column("message", width=20, get=lambda group: group.first.message),
-                Column("line", "number", optional=True, detail=9, get=_line),
-                Column("fingerprint", detail=9, get=lambda group: group.first.fingerprint),
-            ),
-            groups,
-        )
-        fired = Counter(group.first.rule for group in groups)
-        pages = [self._pages[code] for code in fired]
-        yield Table.of(
-            "rules",
-            "First steps",
-            (
-                Column("code", get=lambda page: page.code),
-                Column("rule", width=22, get=lambda page: page.name),
-                Column("first_step", width=70, page_name="first step", get=_first_step),
-            ),
-            pages,
-        )
+        yield _FINDINGS.of(groups)
+        yield _FIRST_STEPS.of(self._pages[code] for code in dict.fromkeys(group.first.rule for group in groups))
 
     def _results(self, findings: Sequence[Finding]) -> Table:
         """Return one row a selected rule: its findings, and if one fails the run. Formats for CI show it, pages do not."""
         counts = Counter(finding.rule for finding in findings)
-        failing = reaching(findings, self._fail_on) if self._fail_on is not None else []
-        failed = {finding.rule for finding in failing}
-        columns = (
-            Column("code", get=lambda page: page.code),
-            Column("rule", get=lambda page: page.name),
-            Column("status", get=lambda page: "failed" if page.code in failed else "passed"),
-            Column("findings", "count", get=lambda page: counts[page.code]),
-        )
-        pages = [page for page in module_pages() if self._selection.has(page)]
-        return replace(Table.of("rule_results", "Rules", columns, pages), on_page=False)
+        failed = {finding.rule for finding in reaching(findings, self._fail_on)} if self._fail_on is not None else set()
+        pages = filter(self._selection.has, module_pages())
+        return _RULE_RESULTS.of(_RuleResult(page, page.code in failed, counts[page.code]) for page in pages)
 
     def _explanations(self, groups: Iterable[FindingGroup]) -> Iterator[Passage]:
         for code in dict.fromkeys(group.first.rule for group in groups):
@@ -234,17 +273,3 @@ class LintRun:
     def _notes_on_baseline(self) -> Iterator[str]:
         for entry, count in self._stale_entries():
             yield f"the baseline accepts {count} of {entry} that did not occur; --update-baseline takes them out"
-
-
-def _unit(group: FindingGroup) -> str:
-    unit = group.first.stake_unit
-    return "seconds" if unit == "s" else unit
-
-
-def _line(group: FindingGroup) -> int | None:
-    return group.first.location.line if group.first.location is not None else None
-
-
-def _first_step(page: RulePage) -> str:
-    """Return the first sentence of how to fix it."""
-    return " ".join(page.fix.split()).partition(". ")[0].removesuffix(".") + "."

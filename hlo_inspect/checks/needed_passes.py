@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from hlo_inspect.checks.policy import Policy, resolve
-from hlo_inspect.checks.row_assertions import TABLES
-from hlo_inspect.passes import ALPA, MEASURED, MODULE_FACTS, OTHERS, PASSES, WORKLOAD, all_specs, workload_pass
+from hlo_inspect.passes import ALPA, MEASURED, MODULE_FACTS, OTHERS, PASSES, WORKLOAD, all_specs, pass_tables, workload_pass
 from hlo_inspect.report.facts import find_spec
 
 UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
@@ -17,7 +16,7 @@ def passes_for(policy: Policy) -> list[str]:
     Raise UsageError for an unknown fact, before an input is read.
     """
     facts = [resolve(assertion, all_specs()).name for assertion in policy.assertions if assertion.rows is None]
-    named = {TABLES[assertion.rows.table] for assertion in policy.assertions if assertion.rows is not None}
+    named = {pass_tables()[assertion.rows.table].pass_name for assertion in policy.assertions if assertion.rows is not None}
     if policy.fail_on is not None or policy.ignores or not (facts or named):
         return all_passes()
     questions = (*PASSES, OTHERS.load(ALPA), OTHERS.load(MEASURED), workload_pass())

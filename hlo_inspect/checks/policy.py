@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -36,7 +37,8 @@ from hlo_inspect.errors import did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.facts import SpecIndex, exact_name, fact_names, find_spec, is_family, members_of
 from hlo_inspect.report.model import PART_NOTE, SEVERITIES, FactSpec, Input, Report, Severity
-from hlo_inspect.report.table import LOWER_BOUND, Column, Row, Table, Unit, Value, figure_of
+from hlo_inspect.report.table import LOWER_BOUND, Column, Row, Unit, Value, figure_of
+from hlo_inspect.report.table_spec import TableSpec
 
 T = TypeVar("T")
 
@@ -236,22 +238,41 @@ def _unknown_reason(name: str, spec: FactSpec, report: Report) -> str:
 # -- the facts that checks can name ------------------------------------------------------------------------------------
 
 COMMAND = "check"
-_NAMES = (Column("fact", width=40), Column("unit", detail=4), Column("meaning", width=60))
 _BOUND_WORDS = {"lower_bound": "a lower bound of", "upper_bound": "an upper bound of"}
-_VALUES = (Column("fact"), Column("value", unit_of="unit"), Column("unit", detail=9), Column("meaning", detail=1))
+_NAMES = TableSpec(
+    "facts",
+    "Facts",
+    (
+        Column("fact", width=40, get=attrgetter("name")),
+        Column("unit", detail=4, get=attrgetter("unit")),
+        Column("meaning", width=60, get=attrgetter("meaning")),
+    ),
+    page_rows=0,
+)
+_VALUES = TableSpec(
+    "facts",
+    "Facts",
+    (
+        Column("fact", get=itemgetter(0)),
+        Column("value", unit_of="unit", get=itemgetter(1)),
+        Column("unit", detail=9, get=itemgetter(2)),
+        Column("meaning", detail=1, get=itemgetter(3)),
+    ),
+    page_rows=0,
+)
+TABLES = (_NAMES, _VALUES)
 
 
 def facts_report(specs: Iterable[FactSpec]) -> Report:
     """Return the report of all facts; a family has its name with the angle brackets."""
-    rows = tuple((spec.name, spec.unit, spec.meaning) for spec in specs)
-    table = Table("facts", "Facts", _NAMES, rows, page_rows=0)
-    return Report(COMMAND, Input("hlo_inspect/passes", first_line=1, lines=0, bytes=0), facts={}, tables=(table,))
+    source = Input("hlo_inspect/passes", first_line=1, lines=0, bytes=0)
+    return Report(COMMAND, source, facts={}, tables=(_NAMES.of(specs),))
 
 
 def facts_of(report: Report) -> Report:
     """Return each fact of a report with meaning and value; of a family, the members that occur (all others are 0)."""
-    table = Table("facts", "Facts", _VALUES, tuple(_rows(report)), page_rows=0)
-    return Report(COMMAND, report.input, report.facts, (table,), notes=report.notes, profile=report.profile, specs=report.specs)
+    tables = (_VALUES.of(_rows(report)),)
+    return Report(COMMAND, report.input, report.facts, tables, notes=report.notes, profile=report.profile, specs=report.specs)
 
 
 def _rows(report: Report) -> Iterable[Row]:

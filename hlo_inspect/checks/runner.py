@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from hlo_inspect.checks.before_partitioning import REASON, counts_collectives, is_before_partitioning
 from hlo_inspect.checks.expressions import Condition
@@ -22,6 +23,7 @@ from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.faults import Failed, answers
 from hlo_inspect.report.model import SEVERITIES, FactSpec, Finding, Report, Severity, Verdict, most_severe_first, reaching
 from hlo_inspect.report.table import Column, Table, Unit, Value, number_of, plain
+from hlo_inspect.report.table_spec import TableSpec
 from hlo_inspect.report.units import format_like
 
 CHECK_SPECS = (
@@ -247,7 +249,7 @@ def _report(report: Report, results: Sequence[CheckResult]) -> Report:
         command="check",
         input=report.input,
         facts=report.module_facts | counts,
-        tables=(Table.of("checks", "Checks", _COLUMNS, results), *_tables_that_broke(results)),
+        tables=(_CHECKS.of(results), *_tables_that_broke(results)),
         profile=report.profile,
         findings_scope=report.findings_scope,
         specs=(*report.module_specs, *CHECK_SPECS),
@@ -282,11 +284,20 @@ def _few(checks: Iterable[str]) -> str:
     return ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} more"
 
 
-_COLUMNS = (
-    Column("check", width=32, wraps=True, get=lambda result: result.check),
-    Column("status", get=lambda result: "passed" if result.passed else "failed"),
-    Column("actual", unit_of="unit", like="expected", get=lambda result: result.actual),
-    Column("unit", detail=9, get=lambda result: result.unit),
-    Column("expected", get=lambda result: result.expected),
-    Column("reason", detail=2, get=lambda result: result.reason),
+_CHECKS = TableSpec(
+    "checks",
+    "Checks",
+    (
+        Column("check", width=32, wraps=True, meaning="the condition's left side", get=attrgetter("check")),
+        Column(
+            "status",
+            meaning="passed, failed, or an error if it cannot be decided",
+            get=lambda result: "passed" if result.passed else "failed",
+        ),
+        Column("actual", unit_of="unit", like="expected", meaning="value in the dump", get=attrgetter("actual")),
+        Column("unit", detail=9, meaning="unit of the value", get=attrgetter("unit")),
+        Column("expected", meaning="comparison and value of the condition", get=attrgetter("expected")),
+        Column("reason", detail=2, meaning="reason of an unknown value", get=attrgetter("reason")),
+    ),
 )
+TABLES = (_CHECKS,)

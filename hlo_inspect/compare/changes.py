@@ -13,7 +13,8 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name
 from hlo_inspect.passes.params import joined_path
 from hlo_inspect.report.model import Amount, Parts, sentence
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column
+from hlo_inspect.report.table_spec import TableSpec
 
 Area = Literal[
     "parameters", "outputs", "optimizer", "collectives", "loops", "custom calls", "kernels", "constants", "compiler", "other"
@@ -172,24 +173,44 @@ def _joined(values: Iterable[str]) -> str:
     return ", ".join(value or "none" for value in texts) if len(texts) > 1 else "".join(texts)
 
 
-_COLUMNS = (
-    Column("area", width=12, get=attrgetter("area")),
-    Column("change", width=8, get=attrgetter("what")),
-    Column("sites", "count", detail=2, get=lambda change: len(change.names)),
-    Column("name", width=16, get=attrgetter("name")),
-    Column("kind", detail=2, width=16, get=attrgetter("kind")),
-    Column("aspect", detail=1, width=16, get=lambda change: ", ".join(aspect.name for aspect in change.aspects)),
-    Column("was", width=18, wraps=True, get=lambda change: _joined(aspect.was for aspect in change.aspects)),
-    Column("now", width=18, wraps=True, get=lambda change: _joined(aspect.now for aspect in change.aspects)),
-    Column("bytes", "bytes", optional=True, signed=True, get=attrgetter("size")),
-    Column("flops", "flops", detail=3, optional=True, signed=True, get=attrgetter("flops")),
-    Column("phase", detail=4, get=attrgetter("phase")),
-    Column("source", detail=5, get=attrgetter("source")),
-    Column("old_line", "number", detail=6, optional=True, get=attrgetter("old_line")),
-    Column("new_line", "number", detail=6, optional=True, get=attrgetter("new_line")),
+CHANGES = TableSpec(
+    "changes",
+    "What changed",
+    (
+        Column("area", width=12, meaning="part of the program, such as kernels or collectives", get=attrgetter("area")),
+        Column("change", width=8, meaning="gone, new, changed or moved", get=attrgetter("what")),
+        Column("sites", "count", detail=2, get=lambda change: len(change.names)),
+        Column("name", width=16, meaning="names of the instructions that changed", get=attrgetter("name")),
+        Column("kind", detail=2, width=16, meaning="kind of the instructions", get=attrgetter("kind")),
+        Column(
+            "aspect",
+            detail=1,
+            width=16,
+            meaning="attribute or operand that changed",
+            get=lambda change: ", ".join(aspect.name for aspect in change.aspects),
+        ),
+        Column(
+            "was",
+            width=18,
+            wraps=True,
+            meaning="text in OLD",
+            get=lambda change: _joined(aspect.was for aspect in change.aspects),
+        ),
+        Column(
+            "now",
+            width=18,
+            wraps=True,
+            meaning="text in NEW",
+            get=lambda change: _joined(aspect.now for aspect in change.aspects),
+        ),
+        Column("bytes", "bytes", optional=True, signed=True, meaning="difference of the bytes", get=attrgetter("size")),
+        Column(
+            "flops", "flops", detail=3, optional=True, signed=True, meaning="difference of the FLOPs", get=attrgetter("flops")
+        ),
+        Column("phase", detail=4, get=attrgetter("phase")),
+        Column("source", detail=5, get=attrgetter("source")),
+        Column("old_line", "number", detail=6, optional=True, get=attrgetter("old_line")),
+        Column("new_line", "number", detail=6, optional=True, get=attrgetter("new_line")),
+    ),
 )
-
-
-def changes_table(changes: Sequence[ModuleChange]) -> Table:
-    """Return the table `changes`, one row for merged changes."""
-    return Table.of("changes", "What changed", _COLUMNS, changes, on_page=bool(changes))
+"""Merged changes share a row."""

@@ -10,9 +10,21 @@ from hlo_inspect.compare.setting_changes import SettingChange, incomparable_sett
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
 from hlo_inspect.report.model import HeadlineRow
 from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table_spec import TableSpec
 
 _NAMED, _LONGEST = 3, 40
 """Settings that the first lines name, and characters of their values."""
+
+
+FLAG_CHANGES = TableSpec(
+    "flags",
+    "Flags and options that differ",
+    (
+        Column("name", width=36, meaning="flag or option", get=attrgetter("name")),
+        Column("old", width=24, get=attrgetter("old")),
+        Column("new", width=24, get=attrgetter("new")),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +46,7 @@ class ComparedSettings:
 
     def table(self) -> Table:
         """Return the table of settings that differ."""
-        columns = (
-            Column("name", width=36, get=attrgetter("name")),
-            Column("old", width=24, get=attrgetter("old")),
-            Column("new", width=24, get=attrgetter("new")),
-        )
-        return Table.of("flags", "Flags and options that differ", columns, self.changes, on_page=bool(self.changes))
+        return FLAG_CHANGES.of(self.changes, on_page=bool(self.changes))
 
     def headline(self, *, is_same: bool) -> Iterator[HeadlineRow]:
         """Yield the settings that differ; of one program also the parts of a cache's key that do."""

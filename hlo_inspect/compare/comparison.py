@@ -11,17 +11,18 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.compare.changes import ModuleChange, changes_table, format_change, headline_changes
-from hlo_inspect.compare.compared_settings import compare_settings
+from hlo_inspect.compare.changes import CHANGES, ModuleChange, format_change, headline_changes
+from hlo_inspect.compare.compared_settings import FLAG_CHANGES, compare_settings
 from hlo_inspect.compare.device_permutation import Permutation, find_permutation
 from hlo_inspect.compare.explanation import Explanation, sites
-from hlo_inspect.compare.fact_changes import FactChange, axes_table, fact_changes, peak_table, scopes_table
+from hlo_inspect.compare.fact_changes import FACT_TABLES, FactChange, axes_table, fact_changes, peak_table, scopes_table
 from hlo_inspect.findings.reading_problems import is_partial_module, truncation
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
 from hlo_inspect.hlo.settings.stablehlo import ElidedConstant
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, FactSpec, Finding, HeadlineRow, Input, Parts, Report, sentence
 from hlo_inspect.report.table import Column, Table, Value, number_of
+from hlo_inspect.report.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from hlo_inspect.passes.measured.rows import MeasuredRows
@@ -111,6 +112,21 @@ class ComparedModule:
         return (*map(str, shapes), str(len(interface.parameters)))
 
 
+_FACTS = TableSpec(
+    "facts",
+    "Facts that differ",
+    (
+        Column("fact", width=36, get=attrgetter("name")),
+        Column("old", unit_of="unit", get=attrgetter("old")),
+        Column("new", unit_of="unit", get=attrgetter("new")),
+        Column("difference", unit_of="unit", optional=True, signed=True, get=attrgetter("difference")),
+        Column("percent", "share", optional=True, signed=True, get=attrgetter("share")),
+        Column("unit", detail=9, get=attrgetter("unit")),
+    ),
+    page_rows=15,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ModuleComparison:
     """Two modules, or a single one that the other side lacks; the report on their differences, and the verdict."""
@@ -165,8 +181,8 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
         facts=Facts({**new.report.module_facts, **measured.facts, **own}, specs),
         tables=(
             *measured.tables,
-            _facts_table(facts),
-            changes_table(changes),
+            _FACTS.of(facts, on_page=bool(facts)),
+            CHANGES.of(changes, on_page=bool(changes)),
             settings.table(),
             *_more_tables(old, new, facts),
         ),
@@ -244,14 +260,14 @@ def _measured(old: ComparedModule, new: ComparedModule, explanation: Explanation
     before, after = old.measured, new.measured
     if before is None or after is None:
         return _MeasuredParts()
-    from hlo_inspect.compare.measured_changes import measured_changes, measured_changes_table, measured_headline
+    from hlo_inspect.compare.measured_changes import MEASURED_CHANGES, measured_changes, measured_headline
     from hlo_inspect.passes.measured import Measured
 
     changes = measured_changes(before, after, explanation.lines)
     return _MeasuredParts(
         {spec.name: new.report.facts[spec.name] for spec in Measured.specs},
         Measured.specs,
-        (measured_changes_table(changes),),
+        (MEASURED_CHANGES.of(changes, on_page=bool(changes)),),
         (measured_headline(before, after, changes),),
     )
 
@@ -340,18 +356,6 @@ def _says_the_same(fact: FactChange, other: FactChange) -> bool:
     return all(math.isclose(float(first or 0), float(second or 0), rel_tol=_NOTABLE) for first, second in pairs)
 
 
-def _facts_table(changes: Sequence[FactChange]) -> Table:
-    columns = (
-        Column("fact", width=36, get=attrgetter("name")),
-        Column("old", unit_of="unit", get=attrgetter("old")),
-        Column("new", unit_of="unit", get=attrgetter("new")),
-        Column("difference", unit_of="unit", optional=True, signed=True, get=attrgetter("difference")),
-        Column("percent", "share", optional=True, signed=True, get=attrgetter("share")),
-        Column("unit", detail=9, get=attrgetter("unit")),
-    )
-    return Table.of("facts", "Facts that differ", columns, changes, page_rows=15, on_page=bool(changes))
-
-
 def _new_findings(old: Iterable[Finding], new: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the findings of NEW that OLD does not have, whatever the numbers in their messages."""
     unmatched = Counter(map(_finding_key, old))
@@ -393,6 +397,22 @@ class _ListedPair(NamedTuple):
     path: str
 
 
+_PAIRS = TableSpec(
+    "pairs",
+    "Pairs of modules",
+    (
+        Column("name", get=attrgetter("name")),
+        Column("verdict", width=24, get=attrgetter("verdict")),
+        Column("facts", "count", optional=True, get=attrgetter("facts")),
+        Column("changes", "count", optional=True, get=attrgetter("changes")),
+        Column("findings", "count", get=attrgetter("findings")),
+        Column("path", detail=1, width=24, get=attrgetter("path")),
+    ),
+    page_rows=0,
+)
+TABLES = (_FACTS, CHANGES, FLAG_CHANGES, *FACT_TABLES, _PAIRS)
+
+
 class PairList:
     """The table `pairs`. Each comparison is added as a row, so that comparisons need not be kept."""
 
@@ -418,16 +438,6 @@ class PairList:
             COMMAND,
             Input(path, first_line=1, lines=self._lines, bytes=self._bytes),
             facts={},
-            tables=(Table.of("pairs", "Pairs of modules", _COLUMNS, self._pairs, page_rows=0),),
+            tables=(_PAIRS.of(self._pairs),),
             title=f"{number_of(len(self), 'pair')} of modules",
         )
-
-
-_COLUMNS = (
-    Column("name", get=lambda pair: pair.name),
-    Column("verdict", width=24, get=lambda pair: pair.verdict),
-    Column("facts", "count", optional=True, get=lambda pair: pair.facts),
-    Column("changes", "count", optional=True, get=lambda pair: pair.changes),
-    Column("findings", "count", get=lambda pair: pair.findings),
-    Column("path", detail=1, width=24, get=lambda pair: pair.path),
-)

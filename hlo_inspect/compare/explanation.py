@@ -22,7 +22,6 @@ from hlo_inspect.compare.table_changes import (
     pair_parameters,
     parameter_changes,
 )
-from hlo_inspect.hlo.values.header import Header
 from hlo_inspect.report.model import Report
 
 _TOLD_ELSEWHERE = frozenset(
@@ -50,7 +49,8 @@ class Explanation:
 
     def changes(self) -> list[ModuleChange]:
         """Return all changes, merged if they agree, in the order of the report."""
-        old, new = map(_instruction_rows, self._records("collectives"))
+        # cells of a workload file are no instructions: the facts add them up
+        old, new = ([row for row in rows if "shape" in row] for rows in self._records("collectives"))
         changes = [
             *parameter_changes(self._parameters),
             *output_changes(pair_in_order(*self._records("outputs")), self._parameters),
@@ -108,20 +108,11 @@ class Explanation:
         """Yield differences of the headers that are reported nowhere else."""
         if self._contexts is None:
             return
-        old, new = (_attributes(context.module.header) for context in self._contexts)
-        for name in sorted(old.keys() | new.keys()):
+        old, new = (context.module.header.attributes for context in self._contexts)
+        for name in sorted((old.keys() | new.keys()) - _TOLD_ELSEWHERE):
             if old.get(name, "") != new.get(name, ""):
                 aspect = Aspect(name, old.get(name, ""), new.get(name, ""))
                 yield ModuleChange("compiler", "changed", (name,), kind="header", aspects=(aspect,))
-
-
-def _instruction_rows(rows: Sequence[Record]) -> Sequence[Record]:
-    """Return the rows of instructions. Those of a workload file are cells, which the facts add up."""
-    return [row for row in rows if "shape" in row]
-
-
-def _attributes(header: Header) -> dict[str, str]:
-    return {name: text for name, text in header.attributes.items() if name not in _TOLD_ELSEWHERE}
 
 
 def sites(changes: Iterable[ModuleChange]) -> int:

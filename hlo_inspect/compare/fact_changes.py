@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple, TypeGuard
 
 from hlo_inspect.analysis.context import Context
@@ -15,6 +16,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.facts import SpecIndex, exact_name
 from hlo_inspect.report.model import FactSpec, Report
 from hlo_inspect.report.table import Column, Plain, Table, Unit, Value, figure_of, plain
+from hlo_inspect.report.table_spec import TableSpec
 
 IMPORTANCE = tuple(
     lazy_pattern(pattern)
@@ -157,10 +159,41 @@ class _FigurePair(NamedTuple):
 
 
 _SIZES = (
-    Column("old_bytes", "bytes", get=lambda row: row.old),
-    Column("new_bytes", "bytes", get=lambda row: row.new),
-    Column("difference", "bytes", signed=True, get=lambda row: row.more),
+    Column("old_bytes", "bytes", get=attrgetter("old")),
+    Column("new_bytes", "bytes", get=attrgetter("new")),
+    Column("difference", "bytes", signed=True, get=attrgetter("more")),
 )
+
+
+_AXES = TableSpec("axes", "Bytes sent in one step by mesh axis", (Column("axis", get=lambda row: row.label[0]), *_SIZES))
+_PEAK = TableSpec(
+    "peak",
+    "Arrays at the peak of memory that differ",
+    (
+        Column("role", get=lambda row: row.label[0]),
+        Column("shape", get=lambda row: row.label[1]),
+        Column("phase", detail=3, get=lambda row: row.label[2]),
+        Column("old_arrays", "count", meaning="arrays in OLD", get=attrgetter("old_count")),
+        Column("new_arrays", "count", meaning="arrays in NEW", get=attrgetter("new_count")),
+        *_SIZES,
+    ),
+    page_rows=8,
+)
+_SCOPES = TableSpec(
+    "scopes",
+    "Scopes whose work in one step differs",
+    (
+        Column("scope", get=lambda pairs: pairs[0].label[0]),
+        Column("old_bytes", "bytes", get=lambda pairs: pairs[0].old),
+        Column("new_bytes", "bytes", get=lambda pairs: pairs[0].new),
+        Column("bytes_difference", "bytes", signed=True, meaning="NEW - OLD in bytes", get=lambda pairs: pairs[0].more),
+        Column("old_flops", "flops", meaning="FLOPs in OLD", get=lambda pairs: pairs[1].old),
+        Column("new_flops", "flops", meaning="FLOPs in NEW", get=lambda pairs: pairs[1].new),
+        Column("flops_difference", "flops", signed=True, meaning="NEW - OLD in FLOPs", get=lambda pairs: pairs[1].more),
+    ),
+    on_page=False,
+)
+FACT_TABLES = (_AXES, _PEAK, _SCOPES)
 
 
 def axes_table(old: Report, new: Report) -> Table:
@@ -171,8 +204,7 @@ def axes_table(old: Report, new: Report) -> Table:
         sizes = [report.facts.get(name, 0) for report in (old, new)]
         figures = [size if isinstance(size, int) else None for size in sizes]
         rows.append(_FigurePair((name.split(".")[2],), figures[0], figures[1]))
-    columns = (Column("axis", get=lambda row: row.label[0]), *_SIZES)
-    return Table.of("axes", "Bytes sent in one step by mesh axis", columns, rows)
+    return _AXES.of(rows)
 
 
 def peak_table(old: Sequence[LiveArray], new: Sequence[LiveArray]) -> Table:
@@ -184,15 +216,7 @@ def peak_table(old: Sequence[LiveArray], new: Sequence[LiveArray]) -> Table:
         if (old_count, old_size) != (new_count, new_size):
             rows.append(_FigurePair(label, old_size, new_size, old_count, new_count))
     rows.sort(key=lambda row: -abs(row.more or 0))
-    columns = (
-        Column("role", get=lambda row: row.label[0]),
-        Column("shape", get=lambda row: row.label[1]),
-        Column("phase", detail=3, get=lambda row: row.label[2]),
-        Column("old_arrays", "count", get=lambda row: row.old_count),
-        Column("new_arrays", "count", get=lambda row: row.new_count),
-        *_SIZES,
-    )
-    return Table.of("peak", "Arrays at the peak of memory that differ", columns, rows, page_rows=8)
+    return _PEAK.of(rows)
 
 
 def scopes_table(old: Context, new: Context) -> Table:
@@ -204,16 +228,7 @@ def scopes_table(old: Context, new: Context) -> Table:
         if any(pair.old != pair.new for pair in pairs):
             rows.append(pairs)
     rows.sort(key=lambda pairs: [-abs(pair.more or 0) for pair in pairs])
-    columns = (
-        Column("scope", get=lambda pairs: pairs[0].label[0]),
-        Column("old_bytes", "bytes", get=lambda pairs: pairs[0].old),
-        Column("new_bytes", "bytes", get=lambda pairs: pairs[0].new),
-        Column("bytes_difference", "bytes", signed=True, get=lambda pairs: pairs[0].more),
-        Column("old_flops", "flops", get=lambda pairs: pairs[1].old),
-        Column("new_flops", "flops", get=lambda pairs: pairs[1].new),
-        Column("flops_difference", "flops", signed=True, get=lambda pairs: pairs[1].more),
-    )
-    return Table.of("scopes", "Scopes whose work in one step differs", columns, rows, on_page=False)
+    return _SCOPES.of(rows)
 
 
 def _pair(scope: str, figure: CostFigure, old: Tally | None, new: Tally | None) -> _FigurePair:

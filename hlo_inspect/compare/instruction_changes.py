@@ -7,13 +7,13 @@ that only forwards values is reported only if nothing else differs.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import CostFigure
-from hlo_inspect.analysis.cost.kernels import NO_KERNELS, Kernel
+from hlo_inspect.analysis.cost.kernels import NO_KERNELS
 from hlo_inspect.analysis.provenance import NOT_FUSED, NOT_PRINTED, printed
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.edits import Edit, EditPlace
@@ -45,7 +45,7 @@ class InstructionChanges:
     def __init__(self, old: Context, new: Context, edits: Sequence[Edit]) -> None:
         self._sides = (old, new)
         self._edits = edits
-        self._kernels = tuple(_by_line(context) for context in self._sides)
+        self._kernels = [{kernel.place[1]: kernel for kernel in context.kernels.launched} for context in self._sides]
         self._origins = KernelOrigins(old, new, [edit for edit in edits if self._area(edit) == "kernels"])
 
     def found(self) -> Iterator[ModuleChange]:
@@ -193,10 +193,6 @@ class InstructionChanges:
                     return None
                 total += int(amount if side else -amount)
         return total
-
-
-def _by_line(context: Context) -> Mapping[int, Kernel]:
-    return {kernel.place[1]: kernel for kernel in context.kernels.launched}
 
 
 # -- kernels that hold the same instructions ----------------------------------------------------------------------------------

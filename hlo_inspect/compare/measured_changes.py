@@ -6,13 +6,15 @@ Names differ from compile to compile, so an instruction is compared with its mat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.passes.instruction_rows import phase_column
 from hlo_inspect.passes.measured.rows import KernelRow, MeasuredRows
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column
+from hlo_inspect.report.table_spec import TableSpec
 
 
 class MeasuredChange(NamedTuple):
@@ -51,23 +53,24 @@ def measured_changes(old: MeasuredRows, new: MeasuredRows, lines: Mapping[int, i
     return sorted(changes, key=lambda change: -abs(change.change_s))
 
 
-def measured_changes_table(changes: Sequence[MeasuredChange]) -> Table:
-    """Return the table `measured_changes`."""
-    columns = (
+MEASURED_CHANGES = TableSpec(
+    "measured_changes",
+    "Self times of a step by matched instructions, the largest change first",
+    (
         Column("old_name", optional=True, get=lambda change: change.old and change.old.name),
         Column("new_name", optional=True, get=lambda change: change.new and change.new.name),
-        Column("kind", detail=3, get=lambda change: change.row.kind),
+        Column("kind", detail=3, get=attrgetter("row.kind")),
         Column("old_self_s", "seconds", optional=True, get=lambda change: change.old and change.old.self_s),
         Column("new_self_s", "seconds", optional=True, get=lambda change: change.new and change.new.self_s),
-        Column("change_s", "seconds", summed=True, signed=True, get=lambda change: change.change_s),
-        Column("percent", "share", optional=True, signed=True, get=lambda change: change.share),
+        Column("change_s", "seconds", summed=True, signed=True, get=attrgetter("change_s")),
+        Column("percent", "share", optional=True, signed=True, get=attrgetter("share")),
         phase_column(lambda change: change.row.labels.phase, detail=4),
         Column("source", detail=2, width=16, get=lambda change: printed(change.row.labels.source)),
         Column("old_line", "number", detail=8, optional=True, get=lambda change: change.old and change.old.line),
         Column("new_line", "number", detail=8, optional=True, get=lambda change: change.new and change.new.line),
-    )
-    title = "Self times of a step by matched instructions, the largest change first"
-    return Table.of("measured_changes", title, columns, changes, page_rows=15, on_page=bool(changes))
+    ),
+    page_rows=15,
+)
 
 
 _NAMED = 2

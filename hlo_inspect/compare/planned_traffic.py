@@ -6,18 +6,20 @@ Bytes are those of the file's client. SimAI counts the gathered array of an all-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.comparison import COMMAND
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.export.axis_words import AxisWords, parse_axis_words
-from hlo_inspect.figure import Figure, Quantity, add, exact, known_part, least, multiply, reason, unknown
+from hlo_inspect.figure import Figure, Quantity, add, exact, known_part, least, multiply, reason, total, unknown
 from hlo_inspect.hlo.collective_kinds import KIND_TABLE
-from hlo_inspect.passes.base import bounded
+from hlo_inspect.passes.base import FactSheet, bounded
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Input, Parts, Report, sentence
-from hlo_inspect.report.table import Column, Table, Value
+from hlo_inspect.report.table import Column, Value
+from hlo_inspect.report.table_spec import TableSpec
 from hlo_inspect.workloads.row import HLO_KINDS
 from hlo_inspect.workloads.totals import WorkloadTotals
 
@@ -72,11 +74,11 @@ def compare_with_plan(totals: WorkloadTotals, context: Context, given: Sequence[
     return Report(
         command=COMMAND,
         input=Input(path, context.module.first_line, context.module.lines, context.module.bytes, counted="DUMP: "),
-        facts=Facts(facts, SPECS),
-        tables=(_table(rows),),
-        notes=tuple(f"{name}: runs or bytes of a collective are unknown" for name, value in facts.items() if value is None),
+        facts=Facts(facts.values, SPECS),
+        tables=(_PLAN.of(rows),),
+        notes=tuple(facts.notes),
         specs=SPECS,
-        headline=tuple(_headline(rows, facts)),
+        headline=tuple(_headline(rows, facts.values)),
         title=f"{totals.workload.path} -> {context.module.name}",
     )
 
@@ -136,31 +138,36 @@ class _Groups:
         return axis or ("" if size is None else f"{size} devices")
 
 
-def _table(rows: Iterable[_TrafficRow]) -> Table:
-    nothing = 0, 0
-    columns = (
-        Column("kind", get=lambda row: row.key.kind),
-        Column("group", get=lambda row: row.key.group),
-        bounded("planned_count", "count", lambda row: (row.planned or nothing)[0], 1),
-        bounded("planned_bytes", "bytes", lambda row: (row.planned or nothing)[1]),
-        bounded("compiled_count", "count", lambda row: (row.compiled or nothing)[0], 1),
-        bounded("compiled_bytes", "bytes", lambda row: (row.compiled or nothing)[1]),
-        Column("ratio", "number", optional=True, get=lambda row: row.ratio),
-        Column("only_in", optional=True, width=14, get=lambda row: row.only_in),
-    )
-    return Table.of("plan", "Collectives of the plan and of a step, by kind and group", columns, rows)
+_NOTHING = 0, 0
+_PLAN = TableSpec(
+    "plan",
+    "Collectives of the plan and of a step, by kind and group",
+    (
+        Column("kind", get=attrgetter("key.kind")),
+        Column("group", get=attrgetter("key.group")),
+        bounded("planned_count", "count", lambda row: (row.planned or _NOTHING)[0], 1),
+        bounded("planned_bytes", "bytes", lambda row: (row.planned or _NOTHING)[1]),
+        bounded("compiled_count", "count", lambda row: (row.compiled or _NOTHING)[0], 1),
+        bounded("compiled_bytes", "bytes", lambda row: (row.compiled or _NOTHING)[1]),
+        Column("ratio", "number", optional=True, get=attrgetter("ratio")),
+        Column("only_in", optional=True, width=14, get=attrgetter("only_in")),
+    ),
+)
+TABLES = (_PLAN,)
 
 
-def _facts(rows: Iterable[_TrafficRow]) -> dict[str, Value]:
-    facts: dict[str, Value] = {}
-    sums: dict[str, Quantity] = dict.fromkeys(("planned_count", "planned_bytes", "compiled_count", "compiled_bytes"), 0)
-    for row in rows:
-        for side, traffic in (("planned", row.planned), ("compiled", row.compiled)):
-            for figure, amount in zip(("count", "bytes"), traffic or (), strict=False):
-                sums[f"{side}_{figure}"] = add(sums[f"{side}_{figure}"], amount)
-    facts |= {f"diff.{name}": amount for name, amount in sums.items()}
-    planned, compiled = exact(sums["planned_bytes"]), exact(sums["compiled_bytes"])
-    facts["diff.plan_ratio"] = compiled / planned if planned and compiled is not None else None
+def _facts(rows: Sequence[_TrafficRow]) -> FactSheet:
+    facts = FactSheet()
+    sums: dict[str, Quantity] = {}
+    for side in ("planned", "compiled"):
+        pairs = [pair for row in rows if (pair := getattr(row, side)) is not None]
+        for index, figure in enumerate(("count", "bytes")):
+            sums[f"{side}_{figure}"] = total(pair[index] for pair in pairs)
+            facts.put(f"diff.{side}_{figure}", sums[f"{side}_{figure}"])
+    planned, compiled = sums["planned_bytes"], sums["compiled_bytes"]
+    plan, step = exact(planned), exact(compiled)
+    ratio = step / plan if plan and step is not None else None
+    facts.put("diff.plan_ratio", ratio, reason(planned) or reason(compiled))
     return facts
 
 

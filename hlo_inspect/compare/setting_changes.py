@@ -27,7 +27,11 @@ def setting_changes(old: CompileSettings, new: CompileSettings) -> list[SettingC
         return []
     flags = list(_flag_changes(old, new))
     names = {change.name for change in flags}
-    overrides = [change for change in _override_changes(old, new) if change.name.partition(".")[2] not in names]
+    overrides = [  # without effect: a cache's key has them, but they set the value that the flag has anyway
+        change._replace(name=f"env_option_overrides.{change.name}")
+        for change in _changes("option", old.overrides, new.overrides, NOT_OVERRIDDEN)
+        if change.name not in names
+    ]
     return [*flags, *overrides, *_option_changes(old, new), *_device_changes(old, new)]
 
 
@@ -58,12 +62,6 @@ def _flag_changes(old: CompileSettings, new: CompileSettings) -> Iterator[Settin
 def _effective(settings: CompileSettings) -> Values | None:
     """Return all flags after overrides, as files other than `.debug_options` state them."""
     return None if settings.process_flags is None else {**settings.process_flags, **(settings.overrides or {})}
-
-
-def _override_changes(old: CompileSettings, new: CompileSettings) -> Iterator[SettingChange]:
-    """Yield overrides without effect: a cache's key has them, but they set the value that the flag has anyway."""
-    for kind, name, before, after in _changes("option", old.overrides, new.overrides, NOT_OVERRIDDEN):
-        yield SettingChange(kind, f"env_option_overrides.{name}", before, after)
 
 
 def _option_changes(old: CompileSettings, new: CompileSettings) -> Iterator[SettingChange]:

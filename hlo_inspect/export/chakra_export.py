@@ -7,17 +7,19 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.errors import Location, UsageError
-from hlo_inspect.export.collective_order import require_order
+from hlo_inspect.errors import InputError, Location, UsageError
 from hlo_inspect.export.folder import require_own, write_folder
 from hlo_inspect.export.kernel_work import named_times
 from hlo_inspect.export.not_expressed import NotExpressed, find_not_expressed
 from hlo_inspect.export.plan_nodes import NodeList, PlanNode
 from hlo_inspect.export.rank_traces import RankTraces
-from hlo_inspect.export.step_plan import StepPlan, find_program, make_plan
+from hlo_inspect.export.row_actions import awaited_rows
+from hlo_inspect.export.step_plan import StepPlan, StepProgram, find_program, make_plan
+from hlo_inspect.graph.view import View
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.request import RankFiles
 
@@ -99,7 +101,7 @@ def chakra_export(context: Context) -> ChakraExport:
     """
     program = find_program(context)
     if not context.module.header.is_scheduled:
-        require_order(context, program)
+        _require_order(context, program)
     nodes = NodeList(times=named_times(context) is not None)
     plan = make_plan(context, program, nodes)
     prefix, missing = prefix_of(context.module.name), find_not_expressed(context, plan)
@@ -113,3 +115,45 @@ def chakra_export(context: Context) -> ChakraExport:
 def prefix_of(module: str) -> str:
     """Return the name of a module as the prefix of file names."""
     return _UNSAFE.sub("_", module)[:_LONGEST_PREFIX].lstrip(".-") or "module"
+
+
+def _require_order(context: Context, program: StepProgram) -> None:
+    """Raise InputError if two communications of a computation do not depend on each other.
+
+    In a text without a schedule only the flow of values and control predecessors fix their order.
+    """
+    graph = context.call_graph
+    holders = {position[0] for position, own in program.at.items() if any(not part.reason for part in own)}
+    communicating: set[str] = set()
+    for name in reversed(graph.order):  # callees before their callers
+        if name in holders or any(call.callee in communicating for call in graph.calls[name]):
+            communicating.add(name)
+    for name in graph.order:
+        view = context.views.for_computation(name) if name in context.views.computations else None
+        if view is None or name not in communicating:
+            continue
+        rows = [row for row in range(len(view.names)) if _communicates(view, row, program, communicating)]
+        for earlier, later in pairwise(rows):
+            if not _depends(view, later, earlier):
+                first, second = view.names[earlier], view.names[later]
+                message = f"the text is no schedule, and the order of {first} and {second} is open; export a scheduled text"
+                raise InputError(message, Location(context.module.path, view.lines[later]))
+
+
+def _communicates(view: View, row: int, program: StepProgram, communicating: set[str]) -> bool:
+    """Return True if a row starts a communication, or runs a computation that does."""
+    own = program.at.get((view.computation.name, view.lines[row], view.names[row]), ())
+    return any(not part.reason for part in own) or any(callee.name in communicating for callee in view.called_at(row))
+
+
+def _depends(view: View, row: int, on: int) -> bool:
+    """Return True if a row waits for another row, through any others."""
+    waiting, seen = [row], {row}
+    while waiting:
+        for operand in awaited_rows(view, waiting.pop()):
+            if operand == on:
+                return True
+            if operand > on and operand not in seen:
+                seen.add(operand)
+                waiting.append(operand)
+    return False

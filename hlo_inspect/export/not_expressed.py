@@ -32,7 +32,7 @@ class NotExpressed(NamedTuple):
 
 def find_not_expressed(context: Context, plan: StepPlan) -> list[NotExpressed]:
     """Return the runs without a node, those of collectives first."""
-    return [*_communications(context, plan), *_other_work(context, plan)]
+    return [*_communications(context, plan), *_other_work(plan)]
 
 
 def _communications(context: Context, plan: StepPlan) -> Iterator[NotExpressed]:
@@ -55,7 +55,7 @@ def row_of(communication: Communication, runs: Number | None, reason: str) -> No
     return NotExpressed(start.name, communication.kind, communication.axis, runs, executed, reason, start.line)
 
 
-def _other_work(context: Context, plan: StepPlan) -> Iterator[NotExpressed]:
+def _other_work(plan: StepPlan) -> Iterator[NotExpressed]:
     """Yield asynchronous copies and computations, a row for each kind."""
     by_kind: defaultdict[str, list[InstructionPlace]] = defaultdict(list)
     for place in plan.asynchronous:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hlo_inspect.errors import UsageError, did_you_mean
-from hlo_inspect.hlo.opcodes import TABLE, opcodes_that_call
+from hlo_inspect.hlo.opcodes import SLICES, TABLE, opcodes_that_call
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.registry import Registry
 
@@ -33,17 +33,17 @@ Reads = Literal["lines", "graph", "memory"]
 class RuleEntry(NamedTuple):
     """The questions (names of passes) that a rule belongs to, and its input.
 
-    A rule with `opcodes` finds nothing in a module without one of them, and is then not imported.
+    A rule finds nothing in a module without one of its `opcodes`, or if its `analysis` is empty: it is then not imported. The
+    analysis is a path of attributes from the context.
     """
 
     passes: tuple[str, ...]
     reads: Reads
     opcodes: frozenset[str] = frozenset()
+    analysis: str = ""
 
 
-_GATHERS, _REDUCES = (
-    frozenset(opcode.name for opcode in TABLE.values() if opcode.collective == kind) for kind in ("all-gather", "all-reduce")
-)
+_GATHERS = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective == "all-gather")
 _LOOPS = opcodes_that_call("body")
 _CALLS = opcodes_that_call("run", "body", "condition", "branch", "fused", "custom")
 
@@ -52,24 +52,24 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "undonated-parameter": RuleEntry(("params", "memory"), "graph"),
     "unused-parameter": RuleEntry(("params",), "lines"),
     "replicated-weight": RuleEntry(("optimizer",), "graph"),
-    "dangling-alias": RuleEntry(("params",), "lines"),
-    "unreadable-device-groups": RuleEntry(("collectives",), "lines"),
-    "uneven-device-groups": RuleEntry(("collectives",), "lines"),
-    "contradictory-devices": RuleEntry(("collectives",), "lines"),
-    "sharding-device-count": RuleEntry(("collectives",), "lines"),
-    "mesh-mismatch": RuleEntry(("collectives",), "lines"),
-    "mesh-not-sought": RuleEntry(("collectives",), "lines"),
-    "sliced-all-reduce": RuleEntry(("time",), "graph", _REDUCES),
-    "sliced-all-gather": RuleEntry(("time",), "graph", _GATHERS),
+    "dangling-alias": RuleEntry(("params",), "lines", analysis="interface.faults"),
+    "unreadable-device-groups": RuleEntry(("collectives",), "lines", analysis="collective_faults"),
+    "uneven-device-groups": RuleEntry(("collectives",), "lines", analysis="collective_faults"),
+    "contradictory-devices": RuleEntry(("collectives",), "lines", analysis="collective_faults"),
+    "sharding-device-count": RuleEntry(("collectives",), "lines", analysis="module.device_marks.shardings"),
+    "mesh-mismatch": RuleEntry(("collectives",), "lines", analysis="mesh.note"),
+    "mesh-not-sought": RuleEntry(("collectives",), "lines", analysis="mesh.given_up"),
+    "sliced-all-reduce": RuleEntry(("time",), "graph", SLICES),
+    "sliced-all-gather": RuleEntry(("time",), "graph", SLICES),
     "constant-collective": RuleEntry(("time",), "graph"),
     "accumulated-all-reduce": RuleEntry(("time",), "graph", _LOOPS),
     "invariant-collective": RuleEntry(("time",), "graph", _LOOPS),
     "copied-loop-carry": RuleEntry(("top",), "graph", _LOOPS),
     "copied-update-slice": RuleEntry(("top",), "graph", _LOOPS),
-    "involuntary-rematerialization": RuleEntry(("time",), "graph"),
+    "involuntary-rematerialization": RuleEntry(("time",), "graph", analysis="compiler_warnings"),
     "small-collectives": RuleEntry(("time",), "graph"),
     "repeated-collective": RuleEntry(("time",), "graph"),
-    "wide-collective": RuleEntry(("time",), "graph"),
+    "wide-collective": RuleEntry(("time",), "graph", frozenset({"convert"})),
     "invalid-trip-count": RuleEntry(("collectives", "cost"), "lines", _LOOPS),
     "recursive-computation": RuleEntry(("collectives", "cost"), "lines", _CALLS),
     "excessive-runs": RuleEntry(("collectives", "cost"), "lines", _CALLS),
@@ -79,7 +79,7 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "replicated-optimizer-state": RuleEntry(("optimizer",), "graph"),
     "unaccountable-memory": RuleEntry(("memory",), "memory"),
     "differing-memory-files": RuleEntry(("memory",), "memory"),
-    "widened-matmul": RuleEntry(("cost",), "graph"),
+    "widened-matmul": RuleEntry(("cost",), "graph", frozenset({"convert"})),
     "double-precision": RuleEntry(("cost",), "graph"),
     "tile-padding": RuleEntry(("memory",), "memory"),
     "large-constant": RuleEntry(("memory",), "memory", frozenset({"constant"})),

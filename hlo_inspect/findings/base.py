@@ -94,6 +94,12 @@ def is_worth_it(context: Context, of_bytes: int) -> bool:
     return of_bytes >= least_worth(context)
 
 
+def is_small(context: Context) -> bool:
+    """Return True if no array of the peak can be worth a finding on device memory."""
+    peak = context.memory.figures["peak_bytes"]
+    return peak is not None and peak < WORTH_SAVING
+
+
 def least_worth(context: Context) -> int:
     """Return the least bytes that are worth a finding on device memory. At most 100 arrays of the peak are as large."""
     return max(WORTH_SAVING, (context.memory.figures["peak_bytes"] or 0) // 100)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.base import Rule, is_worth_it, size
+from hlo_inspect.findings.base import Rule, is_small, is_worth_it, size
 from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.report.model import Finding
 
@@ -44,6 +44,8 @@ class CopiedDonatedParameter(Rule):
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
+        if is_small(context):
+            return
         live = context.live_arrays
         given = {array.relation.parameter: array for array in live if array.kind == "parameter" and array.relation is not None}
         donated = {leaf.number for leaf in context.interface.parameters if leaf.donated}

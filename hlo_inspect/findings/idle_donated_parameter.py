@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
-from hlo_inspect.findings.base import Rule, least_worth, size
+from hlo_inspect.findings.base import Rule, is_small, least_worth, size
 from hlo_inspect.graph.parameters import ParameterLeaf
 from hlo_inspect.report.model import Finding
 
@@ -50,7 +50,7 @@ class IdleDonatedParameter(Rule):
 
     def check(self, context: Context) -> Iterator[Finding]:
         device = context.memory.device
-        if device is None:
+        if device is None or is_small(context):
             return
         for idle in find_idle_donations(device, context.interface.parameters, context.live_arrays, least_worth(context)):
             temporary = idle.temporary
@@ -90,8 +90,8 @@ def find_idle_donations(
     temporaries = [array for array in live if array.kind == "heap" and array.bytes >= least]
     donations = []
     for allocation in sorted(idle, key=lambda candidate: candidate.bytes):
-        times = [time for value in _values(device, allocation.buffers) for time in device.uses.get(value)]
-        last = max(times, default=-1)
+        values = [value for buffer in allocation.buffers for value in device.buffers.members[buffer]]
+        last = max((time for value in values for time in device.uses.get(value)), default=-1)
         fitting = [
             array
             for array in temporaries
@@ -107,7 +107,3 @@ def find_idle_donations(
             name = device.schedule.name(last) if last >= 0 else ""
             donations.append(IdleDonation(leaf, allocation.bytes, name, largest))
     return donations
-
-
-def _values(device: DeviceMemory, buffers: Iterable[int]) -> list[int]:
-    return [value for buffer in buffers for value in device.buffers.members[buffer]]

@@ -12,7 +12,7 @@ from hlo_inspect.analysis.collectives import groups_attribute
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices import NOT_PRINTED
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.module import PART, TRUNCATED, UNREADABLE, MalformedRow, Module, Problem, malformed_rows
+from hlo_inspect.hlo.module import PART, TRUNCATED, UNREADABLE, Module, Problem, malformed_rows
 from hlo_inspect.report.model import Finding, Report
 from hlo_inspect.report.rule_page import RulePage
 
@@ -58,9 +58,9 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "warning",
         "An opcode that XLA does not have.",
         "Instructions with an opcode that neither current nor earlier versions of XLA have.",
-        "The instruction is counted, but its FLOPs are unknown, and the data flow through it is lost. One with "
-        "`replica_groups` or `channel_id`, or called `all-…` or `collective-…`, is a collective of unknown bytes. Counts and "
-        "bytes of collectives are lower bounds then.",
+        "The instruction is counted, but its FLOPs are unknown, and the data flow through it is lost. It is a "
+        "collective if it has `replica_groups` or `channel_id`, or if its name begins with `all-` or `collective-`. Its bytes "
+        "are unknown, so counts and bytes of collectives are lower bounds.",
         "Look for a misspelling in an edited text. If the opcode is new in XLA, please report it.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negative(p)\n}",
     ),
@@ -185,7 +185,9 @@ def reading_findings(context: Context, passes: Container[str]) -> Iterator[Findi
     module = context.module
     reads_all = module.wants.reads_every_line
     problems = [problem for problem in module.problems if reads_all or problem.code in _SEEN_BY_ALL]
-    malformed = [_malformed(module, row) for row in malformed_rows(module)]
+    malformed = [
+        Problem(UNREADABLE, f"{row.name}: {row.reason}", module.location(row.line), row.name) for row in malformed_rows(module)
+    ]
     unreadable = {problem.location.line for problem in (*problems, *malformed)}
     for problem in (*problems, *malformed, *_missing(context, passes, unreadable)):
         times = f" ({problem.times:,} times, first here)" if problem.times > 1 else ""
@@ -195,14 +197,10 @@ def reading_findings(context: Context, passes: Container[str]) -> Iterator[Findi
         yield _PAGES[code].finding(f"{count:,} more of this kind", module.location(None))
 
 
-def _malformed(module: Module, row: MalformedRow) -> Problem:
-    return Problem(UNREADABLE, f"{row.name}: {row.reason}", module.location(row.line), row.name)
-
-
 def _missing(context: Context, passes: Container[str], unreadable: Container[int | None]) -> Iterator[Problem]:
     """Yield the problems that only these passes see: unknown collectives, and attributes that a printer left out."""
     if "collectives" in passes:
-        if not context.module.wants.reads_every_line:
+        if context.module.heads.unknown_opcodes and not context.module.wants.reads_every_line:
             yield from _unknown_opcodes(context)
         unprinted = [collective.inner for collective in context.collectives if collective.participants.fault == NOT_PRINTED]
         if unprinted:

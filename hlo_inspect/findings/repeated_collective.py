@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.related_collectives import find_repeated
 from hlo_inspect.findings.base import WORTH_SENDING, Rule, size
@@ -46,15 +45,12 @@ class RepeatedCollective(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         if not context.collectives:
             return
-        collectives, least = context.collectives, self.least(context)
-        for repeated in find_repeated(context.views, context.call_graph, collectives, _phase_in(context), least):
+        phase_of = context.phases.for_instruction
+        for repeated in find_repeated(
+            context.views, context.call_graph, context.collectives, lambda c: phase_of(c.inner).phase, self.least(context)
+        ):
             first, again = repeated.members[:2]
             times = f"{len(repeated.members) - 1} times more" if len(repeated.members) > 2 else "again"
             what = "an array" if first is again else f"what {first.start.name} sends"
             message = f"sends {what}, {times}: {size(repeated.wire_bytes)} a step; use its result"
             yield self.finding(context, message, again.start.line, again.start.name, repeated.wire_bytes)
-
-
-def _phase_in(context: Context) -> Callable[[Collective], str]:
-    """Return a function that finds the phase of a collective."""
-    return lambda collective: context.phases.for_instruction(collective.inner).phase

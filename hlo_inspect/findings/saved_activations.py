@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.live_arrays import ACTIVATION
 from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED
-from hlo_inspect.findings.base import Rule, is_worth_it, size
+from hlo_inspect.findings.base import Rule, is_small, is_worth_it, size
 from hlo_inspect.report.model import Finding
 
 LEAST_SHARE = 0.25
@@ -49,6 +49,8 @@ class SavedActivations(Rule):
     severity = "info"
 
     def check(self, context: Context) -> Iterator[Finding]:
+        if is_small(context):
+            return
         saved = [array for array in context.live_arrays if array.role == ACTIVATION]
         whole, peak = sum(array.bytes for array in saved), context.memory.figures["peak_bytes"] or 0
         if not is_worth_it(context, whole) or whole < LEAST_SHARE * peak:

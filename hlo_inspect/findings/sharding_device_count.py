@@ -37,5 +37,5 @@ class ShardingDeviceCount(Rule):
     severity = "error"
 
     def check(self, context: Context) -> Iterator[Finding]:
-        for fault in sharding_faults(context.module, context.device_counts) if context.module.device_marks.shardings else ():
+        for fault in sharding_faults(context.module, context.device_counts):
             yield self.finding(context, fault, entry_line(context))

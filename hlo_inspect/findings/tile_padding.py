@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
-from hlo_inspect.findings.base import Rule, is_worth_it, size
+from hlo_inspect.findings.base import Rule, is_small, is_worth_it, size
 from hlo_inspect.report.model import Finding
 
 
@@ -39,6 +39,8 @@ class TilePadding(Rule):
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
+        if is_small(context):
+            return
         groups: dict[str, list[LiveArray]] = {}
         for array in context.live_arrays:
             if 2 * array.padding >= array.bytes > 0:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.parameter_copies import find_layer_stacks
-from hlo_inspect.findings.base import Rule, least_worth, size
+from hlo_inspect.findings.base import Rule, is_small, least_worth, size
 from hlo_inspect.report.model import Finding
 
 
@@ -62,7 +62,7 @@ class WholeLayerStack(Rule):
 
     def check(self, context: Context) -> Iterator[Finding]:
         device = context.memory.device
-        if device is None:
+        if device is None or is_small(context):
             return
         least = least_worth(context)
         for stack in find_layer_stacks(device, context.views, context.live_arrays, least):

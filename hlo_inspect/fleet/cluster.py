@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import threading
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
@@ -17,13 +16,14 @@ from itertools import islice
 from typing import Any
 
 from hlo_inspect.errors import InputError, Location, MissingExtraError, UsageError
-from hlo_inspect.fleet.analyses import Analyses
-from hlo_inspect.fleet.collection import Collection, Counts, Failure, Plan
+from hlo_inspect.fleet.collection import Analyses, Collection, Counts, Failure, Plan
 from hlo_inspect.fleet.inputs import FleetInput
 from hlo_inspect.fleet.store import Store
 
 CHUNK_INPUTS, CHUNK_BYTES = 256, 1 << 26
 """The most inputs and bytes of a chunk."""
+SORTED_INPUTS = 1 << 14
+"""Inputs that are sorted by size, so that equal texts, which are analyzed once in a chunk, come together."""
 PATIENCE_S = 10
 """Seconds until a cluster counts as one that does not answer."""
 LOCAL = "local"
@@ -72,17 +72,19 @@ def collect_on_cluster(address: str, threads: int, store: Store, plan: Plan, inp
 
 def chunked(inputs: Iterable[FleetInput]) -> Iterator[list[FleetInput]]:
     """Yield the inputs in chunks of at most `CHUNK_INPUTS` inputs and, unless one alone is larger, `CHUNK_BYTES` bytes."""
-    chunk: list[FleetInput] = []
-    size = 0
-    for file in inputs:
-        bytes_of_file = file.version.size or 0
-        if chunk and (len(chunk) >= CHUNK_INPUTS or size + bytes_of_file > CHUNK_BYTES):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(file)
-        size += bytes_of_file
-    if chunk:
+    left = iter(inputs)
+    while window := sorted(islice(left, SORTED_INPUTS), key=_size):
+        chunk: list[FleetInput] = []
+        for file in window:
+            if chunk and (len(chunk) >= CHUNK_INPUTS or sum(map(_size, chunk)) + _size(file) > CHUNK_BYTES):
+                yield chunk
+                chunk = []
+            chunk.append(file)
         yield chunk
+
+
+def _size(file: FleetInput) -> int:
+    return file.version.size or 0
 
 
 @contextmanager
@@ -133,9 +135,9 @@ def collect_chunk(root: str, plan: Plan, number: int, inputs: Sequence[FleetInpu
         collection = Collection(Store(root), plan, jobs=1, has_threads=True, analyses=analyses)
     try:
         collection.begin_part(f"{number:06d}")
-        deque(collection.collect(inputs), maxlen=0)
+        collection.collect(inputs)
         collection.flush()
-        return collection.counts, list(collection.failures)
+        return collection.counts, collection.failures
     finally:
         with _LOCK:
             if plan.run in _ENDED:

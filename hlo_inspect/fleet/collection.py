@@ -1,34 +1,40 @@
-"""Inputs to the parts of a store: child processes read, this one writes.
+"""Inputs to the parts of a store: child processes analyze, this one lists, hashes and writes.
 
     with Collection(store, plan, jobs=4) as collection:
-        for counts in collection.collect(inputs): ...
+        collection.collect(inputs)
 
-A child that dies costs the input that it had. An equal text waits for the process that analyzes it, and repeats its figures.
+A child that dies costs the input that it had. Of equal texts one is analyzed, and the others repeat its figures.
 """
 
 from __future__ import annotations
 
+import pickle
 import time
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
+import zlib
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
+from threading import Lock
 from typing import NamedTuple
 
-from hlo_inspect.errors import InputError, Location, UsageError, internal_error_text
-from hlo_inspect.fleet.analyses import Analyses
+from hlo_inspect.errors import HloInspectError, InputError, Location, UsageError, internal_error_text
+from hlo_inspect.fleet.input_texts import InputText, read_texts, text_or_error
 from hlo_inspect.fleet.inputs import FleetInput, absolute, label_pattern
 from hlo_inspect.fleet.parts import Encoding, StoreRow
-from hlo_inspect.fleet.reading import ModuleFigures, Reading, ReadingOptions, failed_reading, start_reading
+from hlo_inspect.fleet.reading import ModuleFigures, ReadingOptions, failed_figures, start_reading
 from hlo_inspect.fleet.schema import FINDINGS, MODULES, STORE_SCHEMA
 from hlo_inspect.fleet.store import Store
 from hlo_inspect.hlo.input.dump_directory import stage_of
 from hlo_inspect.inspection.jobs import Jobs, LostProcessError
+from hlo_inspect.remote_files import FileVersion
 from hlo_inspect.request import Request
 from hlo_inspect.version import __version__
 
 PART_MODULES, PART_ROWS, PART_SECONDS = 2000, 100_000, 60.0
 """The most modules, rows of findings and tables, and seconds of work of a part."""
+CACHE_BYTES = 1 << 26
+"""Bytes of packed analyses that are kept for equal texts: a small module takes 400, and 13,000 as objects."""
 FAILED = frozenset({"unreadable", "lost"})
 
 
@@ -66,30 +72,64 @@ class Plan(NamedTuple):
     run: str
 
 
+class Analyses:
+    """Analyses by digest. Threads of a process that collect for one run share them."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._bytes = 0
+        self._by_digest: OrderedDict[str, bytes] = OrderedDict()
+
+    def get(self, digest: str | None) -> list[ModuleFigures] | None:
+        """Return the analysis of a text, None if there is none yet or no longer."""
+        packed = self._by_digest.get(digest or "")
+        if packed is None:
+            return None
+        modules: list[ModuleFigures] = pickle.loads(zlib.decompress(packed))  # noqa: S301 - packed by `keep`
+        return modules
+
+    def keep(self, digest: str, modules: list[ModuleFigures]) -> None:
+        """Keep an analysis for equal texts; drop the oldest ones above `CACHE_BYTES`, which are then analyzed again."""
+        packed = zlib.compress(pickle.dumps(modules), 1)
+        with self._lock:
+            self._bytes += len(packed) - len(self._by_digest.get(digest, b""))
+            self._by_digest[digest] = packed
+            while self._bytes > CACHE_BYTES and len(self._by_digest) > 1:
+                _, oldest = self._by_digest.popitem(last=False)
+                self._bytes -= len(oldest)
+
+
 class Collection:
     """Writer of a run into a store. It writes a part whenever it has enough rows, or one for each `begin_part`."""
 
     def __init__(
-        self, store: Store, plan: Plan, *, jobs: int, has_threads: bool = False, analyses: Analyses | None = None
+        self,
+        store: Store,
+        plan: Plan,
+        *,
+        jobs: int,
+        has_threads: bool = False,
+        analyses: Analyses | None = None,
+        on_added: Callable[[Counts, list[Failure]], None] | None = None,
     ) -> None:
-        """`analyses` are those of the run in this process, if other threads collect for it too."""
+        """`analyses` are those of other threads that collect for the run too; `on_added` gets the counts and new failures."""
         self._store = store
         self._plan = plan
         self._part = ""
         self._parts = 0
         self._patterns = [label_pattern(text) for text in plan.label_patterns]
         self._analyses = analyses or Analyses()
-        self._analyses.open()
-        options = ReadingOptions(plan.request, plan.tables, self._analyses.claims)
-        self._jobs: Jobs[FleetInput, Reading] = Jobs(jobs, partial(start_reading, options), has_threads=has_threads)
+        self._on_added = on_added
+        options = ReadingOptions(plan.request, plan.tables)
+        self._jobs: Jobs[InputText, list[ModuleFigures] | FileVersion] = Jobs(
+            jobs, partial(start_reading, options), has_threads=has_threads
+        )
+        self._threads = 2 * jobs if has_threads else 0
         self._rows: dict[str, list[StoreRow]] = {}
         self._written_at = time.monotonic()
-        self._waiting: dict[str, list[tuple[FleetInput, Reading]]] = {}
-        self._forced: deque[FleetInput] = deque()
-        self._in_flight = 0
         self.counts = Counts()
-        self.failures: deque[Failure] = deque()
-        """Failures that the caller has not taken yet."""
+        self.failures: list[Failure] = []
+        """Failures that `on_added` has not got."""
 
     def __enter__(self) -> Collection:
         self._jobs.__enter__()
@@ -103,33 +143,36 @@ class Collection:
     def close(self) -> None:
         """End the child processes."""
         self._jobs.__exit__()
-        self._analyses.close()
 
-    def collect(self, inputs: Iterable[FleetInput]) -> Generator[Counts, None, None]:
-        """Read the inputs and yield the counts after each."""
-        for file, readings, failure in self._jobs.as_completed(self._feed(iter(inputs))):
+    def collect(self, inputs: Iterable[FleetInput]) -> None:
+        """Read the inputs and add their rows."""
+        self._equal: dict[str, list[InputText]] = {}  # the other texts of each digest that is analyzed now
+        self._again: deque[FleetInput] = deque()
+        self._in_flight = 0
+        texts = read_texts(iter(inputs), self._threads)
+        for text, results, failure in self._jobs.as_completed(self._to_analyze(texts)):
             self._in_flight -= 1
-            if isinstance(failure, UsageError):
-                raise failure
-            if failure is None:
-                self._take(file, readings[0])
+            equal = self._equal.pop(text.digest or "", [])
+            result = results[0] if failure is None else failure
+            if isinstance(result, list):
+                self._add(text, result)
+                if text.digest is not None:
+                    self._analyses.keep(text.digest, result)
+                for other in equal:
+                    self._add(other, result, is_equal=True)
+                continue
+            if isinstance(result, FileVersion):
+                self._again.append(text.file._replace(version=result))
             else:
-                for digest in self._analyses.release_claims_of(file.path):
-                    self._forced += [waiting for waiting, _ in self._waiting.pop(digest, [])]
-                message = str(failure) if isinstance(failure, LostProcessError) else internal_error_text(failure)
-                out_of_memory = "the process that worked on it was out of memory"
-                error = InputError(out_of_memory if isinstance(failure, MemoryError) else message, Location(file.path))
-                lost = failed_reading(file.version, error, "lost")
-                self._add(file, lost, lost.modules)
-            self._flush_if_full()
-            yield self.counts
+                self._add_failed(text.file, result)
+            self._again += [other.file for other in equal]
 
     def begin_part(self, name: str) -> None:
         """Forget what is not written, and give the part that `flush` writes next a name. All counts begin anew."""
         self._part = name
         self._rows = {}
         self.counts = Counts()
-        self.failures.clear()
+        self.failures = []
 
     def flush(self) -> None:
         """Write what is collected so far as a part."""
@@ -140,63 +183,67 @@ class Collection:
             self._parts += 1
         self._written_at = time.monotonic()
 
-    def _feed(self, inputs: Iterator[FleetInput]) -> Iterator[FleetInput | None]:
-        """Yield inputs to read: forced ones first. While equal texts wait for others, there is nothing to begin."""
+    def _to_analyze(self, texts: Iterator[tuple[FleetInput, InputText | Exception]]) -> Iterator[InputText | None]:
+        """Yield the texts to analyze, the first of those that are equal. None says that others may follow results."""
         while True:
-            following = self._forced.popleft() if self._forced else next(inputs, None)
-            if following is not None:
-                self._in_flight += 1
-                yield following
+            if self._again:
+                file = self._again.popleft()
+                text = text_or_error(file)
+            elif (following := next(texts, None)) is not None:
+                file, text = following
             elif self._in_flight:
                 yield None
-            elif self._waiting:
-                self._settle_waiting()
+                continue
             else:
                 return
+            if isinstance(text, Exception):
+                self._add_failed(file, text)
+            elif (modules := self._analyses.get(text.digest)) is not None:
+                self._add(text, modules, is_equal=True)
+            elif text.digest in self._equal:
+                self._equal[text.digest].append(text._replace(content=None))
+            else:
+                if text.digest is not None:
+                    self._equal[text.digest] = []
+                self._in_flight += 1
+                yield text
 
-    def _settle_waiting(self) -> None:
-        """Take the analyses that another thread made meanwhile. Begin those that it has not finished, or dropped."""
-        waiting, self._waiting = self._waiting, {}
-        for digest, inputs in waiting.items():
-            modules = self._analyses.get(digest)
-            for file, reading in inputs:
-                if modules is None:
-                    self._forced.append(file._replace(is_forced=True))
-                else:
-                    self._add(file, reading, modules, is_equal=True)
+    def _add_failed(self, file: FleetInput, failure: Exception) -> None:
+        """Add the row of an input that cannot be read, or that cost the process that worked on it. Raise a UsageError."""
+        if isinstance(failure, UsageError):
+            raise failure
+        if isinstance(failure, HloInspectError):
+            self._add(InputText(file), [failed_figures(failure, "unreadable")])
+            return
+        message = str(failure) if isinstance(failure, LostProcessError) else internal_error_text(failure)
+        if isinstance(failure, MemoryError):
+            message = "the process that worked on it was out of memory"
+        self._add(InputText(file), [failed_figures(InputError(message, Location(file.path)), "lost")])
 
-    def _take(self, file: FleetInput, reading: Reading) -> None:
-        digest = reading.digest
-        if digest is None or not reading.is_equal:
-            self._add(file, reading, reading.modules)
-            if digest is not None:
-                self._analyses.keep(digest, reading.modules)
-                for equal_file, equal in self._waiting.pop(digest, []):
-                    self._add(equal_file, equal, reading.modules, is_equal=True)
-        elif (modules := self._analyses.get(digest)) is not None:
-            self._add(file, reading, modules, is_equal=True)
-        else:
-            self._waiting.setdefault(digest, []).append((file, reading))
-
-    def _add(self, file: FleetInput, reading: Reading, modules: list[ModuleFigures], *, is_equal: bool = False) -> None:
-        """Add the rows of an input."""
+    def _add(self, text: InputText, modules: list[ModuleFigures], *, is_equal: bool = False) -> None:
+        """Add the rows of an input, and write a part if there are enough rows."""
         read_at = time.time_ns() // 1000
         for number, module in enumerate(modules):
-            key = _key(file, reading, number)
+            key = _key(text.file, number)
             seconds = None if is_equal else module.seconds
-            row = (key, *self._about(file, reading, module), seconds, read_at, module.bounds, *module.facts)
+            values, lower_bounds, upper_bounds = module.facts
+            row = (key, *self._about(text, module), seconds, read_at, lower_bounds, upper_bounds, *values)
             self._rows.setdefault(MODULES, []).append(row)
             for relation, rows in ((FINDINGS, module.findings), *(module.tables or {}).items()):
                 self._rows.setdefault(relation, []).extend(
                     (key, read_at, row_number, *cells) for row_number, cells in enumerate(rows)
                 )
-        self._count(file, reading, modules, is_equal=is_equal)
+        self._count(text.file, modules, is_equal=is_equal)
+        self._flush_if_full()
+        if self._on_added is not None:
+            failures, self.failures = self.failures, []
+            self._on_added(self.counts, failures)
 
-    def _about(self, file: FleetInput, reading: Reading, module: ModuleFigures) -> tuple[object, ...]:
+    def _about(self, text: InputText, module: ModuleFigures) -> tuple[object, ...]:
         """Return the columns from `input` to `message`."""
-        path, version, request = absolute(file.path), reading.version, self._plan.request
+        path, version, request = absolute(text.file.path), text.file.version, self._plan.request
         place = (path, module.line, module.lines, module.bytes, version.size, version.changed, version.etag)
-        program = (reading.sha256, module.name, stage_of(path) or None, module.platform, self._labels(path))
+        program = (text.sha256, module.name, stage_of(path) or None, module.platform, self._labels(path))
         made_by = (__version__, STORE_SCHEMA, [*request.pass_names, *request.also])
         return (*place, *program, *made_by, module.status, module.message)
 
@@ -208,12 +255,12 @@ class Collection:
             labels |= match.groupdict() if match is not None else {}
         return labels
 
-    def _count(self, file: FleetInput, reading: Reading, modules: list[ModuleFigures], *, is_equal: bool) -> None:
+    def _count(self, file: FleetInput, modules: list[ModuleFigures], *, is_equal: bool) -> None:
         failed = [module for module in modules if module.status in FAILED]
         self.failures += [Failure(file.path, module.message or "") for module in failed]
         is_lost = any(module.status == "lost" for module in failed)
         good = sum(module.status in {"ok", "partial"} for module in modules)
-        size = reading.version.size or 0
+        size = file.version.size or 0
         done = Counts(not is_equal, is_equal, 0, bool(failed), is_lost, good, size)
         self.counts = self.counts.plus(Counts(*map(int, done)))
 
@@ -226,8 +273,8 @@ class Collection:
             self.flush()
 
 
-def _key(file: FleetInput, reading: Reading, number: int) -> str:
+def _key(file: FleetInput, number: int) -> str:
     """Return the key of a module: equal for all runs that read the same version of an input."""
-    version = reading.version
+    version = file.version
     parts = (absolute(file.path), version.size, version.changed, version.etag, number)
     return blake2b("\0".join(map(str, parts)).encode(errors="surrogatepass"), digest_size=16).hexdigest()

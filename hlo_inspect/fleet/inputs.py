@@ -24,12 +24,14 @@ from hlo_inspect.remote_files import FileVersion, inner_path, is_address, remote
 
 _SHARD = lazy_pattern(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 _FIELD = lazy_pattern(r"\{([A-Za-z_]\w*)\}|(\*\*)|(\*)|(\?)", re.ASCII)
+READINGS = 3
+"""An input that changes while it is read is read so often."""
 BATCH_FILES = 10_000
 """Entries of a folder that are held at a time, unless a module has more files."""
 
 
 class FleetInput(NamedTuple):
-    """A file to read, with its version when it was listed. If it `is_forced`, it is analyzed even if an equal text was.
+    """A file to read, with its version when it was listed. If it changes meanwhile, it may be read `readings` times.
 
     `note`, `may_hold` and `hosts` are those of a `DirectoryFile`.
     """
@@ -39,7 +41,7 @@ class FleetInput(NamedTuple):
     note: str | None = None
     may_hold: bool = False
     hosts: tuple[Path, ...] = ()
-    is_forced: bool = False
+    readings: int = READINGS
 
 
 class Shard(NamedTuple):

@@ -72,8 +72,8 @@ def connect(root: str = "", **config: int) -> duckdb.DuckDBPyConnection:
     require_fleet("Parquet")
     import duckdb
 
-    no_extensions = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    connection = duckdb.connect(":memory:", config={**no_extensions, **config})
+    fixed = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "temp_directory": ""}
+    connection = duckdb.connect(":memory:", config={**fixed, **config})
     if is_address(root):
         connection.register_filesystem(remote_file_system(root)[0])
     return connection

@@ -1,4 +1,7 @@
-"""Answers of `query` as reports: rows of SQL, the named queries, and the views of a store."""
+"""Answers of `query` as reports: rows of SQL, the named queries, and the views of a store.
+
+A named query is a SQL file in `configs/queries`, with its documentation in comments at the beginning.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,77 @@ import math
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from operator import attrgetter, itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from hlo_inspect.configs import shipped_configs
+from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.fleet.database import Database, QueryResult
-from hlo_inspect.fleet.queries import named_queries
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Table, Unit, Value
+from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "query"
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "NUMBER")
+
+
+class NamedQuery(NamedTuple):
+    """A query of a file: what it answers, its parameters with their meanings, and its SQL."""
+
+    name: str
+    summary: str
+    parameters: dict[str, str]
+    sql: str
+
+
+def named_queries() -> list[NamedQuery]:
+    """Return the shipped queries by name."""
+    return [_read(path) for path in sorted(shipped_configs("queries").glob("*.sql"))]
+
+
+def find_query(name: str) -> NamedQuery:
+    """Return the query of that name. Raise UsageError with all names if there is none."""
+    queries = {query.name: query for query in named_queries()}
+    if name not in queries:
+        hint = did_you_mean(name, queries)
+        raise UsageError(f"{name!r} is neither SQL nor a query; `query --list` shows the queries: {', '.join(queries)}{hint}")
+    return queries[name]
+
+
+def _read(path: Path) -> NamedQuery:
+    sql = path.read_text(encoding="utf-8")
+    comments = [line.removeprefix("--").strip() for line in sql.splitlines() if line.startswith("--")]
+    parameters = dict(line.removeprefix("$").split(": ", 1) for line in comments if line.startswith("$"))
+    return NamedQuery(path.stem, " ".join(line for line in comments if not line.startswith("$")), parameters, sql)
+
+
+_QUERIES = TableSpec(
+    "queries",
+    "Named queries",
+    (
+        Column("name", meaning="name for `query`", get=attrgetter("name")),
+        Column(
+            "parameters",
+            optional=True,
+            meaning="parameters that `--set` gives",
+            get=lambda query: ", ".join(f"${name}" for name in query.parameters) or None,
+        ),
+        Column("answers", width=60, wraps=True, meaning="the question that it answers", get=attrgetter("summary")),
+    ),
+    page_rows=0,
+)
+_VIEWS = TableSpec(
+    "views",
+    "Views of the store",
+    (
+        Column("view", get=itemgetter(0)),
+        Column("rows", "count", get=itemgetter(1)),
+        Column("columns", "count", get=itemgetter(2)),
+    ),
+    page_rows=0,
+)
+TABLES = (_QUERIES, _VIEWS)
 
 
 def query_report(store: str, title: str, result: QueryResult) -> Report:
@@ -27,18 +92,12 @@ def query_report(store: str, title: str, result: QueryResult) -> Report:
 
 def queries_report() -> Report:
     """Return the named queries with their parameters."""
-    columns = (
-        Column("name", get=lambda query: query.name),
-        Column("parameters", optional=True, get=lambda query: ", ".join(f"${name}" for name in query.parameters) or None),
-        Column("answers", width=60, wraps=True, get=lambda query: query.summary),
-    )
-    return _report("configs/queries", Table.of("queries", "Named queries", columns, named_queries(), page_rows=0))
+    return _report("configs/queries", _QUERIES.of(named_queries()))
 
 
 def views_report(store: str, database: Database) -> Report:
     """Return the views of a store, with their numbers of rows and columns."""
-    columns = (Column("view"), Column("rows", "count"), Column("columns", "count"))
-    return _report(store, Table("views", f"Views of the store {store}", columns, tuple(database.relations()), page_rows=0))
+    return _report(store, _VIEWS.of(database.relations(), title=f"{_VIEWS.title} {store}"))
 
 
 def _report(path: str, table: Table) -> Report:

@@ -1,27 +1,39 @@
-"""A run of `collect`: the inputs that the store lacks, on this machine or on a cluster."""
+"""A run of `collect`: the inputs that the store lacks, on this machine or on a cluster.
+
+Inputs of the same path, size, time of change and ETag as one in the store are not read again.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
-from typing import NamedTuple
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hlo_inspect.errors import HloInspectError
-from hlo_inspect.fleet.collection import Collection, Counts, Failure, Plan
-from hlo_inspect.fleet.inputs import FleetInput, Shard, find_inputs, label_pattern, parse_assignments
-from hlo_inspect.fleet.parts import best_encoding
+from hlo_inspect.errors import HloInspectError, InputError
+from hlo_inspect.fleet.collection import FAILED, Collection, Counts, Failure, Plan
+from hlo_inspect.fleet.inputs import FleetInput, Shard, absolute, find_inputs, label_pattern, parse_assignments
+from hlo_inspect.fleet.parts import best_encoding, connect, literal
 from hlo_inspect.fleet.reading import ReadingOptions, prepare_reading
-from hlo_inspect.fleet.resumption import KnownInputs, path_hash
-from hlo_inspect.fleet.schema import check_tables, passes_of_tables
+from hlo_inspect.fleet.schema import MODULES, check_tables, passes_of_tables
 from hlo_inspect.fleet.store import Store
-from hlo_inspect.remote_files import is_address
+from hlo_inspect.remote_files import FileVersion, is_address
+from hlo_inspect.report.model import Input, Report
+from hlo_inspect.report.table import Column
+from hlo_inspect.report.table_spec import TableSpec
 from hlo_inspect.request import Request
+
+if TYPE_CHECKING:
+    import duckdb
 
 ALWAYS, ALSO = "summary", "fingerprint"
 """The passes of every collection."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CollectOptions(NamedTuple):
@@ -57,7 +69,7 @@ class CollectRun:
         self._plan = Plan(
             request, tables, parse_assignments("--label", options.labels), options.label_patterns, best_encoding(), run
         )
-        prepare_reading(ReadingOptions(request, tables, ""))
+        prepare_reading(ReadingOptions(request, tables))
         self._store = Store(options.store)
         self._counts = Counts()
         self._skipped = 0
@@ -67,8 +79,13 @@ class CollectRun:
         """The counts so far."""
         return self._counts._replace(skipped=self._skipped)
 
-    def collect(self) -> Iterator[list[Failure]]:
-        """Read the inputs; after each yield what failed since the last one. `counts` has the counts so far."""
+    def collect(self, on_step: Callable[[list[Failure]], None]) -> None:
+        """Read the inputs; after each tell what failed since the last one. `counts` has the counts so far."""
+
+        def take(counts: Counts, failures: list[Failure]) -> None:
+            self._counts = counts
+            on_step(failures)
+
         self._store.create()
         inputs = self._unread()
         if self._options.cluster is not None:
@@ -77,19 +94,11 @@ class CollectRun:
             for counts, failures in collect_on_cluster(
                 self._options.cluster, self._options.jobs, self._store, self._plan, inputs
             ):
-                self._counts = counts
-                yield failures
-        else:
-            jobs = self._options.jobs
-            with (
-                Collection(self._store, self._plan, jobs=jobs, has_threads=self._is_remote()) as collection,
-                closing(collection.collect(inputs)) as steps,
-            ):
-                for counts in steps:
-                    failures = list(collection.failures)
-                    collection.failures.clear()
-                    self._counts = counts
-                    yield failures
+                take(counts, failures)
+            return
+        jobs, has_threads = self._options.jobs, self._is_remote()
+        with Collection(self._store, self._plan, jobs=jobs, has_threads=has_threads, on_added=take) as collection:
+            collection.collect(inputs)
 
     def totals(self) -> Counts | None:
         """Return number and bytes of local inputs, None if one is remote. Listing a bucket twice is not worth a bar."""
@@ -125,6 +134,98 @@ class CollectRun:
                 self._skipped += 1
             else:
                 yield file
+
+
+class _Collected(NamedTuple):
+    """The counts of a collection, and its seconds."""
+
+    counts: Counts
+    seconds: float
+
+
+_COLLECTION = TableSpec(
+    "collection",
+    "Inputs of the store",
+    (
+        *(Column(name, "count", get=attrgetter(f"counts.{name}")) for name in Counts._fields if name != "bytes"),
+        Column("bytes", "bytes", get=attrgetter("counts.bytes")),
+        Column("seconds", "seconds", get=attrgetter("seconds")),
+        Column(
+            "modules_per_s", "number", page_name="modules a second", get=lambda row: round(row.counts.modules / row.seconds, 1)
+        ),
+    ),
+    page_rows=0,
+)
+TABLES = (_COLLECTION,)
+
+
+def collection_report(store: str, counts: Counts, seconds: float) -> Report:
+    """Return the closing table of a collection."""
+    table = _COLLECTION.of([_Collected(counts, max(seconds, 1e-9))], title=f"{_COLLECTION.title} {store}")
+    return Report("collect", Input(store, first_line=1, lines=0, bytes=counts.bytes), facts={}, tables=(table,))
+
+
+class KnownInputs:
+    """Hashes of the inputs in a store. With `retries_failed`, failed ones are not among them."""
+
+    def __init__(self, store: Store, *, retries_failed: bool) -> None:
+        self._store = store
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._hashes: set[bytes] = set()
+        self.damaged: list[InputError] = []
+        """Errors of damaged parts: their inputs are read again."""
+        for path in store.parts_of(MODULES):
+            try:
+                rows = self._of_parquet(path) if path.endswith(".parquet") else self._of_lines(path)
+            except InputError as error:
+                self.damaged.append(error)
+                continue
+            for name, size, changed, etag, status in rows:
+                if not (retries_failed and status in FAILED):
+                    self._hashes.add(_hash(name, FileVersion(size, changed, etag)))
+
+    def holds(self, file: FleetInput) -> bool:
+        """Return True if the store has this version of the input."""
+        return _hash(absolute(file.path), file.version) in self._hashes
+
+    def _of_parquet(self, path: str) -> list[tuple[Any, ...]]:
+        """Return path, size, microseconds of the change, ETag and status of inputs. Raise InputError if the part is damaged."""
+        if self._connection is None:
+            self._connection = connect(self._store.root, threads=1)
+        import duckdb
+
+        columns = "input, input_bytes, epoch_us(changed), etag, status"
+        try:
+            rows: list[tuple[Any, ...]] = self._connection.execute(
+                f"SELECT {columns} FROM read_parquet({literal(path)})"  # noqa: S608 - columns of our own
+            ).fetchall()
+        except duckdb.Error as error:
+            raise self._store.fault(path) from error
+        return rows
+
+    def _of_lines(self, path: str) -> list[tuple[Any, ...]]:
+        """Return the same of a part of JSON lines, without DuckDB, which need not be installed."""
+        lines = self._store.read(path).splitlines()
+        try:
+            return list(map(_input_of_line, lines))
+        except (ValueError, AttributeError, TypeError, OverflowError, KeyError) as error:
+            raise self._store.fault(path) from error
+
+
+def path_hash(path: str) -> bytes:
+    """Return the hash of a path or address."""
+    return blake2b(path.encode(errors="backslashreplace"), digest_size=16).digest()
+
+
+def _hash(path: str, version: FileVersion) -> bytes:
+    return path_hash("\0".join(map(str, (path, *version))))
+
+
+def _input_of_line(line: bytes) -> tuple[Any, ...]:
+    row = json.loads(line)
+    changed = row.get("changed")
+    microseconds = (datetime.fromisoformat(changed) - _EPOCH) // timedelta(microseconds=1) if changed else None
+    return row["input"], row.get("input_bytes"), microseconds, row.get("etag"), row["status"]
 
 
 def available_cores() -> int:

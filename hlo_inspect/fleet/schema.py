@@ -11,11 +11,10 @@ from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
 
 from hlo_inspect.errors import UsageError, did_you_mean
-from hlo_inspect.fleet.table_columns import TABLE_COLUMNS
-from hlo_inspect.passes import MODULE_FACTS, OTHERS, PASSES
-from hlo_inspect.report.facts import Facts, fact_names, is_family, members_of
+from hlo_inspect.passes import MODULE_FACTS, OTHERS, PASSES, PassTable, pass_tables
+from hlo_inspect.report.facts import Facts, exact_name, fact_names, is_family, members_of
 from hlo_inspect.report.model import FactSpec
-from hlo_inspect.report.table import LOWER_BOUND, Plain, Unit, Value
+from hlo_inspect.report.table import LOWER_BOUND, UPPER_BOUND, Bound, Plain, Unit, Value
 
 STORE_SCHEMA = 1
 """The version of the layout and the columns. A store of a newer one is refused."""
@@ -58,6 +57,7 @@ MODULE_COLUMNS = (
     StoreColumn("seconds", "float", "seconds of the analysis; null if that of an equal input is repeated"),
     StoreColumn("read_at", "time", "time when the input was read; the latest reading of an input counts"),
     StoreColumn("lower_bounds", "floats", "lower bounds by the names of their facts, which are null"),
+    StoreColumn("upper_bounds", "floats", "upper bounds by the names of their facts, which are null"),
 )
 _OWNER = (
     StoreColumn("module", "text", "key of the module"),
@@ -115,40 +115,68 @@ def columns_of(relation: str) -> tuple[StoreColumn, ...]:
         return MODULE_COLUMNS + tuple(StoreColumn(fact.name, fact.type, fact.spec.meaning) for fact in fact_columns())
     if relation == FINDINGS:
         return FINDING_COLUMNS
-    return _OWNER + tuple(StoreColumn(name, type_) for name, type_ in table_columns(relation).items())
+    return _OWNER + tuple(StoreColumn(column.name, column.type) for column in table_columns(relation))
+
+
+class TableColumn(NamedTuple):
+    """A column of a table in a store: the values of the column `of` of a report, or a bound of them."""
+
+    name: str
+    type: Type
+    of: str
+    bound: Bound = ""
 
 
 @cache
-def table_columns(table: str) -> Mapping[str, Type]:
-    """Return the columns of a table of a report with their types. In a store the key of the module is before them."""
-    types: dict[str, Type] = {"int": "int", "float": "float", "bool": "bool", "": "text"}
-    words = (word.partition(":") for word in TABLE_COLUMNS[table].columns.split())
-    return {name: types[kind] for name, _, kind in words}
+def stored_tables() -> Mapping[str, PassTable]:
+    """Return the tables that a store can keep, by name."""
+    return {name: table for name, table in pass_tables().items() if table.spec.in_store}
+
+
+@cache
+def table_columns(table: str) -> tuple[TableColumn, ...]:
+    """Return all columns that a table of a report can have. In a store the key of the module is before them."""
+    columns: list[TableColumn] = []
+    for column in stored_tables()[table].spec.columns:
+        type_: Type = _TYPE_OF_UNIT.get(column.unit, "int" if column.unit == "number" and not column.real else "float")
+        columns.append(TableColumn(column.name, type_, column.name))
+        if column.bounded:
+            columns.append(TableColumn(f"{column.name}_lower_bound", type_, column.name, "lower"))
+            columns.append(TableColumn(f"{column.name}_upper_bound", type_, column.name, "upper"))
+    return tuple(columns)
 
 
 def check_tables(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names of tables, each once. Raise UsageError for an unknown one, with the nearest names."""
     chosen = tuple(dict.fromkeys(names))
     for name in chosen:
-        if name not in TABLE_COLUMNS:
-            raise UsageError(f"no table {name!r}; there are: {', '.join(TABLE_COLUMNS)}{did_you_mean(name, TABLE_COLUMNS)}")
+        if name not in stored_tables():
+            raise UsageError(f"no table {name!r}; there are: {', '.join(stored_tables())}{did_you_mean(name, stored_tables())}")
     return chosen
 
 
 def passes_of_tables(tables: Iterable[str]) -> tuple[str, ...]:
     """Return the passes that make the tables."""
-    return tuple(dict.fromkeys(TABLE_COLUMNS[table].pass_name for table in tables))
+    return tuple(dict.fromkeys(stored_tables()[table].pass_name for table in tables))
 
 
-def fact_values(facts: Facts, answering: Iterable[FactSpec]) -> tuple[list[Any], dict[str, float]]:
-    """Return the values of `fact_columns`, and the lower bounds by the names of their facts.
+class FactValues(NamedTuple):
+    """The values of `fact_columns`, and the bounds by the names of their facts."""
+
+    values: list[Any]
+    lower_bounds: dict[str, float]
+    upper_bounds: dict[str, float]
+
+
+def fact_values(facts: Facts, answering: Iterable[FactSpec]) -> FactValues:
+    """Return the values of the facts for a row of `modules`.
 
     A member of a family of the `answering` specifications that does not occur is 0. An integer above 2^63 - 1 is null, with
     that number as its lower bound.
     """
     answered = {spec.name for spec in answering}
     values: list[Any] = []
-    bounds = {name.removesuffix(LOWER_BOUND): float(value or 0) for name, value in facts.items() if _is_bound(name, value)}
+    bounds, limits = _bounds(facts, LOWER_BOUND), _bounds(facts, UPPER_BOUND)
     in_maps = _map_members(facts)
     for column in fact_columns():
         value = facts.get(column.name)
@@ -162,11 +190,12 @@ def fact_values(facts: Facts, answering: Iterable[FactSpec]) -> tuple[list[Any],
             values.append(None)
         else:
             values.append(stored(value, column.type))
-    return values, bounds
+    return FactValues(values, bounds, limits)
 
 
-def _is_bound(name: str, value: Value) -> bool:
-    return name.endswith(LOWER_BOUND) and isinstance(value, int | float)
+def _bounds(facts: Facts, suffix: str) -> dict[str, float]:
+    named = ((name, value) for name, value in facts.items() if name.endswith(suffix) and isinstance(value, int | float))
+    return {name.removesuffix(suffix): float(value) for name, value in named}
 
 
 def _overflows(value: Value) -> bool:
@@ -177,7 +206,7 @@ def _map_members(facts: Facts) -> dict[str, dict[str, Value]]:
     """Return the members of the open families that occur, by the name of the family's column."""
     maps: dict[str, dict[str, Value]] = {}
     for name, value in facts.items():
-        if not name.endswith(LOWER_BOUND):
+        if exact_name(name) == name:
             for family, member in _members_of_maps(name):
                 maps.setdefault(family, {})[member] = None if _overflows(value) else value
     return maps

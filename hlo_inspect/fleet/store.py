@@ -16,24 +16,15 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 from hlo_inspect.atomic_files import TEMPORARY, write_whole
 from hlo_inspect.errors import InputError, Location, UsageError
 from hlo_inspect.fleet.parts import Encoding, StoreRow, encode
 from hlo_inspect.fleet.schema import FINDINGS, MODULES, STORE_SCHEMA, TABLES
-from hlo_inspect.fleet.table_columns import TABLE_COLUMNS
 from hlo_inspect.remote_files import check_replaces, is_address, is_remote_directory, open_remote, remote_entries
 
 _MARK = "store.json"
 _ENDINGS = (".parquet", ".jsonl")
-
-
-class Part(NamedTuple):
-    """A part of a store: the relation that its rows belong to, and its path or address."""
-
-    relation: str
-    path: str
 
 
 class Store:
@@ -48,7 +39,8 @@ class Store:
             check_replaces(self.root)
         if self._is_marked():
             return
-        if self._is_occupied() and not self._is_marked():  # another run may have made it meanwhile
+        is_occupied = any(True for _ in chain(self._files("."), self._folders()))
+        if is_occupied and not self._is_marked():  # another run may have made it meanwhile
             raise UsageError("is a directory with other files and no store; name an empty or new one", Location(self.root))
         self._write(_MARK, json.dumps({"schema_version": STORE_SCHEMA}).encode() + b"\n")
 
@@ -62,11 +54,6 @@ class Store:
         for relation in sorted(rows, key=lambda relation: relation == MODULES):
             if rows[relation]:
                 self._write(f"{_folder(relation)}/{name}.{encoding}", encode(relation, rows[relation], encoding))
-
-    def parts(self) -> Iterator[Part]:
-        """Yield all parts by name."""
-        for relation in (MODULES, FINDINGS, *TABLE_COLUMNS):
-            yield from (Part(relation, path) for path in self.parts_of(relation))
 
     def parts_of(self, relation: str) -> Iterator[str]:
         """Yield the paths of the parts of a relation by name."""
@@ -116,9 +103,6 @@ class Store:
             message = f"is a store of schema {version}; this version reads schema {STORE_SCHEMA}: update hlo-inspect"
             raise UsageError(message, Location(self.root))
         return True
-
-    def _is_occupied(self) -> bool:
-        return next(chain(self._files("."), self._folders()), None) is not None
 
     def _folders(self) -> Iterator[str]:
         if not is_address(self.root) and Path(self.root).is_dir():

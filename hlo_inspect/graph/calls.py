@@ -115,7 +115,8 @@ class CallGraph:
 
     @cached_property
     def _runs(self) -> dict[str, Quantity]:
-        counts: dict[str, Quantity] = {name: unknown(recursion(name)) for name in self.calls} | dict.fromkeys(self.order, 0)
+        counts: dict[str, Quantity] = dict.fromkeys(self.order, 0)
+        counts |= {name: unknown(recursion(name)) for name in self.calls if name not in counts}
         for entry in self.order[:1]:
             counts[entry] = 1
         for name in self.order:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import MAX_NOTED, Computation, Module
-from hlo_inspect.hlo.opcodes import ADDING
+from hlo_inspect.hlo.opcodes import ADDING, ASYNC_ENDS, LITERAL_OPCODES, opcodes_that_are, opcodes_that_give
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.header import Alias, Header, ShapeIndex, read_signature
 from hlo_inspect.hlo.values.op_names import origin_of
@@ -330,6 +330,24 @@ def may_update(header: Header) -> bool:
         {leaf.dimensions for _, leaf in array_leaves(shape) if leaf.dtype.startswith(FLOATS)} for shape in layout
     )
     return not inputs.isdisjoint(outputs)
+
+
+_MOVING = (
+    (opcodes_that_give("same", "element", "packing", "move", "part") - opcodes_that_are("update"))
+    | opcodes_that_are("collective", "device-number", "marker")
+    | LITERAL_OPCODES
+    | ASYNC_ENDS
+)
+"""Opcodes that make no new value of an array: they move it, share it, or sum it up over devices."""
+
+
+def makes_something(module: Module, applied: Set[str | None]) -> bool:
+    """Return True if the module, read with its graph, may make new values of arrays, as an update does.
+
+    Computations of `applied`, which collectives apply, do not count.
+    """
+    named = module.computations.items()
+    return any(not _MOVING.issuperset(computation.opcodes) for name, computation in named if name not in applied)
 
 
 def adds_something(module: Module, applied: Set[str | None]) -> bool:

@@ -62,7 +62,8 @@ def readers_of(views: Views, place: ViewRow, index: ShapeIndex = ()) -> Iterator
                 if operand == value.row:
                     passed = list(_passed_on(views, value, user, number))
                     waiting += passed
-                    if not passed and not _drops(value, user):
+                    drops = value.view.opcodes[user] == "get-tuple-element"  # it takes another element of the tuple
+                    if not passed and not drops:
                         yield ViewRow(value.view, user)
 
 
@@ -92,11 +93,6 @@ def _passed_on(views: Views, value: _Followed, user: int, number: int) -> Iterat
             yield _Followed(inner, row, value.element, (*value.callers, (view, user)))
     elif opcode in MOVES or opcode in ASYNC_ENDS:
         yield _Followed(view, user, value.element, value.callers)
-
-
-def _drops(value: _Followed, user: int) -> bool:
-    """Return True if an instruction takes another element of a tuple that holds the value."""
-    return value.view.opcodes[user] == "get-tuple-element"
 
 
 def maker_of(views: Views, place: ViewRow) -> ViewRow:

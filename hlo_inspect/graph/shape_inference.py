@@ -54,12 +54,7 @@ def _constant(shape: Shape) -> _Rule:
 
 def _elementwise(_: Instruction, operands: Sequence[Shape]) -> ArrayShape | None:
     """Return the shape of equal operands; XLA broadcasts nothing."""
-    are_equal = all(map(_have_one_shape, operands, operands[1:]))
-    return _array(operands, 0) if are_equal else None
-
-
-def _have_one_shape(left: Shape, right: Shape) -> bool:
-    return str(left) == str(right)
+    return _array(operands, 0) if len(set(map(str, operands))) == 1 else None
 
 
 def _typed(shape: ArrayShape | None, dtype: str | None) -> ArrayShape | None:
@@ -84,17 +79,9 @@ def _real(_: Instruction, operands: Sequence[Shape]) -> ArrayShape | None:
     return _typed(array, _PARTS[array.dtype]) if array is not None and array.dtype in _PARTS else array
 
 
-def _tuple(_: Instruction, operands: Sequence[Shape]) -> TupleShape:
-    return TupleShape(tuple(operands))
-
-
 def _element(instruction: Instruction, operands: Sequence[Shape]) -> Shape | None:
     index = instruction.attr("index")
     return subshape(operands[0], (index,)) if operands and index is not None and index >= 0 else None
-
-
-def _sort(_: Instruction, operands: Sequence[Shape]) -> Shape | None:
-    return operands[0] if len(operands) == 1 else TupleShape(tuple(operands))
 
 
 def _transpose(instruction: Instruction, operands: Sequence[Shape]) -> ArrayShape | None:
@@ -243,9 +230,9 @@ _RULES |= {
     "reduce-window": _reduce_window,
     "reverse": _operand(0),
     "select": _operand(1),
-    "sort": _sort,
+    "sort": lambda _, operands: operands[0] if len(operands) == 1 else TupleShape(tuple(operands)),
     "transpose": _transpose,
-    "tuple": _tuple,
+    "tuple": lambda _, operands: TupleShape(tuple(operands)),
     "while": _operand(0),
 }
 

@@ -402,7 +402,7 @@ class MalformedRow(NamedTuple):
 def malformed_rows(module: Module) -> Iterator[MalformedRow]:
     """Yield the kept instructions whose attributes cannot be read to their end, in text order."""
     for computation in module.computations.values():
-        if len(computation.rows):
+        if computation.rows is not NO_ROWS:
             yield from _instructions_of(computation)
             continue
         for instruction in computation.instructions:

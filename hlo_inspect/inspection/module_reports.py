@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
@@ -126,7 +127,9 @@ class ModuleReports:
         about = next((section.about for section in sections.values() if section.about is not None), None)
         choice = self._findings.choose(module, about)
         findings = find_findings(context, choice, self._findings.followed, about)
-        findings = tuple(most_severe_first([*findings, *(finding for section in chosen for finding in section.findings)]))
+        others = [finding for section in chosen for finding in section.findings]
+        if others:
+            findings = tuple(most_severe_first([*findings, *others]))
         facts = {name: value for section in sections.values() for name, value in section.facts.items()}
         report = Report(
             command=self.chosen[0].name,
@@ -188,7 +191,7 @@ class ModuleReports:
         rows = [row._replace(command=name) for name, section in zip(names, chosen, strict=True) for row in section.headline]
         counts = any(question.findings_of != "none" for question in self.chosen)
         counted = [findings_row(findings, choice.scope)] if rows and counts else []
-        return (*truncation_rows(findings), *rows, *counted)
+        return (*(truncation_rows(findings) if findings else ()), *rows, *counted)
 
     def _profile(self, context: Context) -> str | None:
         """Return the name of the hardware profile of the times. Raise UsageError for `--what-if` without a profile."""
@@ -298,8 +301,13 @@ def find_findings(
     `about` is line and name of an instruction: keep the findings that name it. `followed` are the analyses whose missing
     attributes are findings too.
     """
-    opcodes = context.module.opcodes
-    rules = [name for name in choice.rules if not (needed := RULE_TABLE[name].opcodes) or not needed.isdisjoint(opcodes)]
+    opcodes, entries = context.module.opcodes, [(name, RULE_TABLE[name]) for name in choice.rules]
+    rules = [
+        name
+        for name, entry in entries
+        if not (entry.opcodes and entry.opcodes.isdisjoint(opcodes))
+        and (not entry.analysis or attrgetter(entry.analysis)(context))
+    ]
     findings = [finding for name in rules for finding in RULES.load(name).check(context)]
     if about is not None:
         findings = [finding for finding in findings if _names(finding, *about)]
@@ -307,8 +315,8 @@ def find_findings(
         from hlo_inspect.findings.stake_seconds import in_seconds
 
         findings = [in_seconds(context, finding) for finding in findings]
-    all_findings = most_severe_first([*findings, *reading_findings(context, followed)])
-    return tuple(with_places(context, all_findings)) if all_findings else ()
+    findings += reading_findings(context, followed)
+    return tuple(with_places(context, most_severe_first(findings))) if findings else ()
 
 
 def _names(finding: Finding, line: int, name: str) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from operator import attrgetter, itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.out_of_memory import read_reports
 from hlo_inspect.analysis.memory.sidecars import (
@@ -19,13 +21,16 @@ from hlo_inspect.errors import InputError, Location
 from hlo_inspect.findings.workload_problems import workload_findings
 from hlo_inspect.hlo.input.foreign_text import MEMORY_FILE, is_workload, no_workload
 from hlo_inspect.hlo.input.source import Openable, Source, open_source
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.passes import find_pass, find_workload_pass
 from hlo_inspect.passes.base import WorkloadPass
 from hlo_inspect.passes.memory.xla_reports import REPORTED_AT_PEAK, out_of_memory_rows, out_of_memory_tables
+from hlo_inspect.passes.params import index_text
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, HeadlineRow, Input, Report, most_severe_first
 from hlo_inspect.report.table import Column, Table, Value
+from hlo_inspect.report.table_spec import TableSpec
 from hlo_inspect.workloads.reader import Workload, read_workload
 from hlo_inspect.workloads.totals import WorkloadTotals
 from hlo_inspect.workloads.writer import written
@@ -124,24 +129,9 @@ def _assignment(file: BufferAssignmentFile, given: Input) -> Report:
     }
     needed: tuple[str | Amount, ...] = ("needs ", Amount(facts["memory.needed_bytes"], "bytes"))
     largest = sorted(file.allocations, key=lambda placed: -placed.size)
-    columns = (
-        Column("allocation", "number", get=lambda placed: placed.number),
-        Column("kind", width=24, get=_kind),
-        Column("bytes", "bytes", summed=True, get=lambda placed: placed.size),
-        Column("memory_space", "number", detail=2, get=lambda placed: placed.color),
-        Column("values", "count", get=lambda placed: len(placed.values)),
-        Column("first_value", get=lambda placed: placed.values[0].name if placed.values else ""),
-        Column("shape", width=30, get=lambda placed: placed.values[0].shape if placed.values else ""),
-    )
-    table = Table.of("live_at_peak", "Allocations", columns, largest)
-    temps = [
-        (value.name, value.shape, value.size, value.offset) for placed in largest if placed.is_temp for value in placed.values
-    ]
-    temps.sort(key=lambda row: -row[2])
-    inner = (Column("name"), Column("shape"), Column("bytes", "bytes"), Column("offset", "bytes"))
-    values = Table("temporaries", "Values in the heaps of temporaries", inner, tuple(temps))
+    temps = sorted((value for placed in largest if placed.is_temp for value in placed.values), key=lambda value: -value.size)
     why = "a buffer assignment has no live ranges; read the module or its -live-range.txt"
-    return _report(given, facts, (table, values), (HeadlineRow("", needed),), why)
+    return _report(given, facts, (_ALLOCATIONS.of(largest), _TEMPORARIES.of(temps)), (HeadlineRow("", needed),), why)
 
 
 def _kind(placed: PlacedAllocation) -> str:
@@ -157,7 +147,55 @@ def _kind(placed: PlacedAllocation) -> str:
     return ", ".join(words)
 
 
+_ALLOCATIONS = TableSpec(
+    "live_at_peak",
+    "Allocations",
+    (
+        Column("allocation", "number", get=attrgetter("number")),
+        Column("kind", width=24, get=_kind),
+        Column("bytes", "bytes", summed=True, get=attrgetter("size")),
+        Column("memory_space", "number", detail=2, get=attrgetter("color")),
+        Column("values", "count", get=lambda placed: len(placed.values)),
+        Column("first_value", get=lambda placed: placed.values[0].name if placed.values else ""),
+        Column("shape", width=30, get=lambda placed: placed.values[0].shape if placed.values else ""),
+    ),
+)
+_TEMPORARIES = TableSpec(
+    "temporaries",
+    "Values in the heaps of temporaries",
+    (
+        Column("name", get=attrgetter("name")),
+        Column("shape", get=attrgetter("shape")),
+        Column("bytes", "bytes", get=attrgetter("size")),
+        Column("offset", "bytes", get=attrgetter("offset")),
+    ),
+)
+
+
 # -- live ranges and usage ----------------------------------------------------------------------------------------------------
+
+
+class _LiveArray(NamedTuple):
+    """An array that is live at the peak; its live range is None if the file does not state it."""
+
+    name: str
+    position: ShapeIndex
+    size: int
+    first: int | None
+    last: int | None
+
+
+_LIVE = TableSpec(
+    "live_at_peak",
+    "Live at XLA's peak (parameters until their last use)",
+    (
+        Column("name", get=attrgetter("name")),
+        Column("shape_index", detail=3, get=lambda array: index_text(array.position)),
+        Column("bytes", "bytes", summed=True, get=attrgetter("size")),
+        Column("live_from", "number", optional=True, get=attrgetter("first")),
+        Column("live_to", "number", optional=True, get=attrgetter("last")),
+    ),
+)
 
 
 def _ranges(lines: list[str], given: Input) -> Report:
@@ -166,22 +204,28 @@ def _ranges(lines: list[str], given: Input) -> Report:
     names = dict(enumerate(file.schedule))
     position = f" at {names[file.peak]}" if file.peak in names else ""
     row: tuple[str | Amount, ...] = ("XLA lists ", Amount(size, "bytes"), f" as live at time {file.peak}{position}")
-    columns = (
-        Column("name", get=lambda item: item[0][0]),
-        Column("shape_index", detail=3, get=lambda item: "{" + ",".join(map(str, item[0][1])) + "}"),
-        Column("bytes", "bytes", summed=True, get=lambda item: item[1]),
-        Column("live_from", "number", optional=True, get=lambda item: file.ranges.get(item[0], (None, None))[0]),
-        Column("live_to", "number", optional=True, get=lambda item: file.ranges.get(item[0], (None, None))[1]),
-    )
-    table = Table.of("live_at_peak", "Live at XLA's peak (parameters until their last use)", columns, file.at_peak)
+    live = [
+        _LiveArray(name, index, size, *file.ranges.get((name, index), (None, None))) for (name, index), size in file.at_peak
+    ]
     why = "live ranges do not state this figure; read the module or its -buffer-assignment.txt"
-    return _report(given, {}, (table,), (HeadlineRow("", row),), why)
+    return _report(given, {}, (_LIVE.of(live),), (HeadlineRow("", row),), why)
+
+
+_USAGE = TableSpec(
+    "live_at_peak",
+    "Allocations by memory",
+    (
+        Column("memory", get=itemgetter(0)),
+        Column("memory_space", "number", get=itemgetter(1)),
+        Column("bytes", "bytes", summed=True, get=itemgetter(2)),
+    ),
+    page_rows=0,
+)
+TABLES = (_ALLOCATIONS, _TEMPORARIES, _LIVE, _USAGE)
 
 
 def _usage(lines: list[str], given: Input) -> Report:
     file = read_usage_report(lines)
-    rows = tuple((file.names.get(space, "all"), space, size) for space, size in file.totals.items())
-    columns = (Column("memory"), Column("memory_space", "number"), Column("bytes", "bytes", summed=True))
-    table = Table("live_at_peak", "Allocations by memory", columns, rows, page_rows=0)
+    table = _USAGE.of((file.names.get(space, "all"), space, size) for space, size in file.totals.items())
     row: tuple[str | Amount, ...] = ("allocates ", Amount(sum(file.totals.values()), "bytes"))
     return _report(given, {}, (table,), (HeadlineRow("", row),), "a usage report has sums only")

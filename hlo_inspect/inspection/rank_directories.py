@@ -31,7 +31,10 @@ def rank_directories(arguments: Sequence[str]) -> list[RankDirectory]:
     These are a pattern with `{rank}` or `*`, a directory of directories, or several directories. Raise InputError if there is
     none, UsageError if two have one name.
     """
-    ranks = _of_directories(arguments) if len(arguments) > 1 else _of_argument(arguments[0])
+    if len(arguments) > 1:
+        ranks = _sorted(RankDirectory(Path(argument).name or argument, Path(argument)) for argument in arguments)
+    else:
+        ranks = _of_argument(arguments[0])
     labels = [rank.label for rank in ranks]
     for first, second in pairwise(ranks):
         if first.label == second.label:
@@ -39,10 +42,6 @@ def rank_directories(arguments: Sequence[str]) -> list[RankDirectory]:
     if not labels:
         raise InputError(f"no directory fits this pattern; `dumps/{RANK}` fits dumps/0, dumps/1, …", Location(arguments[0]))
     return ranks
-
-
-def _of_directories(arguments: Iterable[str]) -> list[RankDirectory]:
-    return _sorted(RankDirectory(Path(argument).name or argument, Path(argument)) for argument in arguments)
 
 
 def _of_argument(argument: str) -> list[RankDirectory]:

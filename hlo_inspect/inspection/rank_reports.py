@@ -54,7 +54,9 @@ class RankReports:
             for named in pair_modules(texts, key):
                 self.watch(named.modules[0].name)
                 notes += named.notes
-                miscounts += [miscount_deviation(miscount, ranks) for miscount in named.miscounts]
+                miscounts += [
+                    miscount_deviation(miscount, ranks) for miscount in named.miscounts if miscount.rank not in unread
+                ]
                 notes += [_miscount_note(ranks, miscount) for miscount in named.miscounts[:1]]
                 sets += self._compared(named.modules, ranks, reader)
                 programs.forget()
@@ -73,7 +75,7 @@ class RankReports:
                 self.errors.append(error)
 
     def _texts(self, directories: Sequence[RankDirectory], notes: list[str]) -> tuple[list[RankText], frozenset[int]]:
-        """Return the texts of all ranks, and the ranks without one."""
+        """Return the texts of all ranks, and the ranks that may have other ones."""
         texts: list[RankText] = []
         unread = set()
         lister = RankLister()
@@ -81,7 +83,7 @@ class RankReports:
             listing = lister.texts(rank, directory)
             notes += listing.notes
             texts += listing.texts
-            if not listing.texts:
+            if not listing.texts or listing.fault is not None:
                 unread.add(rank)
                 self.errors.append(listing.fault or InputError("holds no HLO module", Location(str(directory.path))))
         if not texts:

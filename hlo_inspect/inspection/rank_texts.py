@@ -37,7 +37,7 @@ _PLATFORM = lazy_pattern(rb"^[ \t]*platform_\w+[ \t]*:[^\n]*", re.MULTILINE)
 
 
 class RankListing(NamedTuple):
-    """The texts of the modules of one rank; `fault` says why there are none."""
+    """The texts of the modules of one rank; `fault` says why there are none, or which entries cannot be read."""
 
     texts: list[RankText]
     notes: list[str]
@@ -55,12 +55,11 @@ class RankLister:
         listing = RankListing([], [])
         try:
             files, fault = files_below(directory.path) if directory.path.is_dir() else ([directory.path], None)
-            if fault is not None:
-                return listing._replace(fault=fault)
+            listing = listing._replace(fault=fault)
             modules = files_by_module(files)
             chosen = list(map(latest_file, modules)) if modules else list(_other_files(directory.path, files))
         except HloInspectError as error:
-            return listing._replace(fault=error)
+            return listing._replace(fault=listing.fault or error)
         listing.notes.extend(_mixed_runs(modules))
         option_files = _OptionFiles(files)
         for file in chosen:

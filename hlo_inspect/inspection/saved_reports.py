@@ -14,7 +14,7 @@ from typing import Any, get_args
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.input.source import START_CHARS, Source
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, workload_passes
+from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, pass_tables, workload_passes
 from hlo_inspect.report.facts import Facts, is_family
 from hlo_inspect.report.model import LEFT_OUT, SCHEMA_VERSION, SEVERITIES, STAKE_UNITS, FactSpec, Finding, Input, Report
 from hlo_inspect.report.table import Column, Row, Table, Unit, Value
@@ -117,7 +117,9 @@ def _table(saved: Mapping[str, Any]) -> Table:
     names = [column.name for column in columns]
     listed = [[row.get(name) for name in names] if isinstance(row, dict) else row for row in saved["rows"]]
     rows: tuple[Row, ...] = tuple(tuple(map(_value, row)) for row in listed if len(row) == len(columns))
-    return Table(_text(saved, "name"), _text(saved, "title"), columns, rows)
+    name = _text(saved, "name")
+    specified = pass_tables().get(name)
+    return Table(name, _text(saved, "title"), columns, rows, place=specified.spec.place if specified is not None else None)
 
 
 def _value(value: Any) -> Value:  # noqa: ANN401 - what JSON holds

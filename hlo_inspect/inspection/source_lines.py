@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from operator import itemgetter
 
 from hlo_inspect.errors import HloInspectError, InputError
 from hlo_inspect.graph.neighbourhood.instruction_lookup import WILDCARD, fits
@@ -12,9 +13,17 @@ from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column
+from hlo_inspect.report.table_spec import TableSpec
 
-FINDING_LINES = "finding_lines"
+FINDING_LINES = TableSpec(
+    "finding_lines",
+    "Lines that findings name",
+    (Column("line", "number", get=itemgetter(0)), Column("text", width=120, get=itemgetter(1))),
+    page_rows=0,
+    on_page=False,
+)
+TABLES = (FINDING_LINES,)
 _LONGEST = 400  # characters: lines can have megabytes, and their beginning is enough
 MOST_LINES = 200
 
@@ -32,12 +41,10 @@ def with_finding_lines(report: Report) -> Report:
         texts = _lines(report.input.path, numbers[:MOST_LINES])
     except (InputError, ValueError):
         return report
-    columns = (Column("line", "number"), Column("text", width=120))
-    table = Table(FINDING_LINES, "Lines that findings name", columns, tuple(texts), page_rows=0, on_page=False)
     more = len(numbers) - len(texts)
     lines = f"{more:,} more line{'' if more == 1 else 's'} that findings name {'is' if more == 1 else 'are'} not quoted"
-    notes = [f"{FINDING_LINES}: {lines}"] if more > 0 else []
-    return replace(report, tables=(*report.tables, table), notes=(*report.notes, *notes))
+    notes = [f"{FINDING_LINES.name}: {lines}"] if more > 0 else []
+    return replace(report, tables=(*report.tables, FINDING_LINES.of(texts)), notes=(*report.notes, *notes))
 
 
 def _lines(path: str, numbers: Iterable[int]) -> list[tuple[int, str]]:

@@ -60,9 +60,9 @@ def role_names() -> frozenset[str]:
     return frozenset(("weight", "master_weight", "counter", "accumulator", "average", "frozen", *states))
 
 
-def find_optimizer(module: Module, interface: Interface, views: Views | None = None) -> Overview:
-    """Find the updates of weights in a module that was read with its graph."""
-    return Overview(find_updates(module, interface, views))
+def find_optimizer(module: Module, interface: Interface, views: Views | None = None, *, makes_values: bool = True) -> Overview:
+    """Find the updates of weights in a module that was read with its graph; none unless it `makes_values`."""
+    return Overview(find_updates(module, interface, views, makes_values=makes_values))
 
 
 @dataclass(slots=True)

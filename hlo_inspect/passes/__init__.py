@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.registry import Registry
 
 if TYPE_CHECKING:
     from hlo_inspect.passes.base import Pass, WorkloadPass
     from hlo_inspect.report.model import FactSpec
+    from hlo_inspect.report.table_spec import TableSpec
 
 WORKLOAD = "workload"
 """The pass about workload files that is a command of its own; the others answer those of modules of the same name."""
@@ -63,6 +65,23 @@ FINDINGS = "findings"
 OTHERS: Registry[Pass] = Registry(
     __name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVENTS, PICTURES, INSTRUCTIONS, MEASURED, EXPORT, FINDINGS)
 )
+
+
+class PassTable(NamedTuple):
+    """A table of a pass about modules."""
+
+    pass_name: str
+    spec: TableSpec
+
+
+@cache
+def pass_tables() -> Mapping[str, PassTable]:
+    """Return the tables of all passes about modules by name, those of commands first, without running a pass."""
+    tables: dict[str, PassTable] = {}
+    for pass_ in (*PASSES, *OTHERS):
+        for spec in pass_.tables:
+            tables.setdefault(spec.name, PassTable(pass_.name, spec))
+    return tables
 
 
 @cache

@@ -6,16 +6,22 @@ from collections.abc import Iterator
 from operator import itemgetter
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column, Table, TablePlace
+from hlo_inspect.report.table_spec import TableSpec
+
+FLAGS = TableSpec(
+    "flags",
+    "Flags that differ from XLA's defaults",
+    (Column("name", width=40, meaning="flag or option", get=itemgetter(0)), Column("value", width=24, get=itemgetter(1))),
+    TablePlace("program", "", "", 1),
+)
 
 
 def flags_table(context: Context) -> Iterator[Table]:
     """Yield the flags from the file `.debug_options` beside the text, nothing without that file."""
     settings = context.settings
     if settings is not None and settings.flags is not None:
-        columns = (Column("name", width=40, get=itemgetter(0)), Column("value", width=24, get=itemgetter(1)))
-        title = "Flags that differ from XLA's defaults"
-        yield Table.of("flags", title, columns, sorted(settings.flags.items()))
+        yield FLAGS.of(sorted(settings.flags.items()))
 
 
 def flags_notes(context: Context) -> Iterator[str]:

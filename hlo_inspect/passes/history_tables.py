@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from hlo_inspect.analysis.pass_history import FollowedInstruction, ModuleState, PassTrace
-from hlo_inspect.figure import Quantity
 from hlo_inspect.graph.neighbourhood.instruction_lookup import WILDCARD, fits
 from hlo_inspect.hlo.input.dump_directory import CompiledModule, PassFile
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.report.model import HeadlineRow, Input, Report
-from hlo_inspect.report.table import ALL_ROWS, Column, Table, Unit, Value, number_of
+from hlo_inspect.report.table import ALL_ROWS, Column, Table, Value, number_of
+from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "history"
 _KINDS = (*COLLECTIVE_KINDS, *POINT_TO_POINT)
@@ -33,36 +34,14 @@ class PassRow:
     rewritten: int | None
 
 
-def history_table(rows: Sequence[PassRow], *, on_page: bool) -> Table:
-    """Return one row per pass, in the order in which they ran; the first row is the input of the compiler."""
-    kinds = [kind for kind in _KINDS if any(row.after.collectives[kind] for row in rows)]
-    columns = (
-        Column("file", detail=5, width=4, get=lambda row: "" if row.file.number is None else f"{row.file.number:04d}"),
-        Column("pass", width=28, get=lambda row: row.file.name),
-        Column("pipeline", detail=6, get=lambda row: row.file.pipeline),
-        Column("change", width=40, get=_change),
-        Column("rewritten", "count", optional=True, get=lambda row: row.rewritten),
-        Column("collectives", "count", get=lambda row: sum(row.after.collectives.values())),
-        *(_kind_column(kind, detail=3 if kind in kinds else 9) for kind in _KINDS),
-        Column("async_count", "count", detail=4, get=lambda row: row.after.async_collectives),
-        Column("fusions", "count", get=lambda row: row.after.fusions),
-        Column("copies", "count", detail=2, get=lambda row: row.after.copies),
-        Column("instructions", "count", get=lambda row: row.after.instructions),
-        _figure("flops", "flops", lambda row: row.after.flops),
-        _figure("bytes", "bytes", lambda row: row.after.bytes, detail=1),
-        Column("largest_array_bytes", "bytes", detail=1, get=_largest_bytes),
-        Column("largest_array", detail=4, get=lambda row: str(row.after.largest_array or "")),
-    )
-    return Table.of("history", "Passes that changed the module", columns, rows, page_rows=ALL_ROWS, on_page=on_page)
-
-
-def _figure(name: str, unit: Unit, figure: Callable[[PassRow], Quantity], detail: int = 0) -> Column:
-    return Column(name, unit, detail=detail, bounded=True, get=figure)
-
-
-def _kind_column(kind: str, detail: int) -> Column:
+def _kind_column(kind: str) -> Column:
     return Column(
-        kind.replace("-", "_"), "count", detail=detail, optional=True, get=lambda row: row.after.collectives[kind] or None
+        kind.replace("-", "_"),
+        "count",
+        detail=9,
+        optional=True,
+        meaning=f"{kind}s after the pass",
+        get=lambda row: row.after.collectives[kind] or None,
     )
 
 
@@ -89,10 +68,60 @@ def _change(row: PassRow) -> str:
     return ", ".join([*changes, "scheduled"] if new.is_scheduled and not old.is_scheduled else changes)
 
 
-def traces_table(traces: Sequence[PassTrace]) -> Table:
-    """Return one row per group of equal kind, shape and op_name, with the passes that changed them."""
-    groups = group_rows(traces, _trace_key)
-    return Table.of("traces", "Pass that introduced each instruction", _trace_columns(groups), groups, page_rows=ALL_ROWS)
+_HISTORY = TableSpec(
+    "history",
+    "Passes that changed the module",
+    (
+        Column(
+            "file",
+            detail=5,
+            width=4,
+            meaning="number of the file in the dump",
+            get=lambda row: "" if row.file.number is None else f"{row.file.number:04d}",
+        ),
+        Column("pass", width=28, meaning="compiler pass", get=attrgetter("file.name")),
+        Column("pipeline", detail=6, meaning="pipeline of the pass", get=attrgetter("file.pipeline")),
+        Column("change", width=40, meaning="change by the pass", get=_change),
+        Column(
+            "rewritten", "count", optional=True, meaning="instructions that are new or changed", get=attrgetter("rewritten")
+        ),
+        Column(
+            "collectives", "count", meaning="collectives after the pass", get=lambda row: sum(row.after.collectives.values())
+        ),
+        *map(_kind_column, _KINDS),
+        Column(
+            "async_count",
+            "count",
+            detail=4,
+            meaning="asynchronous collectives after the pass",
+            get=attrgetter("after.async_collectives"),
+        ),
+        Column("fusions", "count", meaning="fusions after the pass", get=attrgetter("after.fusions")),
+        Column("copies", "count", detail=2, meaning="copies after the pass", get=attrgetter("after.copies")),
+        Column("instructions", "count", meaning="instructions after the pass", get=attrgetter("after.instructions")),
+        Column("flops", "flops", bounded=True, meaning="FLOPs of one step after the pass", get=attrgetter("after.flops")),
+        Column(
+            "bytes",
+            "bytes",
+            detail=1,
+            bounded=True,
+            meaning="bytes accessed in one step after the pass",
+            get=attrgetter("after.bytes"),
+        ),
+        Column(
+            "largest_array_bytes", "bytes", detail=1, meaning="bytes of the largest array after the pass", get=_largest_bytes
+        ),
+        Column("largest_array", detail=4, meaning="name of that array", get=lambda row: str(row.after.largest_array or "")),
+    ),
+    page_rows=ALL_ROWS,
+)
+
+
+def history_table(rows: Sequence[PassRow], *, on_page: bool) -> Table:
+    """Return one row per pass, in the order in which they ran; the first row is the input of the compiler."""
+    occurring = {kind.replace("-", "_") for kind in _KINDS if any(row.after.collectives[kind] for row in rows)}
+    columns = [column._replace(detail=3) if column.name in occurring else column for column in _HISTORY.columns]
+    return _HISTORY.of(rows, columns=columns, on_page=on_page)
 
 
 def _trace_key(trace: PassTrace) -> tuple[str, ...]:
@@ -100,29 +129,61 @@ def _trace_key(trace: PassTrace) -> tuple[str, ...]:
     return trace.first.kind, trace.now.kind, trace.first.shape, trace.first.op_name, *which
 
 
-def _trace_columns(groups: Collection[Sequence[PassTrace]]) -> Iterator[Column]:
-    """Yield the columns. Those that are empty in all rows are in CSV and JSON only."""
-
-    def sparse_column(name: str, get: Callable[[Sequence[PassTrace]], Value]) -> Column:
-        return Column(name, detail=0 if any(map(get, groups)) else 9, optional=True, width=24, get=get)
-
-    yield Column("kind", get=lambda group: group[0].first.kind)
-    yield Column("count", "count", summed=True, get=len)
-    yield Column("shape", get=lambda group: group[0].first.shape)
-    yield Column("operand_bytes", "bytes", summed=True, detail=5, get=lambda group: total(trace.first.bytes for trace in group))
-    yield Column("brought_in_by", width=24, is_chosen=True, get=lambda group: group[0].brought_by)
-    yield sparse_column("merged_by", lambda group: group[0].merged_by or None)
-    yield sparse_column("async_by", lambda group: group[0].async_by or None)
-    yield sparse_column("became", _became)
-    yield sparse_column("became_by", lambda group: group[0].became_by or None)
-    yield sparse_column("gone_by", lambda group: group[0].gone_by or None)
-    yield Column("name", detail=6, get=lambda group: group[0].now.name)
-    yield Column("op_name", width=24, get=lambda group: group[0].first.op_name)
-
-
 def _became(group: Sequence[PassTrace]) -> Value:
     trace = group[0]
     return trace.now.kind if trace.now.kind != trace.first.kind else None
+
+
+_SPARSE = ("merged_by", "async_by", "became", "became_by", "gone_by")
+_TRACES = TableSpec(
+    "traces",
+    "Pass that introduced each instruction",
+    (
+        Column("kind", meaning="opcode of the instruction", get=lambda group: group[0].first.kind),
+        Column("count", "count", summed=True, meaning="equal instructions that share the row", get=len),
+        Column("shape", get=lambda group: group[0].first.shape),
+        Column("operand_bytes", "bytes", summed=True, detail=5, get=lambda group: total(trace.first.bytes for trace in group)),
+        Column(
+            "brought_in_by", width=24, is_chosen=True, meaning="pass that introduced it", get=lambda group: group[0].brought_by
+        ),
+        Column(
+            "merged_by",
+            optional=True,
+            width=24,
+            meaning="pass that merged it with others",
+            get=lambda group: group[0].merged_by or None,
+        ),
+        Column(
+            "async_by",
+            optional=True,
+            width=24,
+            meaning="pass that made it asynchronous",
+            get=lambda group: group[0].async_by or None,
+        ),
+        Column("became", optional=True, width=24, meaning="instruction that it became", get=_became),
+        Column(
+            "became_by", optional=True, width=24, meaning="pass that did this", get=lambda group: group[0].became_by or None
+        ),
+        Column("gone_by", optional=True, width=24, meaning="pass that removed it", get=lambda group: group[0].gone_by or None),
+        Column("name", detail=6, get=lambda group: group[0].now.name),
+        Column("op_name", width=24, get=lambda group: group[0].first.op_name),
+    ),
+    page_rows=ALL_ROWS,
+)
+TABLES = (_HISTORY, _TRACES)
+
+
+def traces_table(traces: Sequence[PassTrace]) -> Table:
+    """Return one row per group of equal kind, shape and op_name, with the passes that changed them.
+
+    Columns that are empty in all rows are in CSV and JSON only.
+    """
+    groups = group_rows(traces, _trace_key)
+    columns = [
+        column._replace(detail=9) if column.name in _SPARSE and column.get and not any(map(column.get, groups)) else column
+        for column in _TRACES.columns
+    ]
+    return _TRACES.of(groups, columns=columns)
 
 
 def named_like(traces: Iterable[PassTrace], pattern: str) -> list[PassTrace]:

@@ -3,22 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from operator import itemgetter
+from dataclasses import replace
+from itertools import compress
+from operator import attrgetter, itemgetter
 
 from hlo_inspect.figure import at_least
 from hlo_inspect.findings.reading_problems import is_truncated
 from hlo_inspect.hlo.input.dump_directory import stage_of
 from hlo_inspect.report.model import HeadlineRow, Input, Report
-from hlo_inspect.report.table import ALL_ROWS, Column, Row, Table, Unit, Value, figure_of, number_of, plain
+from hlo_inspect.report.table import ALL_ROWS, Column, Row, Table, Value, figure_of, number_of, plain
+from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "list"
+
+
+def _fact(column: str) -> Callable[[Report], Value]:
+    """Return a getter of the fact of a column; None for a report that does not have it."""
+
+    def value(report: Report) -> Value:
+        name = _FACTS[column]
+        return figure_of(report.facts, name) if name in report.facts else None
+
+    return value
+
+
+def _stage(report: Report) -> str | None:
+    """Return the stage in the name of the file, else `optimized` if the module is scheduled or has fusions."""
+    is_optimized = report.facts.get("module.is_scheduled") or report.facts.get("fusions.count")
+    return stage_of(report.input.path) or ("optimized" if is_optimized else None)
+
+
+def _counted(severity: str = "") -> Callable[[Report], Value]:
+    """Return a getter of the number of findings, which is a lower bound if rules were left out."""
+
+    def value(report: Report) -> Value:
+        count = sum(severity in ("", finding.severity) for finding in report.findings)
+        return at_least(count, "rules were left out") if report.left_out_rules else count
+
+    return value
+
+
+_FACTS = {
+    "devices": "module.devices",
+    "flops": "cost.executed_flops",
+    "collectives": "collectives.executed_count",
+    "parameters": "params.leaf_count",
+    "argument_bytes": "params.bytes",
+}
+"""Columns that show a fact. One is left out if no report has its fact."""
+
+_MODULES = TableSpec(
+    "modules",
+    "Modules",
+    (
+        Column("name", meaning="name of the module", get=attrgetter("module_name")),
+        Column("stage", detail=4, optional=True, meaning="stage in the name of a dump's file", get=_stage),
+        Column(
+            "truncated",
+            "bool",
+            optional=True,
+            meaning="true if the text ends inside the module",
+            get=lambda report: is_truncated(report) or None,
+        ),
+        Column("lines", "count", summed=True, meaning="lines of the module's text", get=attrgetter("input.lines")),
+        Column("devices", "count", detail=2, meaning="devices that run the program", get=_fact("devices")),
+        Column("flops", "flops", summed=True, bounded=True, get=_fact("flops")),
+        Column("collectives", "count", summed=True, bounded=True, meaning="collectives of one step", get=_fact("collectives")),
+        Column(
+            "parameters", "count", summed=True, detail=3, meaning="arrays of the entry's parameters", get=_fact("parameters")
+        ),
+        Column(
+            "argument_bytes",
+            "bytes",
+            summed=True,
+            detail=1,
+            meaning="bytes of the parameters on one device",
+            get=_fact("argument_bytes"),
+        ),
+        Column("findings", "count", summed=True, bounded=True, meaning="number of findings", get=_counted()),
+        Column(
+            "errors", "count", summed=True, detail=5, bounded=True, meaning="findings that are errors", get=_counted("error")
+        ),
+        Column(
+            "warnings",
+            "count",
+            summed=True,
+            detail=6,
+            bounded=True,
+            meaning="findings that are warnings",
+            get=_counted("warning"),
+        ),
+        Column("path", width=24, is_file=True, meaning="input that holds the module", get=attrgetter("input.place")),
+    ),
+    page_rows=ALL_ROWS,
+)
+TABLES = (_MODULES,)
 
 
 class ModuleList:
     """The table `modules`. Each report becomes a row as it comes, so that reports need not be kept."""
 
     def __init__(self) -> None:
-        self._columns = list(_columns())
         self._rows: list[tuple[int, Row]] = []
         self._lines = self._bytes = 0
         self._known: set[str] = set()
@@ -28,8 +113,8 @@ class ModuleList:
         return len(self._rows)
 
     def add(self, report: Report) -> None:
-        self._rows.append((-report.input.lines, tuple(column.get(report) for column, _ in self._columns if column.get)))
-        self._known.update(fact for _, fact in self._columns if fact in report.facts)
+        self._rows.append((-report.input.lines, tuple(column.get(report) for column in _MODULES.columns if column.get)))
+        self._known.update(column for column, fact in _FACTS.items() if fact in report.facts)
         self._lines += report.input.lines
         self._bytes += report.input.bytes
         self._profile = report.profile
@@ -42,10 +127,9 @@ class ModuleList:
 
     def report(self, path: str) -> Report:
         """Return the report, the module of most lines first. `path` names the source. Columns without values are left out."""
-        chosen = [index for index, (_, fact) in enumerate(self._columns) if not fact or fact in self._known]
-        rows = [tuple(row[index] for index in chosen) for _, row in sorted(self._rows, key=itemgetter(0))]
-        columns = tuple(self._columns[index][0]._replace(get=None) for index in chosen)
-        table = Table("modules", "Modules", columns, tuple(rows), page_rows=ALL_ROWS)
+        shown = [column.name not in _FACTS or column.name in self._known for column in _MODULES.columns]
+        rows = [tuple(compress(row, shown)) for _, row in sorted(self._rows, key=itemgetter(0))]
+        table = replace(_MODULES.of((), columns=compress(_MODULES.columns, shown)), rows=tuple(rows))
         return Report(
             COMMAND,
             Input(path, first_line=1, lines=self._lines, bytes=self._bytes),
@@ -56,51 +140,6 @@ class ModuleList:
             title=number_of(len(rows), "module"),
             headline=tuple(_warnings(table)),
         )
-
-
-def _columns() -> Iterator[tuple[Column, str]]:
-    """Yield the columns, each with the name of the fact that it shows, or ""."""
-    yield Column("name", get=lambda report: report.module_name), ""
-    yield Column("stage", detail=4, optional=True, get=_stage), ""
-    yield Column("truncated", "bool", optional=True, get=lambda report: is_truncated(report) or None), ""
-    yield Column("lines", "count", summed=True, get=lambda report: report.input.lines), ""
-    yield Column("devices", "count", detail=2, get=_fact("module.devices")), "module.devices"
-    yield _bounded("flops", "flops", "cost.executed_flops"), "cost.executed_flops"
-    yield _bounded("collectives", "count", "collectives.executed_count"), "collectives.executed_count"
-    yield Column("parameters", "count", summed=True, detail=3, get=_fact("params.leaf_count")), "params.leaf_count"
-    yield Column("argument_bytes", "bytes", summed=True, detail=1, get=_fact("params.bytes")), "params.bytes"
-    yield _counted("findings", lambda report: len(report.findings)), ""
-    yield _counted("errors", _count_severity("error"), detail=5), ""
-    yield _counted("warnings", _count_severity("warning"), detail=6), ""
-    yield Column("path", width=24, is_file=True, get=lambda report: report.input.place), ""
-
-
-def _counted(name: str, count: Callable[[Report], int], detail: int = 0) -> Column:
-    """Return the column of a number of findings, which is a lower bound if rules were left out."""
-
-    def value(report: Report) -> Value:
-        return at_least(count(report), "rules were left out") if report.left_out_rules else count(report)
-
-    return Column(name, "count", summed=True, detail=detail, bounded=True, get=value)
-
-
-def _bounded(name: str, unit: Unit, fact: str) -> Column:
-    return Column(name, unit, summed=True, bounded=True, get=_fact(fact))
-
-
-def _fact(name: str) -> Callable[[Report], Value]:
-    """Return a getter of a fact; None for a report that does not have it."""
-    return lambda report: figure_of(report.facts, name) if name in report.facts else None
-
-
-def _count_severity(severity: str) -> Callable[[Report], int]:
-    return lambda report: sum(finding.severity == severity for finding in report.findings)
-
-
-def _stage(report: Report) -> str | None:
-    """Return the stage in the name of the file, else `optimized` if the module is scheduled or has fusions."""
-    is_optimized = report.facts.get("module.is_scheduled") or report.facts.get("fusions.count")
-    return stage_of(report.input.path) or ("optimized" if is_optimized else None)
 
 
 def _warnings(table: Table) -> Iterator[HeadlineRow]:

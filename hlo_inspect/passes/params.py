@@ -260,8 +260,7 @@ _PARAMS = TableSpec(
 
 def _rows(parameters: Sequence[_Parameter]) -> Table:
     roles = role_names() if any(parameter.role for parameter in parameters) else frozenset()
-    columns = [column._replace(members=roles) if column.name == "role" else column for column in _PARAMS.columns]
-    return _PARAMS.of(parameters, columns=columns)
+    return _PARAMS.of(parameters, columns=_PARAMS.with_flags({"role": {"members": roles}}))
 
 
 # -- for pages --------------------------------------------------------------------------------------------------------------

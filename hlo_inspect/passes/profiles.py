@@ -11,7 +11,8 @@ from hlo_inspect.analysis.hardware import HardwareProfile, Link, load_profile, p
 from hlo_inspect.analysis.hardware_figures import HardwareFigure
 from hlo_inspect.configs import shipped_configs
 from hlo_inspect.report.model import Input, Report
-from hlo_inspect.report.table import Column, Table, Value
+from hlo_inspect.report.table import Column, Value
+from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "profiles"
 
@@ -32,9 +33,7 @@ def profiles_report() -> Report:
     """
     profiles = [load_profile(name) for name in profile_names()]
     source = _input(str(shipped_configs("hardware")), (profile.path for profile in profiles))
-    return Report(
-        COMMAND, source, facts={}, tables=(Table.of("profiles", "Hardware profiles", _PROFILE, profiles, page_rows=0),)
-    )
+    return Report(COMMAND, source, facts={}, tables=(_PROFILES.of(profiles),))
 
 
 def profile_report(name_or_path: str) -> Report:
@@ -50,10 +49,7 @@ def profile_report(name_or_path: str) -> Report:
         COMMAND,
         _input(profile.path, [profile.path]),
         facts={},
-        tables=(
-            Table.of("profile", profile.title, _FIGURE, _figures(profile), page_rows=0),
-            Table.of("sources", "Sources", _SOURCE, documents, page_rows=0),
-        ),
+        tables=(_PROFILE_FIGURES.of(_figures(profile), title=profile.title), _SOURCES.of(documents)),
         notes=notes,
         profile=profile.name,
     )
@@ -89,39 +85,96 @@ def _basis(figure: HardwareFigure) -> str:
     return ", ".join(words)
 
 
-_PROFILE = (
-    Column("name", width=14, get=attrgetter("name")),
-    Column("title", detail=2, width=24, get=attrgetter("title")),
-    Column("bf16", "flops_per_s", get=lambda profile: profile.value("matmul.bf16")),
-    Column("memory", "bytes", get=attrgetter("memory_capacity")),
-    Column("usable_memory", "bytes", get=lambda profile: profile.value("memory.usable"), page_name="usable"),
-    Column("memory_bandwidth", "bytes_per_s", get=attrgetter("memory_bandwidth"), page_name="bandwidth"),
-    Column("devices_per_node", "count", detail=4, get=attrgetter("devices_per_node")),
-    Column("link", detail=1, width=7, get=_link_getter(0, attrgetter("name"))),
-    Column("link_bandwidth", "bytes_per_s", get=_link_getter(0, attrgetter("send_bandwidth"))),
-    Column("link_devices", "count", detail=5, get=_link_getter(0, lambda link: link.devices.value if link.devices else None)),
-    Column("network_bandwidth", "bytes_per_s", detail=3, get=_link_getter(-1, attrgetter("send_bandwidth"))),
+_PROFILES = TableSpec(
+    "profiles",
+    "Hardware profiles",
+    (
+        Column("name", width=14, meaning="name for `--profile`", get=attrgetter("name")),
+        Column("title", detail=2, width=24, meaning="accelerator", get=attrgetter("title")),
+        Column(
+            "bf16",
+            "flops_per_s",
+            meaning="peak of matrix multiplications in bf16, dense",
+            get=lambda profile: profile.value("matmul.bf16"),
+        ),
+        Column("memory", "bytes", meaning="memory that the maker states", get=attrgetter("memory_capacity")),
+        Column(
+            "usable_memory",
+            "bytes",
+            meaning="memory that the runtime leaves to a program",
+            get=lambda profile: profile.value("memory.usable"),
+            page_name="usable",
+        ),
+        Column(
+            "memory_bandwidth",
+            "bytes_per_s",
+            meaning="bandwidth of that memory",
+            get=attrgetter("memory_bandwidth"),
+            page_name="bandwidth",
+        ),
+        Column("devices_per_node", "count", detail=4, meaning="devices that share a host", get=attrgetter("devices_per_node")),
+        Column("link", detail=1, width=7, meaning="nearest link", get=_link_getter(0, attrgetter("name"))),
+        Column(
+            "link_bandwidth",
+            "bytes_per_s",
+            meaning="bytes a second that one device sends on it, in one direction",
+            get=_link_getter(0, attrgetter("send_bandwidth")),
+        ),
+        Column(
+            "link_devices",
+            "count",
+            detail=5,
+            meaning="devices that it joins",
+            get=_link_getter(0, lambda link: link.devices.value if link.devices else None),
+        ),
+        Column(
+            "network_bandwidth",
+            "bytes_per_s",
+            detail=3,
+            meaning="bytes a second that one device sends on the farthest link",
+            get=_link_getter(-1, attrgetter("send_bandwidth")),
+        ),
+    ),
+    page_rows=0,
 )
-_FIGURE = (
-    Column("level", get=lambda named: named.name.rpartition(".")[0]),
-    Column("quantity", get=lambda named: named.name.rpartition(".")[2]),
-    Column("stated", width=24, get=_stated(attrgetter("stated"))),
-    Column("value", "number", detail=3, get=_stated(attrgetter("value"))),
-    Column("unit", detail=3, get=_stated(attrgetter("unit"))),
-    Column("basis", detail=1, get=_stated(_basis)),
-    Column("source", get=_stated(attrgetter("source"))),
-    Column("page", detail=1, get=attrgetter("page")),
-    Column("note", detail=2, get=_stated(attrgetter("note"))),
-    Column("confidence", detail=4, get=_stated(attrgetter("confidence"))),
+_PROFILE_FIGURES = TableSpec(
+    "profile",
+    "Hardware profile",
+    (
+        Column("level", meaning="unit, memory or link", get=lambda named: named.name.rpartition(".")[0]),
+        Column("quantity", meaning="figure", get=lambda named: named.name.rpartition(".")[2]),
+        Column("stated", width=24, meaning="value as the source states it", get=_stated(attrgetter("stated"))),
+        Column(
+            "value", "number", detail=3, meaning="value in FLOP/s, bytes, bytes/s or seconds", get=_stated(attrgetter("value"))
+        ),
+        Column("unit", detail=3, meaning="unit of the value", get=_stated(attrgetter("unit"))),
+        Column("basis", detail=1, meaning="device, link or node that it counts, and its directions", get=_stated(_basis)),
+        Column("source", meaning="id of the source", get=_stated(attrgetter("source"))),
+        Column("page", detail=1, meaning="page of the source", get=attrgetter("page")),
+        Column("note", detail=2, meaning="remark", get=_stated(attrgetter("note"))),
+        Column(
+            "confidence",
+            detail=4,
+            meaning="`secondary` if it is not from the maker, `inferred` if it is computed from others",
+            get=_stated(attrgetter("confidence")),
+        ),
+    ),
+    page_rows=0,
 )
-_SOURCE = (
-    Column("id", get=attrgetter("id")),
-    Column("title", width=24, get=attrgetter("title")),
-    Column("publisher", detail=4, get=attrgetter("publisher")),
-    Column("version", detail=3, get=attrgetter("version")),
-    Column("page", detail=1, width=20, get=attrgetter("page")),
-    Column("url", detail=2, width=40, get=attrgetter("url")),
+_SOURCES = TableSpec(
+    "sources",
+    "Sources",
+    (
+        Column("id", meaning="id that figures name", get=attrgetter("id")),
+        Column("title", width=24, meaning="document", get=attrgetter("title")),
+        Column("publisher", detail=4, meaning="who published it", get=attrgetter("publisher")),
+        Column("version", detail=3, meaning="version or date", get=attrgetter("version")),
+        Column("page", detail=1, width=20, meaning="page of the document", get=attrgetter("page")),
+        Column("url", detail=2, width=40, meaning="address of the document", get=attrgetter("url")),
+    ),
+    page_rows=0,
 )
+TABLES = (_PROFILES, _PROFILE_FIGURES, _SOURCES)
 
 
 def _input(path: str, files: Iterable[str]) -> Input:

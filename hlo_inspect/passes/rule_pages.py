@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 
 from hlo_inspect.findings import find_rule, rule_pages
 from hlo_inspect.hlo.module import TRUNCATED
 from hlo_inspect.report.model import SEVERITIES, Amount, Finding, HeadlineRow, Input, Passage, Report
-from hlo_inspect.report.table import Column, Plain, Table
+from hlo_inspect.report.table import Column, Plain
+from hlo_inspect.report.table_spec import TableSpec
 
 _INPUT = Input("hlo_inspect/rules", first_line=1, lines=0, bytes=0)  # no input is read
-_COLUMNS = (
-    Column("code", get=lambda page: page.code),
-    Column("name", get=lambda page: page.name),
-    Column("severity", get=lambda page: page.severity),
-    Column("summary", get=lambda page: page.summary),
+_RULES = TableSpec(
+    "rules",
+    "Findings",
+    (
+        Column("code", meaning="code of the rule", get=attrgetter("code")),
+        Column("name", meaning="name of the rule", get=attrgetter("name")),
+        Column("severity", meaning="error, warning or info", get=attrgetter("severity")),
+        Column("summary", meaning="the rule in one sentence", get=attrgetter("summary")),
+    ),
+    page_rows=0,
 )
+TABLES = (_RULES,)
 
 
 def rules_report() -> Report:
     """Return the report of every finding that exists: table `rules`, a row for each, by code."""
     pages = sorted(rule_pages(), key=lambda page: page.code)
-    table = Table.of("rules", "Findings", _COLUMNS, pages, page_rows=0)
-    return Report("rules", _INPUT, facts={}, tables=(table,))
+    return Report("rules", _INPUT, facts={}, tables=(_RULES.of(pages),))
 
 
 def rule_report(name: str) -> Report:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
@@ -17,22 +18,29 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.values.op_names import origin_of
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import Section
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column, Table, TablePlace
+from hlo_inspect.report.table_spec import TableSpec
 
-
-class TimeEvents(Pass):
-    """List the events of a step's estimated timeline: stream, begin and duration.
-
-    No command of its own: `time --format perfetto` writes it.
-    """
-
-    name = "time-events"
-    uses_profile = True
-    wants = KERNEL_WANTS | phases.WANTS
-    specs = ()
-
-    def run(self, context: Context) -> Section:
-        return Section({}, _tables(context))
+_TIME_EVENTS = TableSpec(
+    "time_events",
+    "Estimated timeline of a step",
+    (
+        Column("stream", get=attrgetter("event.stream")),
+        Column("event", get=attrgetter("event.kind")),
+        Column("name", get=lambda row: row.event.place[2]),
+        Column("begin_s", "seconds", get=attrgetter("event.begin")),
+        Column("end_s", "seconds", get=attrgetter("event.end")),
+        Column("iterations", "count", get=attrgetter("event.iterations")),
+        Column("kind", get=attrgetter("kind")),
+        Column("bytes", "bytes", optional=True, get=attrgetter("bytes")),
+        Column("flops", "flops", optional=True, get=attrgetter("flops")),
+        Column("phase", optional=True, get=attrgetter("phase")),
+        Column("computation", get=lambda row: row.event.place[0]),
+        Column("op_name", get=attrgetter("op_name")),
+        Column("source", get=attrgetter("source")),
+        Column("line", "number", get=lambda row: row.event.place[1]),
+    ),
+)
 
 
 def _tables(context: Context) -> Iterator[Table]:
@@ -41,23 +49,7 @@ def _tables(context: Context) -> Iterator[Table]:
         raise UsageError(f"there is no timeline: {'; '.join(context.on_machine.profile_choice.notes)}")
     if not timelines.is_scheduled:
         raise UsageError(f"there is no timeline of {context.module.name}: it is not scheduled")
-    columns = (
-        Column("stream", get=lambda row: row.event.stream),
-        Column("event", get=lambda row: row.event.kind),
-        Column("name", get=lambda row: row.event.place[2]),
-        Column("begin_s", "seconds", get=lambda row: row.event.begin),
-        Column("end_s", "seconds", get=lambda row: row.event.end),
-        Column("iterations", "count", get=lambda row: row.event.iterations),
-        Column("kind", get=lambda row: row.kind),
-        Column("bytes", "bytes", optional=True, get=lambda row: row.bytes),
-        Column("flops", "flops", optional=True, get=lambda row: row.flops),
-        Column("phase", optional=True, get=lambda row: row.phase),
-        Column("computation", get=lambda row: row.event.place[0]),
-        Column("op_name", get=lambda row: row.op_name),
-        Column("source", get=lambda row: row.source),
-        Column("line", "number", get=lambda row: row.event.place[1]),
-    )
-    yield Table.of("time_events", "Estimated timeline of a step", columns, described_events(context, timelines))
+    yield _TIME_EVENTS.of(described_events(context, timelines))
     if context.measured is not None:
         from hlo_inspect.passes.measured.events import measured_events
 
@@ -147,6 +139,29 @@ class _Mark(NamedTuple):
         return _Mark(longest, self.begin, event.end, self.busy + event.end - event.begin, self.events + 1)
 
 
+TIMELINE = TableSpec(
+    "timeline",
+    "Estimated timeline of a step",
+    (
+        Column("stream", get=attrgetter("longest.event.stream")),
+        Column("event", get=attrgetter("longest.event.kind")),
+        Column("name", get=lambda mark: mark.longest.event.place[2]),
+        Column("events", "count", get=attrgetter("events")),
+        Column("iterations", "count", get=attrgetter("longest.event.iterations")),
+        Column("begin_s", "seconds", get=attrgetter("begin")),
+        Column("end_s", "seconds", get=attrgetter("end")),
+        Column("span_s", "seconds", get=lambda mark: mark.end - mark.begin),
+        Column("busy_s", "seconds", get=attrgetter("busy")),
+        Column("kind", get=attrgetter("longest.kind")),
+        Column("phase", optional=True, get=attrgetter("longest.phase")),
+        Column("source", get=attrgetter("longest.source")),
+        Column("line", "number", get=lambda mark: mark.longest.event.place[1]),
+    ),
+    TablePlace("step", ""),
+    on_page=False,
+)
+
+
 def timeline_table(context: Context) -> Iterator[Table]:
     """Yield the events of each stream in time; nothing without a schedule or without an accelerator."""
     timelines = context.on_machine.timelines
@@ -157,24 +172,9 @@ def timeline_table(context: Context) -> Iterator[Table]:
     ]
     if not rows:
         return
-    columns = (
-        Column("stream", get=lambda mark: mark.longest.event.stream),
-        Column("event", get=lambda mark: mark.longest.event.kind),
-        Column("name", get=lambda mark: mark.longest.event.place[2]),
-        Column("events", "count", get=lambda mark: mark.events),
-        Column("iterations", "count", get=lambda mark: mark.longest.event.iterations),
-        Column("begin_s", "seconds", get=lambda mark: mark.begin),
-        Column("end_s", "seconds", get=lambda mark: mark.end),
-        Column("span_s", "seconds", get=lambda mark: mark.end - mark.begin),
-        Column("busy_s", "seconds", get=lambda mark: mark.busy),
-        Column("kind", get=lambda mark: mark.longest.kind),
-        Column("phase", optional=True, get=lambda mark: mark.longest.phase),
-        Column("source", get=lambda mark: mark.longest.source),
-        Column("line", "number", get=lambda mark: mark.longest.event.place[1]),
-    )
     marks = list(_marks(rows))
     grouped = f", {len(rows):,} events in {len(marks):,} marks" if len(rows) > len(marks) else ""
-    yield Table.of("timeline", f"Estimated timeline of a step{grouped}", columns, marks, on_page=False)
+    yield TIMELINE.of(marks, title=f"{TIMELINE.title}{grouped}")
 
 
 def _marks(events: Sequence[EventRow]) -> Iterator[_Mark]:
@@ -202,3 +202,19 @@ def _marks_of(stream: Iterable[EventRow], shortest: float) -> Iterator[_Mark]:
         mark = _Mark(row, event.begin, event.end, event.end - event.begin)
     if mark is not None:
         yield mark
+
+
+class TimeEvents(Pass):
+    """List the events of a step's estimated timeline: stream, begin and duration.
+
+    No command of its own: `time --format perfetto` writes it.
+    """
+
+    name = "time-events"
+    uses_profile = True
+    wants = KERNEL_WANTS | phases.WANTS
+    specs = ()
+    tables = (_TIME_EVENTS,)
+
+    def run(self, context: Context) -> Section:
+        return Section({}, _tables(context))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
-from typing import TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import countable
+from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.roofline import share_of
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.provenance import NOT_FUSED, Labels, printed
-from hlo_inspect.analysis.time.costings import Costing
+from hlo_inspect.analysis.time.costings import Costing, StepCost
 from hlo_inspect.analysis.time.kernel_times import KernelTimes, no_bytes_reason
 from hlo_inspect.analysis.time.step_times import estimate_gaps
 from hlo_inspect.figure import Quantity, least, total
@@ -32,7 +34,11 @@ from hlo_inspect.passes.instruction_rows import (
     stacks_of,
 )
 from hlo_inspect.report.model import Amount, HeadlineRow, Section, sentence
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column, Table, TablePlace
+from hlo_inspect.report.table_spec import TableSpec
+
+if TYPE_CHECKING:
+    from hlo_inspect.passes.measured.rows import MeasuredRows
 
 _FACTS = (
     Fact("kernels.count", "count", "kernels: instructions that the device launches by themselves", len),
@@ -43,36 +49,6 @@ _FACTS = (
         lambda kernels: countable(total(kernel.runs for kernel in kernels)),
     ),
 )
-
-
-class Top(Pass):
-    """List kernels by cost: runs, FLOPs, bytes, FLOP per byte, phase, source; with --profile bound and estimate.
-
-    A kernel is an instruction that the device launches by itself: a fusion, a dot, a custom call, a collective or a copy. A
-    start and its done are one kernel. Figures are those of all runs in a step. FLOPs and bytes follow XLA's cost model: a
-    fusion reads its operands and writes its results; of an array that is sliced or updated in place, only that slice counts.
-    Rows are sorted by bytes accessed, before fusion by FLOPs. With --profile they are sorted by share of the step, without a
-    schedule by bound. Equal kernels share a row; --sites gives each its own.
-
-    With --profile there are two times. The bound of a kernel is the longer of its FLOPs at the peak and its bytes at the
-    memory bandwidth; of a collective, its sent bytes over the links. Bytes in on-chip memory take no time. The estimate is
-    that of `time`. The compiler's own estimate is shown if the text has it. Both times of an asynchronous copy are its
-    exposed time. Its bound can exceed its estimate, because kernels at their bound hide less of it.
-    """
-
-    name = "top"
-    uses_profile = True
-    wants = KERNEL_WANTS | phases.WANTS
-    specs = specs_of(_FACTS)
-
-    def run(self, context: Context) -> Section:
-        kernels, facts = context.kernels.launched, FactSheet()
-        facts.put_all(_FACTS, kernels)
-        times = context.on_machine.kernel_times
-        if times is not None:
-            facts.notes += [f"kernels: {reason}" for reason in _about_times(context, times)]
-        of_phases = phase_notes(context, (kernel.labels for kernel in kernels))
-        return Section(facts.values, _tables(context), chain(facts.notes, of_phases), _headline(context))
 
 
 def _headline(context: Context) -> Iterator[HeadlineRow]:
@@ -112,42 +88,222 @@ NO_KERNEL = "(no kernel)"
 """The row of costs that XLA's model counts outside kernels: tables of pointers, barriers."""
 
 
+# -- values -----------------------------------------------------------------------------------------------------------------
+
+
+class _KernelRow(NamedTuple):
+    """A row of costs, the known time of the step, and the recorded times of the module."""
+
+    kernels: Sequence[Kernel]
+    cost: StepCost
+    step: Quantity | None
+    measured: MeasuredRows | None
+
+    @property
+    def step_share(self) -> float | None:
+        """The share of the known part of the step's estimate."""
+        if self.cost.time is None or self.cost.time.in_step is None or self.step is None:
+            return None
+        return share_of(self.cost.time.in_step, self.step)
+
+    @property
+    def measured_seconds(self) -> float | None:
+        return None if self.measured is None else self.measured.seconds_of(self.kernels)
+
+
+def _name(row: _KernelRow) -> str:
+    """Return the name of a kernel; for several the common part of their names, else their kind."""
+    if not row.kernels:
+        return NO_KERNEL
+    name = joined_name([kernel.name for kernel in row.kernels])
+    return f"{_kind(row)} {name.removeprefix('* ')}" if name.startswith("* ") else name
+
+
+def _kind(row: _KernelRow) -> str:
+    return row.kernels[0].kind if row.kernels else NO_KERNEL
+
+
+def _shape(row: _KernelRow) -> str | None:
+    shape = row.kernels[0].shape if row.kernels else None
+    return None if shape is None else str(shape)
+
+
+def _short_shape(row: _KernelRow) -> str | None:
+    """Return the shape; for a tuple its first array and the number of the others."""
+    leaves = array_leaves(row.kernels[0].shape) if row.kernels else ()
+    if len(leaves) < 2:
+        return _shape(row)
+    return f"{leaves[0][1]} + {len(leaves) - 1} more"
+
+
+def _label_getter(get: Callable[[Labels], T], otherwise: T) -> Callable[[_KernelRow], T]:
+    """Return a getter of a label of a row's first kernel."""
+    return lambda row: get(row.kernels[0].labels) if row.kernels else otherwise
+
+
 # -- tables -----------------------------------------------------------------------------------------------------------------
 
 
-def kernels_table(context: Context) -> Table:
-    """Return one row per kernel."""
-    columns = (
+_KIND = Column("kind", detail=1, meaning="opcode of the kernel", get=_kind)
+_FUSION_KIND = Column(
+    "fusion_kind",
+    detail=9,
+    optional=True,
+    meaning="kind that XLA prints, such as `kLoop`",
+    get=_label_getter(lambda labels: None if labels.kind == NOT_FUSED else labels.kind, None),
+)
+_COSTS = (
+    bounded("runs", "count", attrgetter("cost.runs"), detail=1),
+    bounded("flops", "flops", attrgetter("cost.flops")),
+    bounded("matmul_flops", "flops", attrgetter("cost.matmul_flops"), detail=8),
+    bounded("bytes", "bytes", attrgetter("cost.size"), meaning="bytes read and written by all runs in one step"),
+    Column(
+        "flop_per_byte",
+        "number",
+        detail=3,
+        optional=True,
+        rounded=True,
+        meaning="FLOPs divided by bytes",
+        real=True,
+        get=attrgetter("cost.intensity"),
+    ),
+)
+_TIMES = (
+    bounded("bound_s", "seconds", attrgetter("cost.time.bound")),
+    bounded("estimate_s", "seconds", attrgetter("cost.time.estimate"), optional=True),
+    bounded(
+        "estimate_exposed_s",
+        "seconds",
+        attrgetter("cost.time.exposed"),
+        optional=True,
+        summed=False,
+        page_name="exposed",
+        meaning="exposed part of a collective or copy",
+    ),
+    bounded(
+        "compiler_s",
+        "seconds",
+        attrgetter("cost.time.compiler"),
+        5,
+        optional=True,
+        meaning="the compiler's own estimate, if the text has it",
+    ),
+)
+_MEASURED = Column("measured_s", "seconds", summed=True, optional=True, get=attrgetter("measured_seconds"))
+_STEP_SHARE = Column(
+    "step_share",
+    "share",
+    page_name="share_of_step",
+    optional=True,
+    meaning="share of the step's estimate",
+    get=attrgetter("step_share"),
+)
+_SHARES = (
+    _STEP_SHARE,
+    Column("share", "share", optional=True, meaning="share of the bounds of all kernels", get=attrgetter("cost.share")),
+    Column(
+        "bound_by",
+        detail=2,
+        optional=True,
+        meaning="resource that decides the bound; compute, memory or collective",
+        get=lambda row: row.cost.time and row.cost.time.bound_by,
+    ),
+    phase_column(_label_getter(attrgetter("phase"), UNKNOWN), detail=2),
+)
+_SOURCE = Column("source", detail=1, width=16, get=_label_getter(lambda labels: printed(labels.source), ""))
+
+KERNELS = TableSpec(
+    "kernels",
+    "Kernels of one step",
+    (
         Column("name", get=lambda row: row.kernels[0].name if row.kernels else NO_KERNEL),
-        Column("kind", detail=1, get=_kind),
+        _KIND,
         _FUSION_KIND,
         Column("shape", detail=9, get=_shape),
         Column("computation", detail=8, get=lambda row: row.kernels[0].place[0] if row.kernels else None),
-        *_figures(context),
+        *_COSTS,
+        *_TIMES,
+        *_SHARES,
         phase_source(_label_getter(attrgetter("phase_from"), "")),
         Column("op_name", detail=6, get=_label_getter(attrgetter("op_name"), None)),
         _SOURCE,
         Column("line", "number", detail=7, get=lambda row: row.kernels[0].place[1] if row.kernels else None),
-    )
-    title = f"Kernels of one step, {_order(context)}"
-    return Table.of("kernels", title, columns, lambda: context.on_machine.costings, page_as="kernel_groups")
+    ),
+    TablePlace("kernels", "Kernels", "single", 1),
+    in_store=True,
+    assertable=True,
+    page_as="kernel_groups",
+)
+KERNEL_GROUPS = TableSpec(
+    "kernel_groups",
+    "Kernels of one step, merged",
+    (
+        Column("name", get=_name, width=20),
+        _KIND._replace(detail=4),
+        _FUSION_KIND,
+        Column("shape", detail=3, get=_short_shape, width=24),
+        Column("sites", "count", summed=True, detail=3, get=lambda row: len(row.kernels)),
+        *_COSTS,
+        *_TIMES,
+        *_SHARES,
+        phase_source(lambda row: joined_sources(kernel.labels.phase_from for kernel in row.kernels)),
+        Column("scope", detail=6, get=_label_getter(attrgetter("scope"), None)),
+        _SOURCE,
+    ),
+    TablePlace("kernels", "Kernels", "merged"),
+)
+
+
+def _with_measured(spec: TableSpec) -> TableSpec:
+    """Return the table with the measured times of a recorded profile."""
+    place = spec.columns.index(_STEP_SHARE)
+    return replace(spec, columns=(*spec.columns[:place], _MEASURED, *spec.columns[place:]), in_store=False)
+
+
+MEASURED_KERNELS, MEASURED_KERNEL_GROUPS = map(_with_measured, (KERNELS, KERNEL_GROUPS))
+
+
+def kernels_table(context: Context) -> Table:
+    """Return one row per kernel."""
+    spec = KERNELS if context.measured is None else MEASURED_KERNELS
+    return _table(context, spec, lambda: context.on_machine.costings)
 
 
 def kernel_groups(context: Context) -> Table:
     """Return the kernels as merged rows."""
-    columns = (
-        Column("name", get=_name, width=20),
-        Column("kind", detail=4, get=_kind),
-        _FUSION_KIND,
-        Column("shape", detail=3, get=_short_shape, width=24),
-        Column("sites", "count", summed=True, detail=3, get=lambda row: len(row.kernels)),
-        *_figures(context),
-        phase_source(lambda row: joined_sources(kernel.labels.phase_from for kernel in row.kernels)),
-        Column("scope", detail=6, get=_label_getter(attrgetter("scope"), None)),
-        _SOURCE,
+    spec = KERNEL_GROUPS if context.measured is None else MEASURED_KERNEL_GROUPS
+    return _table(context, spec, lambda: context.on_machine.costing_groups)
+
+
+def _table(context: Context, spec: TableSpec, costings: Callable[[], Sequence[Costing]]) -> Table:
+    """Return a table of kernels. Shares are of the scheduled step, of all bounds, bytes or FLOPs."""
+    step, measured = context.on_machine.known_step, measured_rows(context)
+    without = {column.name for column in _TIMES} if context.on_machine.profile is None else set()
+    return spec.of(
+        lambda: [_KernelRow(*row, step, measured) for row in costings()],
+        title=f"{spec.title}, {_order(context)}",
+        columns=spec.with_flags(_flags(context)),
+        without=without | ({"step_share"} if step is None else set()),
     )
-    title = f"Kernels of one step, merged, {_order(context)}"
-    return Table.of("kernel_groups", title, columns, lambda: context.on_machine.costing_groups)
+
+
+def measured_rows(context: Context) -> MeasuredRows | None:
+    """Return the recorded times of the module; None without a recorded profile."""
+    if context.measured is None:
+        return None
+    from hlo_inspect.passes.measured.rows import MeasuredRows  # profiles are not imported without need
+
+    return MeasuredRows(context, context.measured)
+
+
+def _flags(context: Context) -> Mapping[str, Mapping[str, object]]:
+    """Return the flags of columns, of which a page has fewer without a profile."""
+    detail, heading = 0 if context.on_machine.known_step is None else 9, {"page_name": bytes_name(context)}
+    if context.on_machine.profile is not None:
+        return {"bytes": heading, "share": {"detail": detail, "page_name": "share_of_bound"}}
+    of_what = "share_of_flops" if no_bytes_reason(context.module) else "share_of_bytes"
+    share = {"detail": detail, "page_name": of_what}
+    return {"bytes": heading, "share": share, "bound_by": {"detail": 9}, "phase": {"detail": 1}}
 
 
 def _order(context: Context) -> str:
@@ -160,88 +316,32 @@ def _order(context: Context) -> str:
     return f"by share of the step on {profile.name}; collectives and copies count their exposed time"
 
 
-def _figures(context: Context) -> Iterator[Column]:
-    has_times = context.on_machine.profile is not None
-    yield from _costs(context, has_times=has_times)
-    yield phase_column(_label_getter(attrgetter("phase"), UNKNOWN), detail=2 if has_times else 1)
+class Top(Pass):
+    """List kernels by cost: runs, FLOPs, bytes, FLOP per byte, phase, source; with --profile bound and estimate.
 
+    A kernel is an instruction that the device launches by itself: a fusion, a dot, a custom call, a collective or a copy. A
+    start and its done are one kernel. Figures are those of all runs in a step. FLOPs and bytes follow XLA's cost model: a
+    fusion reads its operands and writes its results; of an array that is sliced or updated in place, only that slice counts.
+    Rows are sorted by bytes accessed, before fusion by FLOPs. With --profile they are sorted by share of the step, without a
+    schedule by bound. Equal kernels share a row; --sites gives each its own.
 
-def _costs(context: Context, *, has_times: bool) -> Iterator[Column]:
-    """Yield the columns of the costs of a row. Shares are of the scheduled step, of all bounds, bytes or FLOPs."""
-    step, is_before_fusion = context.on_machine.known_step, bool(no_bytes_reason(context.module))
-    yield bounded("runs", "count", attrgetter("cost.runs"), detail=1)
-    yield bounded("flops", "flops", attrgetter("cost.flops"))
-    yield bounded("matmul_flops", "flops", attrgetter("cost.matmul_flops"), detail=8)
-    yield bounded("bytes", "bytes", attrgetter("cost.size"), page_name=bytes_name(context))
-    yield Column("flop_per_byte", "number", detail=3, optional=True, rounded=True, get=attrgetter("cost.intensity"))
-    if has_times:
-        yield bounded("bound_s", "seconds", lambda row: row.cost.time and row.cost.time.bound)
-        yield bounded("estimate_s", "seconds", lambda row: row.cost.time and row.cost.time.estimate, optional=True)
-        yield bounded("estimate_exposed_s", "seconds", _exposed, optional=True, summed=False, page_name="exposed")
-        yield bounded("compiler_s", "seconds", lambda row: row.cost.time and row.cost.time.compiler, 5, optional=True)
-    if context.measured is not None:
-        from hlo_inspect.passes.measured.rows import MeasuredRows
+    With --profile there are two times. The bound of a kernel is the longer of its FLOPs at the peak and its bytes at the
+    memory bandwidth; of a collective, its sent bytes over the links. Bytes in on-chip memory take no time. The estimate is
+    that of `time`. The compiler's own estimate is shown if the text has it. Both times of an asynchronous copy are its
+    exposed time. Its bound can exceed its estimate, because kernels at their bound hide less of it.
+    """
 
-        measured = MeasuredRows(context, context.measured)
-        yield Column("measured_s", "seconds", summed=True, optional=True, get=lambda row: measured.seconds_of(row.kernels))
-    if step is not None:
-        yield Column("step_share", "share", page_name="share_of_step", optional=True, get=lambda row: _step_share(row, step))
-    of_what = "share_of_bound" if has_times else "share_of_flops" if is_before_fusion else "share_of_bytes"
-    yield Column(
-        "share", "share", detail=0 if step is None else 9, optional=True, page_name=of_what, get=attrgetter("cost.share")
-    )
-    yield Column(
-        "bound_by", detail=2 if has_times else 9, optional=True, get=lambda row: row.cost.time and row.cost.time.bound_by
-    )
+    name = "top"
+    uses_profile = True
+    wants = KERNEL_WANTS | phases.WANTS
+    specs = specs_of(_FACTS)
+    tables = (KERNELS, KERNEL_GROUPS)
 
-
-# -- values -----------------------------------------------------------------------------------------------------------------
-
-
-def _exposed(row: Costing) -> Quantity | None:
-    return None if row.cost.time is None else row.cost.time.exposed
-
-
-def _step_share(row: Costing, step: Quantity) -> float | None:
-    """Return the share that a row has of the known part of the step's estimate."""
-    in_step = None if row.cost.time is None else row.cost.time.in_step
-    return None if in_step is None else share_of(in_step, step)
-
-
-def _name(row: Costing) -> str:
-    """Return the name of a kernel; for several the common part of their names, else their kind."""
-    if not row.kernels:
-        return NO_KERNEL
-    name = joined_name([kernel.name for kernel in row.kernels])
-    return f"{_kind(row)} {name.removeprefix('* ')}" if name.startswith("* ") else name
-
-
-def _kind(row: Costing) -> str:
-    return row.kernels[0].kind if row.kernels else NO_KERNEL
-
-
-def _shape(row: Costing) -> str | None:
-    shape = row.kernels[0].shape if row.kernels else None
-    return None if shape is None else str(shape)
-
-
-def _short_shape(row: Costing) -> str | None:
-    """Return the shape; for a tuple its first array and the number of the others."""
-    leaves = array_leaves(row.kernels[0].shape) if row.kernels else ()
-    if len(leaves) < 2:
-        return _shape(row)
-    return f"{leaves[0][1]} + {len(leaves) - 1} more"
-
-
-def _label_getter(get: Callable[[Labels], T], otherwise: T) -> Callable[[Costing], T]:
-    """Return a getter of a label of a row's first kernel."""
-    return lambda row: get(row.kernels[0].labels) if row.kernels else otherwise
-
-
-_FUSION_KIND = Column(
-    "fusion_kind",
-    detail=9,
-    optional=True,
-    get=_label_getter(lambda labels: None if labels.kind == NOT_FUSED else labels.kind, None),
-)
-_SOURCE = Column("source", detail=1, width=16, get=_label_getter(lambda labels: printed(labels.source), ""))
+    def run(self, context: Context) -> Section:
+        kernels, facts = context.kernels.launched, FactSheet()
+        facts.put_all(_FACTS, kernels)
+        times = context.on_machine.kernel_times
+        if times is not None:
+            facts.notes += [f"kernels: {reason}" for reason in _about_times(context, times)]
+        of_phases = phase_notes(context, (kernel.labels for kernel in kernels))
+        return Section(facts.values, _tables(context), chain(facts.notes, of_phases), _headline(context))

@@ -52,6 +52,12 @@ def figure_of(facts: Mapping[str, Value], name: str) -> Value:
     return Figure(low if isinstance(low, int | float) else 0, limit, f"{name} is unknown")
 
 
+Bound = Literal["", "lower", "upper"]
+
+READERS: Mapping[Bound, Callable[[Value], Plain]] = {"": plain, "lower": lower_bound, "upper": upper_bound}
+"""Functions from a value to the part that scripts read: the value, or one of its bounds."""
+
+
 class TablePlace(NamedTuple):
     """The place of a table on the page of `report`: a section, and a group of tables there, of which one is shown.
 
@@ -92,7 +98,7 @@ class Column(NamedTuple):
     detail: int = 0
     optional: bool = False
     bounded: bool = False
-    bound: Literal["", "lower", "upper"] = ""
+    bound: Bound = ""
     width: int = 0
     unit_of: str = ""
     like: str = ""
@@ -222,7 +228,7 @@ class Table(Displayable):
             return self
 
         def expanded(row: Row) -> Row:
-            return tuple(_BOUNDS[column.bound](row[index]) if column.bound else row[index] for index, column in positions)
+            return tuple(READERS[column.bound](row[index]) if column.bound else row[index] for index, column in positions)
 
         left_out = self.left_out and self.left_out._replace(sums=expanded(self.left_out.sums))
         return replace(
@@ -289,11 +295,8 @@ class Table(Displayable):
         return sums if index is None else (*sums[:index], label, *sums[index + 1 :])
 
 
-_BOUNDS: dict[str, Callable[[Value], Plain]] = {"lower": lower_bound, "upper": upper_bound}
-
-
 def _plain_cell(column: Column, value: Value) -> Plain:
-    return _BOUNDS[column.bound](value) if column.bound else plain(value)
+    return READERS[column.bound](value)
 
 
 def _as_lower_bound(total: Value) -> Value:

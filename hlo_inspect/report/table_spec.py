@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -56,6 +56,10 @@ class TableSpec:
     on_page: bool = True
     only_verbose: bool = False
     is_curve: bool = False
+
+    def with_flags(self, flags: Mapping[str, Mapping[str, Any]]) -> list[Column]:
+        """Return the columns with other flags for this module: those of each name."""
+        return [column._replace(**flags.get(column.name, {})) for column in self.columns]
 
     def of(
         self,

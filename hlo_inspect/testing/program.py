@@ -15,15 +15,22 @@ from hlo_inspect.checks.ignores import without_ignored
 from hlo_inspect.checks.needed_passes import passes_for
 from hlo_inspect.checks.policy import Assertion, Policy, assertion_in, given, resolve
 from hlo_inspect.checks.rule_selection import RuleSelection
-from hlo_inspect.checks.runner import CheckRun
-from hlo_inspect.errors import HloInspectError, InputError, UnknownFactError, did_you_mean
+from hlo_inspect.checks.runner import CheckResult, CheckRun
+from hlo_inspect.errors import HloInspectError, InputError, UnknownFactError, did_you_mean, printable
 from hlo_inspect.findings.reading_problems import truncation
 from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.passes import FINDINGS, all_specs
 from hlo_inspect.report.facts import fact_names, find_spec
+from hlo_inspect.report.formats.terminal import table_text
 from hlo_inspect.report.model import Finding, Report, Severity, reaching
-from hlo_inspect.report.table import Value
-from hlo_inspect.testing.failures import failure_text
+from hlo_inspect.report.options import RenderOptions, with_relative_paths
+from hlo_inspect.report.table import Table, Value, number_of
+
+MAX_LINES = 16
+"""Lines of a failure: with those that pytest adds it fits in 25."""
+
+WIDTH = 100
+_RULE = "─"
 
 
 class BeforePartitioningError(pytest.fail.Exception):  # type: ignore[name-defined, misc]
@@ -88,7 +95,7 @@ class HloProgram:
         if any(result.reason == REASON for result in failed):
             raise _before_partitioning(result.check for result in failed if result.reason == REASON)
         if failed:
-            pytest.fail(failure_text(report.module_name, failed, len(outcome.results)), pytrace=False)
+            pytest.fail(_failure_text(report.module_name, failed, len(outcome.results)), pytrace=False)
 
     @property
     def facts(self) -> Mapping[str, Value]:
@@ -153,6 +160,33 @@ class HloProgram:
 
 def _before_partitioning(figures: Iterable[str]) -> BeforePartitioningError:
     return BeforePartitioningError(f"BeforePartitioningError: {', '.join(figures)}: {REASON}", pytrace=False)
+
+
+def _failure_text(module: str, failed: Sequence[CheckResult], number: int) -> str:
+    """Return the text about failed conditions of a module, `number` of which were checked."""
+    lines = [f"{printable(module)}: {len(failed)} of {number_of(number, 'condition')} failed"]
+    shown = list(failed[: MAX_LINES - 2])
+    free = MAX_LINES - 1 - len(shown)
+    for position, result in enumerate(shown):
+        lines.append(f"  {printable(result.message)}")
+        room = free // (len(shown) - position)
+        rows = _broken_rows(result.broke, room) if result.broke is not None else []
+        lines += rows
+        free -= len(rows)
+    if len(failed) > len(shown):
+        lines.append(f"  {len(failed) - len(shown)} more")
+    return "\n".join(lines)
+
+
+def _broken_rows(table: Table, room: int) -> list[str]:
+    """Return heading and first rows of a table, in `room` lines at most. The last row sums the others."""
+    if room < 2:
+        return []
+    (shown,) = with_relative_paths([table.top(max(room - 2, 1))])
+    text = table_text(shown, RenderOptions(width=WIDTH)).splitlines()[1:]
+    lines = [line for line in text if not line.startswith(_RULE)]
+    total = 1 if table.total is not None else 0
+    return [f"    {line}" for line in lines[: len(lines) - total][:room]]
 
 
 class _Facts(Mapping[str, Value]):

@@ -120,14 +120,10 @@ def _key_tokens(tokens: list[tuple[str, int]]) -> Iterator[tuple[str, int, list[
             continue
         end = index
         most = index + 1 + (_count_of(tokens, index) if name in _LISTS else 0)
-        while end < min(most, len(tokens)) and not _is_key(tokens[end][0]):
+        while end < min(most, len(tokens)) and not tokens[end][0].endswith(":") and tokens[end][0] != PIPELINE_BYTES:
             end += 1
         yield name, column, [text for text, _ in tokens[index:end]]
         index = end
-
-
-def _is_key(token: str) -> bool:
-    return token.endswith(":") or token == PIPELINE_BYTES
 
 
 def _count_of(tokens: list[tuple[str, int]], index: int) -> int:

@@ -35,7 +35,12 @@ class EqualRows:
 
     def sum_of(self, number: int | None) -> Quantity:
         """Return the sum of a field of these rows; unknown if it cannot be read."""
-        return unknown(f"the row on line {self.line} cannot be read whole") if number is None else number * self.count
+        return unknown(unreadable_row(self.line)) if number is None else number * self.count
+
+
+def unreadable_row(line: int) -> str:
+    """Return why a sum over rows is unknown."""
+    return f"the row on line {line} cannot be read whole"
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hlo_inspect.figure import Quantity, add, known_part, least, multiply, or_unknown, reason, total
 from hlo_inspect.hlo.collective_kinds import KIND_TABLE
 from hlo_inspect.workloads.header import TENSOR_PARALLEL, WorkloadHeader
-from hlo_inspect.workloads.reader import EqualRows, Workload
+from hlo_inspect.workloads.reader import EqualRows, Workload, unreadable_row
 from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, HLO_KINDS, KINDS, NONE, PASSES, WorkloadRow, group_of, kind_of
 
 
@@ -23,9 +23,6 @@ class CollectiveLabel(NamedTuple):
     word: str
     kind: str | None
     group: str | None
-
-
-NO_GROUP_SIZE = "the number of devices of a group is unknown"
 
 
 @dataclass(slots=True)
@@ -78,8 +75,15 @@ class WorkloadTotals:
                 collective = self._by_word[name].get(word) or self.collective(name, word)
                 collective.count += times
                 collective.size = add(collective.size, equal.sum_of(size))
-                sent = or_unknown(collective.wire(size), reason(equal.sum_of(size)) or NO_GROUP_SIZE)
+                sent = or_unknown(collective.wire(size), reason(collective.size) or self._no_devices)
                 collective.wire_bytes = add(collective.wire_bytes, multiply(sent, times))
+
+    @property
+    def _no_devices(self) -> str:
+        """The reason why the devices of a group are unknown."""
+        if self.workload.header.dialect != "simai":
+            return "the header of an ASTRA-sim file has no group sizes"
+        return "the header lacks the size of a group, or a word names no group"
 
     def collective(self, pass_name: str, word: str) -> CollectiveSum:
         """Return the collectives of a pass that have this word."""
@@ -129,7 +133,7 @@ class WorkloadTotals:
     def _lower_bounded(self, amount: Quantity, pass_name: str) -> Quantity:
         """Return the sum as a lower bound if a cell of the pass cannot be read."""
         unreadable = sum(count for name, count in self.unreadable.items() if pass_name in ("", name))
-        return known_part(least(amount), reason(amount) or ("a cell cannot be read" if unreadable else ""))
+        return known_part(least(amount), reason(amount) or (unreadable_row(self.first_unknown or 0) if unreadable else ""))
 
 
 UPDATE = "update"

@@ -57,12 +57,9 @@ def written(totals: WorkloadTotals, original: bytes, to: str) -> bytes:
 
 def workload_text(header: str, rows: Sequence[WorkloadRow]) -> bytes:
     """Return a file: the header, the number of rows, and the rows with tabs between fields."""
-    lines = [header, str(len(rows)), *("\t".join(map(str, _fields(row))) for row in rows)]
+    fields = [row if row.policy is not None else row[:-1] for row in rows]
+    lines = [header, str(len(rows)), *("\t".join(map(str, row)) for row in fields)]
     return ("\n".join(lines) + "\n").encode()
-
-
-def _fields(row: WorkloadRow) -> Sequence[object]:
-    return row if row.policy is not None else row[:-1]
 
 
 def _is_as_aicb_writes(workload: Workload, original: bytes) -> bool:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import yaml
 
-from hlo_inspect.agents.skill import skill_text
 from hlo_inspect.cli.commands import COMMANDS
+from hlo_inspect.cli.commands.skill import skill_text
 from tests.calling import call_text
 
 DATA = Path(__file__).parents[1] / "data"

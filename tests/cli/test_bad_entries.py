@@ -81,9 +81,9 @@ def test_a_long_name_of_an_instruction(tmp_path: Path) -> None:
     assert (done.returncode, "yyyy" in done.stdout) == (0, True)
 
 
+@pytest.mark.extras("duckdb")
 def test_a_collection_beside_entries_that_cannot_be_read(dump: Path, tmp_path: Path) -> None:
     """The inputs are there after the first run: the next one reads none again."""
-    pytest.importorskip("duckdb")
     store = tmp_path / "store"
     (dump / "loop").symlink_to("loop")
     (dump / "others").mkdir()
@@ -104,3 +104,22 @@ def test_a_collection_beside_entries_that_cannot_be_read(dump: Path, tmp_path: P
 def test_a_label_that_is_no_utf_8(dump: Path, tmp_path: Path) -> None:
     done = call_text("collect", dump, "--store", tmp_path / "store", "--label", f"a={NAME}")
     assert (done.returncode, done.stderr) == (2, "hlo-inspect: --label is UTF-8, which 'a=\\udcff.txt' is not\n")
+
+
+@pytest.mark.parametrize(("second", "deviates"), [("whole", False), ("another", True), ("missing", False)])
+def test_a_rank_with_a_link_to_itself_is_compared(tmp_path: Path, second: str, deviates: bool) -> None:
+    """A module that such a rank lacks may be behind the link, and is no deviation."""
+    for rank in range(3):
+        (tmp_path / f"{rank}").mkdir()
+        for name, file in (("f", DUMP), ("g", OTHER)):
+            (tmp_path / f"{rank}" / file.replace(".f.", f".{name}.")).write_text(TEXT.format(name))
+    path = tmp_path / "2" / OTHER.replace(".f.", ".g.")
+    if second == "another":
+        path.write_text(TEXT.format("g").replace("negate", "abs"))
+    elif second == "missing":
+        path.unlink()
+    (tmp_path / "2" / "loop").symlink_to("loop")
+    done = call_text("ranks", str(tmp_path / "{rank}"))
+    assert (done.returncode, done.stderr) == (3, f"hlo-inspect: {tmp_path / '2' / 'loop'}: cannot be read: {LOOP}\n")
+    first = done.stdout.partition("\n")[0]
+    assert ("no rank deviates" in first or "all ranks run the same programs" in first) != deviates, first

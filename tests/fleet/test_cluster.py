@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.fleet import cluster
-from hlo_inspect.fleet.analyses import Analyses
-from hlo_inspect.fleet.collection import Collection, Plan
+from hlo_inspect.fleet.collection import Analyses, Collection, Plan
 from hlo_inspect.fleet.inputs import FleetInput, Shard, find_inputs
 from hlo_inspect.fleet.store import Store
 from hlo_inspect.remote_files import FileVersion
@@ -34,12 +32,12 @@ _SITE = """
 import os, signal, sys, time
 if any("spawn_main" in word for word in sys.orig_argv):
     from hlo_inspect.fleet.reading import InputReader
-    read_once = InputReader._read_once
+    read_input = InputReader.read
     def wait_for(*paths):
         while not all(map(os.path.exists, paths)):
             time.sleep(0.005)
-    def read(self, file, version):
-        folder, _, name = file.path.rpartition("/")
+    def read(self, text):
+        folder, _, name = text.file.path.rpartition("/")
         log = f"{folder}.log/{name}"
         is_first = not os.path.exists(log)
         with open(log, "a") as stream:
@@ -52,8 +50,8 @@ if any("spawn_main" in word for word in sys.orig_argv):
             signal.pause()
         if "gate" in name:
             wait_for(f"{folder}.log/open")
-        return read_once(self, file, version)
-    InputReader._read_once = read
+        return read_input(self, text)
+    InputReader.read = read
 """
 
 # A process that imports Dask once and forks all others: each line of its input is the role, the folder and the words of one.
@@ -67,7 +65,7 @@ from hlo_inspect.fleet.reading import ReadingOptions, prepare_reading
 from hlo_inspect.request import Request
 cluster.CHUNK_INPUTS = 2
 fleet_run.best_encoding = lambda: "jsonl"
-prepare_reading(ReadingOptions(Request(("summary", "params", "fingerprint")), (), ""))
+prepare_reading(ReadingOptions(Request(("summary", "params", "fingerprint")), ()))
 
 async def serve(server, folder):
     async with server as started:
@@ -189,6 +187,11 @@ def readers(folder: Path, name: str) -> list[int]:
     return [int(line) for line in Path(f"{folder}.log", f"{name}.txt").read_text().split()]
 
 
+def has_readers(folder: Path, name: str) -> bool:
+    """Return True if a child has begun an input, and has noted its process."""
+    return Path(f"{folder}.log", f"{name}.txt").exists() and bool(readers(folder, name))
+
+
 @pytest.fixture(scope="module")
 def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
     """Return the process that forks the others."""
@@ -229,7 +232,7 @@ def test_two_workers_that_are_killed_and_one_that_comes_later(tmp_path: Path, nu
     for _ in range(2):
         nursery.serve("worker", scheduler)
     client = nursery.collect(scheduler, tmp_path / "store", dumps)
-    wait_until(lambda: all(Path(f"{dumps}.log", f"{name}.txt").exists() for name in ("1_meet_a", "3_meet_b")))
+    wait_until(lambda: all(has_readers(dumps, name) for name in ("1_meet_a", "3_meet_b")))
     first = {*readers(dumps, "1_meet_a"), *readers(dumps, "3_meet_b")}
     assert len(first) == 2
     wait_until(lambda: all(map(is_gone, first)))
@@ -281,7 +284,7 @@ def test_a_cluster_without_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert (done.returncode, "pip install 'dask[distributed]'" in done.stderr) == (2, True)
 
 
-def test_threads_of_a_worker_analyze_equal_texts_once(tmp_path: Path) -> None:
+def test_threads_of_a_worker_analyze_input_texts_once(tmp_path: Path) -> None:
     """The second of two collections that share their analyses reads equal texts only."""
     job = write_job(tmp_path / "dumps", 2, 3)
     plan = Plan(Request(("params",)), (), {}, (), "jsonl", "run")
@@ -293,11 +296,10 @@ def test_threads_of_a_worker_analyze_equal_texts_once(tmp_path: Path) -> None:
     ):
         for number, (collection, part) in enumerate(((first, files[:3]), (second, files[3:]))):
             collection.begin_part(str(number))
-            deque(collection.collect(part), maxlen=0)
+            collection.collect(part)
         assert (first.counts.read, second.counts.read, second.counts.equal) == (3, 0, 3)
     rows = raw_rows(tmp_path / "store")
     assert sorted(row["params.bytes"] for row in rows) == [12, 12, 16, 16, 20, 20]
-    assert not Path(analyses.claims).exists()
 
 
 def test_chunks_by_number_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,4 +307,7 @@ def test_chunks_by_number_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "CHUNK_BYTES", 10)
     inputs = [FleetInput(str(size), FileVersion(size)) for size in (1, 1, 1, 1, 9, 1, 99, 1)]
     sizes = [[file.version.size for file in chunk] for chunk in cluster.chunked(inputs)]
-    assert sizes == [[1, 1, 1], [1, 9], [1], [99], [1]]
+    assert sizes == [[1, 1, 1], [1, 1, 1], [9], [99]]
+    monkeypatch.setattr(cluster, "SORTED_INPUTS", 5)
+    sizes = [[file.version.size for file in chunk] for chunk in cluster.chunked(inputs)]
+    assert sizes == [[1, 1, 1], [1, 9], [1, 1], [99]]

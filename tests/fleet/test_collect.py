@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.cli.commands.collect import CollectionBar
-from hlo_inspect.fleet import inputs, parts, run
+from hlo_inspect.errors import InputError
+from hlo_inspect.fleet import input_texts, inputs, parts, run
 from hlo_inspect.fleet.collection import Counts
+from hlo_inspect.fleet.input_texts import InputText, read_texts
 from hlo_inspect.fleet.inputs import FleetInput, Shard, find_inputs
+from hlo_inspect.fleet.reading import InputReader, ModuleFigures
 from hlo_inspect.fleet.schema import FINDINGS
+from hlo_inspect.remote_files import FileVersion
 from tests.calling import call_text
 from tests.fleet.stores import collect, comparable, raw_rows, text_of, write_job
 
@@ -84,6 +88,43 @@ def test_stores_are_equal_for_one_process_two_and_shards(tmp_path: Path) -> None
         expected = comparable(tmp_path / "one", relation)
         assert expected
         assert comparable(tmp_path / "two", relation) == comparable(tmp_path / "shards", relation) == expected
+
+
+@pytest.mark.parametrize("kept", [input_texts.KEPT_BYTES, 0])
+def test_the_first_of_equal_texts_is_analyzed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
+    """Eight ranks have two modules each; one text is compressed. Processes note what they analyze."""
+    job, log = write_job(tmp_path / "dumps", ranks=8), tmp_path / "log"
+    path = job / "build7" / "3" / "module_0001.jit_f1.cpu_after_optimizations.txt"
+    Path(f"{path}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    read = InputReader.read
+
+    def noted(self: InputReader, text: InputText) -> list[ModuleFigures] | FileVersion:
+        with log.open("a") as stream:
+            stream.write(f"{text.digest}\n")
+        return read(self, text)
+
+    monkeypatch.setattr(input_texts, "KEPT_BYTES", kept)
+    monkeypatch.setattr(InputReader, "read", noted)
+    table, _ = collect(tmp_path / "store", job, "-j", "3")
+    assert (table["read"], table["equal"], table["modules"]) == (2, 14, 16)
+    assert len(log.read_text().splitlines()) == len(set(log.read_text().splitlines())) == 2
+    assert sorted(row["params.bytes"] for row in raw_rows(tmp_path / "store")) == [12] * 8 + [16] * 8
+
+
+def test_threads_read_ahead_in_the_order_of_the_inputs(tmp_path: Path) -> None:
+    for number in range(9):
+        (tmp_path / f"{number}.txt").write_text(text_of(f"jit_{number}"))
+    files = [file for file in find_inputs([str(tmp_path)], None, Shard()) if isinstance(file, FleetInput)]
+    files.insert(4, FleetInput(str(tmp_path / "gone.txt"), FileVersion(9)))
+    texts = dict(read_texts(iter(files), 3))
+    assert list(texts) == files
+    failure = texts.pop(files[4])
+    assert (type(failure), "No such file" in str(failure)) == (InputError, True)
+    for file, text in texts.items():
+        assert isinstance(text, InputText)
+        assert text.content == Path(file.path).read_bytes()
+        assert text.sha256 == hashlib.sha256(text.content).hexdigest()
 
 
 def test_each_path_is_in_one_shard() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import signal
 import subprocess
@@ -12,17 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.fleet import parts, run
-from hlo_inspect.fleet.inputs import FleetInput, file_version
-from hlo_inspect.fleet.reading import READINGS, InputReader, Reading, ReadingOptions
+from hlo_inspect.fleet import input_texts, parts, run
+from hlo_inspect.fleet.input_texts import InputText
+from hlo_inspect.fleet.inputs import READINGS, FleetInput
+from hlo_inspect.fleet.reading import InputReader, ModuleFigures
 from hlo_inspect.fleet.schema import FINDINGS
 from hlo_inspect.remote_files import FileVersion
-from hlo_inspect.request import Request
 from tests.calling import call_text
 from tests.fleet.stores import collect, raw_rows, text_of, write_job
 
 ROOT = Path(__file__).parents[2]
-read_once = InputReader._read_once
+read_input = InputReader.read
+hash_text = input_texts._read
 
 # Two processes collect at once, in parts of three modules.
 _TWO_RUNS = """
@@ -65,13 +67,13 @@ def run_program(program: str, *arguments: Path | str) -> int:
 def test_a_process_that_dies_costs_the_input_that_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, death: str) -> None:
     """The text of another input is equal to that of the deadly one, and waits for it."""
 
-    def read(self: InputReader, file: FleetInput, version: FileVersion) -> Reading:
-        reading = read_once(self, file, version)
-        if "deadly" in file.path:
+    def read(self: InputReader, text: InputText) -> list[ModuleFigures] | FileVersion:
+        modules = read_input(self, text)
+        if "deadly" in text.file.path:
             os.kill(os.getpid(), signal.SIGKILL) if death == "SIGKILL" else os._exit(3)
-        return reading
+        return modules
 
-    monkeypatch.setattr(InputReader, "_read_once", read)
+    monkeypatch.setattr(InputReader, "read", read)
     folder = tmp_path / "dumps"
     folder.mkdir()
     for name, size in (("deadly", 5), ("equal", 5), ("f1", 1), ("f2", 2), ("f3", 3)):
@@ -134,44 +136,56 @@ def test_a_full_folder_of_temporary_files_ends_the_run(tmp_path: Path, monkeypat
     assert (done.returncode, done.stderr, list(tmp_path.glob("store/modules/*"))) == (2, message, [])
 
 
-def test_an_input_that_changes_is_read_again(tmp_path: Path) -> None:
-    """It changes during the first reading; another one changes during each."""
-    claims = tmp_path / "claims"
-    claims.mkdir()
-    reader = InputReader(ReadingOptions(Request(passes=("params",)), (), str(claims)))
-    path = tmp_path / "dump.txt"
-    path.write_text(text_of("first", 1))
-    changes = 1
+@pytest.mark.parametrize("kept", [input_texts.KEPT_BYTES, 0])
+def test_an_input_that_changes_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
+    """An input changes when it is read first, another one each time. A large text is read again by its process."""
+    folder = tmp_path / "dumps"
+    folder.mkdir()
+    monkeypatch.setattr(input_texts, "KEPT_BYTES", kept)
+    for number, name in enumerate(("once", "always", "never")):
+        (folder / f"{name}.txt").write_text(text_of(name, number + 1))
 
-    def read(file: FleetInput, version: FileVersion) -> Reading:
-        nonlocal changes
-        reading = read_once(reader, file, version)
-        if changes:
-            changes -= 1
-            path.write_text(path.read_text() + "\n")
-        return reading
+    def change(path: str) -> None:
+        if "always" in path or ("once" in path and not Path(path).read_text().endswith("\n\n")):
+            with Path(path).open("a") as stream:
+                stream.write("\n")
 
-    reader._read_once = read  # type: ignore[method-assign]
-    reading = reader.read(FleetInput(str(path), file_version(str(path))))
-    assert reading.version == file_version(str(path))
-    assert [module.status for module in reading.modules] == ["ok"]
-    changes = READINGS
-    reading = reader.read(FleetInput(str(path), file_version(str(path))))
-    assert [(module.status, module.message) for module in reading.modules] == [("unreadable", "changes while it is read")]
+    def read_here(file: FleetInput) -> InputText:
+        text = hash_text(file)
+        change(file.path)
+        return text
+
+    def read(self: InputReader, text: InputText) -> list[ModuleFigures] | FileVersion:
+        change(text.file.path)
+        return read_input(self, text)
+
+    if kept:
+        monkeypatch.setattr(input_texts, "_read", read_here)
+    else:
+        monkeypatch.setattr(InputReader, "read", read)
+    table, errors = collect(tmp_path / "store", folder, status=3)
+    assert (table["read"], table["failed"]) == (3, 1)
+    assert errors == f"hlo-inspect: {folder}/always.txt: changes while it is read\n"
+    rows = {Path(row["input"]).stem: row for row in raw_rows(tmp_path / "store")}
+    assert {name: row["status"] for name, row in rows.items()} == {"once": "ok", "always": "unreadable", "never": "ok"}
+    once = folder / "once.txt"
+    assert rows["once"]["input_bytes"] == once.stat().st_size
+    assert rows["once"]["sha256"] == hashlib.sha256(once.read_bytes()).hexdigest()
+    assert (folder / "always.txt").read_text().endswith("}" + "\n" * (1 + READINGS))
 
 
 def test_a_directory_that_grows_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that appears during the run is read by it or by the next."""
     job, store = write_job(tmp_path / "dumps", 1, 3), tmp_path / "store"
 
-    def read(self: InputReader, file: FleetInput, version: FileVersion) -> Reading:
-        new = Path(file.path).parent / "module_0050.jit_new.cpu_after_optimizations.txt"
+    def read(self: InputReader, text: InputText) -> list[ModuleFigures] | FileVersion:
+        new = Path(text.file.path).parent / "module_0050.jit_new.cpu_after_optimizations.txt"
         if not new.exists():
             new.write_text(text_of("jit_new", 9))
-        return read_once(self, file, version)
+        return read_input(self, text)
 
     with monkeypatch.context() as growing:
-        growing.setattr(InputReader, "_read_once", read)
+        growing.setattr(InputReader, "read", read)
         first = collect(store, job)[0]
     second = collect(store, job)[0]
     assert first["read"] + second["read"] == 4
@@ -179,11 +193,11 @@ def test_a_directory_that_grows_meanwhile(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_process_out_of_memory_costs_its_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(self: InputReader, file: FleetInput, version: FileVersion) -> Reading:
-        if "f0" in file.path:
+    def read(self: InputReader, text: InputText) -> list[ModuleFigures] | FileVersion:
+        if "f0" in text.file.path:
             raise MemoryError
-        return read_once(self, file, version)
+        return read_input(self, text)
 
-    monkeypatch.setattr(InputReader, "_read_once", read)
+    monkeypatch.setattr(InputReader, "read", read)
     table, errors = collect(tmp_path / "store", write_job(tmp_path / "dumps", 1, 2), status=3)
     assert (table["lost"], table["modules"], "was out of memory" in errors) == (1, 1, True)

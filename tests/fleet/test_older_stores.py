@@ -13,7 +13,7 @@ import pytest
 from hlo_inspect.fleet import run
 from hlo_inspect.fleet.inputs import FleetInput
 from hlo_inspect.fleet.parts import connect, literal
-from hlo_inspect.fleet.resumption import KnownInputs
+from hlo_inspect.fleet.run import KnownInputs
 from hlo_inspect.fleet.store import Store
 from hlo_inspect.remote_files import FileVersion
 from tests.calling import call_text

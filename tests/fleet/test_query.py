@@ -16,8 +16,7 @@ from hlo_inspect.errors import UsageError
 from hlo_inspect.fleet import run
 from hlo_inspect.fleet.database import Database
 from hlo_inspect.fleet.inputs import parse_assignments
-from hlo_inspect.fleet.queries import find_query, named_queries
-from hlo_inspect.fleet.query_reports import query_report
+from hlo_inspect.fleet.query_reports import find_query, named_queries, query_report
 from hlo_inspect.fleet.store import Store
 from hlo_inspect.report.formats import FORMATS, RenderOptions
 from tests.calling import call_text
@@ -215,3 +214,64 @@ def test_the_page_goes_from_dumps_to_a_query(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, ""), command
         answers.append(done.stdout)
     assert "all-gather" in answers[-1]
+
+
+@pytest.fixture
+def two_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Make a store with two parts of one module each; return it and its second part of `modules`."""
+    store, job = tmp_path / "store", write_job(tmp_path / "dumps", 1, 2)
+    monkeypatch.setattr(run, "best_encoding", lambda: "parquet")
+    parts: list[Path] = []
+    for file in sorted(job.rglob("*.txt")):
+        collect(store, file)
+        parts += [path for path in store.glob("modules/*") if path not in parts]
+    return store, parts[1]
+
+
+def assert_left_out(store: Path, part: Path, sql: str, *rows: str) -> None:
+    done = call_text("query", store, sql, "--format", "csv")
+    message = f"hlo-inspect: {part}: is a damaged part of the store; remove it and collect its inputs again\n"
+    assert (done.returncode, done.stdout.splitlines()[1:], done.stderr) == (3, [*rows], message)
+
+
+@pytest.mark.parametrize("columns", ['"module.name"', '"module.name", input', "count(*)", "DISTINCT read_at IS NULL"])
+def test_a_part_with_damaged_pages_is_named_and_the_others_answer(two_parts: tuple[Path, Path], columns: str) -> None:
+    store, part = two_parts
+    sql = f"SELECT {columns} FROM modules ORDER BY 1"  # noqa: S608 - names of the store
+    data = part.read_bytes()
+    part.unlink()
+    expected = ask(store, sql)
+    footer = int.from_bytes(data[-8:-4], "little") + 8
+    part.write_bytes(b"PAR1" + bytes(len(data) - footer - 4) + data[-footer:])
+    assert_left_out(store, part, sql, *expected)
+
+
+@pytest.mark.parametrize(
+    "columns", ["1 AS x", "module, read_at::VARCHAR AS read_at, input, status FROM {0}", "* EXCLUDE (module) FROM {0}"]
+)
+def test_a_part_of_another_schema_is_named(two_parts: tuple[Path, Path], columns: str, tmp_path: Path) -> None:
+    import duckdb
+
+    store, part = two_parts
+    other = tmp_path / "other.parquet"
+    duckdb.execute(f"COPY (SELECT {columns.format(f'read_parquet({str(part)!r})')}) TO '{other}'")
+    part.unlink()
+    expected = ask(store, "SELECT input FROM modules")
+    other.rename(part)
+    assert_left_out(store, part, "SELECT input FROM modules", *expected)
+
+
+def test_a_part_of_lines_of_another_schema_is_named(two_parts: tuple[Path, Path]) -> None:
+    store, part = two_parts
+    part.unlink()
+    lines = part.with_suffix(".jsonl")
+    lines.write_text('{"x":1}\n', encoding="utf-8")
+    assert_left_out(store, lines, "SELECT count(*) FROM modules", "1")
+    assert "damaged part" in collect(store, *(store.parent / "dumps").rglob("*0001*.txt"), status=3)[1]
+
+
+def test_an_error_of_a_query_names_no_part(two_parts: tuple[Path, Path]) -> None:
+    """DuckDB raises it when it runs the query, as it does for damaged pages."""
+    store, _ = two_parts
+    done = call_text("query", store, "SELECT regexp_matches(input, '(') FROM modules")
+    assert (done.returncode, done.stderr.count("\n"), "damaged" in done.stderr) == (2, 1, False)

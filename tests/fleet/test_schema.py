@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
+from hlo_inspect.figure import Figure
 from hlo_inspect.fleet.schema import (
     FINDING_COLUMNS,
     MODULE_COLUMNS,
@@ -14,9 +15,9 @@ from hlo_inspect.fleet.schema import (
     columns_of,
     fact_values,
     passes_of_tables,
+    stored_tables,
     table_columns,
 )
-from hlo_inspect.fleet.table_columns import TABLE_COLUMNS
 from hlo_inspect.passes import all_specs
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import FactSpec
@@ -34,8 +35,8 @@ DUMPS = (
 def test_the_page_has_each_column_and_table() -> None:
     for column in (*MODULE_COLUMNS, *FINDING_COLUMNS):
         assert f"| `{column.name}` | {column.type} | {column.meaning} |" in PAGE
-    for table, spec in TABLE_COLUMNS.items():
-        assert f"| `{table}` | `{spec.pass_name}` | {', '.join(table_columns(table))} |" in PAGE
+    for name, table in stored_tables().items():
+        assert f"| `{name}` | `{table.pass_name}` | {', '.join(column.name for column in table.spec.columns)} |" in PAGE
 
 
 def test_each_fact_has_a_column() -> None:
@@ -53,15 +54,17 @@ def test_each_fact_has_a_column() -> None:
 @pytest.mark.parametrize("profile", [None, "h100-sxm"])
 @pytest.mark.parametrize("dump", DUMPS)
 def test_tables_of_reports_have_no_other_columns(dump: str, profile: str | None) -> None:
-    report = hlo_inspect.inspect(ROOT / "tests" / "data" / dump, passes=passes_of_tables(TABLE_COLUMNS), profile=profile)
-    tables = {table.name: table for table in report.tables if table.name in TABLE_COLUMNS}
+    report = hlo_inspect.inspect(ROOT / "tests" / "data" / dump, passes=passes_of_tables(stored_tables()), profile=profile)
+    tables = {table.name: table for table in report.tables if table.name in stored_tables()}
     assert len(tables) > 9
     for name, table in tables.items():
-        assert {column.name for column in table.columns} <= set(table_columns(name)), name
-        units = {column.name: column.unit for column in table.columns}
-        for column, type_ in table_columns(name).items():
-            if column in units:
-                assert (units[column] == "text") == (type_ == "text"), (name, column)
+        types = {column.name: column.type for column in table_columns(name)}
+        flat = table.flat()
+        assert {column.name for column in flat.columns} <= set(types), name
+        for column, values in zip(flat.columns, zip(*flat.rows, strict=True), strict=False):
+            assert (column.unit == "text") == (types[column.name] == "text"), (name, column.name)
+            if types[column.name] == "int":
+                assert {type(value) for value in values} <= {int, type(None)}, (name, column.name)
 
 
 def test_values_of_families_bounds_and_large_numbers() -> None:
@@ -70,16 +73,19 @@ def test_values_of_families_bounds_and_large_numbers() -> None:
         {
             "params.bytes": None,
             "params.bytes.lower_bound": 12,
+            "collectives.executed_count": Figure(3, 5, "a branch"),
             "collectives.group_size.8.count": 3,
             "opcode.add": 2,
             "cost.flops": 1 << 70,
         },
         specs,
     )
-    values, bounds = fact_values(facts, [spec for spec in specs if not spec.name.startswith("fusions.")])
+    values, bounds, limits = fact_values(facts, [spec for spec in specs if not spec.name.startswith("fusions.")])
     row = dict(zip((column.name for column in columns_of(MODULES)[len(MODULE_COLUMNS) :]), values, strict=True))
     assert (row["opcode.add"], row["opcode.dot"], row["fusions.kind.kLoop"]) == (2, 0, None)
     assert row["collectives.group_size.<n>.count"] == {"8": 3}
     assert row["collectives.axis.<axis>.executed_count"] == {}
     assert (row["params.bytes"], row["cost.flops"]) == (None, None)
-    assert bounds == {"params.bytes": 12.0, "cost.flops": float((1 << 63) - 1)}
+    assert bounds == {"params.bytes": 12.0, "collectives.executed_count": 3.0, "cost.flops": float((1 << 63) - 1)}
+    assert limits == {"collectives.executed_count": 5.0}
+    assert "collectives.<kind>.executed_count" not in row

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import pytest
 
 from hlo_inspect.analysis.context import Context
@@ -107,5 +109,6 @@ def test_a_rule_finds_nothing_without_its_opcodes(example: str) -> None:
     for found_module in modules:
         context, opcodes = Context(found_module), found_module.opcodes
         ruled_out = [name for name, entry in RULE_TABLE.items() if entry.opcodes and entry.opcodes.isdisjoint(opcodes)]
+        ruled_out += [name for name, entry in RULE_TABLE.items() if entry.analysis and not attrgetter(entry.analysis)(context)]
         assert example not in ruled_out and ruled_out
         assert not [finding for name in ruled_out for finding in RULES.load(name).check(context)]

@@ -29,7 +29,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def quoted_lines(result: Report) -> tuple[tuple[object, ...], ...]:
-    return tuple(result.table(FINDING_LINES).rows)
+    return tuple(result.table(FINDING_LINES.name).rows)
 
 
 def test_lines_of_findings_are_quoted_once_in_file_order(file: Path) -> None:

@@ -153,10 +153,12 @@ def test_only_commands_that_need_phases_read_a_second_time(monkeypatch: pytest.M
             return again_read
 
     monkeypatch.setattr(source_reports, "SecondReading", CountingReading)
-    text = module("m").replace("negate(p)", "all-reduce(p), replica_groups={{0,1}}, to_apply=s")
-    for command in ("params", "collectives"):
-        read(text, command)
-    assert names_read_again == ["m"]
+    reducing = module("m").replace("negate(p)", "all-reduce(p), replica_groups={{0,1}}, to_apply=s")
+    adding = module("m").replace("negate(p)", "add(p, r)").replace("  ROOT", "  r = f32[4] all-reduce(p), to_apply=s\n  ROOT")
+    for text in (reducing, adding):
+        for command in ("params", "collectives"):
+            read(text, command)
+    assert names_read_again == ["m"], "a module that adds nothing is no training step"
 
 
 def test_a_workload_file_is_named_if_its_policy_does_not_match() -> None:

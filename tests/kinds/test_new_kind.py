@@ -6,6 +6,7 @@ The new kinds are in no version of XLA. A row of the table is added in a fresh p
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from functools import cache
@@ -64,21 +65,43 @@ WITHOUT_FORMULA = "collective-gather  *  move  collective global-ids resized"
 WITH_FORMULA = "collective-scatter  *  part  collective sends=(n-1)/n whole=both"
 
 
+_SINGLE = r"%(\S+) = (\S+) OPCODE(.*)"
+_PAIR = r"%\1.start = (\2, \2) OPCODE-start\3\n  %\1 = \2 OPCODE-done(%\1.start)"
+
+
 class Case(NamedTuple):
-    """A row that is added to the table, empty for none, and the opcode of the module."""
+    """A row that is added to the table, empty for none, and the opcode of the module, which may be a start and a done."""
 
     row: str
     opcode: str
+    is_pair: bool = False
 
     @property
     def text(self) -> str:
-        return TEXT.replace("OPCODE", self.opcode).replace("GROUPS", GROUPS)
+        text = re.sub(_SINGLE, _PAIR, TEXT) if self.is_pair else TEXT
+        return text.replace("OPCODE", self.opcode).replace("GROUPS", GROUPS)
+
+    @property
+    def folder(self) -> str:
+        return f"{self.opcode}-{len(self.row)}-{self.is_pair}"
 
 
 ROW, FORMULA = Case(WITHOUT_FORMULA, "collective-gather"), Case(WITH_FORMULA, "collective-scatter")
 BY_NAME, BY_ATTRIBUTES = Case("", "collective-gather"), Case("", "global-sum")
-CASES = [ROW, FORMULA, BY_NAME, BY_ATTRIBUTES]
-IDS = ["a row", "a row with a formula", "an unknown name", "unknown, with groups"]
+PAIR_OF_ROW, PAIR_BY_NAME = (
+    Case(WITHOUT_FORMULA, "collective-gather", is_pair=True),
+    Case("", "collective-gather", is_pair=True),
+)
+UNKNOWN = [BY_NAME, BY_ATTRIBUTES, PAIR_BY_NAME]
+CASES = [ROW, FORMULA, PAIR_OF_ROW, *UNKNOWN]
+IDS = [
+    "a row",
+    "a row with a formula",
+    "a row, in pairs",
+    "an unknown name",
+    "unknown, with groups",
+    "an unknown name, in pairs",
+]
 
 PROFILES = [[], ["--profile", "h100-sxm"], ["--profile", "tpu-v5e"], ["--profile", "mi300x"]]
 CLIENTS = {"chakra": [], "simai": ["--axis", "d0=tp"], "astra-sim": ["--axis", "d0=tp"]}
@@ -106,6 +129,7 @@ LINES: dict[str, list[str]] = {
     "ranks": ["ranks", "{ranks}"],
     "recompiles": ["recompiles", "{dump}"],
     "report": ["report", "{new}", "-o", "{out}.html", "--profile", "h100-sxm"],
+    "report of passes": ["report", "{dump}", "-o", "{out}.passes.html"],
     "difference": ["report", "{old}", "{new}", "--diff", "-o", "{out}.diff.html"],
 }
 
@@ -118,9 +142,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @cache
 def answers(case: Case, folder: Path) -> dict[str, tuple[int, str]]:
     """Run all lines on the module of a case."""
-    root = folder / f"{case.opcode}-{len(case.row)}"
+    root = folder / case.folder
     dump, ranks, stem = root / "dump", root / "ranks", "module_0001.jit_step"
-    old = case.text.replace("%new.1 = f32[1024]{0} ", "%new.1 = f32[1024]{0} copy(%r)\n  %unused = f32[1024]{0} ")
+    old = case.text.replace("f32[1024]{0} negate(%w)", "f32[1024]{0} add(%w, %w)")
     for path, text in {
         root / "old.txt": old,
         root / "new.txt": case.text,
@@ -154,8 +178,8 @@ def test_no_command_fails(case: Case, folder: Path) -> None:
 @pytest.mark.parametrize("line", ["facts", "collectives"])
 def test_its_runs_are_counted_and_nothing_else_changes(case: Case, folder: Path, line: str) -> None:
     facts = facts_of(case, folder, line)
-    reduces = {name: facts[f"collectives.all-reduce.{name}"] for name in ("count", "operand_bytes", "executed_wire_bytes")}
-    assert reduces == {"count": 1, "operand_bytes": BYTES, "executed_wire_bytes": REDUCED}
+    of_reduce = {name: facts[f"collectives.all-reduce.{name}"] for name in ("count", "operand_bytes", "executed_wire_bytes")}
+    assert of_reduce == {"count": 1, "operand_bytes": BYTES, "executed_wire_bytes": REDUCED}
     if case.row:
         assert (facts["collectives.count"], facts["collectives.executed_count"]) == (3, 1 + RUNS)
         assert facts[f"collectives.{case.opcode}.count"] == 2
@@ -209,12 +233,13 @@ def test_alpa_prices_no_other_kind(case: Case, folder: Path) -> None:
     assert "Alpa has no formula for the kind" in " ".join(text.split())
 
 
-@pytest.mark.parametrize("case", [BY_NAME, BY_ATTRIBUTES], ids=IDS[2:])
+@pytest.mark.parametrize("case", UNKNOWN, ids=IDS[3:])
 def test_a_finding_names_the_unknown_opcode(case: Case, folder: Path) -> None:
     for line in ("facts", "collectives"):
         findings = json.loads(answers(case, folder)[line][1])["findings"]
-        named = [(finding["rule"], finding["message"]) for finding in findings if finding["rule"] == "HI004"]
-        assert named == [("HI004", f"unknown opcode {case.opcode!r} (2 times, first here)")]
+        named = [finding["message"] for finding in findings if finding["rule"] == "HI004"]
+        suffix = "-start" if case.is_pair else ""
+        assert f"unknown opcode {case.opcode + suffix!r} (2 times, first here)" in named
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
@@ -222,4 +247,11 @@ def test_a_finding_names_the_unknown_opcode(case: Case, folder: Path) -> None:
 def test_pages_name_it(case: Case, folder: Path, line: str) -> None:
     assert case.opcode in answers(case, folder)[line][1] or line == "report"
     if line == "report":
-        assert case.opcode in (folder / f"{case.opcode}-{len(case.row)}" / "out.html").read_text()
+        assert case.opcode in (folder / case.folder / "out.html").read_text()
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_the_picture_of_passes_has_kinds_without_a_colour(case: Case, folder: Path) -> None:
+    """All passes have three collectives: a known one, and two of a kind that the palette lacks."""
+    assert answers(case, folder)["report of passes"][0] == 0
+    assert "other kinds: 2" in (folder / case.folder / "out.passes.html").read_text()

@@ -12,7 +12,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.figure import at_least
 from hlo_inspect.passes import time_events
-from hlo_inspect.passes.pictures.trees import MAX_DEPTH, MAX_NODES, TreeMeasure, tree_table
+from hlo_inspect.passes.pictures.trees import MAX_DEPTH, MAX_NODES, TreeMeasure, tree_spec, tree_table
 from hlo_inspect.report.model import Report
 from tests.tables import totals
 
@@ -119,7 +119,8 @@ def test_a_tree_has_the_time_of_the_step() -> None:
 def test_the_smallest_nodes_of_a_large_tree_are_joined() -> None:
     """Half of 4,000 leaves are of size 2, the others of size 1, and each is known but one."""
     leaves = [(("a", f"{number}"), (1 + number % 2 if number else at_least(1, "nobody knows"),)) for number in range(4000)]
-    rows: list[dict[str, Any]] = tree_table("t", "", "path", (TreeMeasure("size", "bytes", bounded=True),), leaves).records()
+    spec = tree_spec("t", "", "path", (TreeMeasure("size", "bytes", bounded=True),))
+    rows: list[dict[str, Any]] = tree_table(spec, 1, leaves).records()
     assert len(rows) == MAX_NODES + 1
     assert [rows[0]["size"], rows[0]["size_lower_bound"]] == [None, 6000]
     assert {row["size_share"] for row in rows} == {None}
@@ -129,7 +130,8 @@ def test_the_smallest_nodes_of_a_large_tree_are_joined() -> None:
 
 
 def test_a_deep_path_ends_in_one_node() -> None:
-    rows = tree_table("t", "", "path", (TreeMeasure("size", "bytes"),), [(tuple("x" * 1000), (1,))]).records()
+    spec = tree_spec("t", "", "path", (TreeMeasure("size", "bytes"),))
+    rows = tree_table(spec, 1, [(tuple("x" * 1000), (1,))]).records()
     assert len(rows) == MAX_DEPTH + 1
     assert rows[-1]["path"] == "/".join("x" * 1000)
 

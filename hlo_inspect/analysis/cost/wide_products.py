@@ -34,7 +34,7 @@ class WideWork(NamedTuple):
 
 def find_widened_products(views: Views, calls: CallGraph) -> Iterator[WideWork]:
     """Yield the products whose two operands the program widens. Runs are those of one step; an unknown number counts once."""
-    if _PRODUCTS.isdisjoint(views.opcodes) or "convert" not in views.opcodes:
+    if _PRODUCTS.isdisjoint(views.opcodes):
         return
     costs = Costs(views.fingerprints, NO_USER_RULES)
     for view, row in _rows(views, calls):

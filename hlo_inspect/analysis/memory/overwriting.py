@@ -278,13 +278,9 @@ class _FusionHint:
         elif root is not None:
             self._roots = [root]
         self._output = output
-        self._origin = self._without_bitcast(output)
+        is_bitcast = output is not None and fused.opcodes[output] == "bitcast"
+        self._origin = fused.operand_row(output, 0) if output is not None and is_bitcast else output
         self._hero = self._reduction()
-
-    def _without_bitcast(self, row: int | None) -> int | None:
-        if row is not None and self._fused.opcodes[row] == "bitcast":
-            return self._fused.operand_row(row, 0)
-        return row
 
     def _reduction(self) -> int | None:
         """Return the first reduction among the results. It is computed before any other result is written."""

@@ -54,7 +54,7 @@ def find_program_memory(module: Module, views: Views, interface: Interface, give
     reason = _not_stated_reason(module)
     if reason:
         return _logical(platform, reason, interface)
-    if platform.is_tpu and not _has_layouts(module):
+    if platform.is_tpu and not any("]{" in head for head in module.heads):
         return _without_layouts(platform)
     device = find_device_memory(module, views, platform)
     faults = tuple(device.faults)
@@ -77,10 +77,6 @@ def _not_stated_reason(module: Module) -> str:
     if module.unparsed_lines:
         return "lines of the module could not be read"
     return ""
-
-
-def _has_layouts(module: Module) -> bool:
-    return any("]{" in head for head in module.heads)
 
 
 def _without_layouts(platform: Platform) -> ProgramMemory:

@@ -231,10 +231,10 @@ class _Flattener:
                 self._fault(message, view, row, of_operands=not name)
                 operands.append(MISSING)
             else:
-                operands.append(self._element(run, view, row, times[defined], operand.path))
+                operands.append(self._element(run, row, times[defined], operand.path))
         return tuple(operands)
 
-    def _element(self, run: ComputationRun, view: View, row: int, time: int, path: tuple[int, ...]) -> int:
+    def _element(self, run: ComputationRun, row: int, time: int, path: tuple[int, ...]) -> int:
         """Append a get-tuple-element for each index of a path, which the text leaves out, and return the last time."""
         schedule = self._schedule
         for number in path:

@@ -25,7 +25,7 @@ from hlo_inspect.request import Request
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from hlo_inspect.fleet.collection import Counts
+    from hlo_inspect.fleet.collection import Counts, Failure
 
 _SHOWN_FAILURES = 20
 """Failures that are printed; the store has all of them."""
@@ -65,8 +65,7 @@ def collect(*, output: OutputOptions, request: Request, **options: Any) -> int: 
     -j is the number of processes, by default that of the cores that this process may use. With `--cluster local` it is the
     number of threads.
     """
-    from hlo_inspect.fleet.collection_report import collection_report
-    from hlo_inspect.fleet.run import CollectOptions, CollectRun, available_cores
+    from hlo_inspect.fleet.run import CollectOptions, CollectRun, available_cores, collection_report
 
     is_default = click.get_current_context().get_parameter_source("jobs") is ParameterSource.DEFAULT
     jobs = available_cores() if is_default else request.jobs
@@ -77,12 +76,16 @@ def collect(*, output: OutputOptions, request: Request, **options: Any) -> int: 
     begin = time.monotonic()
     shown = 0
     with CollectionBar(run.totals() if not output.quiet and on_terminal() else None, wanted=not output.quiet) as bar:
-        for failures in run.collect():
+
+        def show(failures: list[Failure]) -> None:
+            nonlocal shown
             for failure in failures:
                 shown += 1
                 if shown <= _SHOWN_FAILURES:
                     bar.tell(f"hlo-inspect: {printable(failure.path)}: {printable(failure.message)}")
             bar.update(run.counts)
+
+        run.collect(show)
     if shown > _SHOWN_FAILURES:
         tell(f"hlo-inspect: {shown - _SHOWN_FAILURES:,} more; the store has them with status and message")
     statuses.append(UNREADABLE if run.counts.failed else 0)

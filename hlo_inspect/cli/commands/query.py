@@ -30,8 +30,7 @@ def query(store: str | None, sql: str | None, *, lists: bool, settings: tuple[st
     """
     from hlo_inspect.fleet.database import Database
     from hlo_inspect.fleet.inputs import parse_assignments
-    from hlo_inspect.fleet.queries import find_query
-    from hlo_inspect.fleet.query_reports import queries_report, query_report, views_report
+    from hlo_inspect.fleet.query_reports import find_query, queries_report, query_report, views_report
     from hlo_inspect.fleet.store import Store
 
     if lists:

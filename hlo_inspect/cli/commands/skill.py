@@ -19,7 +19,12 @@ def skill(output: str | None, max_chars: int | None) -> int:
 
     An agent that has it needs no other documentation. Save it as hlo-inspect/SKILL.md in the folder of your agent's skills.
     """
-    from hlo_inspect.agents.skill import skill_text
-
     deliver_lines(skill_text().splitlines(keepends=True), output, max_chars)
     return 0
+
+
+def skill_text() -> str:
+    """Return the SKILL.md of this package."""
+    from importlib.resources import files
+
+    return files("hlo_inspect.agents").joinpath("SKILL.md").read_text(encoding="utf-8")

@@ -39,4 +39,4 @@ def _row(earlier: Report, report: Report) -> HeadlineRow:
 
 
 def _parts(report: Report) -> dict[Value, Value]:
-    return {row[0]: row[1] for row in report.table(CACHE_PARTS).rows}
+    return {row[0]: row[1] for row in report.table(CACHE_PARTS.name).rows}

@@ -28,7 +28,7 @@ class RankReader(NamedTuple):
 
 
 class JobRanks(NamedTuple):
-    """The ranks of a job in their order: names, directories, and the positions of those whose modules were not read."""
+    """The ranks of a job in their order: names, directories, and the positions of those that may have other modules."""
 
     labels: Sequence[str]
     paths: Sequence[str]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from pathlib import PurePath
+from typing import NamedTuple
 
 from hlo_inspect.compare.programs.deviations import VERDICTS, RankVerdict
 from hlo_inspect.compare.programs.module_set import JobRanks
@@ -11,6 +13,7 @@ from hlo_inspect.compare.programs.rank_comparison import ComparedSet, RankDeviat
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import FactSpec, HeadlineRow, Input, Report, Severity
 from hlo_inspect.report.table import Column, Table, Value, number_of
+from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "ranks"
 
@@ -30,7 +33,7 @@ def rank_report(
 ) -> Report:
     """Return the report on all ranks. `pattern` names them, `notes` say what is not compared."""
     deviations = [*(deviation for compared in sets for deviation in compared.deviations), *miscounts]
-    deviations.sort(key=lambda deviation: (deviation.hangs is not True, not deviation.deviates, _gravity(deviation)))
+    deviations.sort(key=lambda each: (each.hangs is not True, not each.deviates, VERDICTS.index(each.verdict)))
     facts: dict[str, Value] = {
         "ranks.count": ranks.size,
         "ranks.modules": len(sets),
@@ -41,16 +44,12 @@ def rank_report(
         COMMAND,
         Input(pattern, first_line=1, lines=0, bytes=0),
         Facts(facts, RANK_SPECS),
-        (_deviations_table(ranks, deviations), _modules_table(sets)),
+        _tables(ranks, sets, deviations),
         notes=(*notes, *(note for compared in sets for note in compared.notes)),
         specs=RANK_SPECS,
         title=pattern,
         headline=tuple(_headline(ranks, sets, deviations)),
     )
-
-
-def _gravity(deviation: RankDeviation) -> int:
-    return VERDICTS.index(deviation.verdict)
 
 
 # -- the first lines ----------------------------------------------------------------------------------------------------------
@@ -117,46 +116,74 @@ def _named(names: Sequence[str]) -> str:
 # -- tables -------------------------------------------------------------------------------------------------------------------
 
 
-def _deviations_table(ranks: JobRanks, deviations: Sequence[RankDeviation]) -> Table:
-    columns = (
-        Column("module", width=16, get=lambda deviation: deviation.module),
-        Column("rank", width=6, is_chosen=True, get=lambda deviation: ranks.labels[deviation.rank]),
-        Column("verdict", width=10, is_chosen=True, get=lambda deviation: deviation.verdict),
-        Column("hangs", "bool", is_chosen=True, get=lambda deviation: deviation.hangs),
-        Column("instruction", width=14, optional=True, get=lambda deviation: deviation.first.own and deviation.first.own.name),
+class _DeviationRow(NamedTuple):
+    """A deviation, and the name of its rank."""
+
+    deviation: RankDeviation
+    label: str
+
+
+def _source(row: _DeviationRow) -> str | None:
+    place = row.deviation.first.own or row.deviation.first.usual
+    return (place.source if place is not None else row.deviation.source) or None
+
+
+_RANK_DEVIATIONS = TableSpec(
+    "rank_deviations",
+    "Ranks that deviate from the majority",
+    (
+        Column("module", width=16, meaning="name of the module", get=attrgetter("deviation.module")),
+        Column("rank", width=6, is_chosen=True, meaning="rank that deviates", get=attrgetter("label")),
+        Column("verdict", width=10, is_chosen=True, get=attrgetter("deviation.verdict")),
+        Column("hangs", "bool", is_chosen=True, meaning="true if the job hangs there", get=attrgetter("deviation.hangs")),
+        Column(
+            "instruction",
+            width=14,
+            optional=True,
+            meaning="first instruction that deviates",
+            get=lambda row: row.deviation.first.own and row.deviation.first.own.name,
+        ),
         Column(
             "majority_instruction",
             width=15,
             optional=True,
             detail=1,
             page_name="in the majority",
-            get=lambda deviation: deviation.first.usual and deviation.first.usual.name,
+            meaning="instruction of the majority in its place",
+            get=lambda row: row.deviation.first.usual and row.deviation.first.usual.name,
         ),
-        Column("line", "number", optional=True, detail=4, get=_line),
+        Column(
+            "line", "number", optional=True, detail=4, get=lambda row: row.deviation.first.own and row.deviation.first.own.line
+        ),
         Column("source", optional=True, detail=2, width=14, get=_source),
-        Column("detail", width=40, optional=True, detail=3, get=lambda deviation: deviation.detail or None),
-        Column("path", detail=5, width=24, is_file=True, get=lambda deviation: deviation.path),
-    )
-    return Table.of("rank_deviations", "Ranks that deviate from the majority", columns, deviations, on_page=bool(deviations))
+        Column(
+            "detail",
+            width=40,
+            optional=True,
+            detail=3,
+            meaning="both values, and if the text before optimizations differs too",
+            get=lambda row: row.deviation.detail or None,
+        ),
+        Column("path", detail=5, width=24, is_file=True, meaning="file of the rank", get=attrgetter("deviation.path")),
+    ),
+)
+_RANK_MODULES = TableSpec(
+    "rank_modules",
+    "Modules of all ranks",
+    (
+        Column("module", width=24, meaning="name of the module", get=attrgetter("name")),
+        Column("ranks", "count", meaning="ranks that have the module", get=attrgetter("ranks")),
+        Column("programs", "count", meaning="distinct programs", get=attrgetter("programs")),
+        Column("majority", width=32, detail=2, meaning="hash of the program that most ranks run", get=attrgetter("majority")),
+        Column("deviating", "count", meaning="ranks that deviate", get=attrgetter("deviating")),
+        Column("verdict", width=10, optional=True, get=attrgetter("verdict")),
+    ),
+)
+TABLES = (_RANK_DEVIATIONS, _RANK_MODULES)
 
 
-def _line(deviation: RankDeviation) -> int | None:
-    return deviation.first.own.line if deviation.first.own is not None else None
-
-
-def _source(deviation: RankDeviation) -> str | None:
-    place = deviation.first.own or deviation.first.usual
-    return (place.source if place is not None else deviation.source) or None
-
-
-def _modules_table(sets: Sequence[ComparedSet]) -> Table:
-    columns = (
-        Column("module", width=24, get=lambda compared: compared.name),
-        Column("ranks", "count", get=lambda compared: compared.ranks),
-        Column("programs", "count", get=lambda compared: compared.programs),
-        Column("majority", width=32, detail=2, get=lambda compared: compared.majority),
-        Column("deviating", "count", get=lambda compared: compared.deviating),
-        Column("verdict", width=10, optional=True, get=lambda compared: compared.verdict),
-    )
-    rows = sorted(sets, key=lambda compared: VERDICTS.index(compared.verdict) if compared.verdict else len(VERDICTS))
-    return Table.of("rank_modules", "Modules of all ranks", columns, rows)
+def _tables(ranks: JobRanks, sets: Sequence[ComparedSet], deviations: Sequence[RankDeviation]) -> tuple[Table, Table]:
+    """Return the deviations, and the modules, those that differ most first."""
+    rows = [_DeviationRow(deviation, ranks.labels[deviation.rank]) for deviation in deviations]
+    modules = sorted(sets, key=lambda compared: VERDICTS.index(compared.verdict) if compared.verdict else len(VERDICTS))
+    return _RANK_DEVIATIONS.of(rows, on_page=bool(rows)), _RANK_MODULES.of(modules)

@@ -213,7 +213,7 @@ def _constant_differences(old: CompileRecord, new: CompileRecord, before: Skelet
     yield from _placed_differences("constant", before.constants, after.constants, "none", "constant ")
     if old.elided is None or new.elided is None:
         return
-    arrays = _elided_arrays(before)
+    arrays = [text for texts in before.constants.values() for text in texts if text.text.startswith(ELIDED)]
     for position, (first, second) in enumerate(zip_longest(old.elided, new.elided)):
         if first is None or second is None or first == second:
             continue
@@ -221,10 +221,6 @@ def _constant_differences(old: CompileRecord, new: CompileRecord, before: Skelet
         what = users[0].what.partition("{")[0] if users else f"number {position}"
         source = users[0].source if len(users) == 1 else ""
         yield Difference("constant", f"constant {what}: other values{_at(source)}")
-
-
-def _elided_arrays(skeleton: Skeleton) -> list[PlacedText]:
-    return [text for texts in skeleton.constants.values() for text in texts if text.text.startswith(ELIDED)]
 
 
 def _placed_differences(

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter, methodcaller
 from typing import NamedTuple
 
 from hlo_inspect.compare.programs.reasons import FIRST, LOADED, NOTHING, REASONS
 from hlo_inspect.compare.programs.recompilation import Compile, RecompiledFunction
+from hlo_inspect.passes.base import FactSheet
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Input, Report
-from hlo_inspect.report.table import Column, Plain, Table, Value, number_of
+from hlo_inspect.report.table import Column, Plain, Value, number_of
+from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "recompiles"
-_DISTINCT, _AVOIDABLE = "recompiles.distinct", "recompiles.avoidable"
 RECOMPILE_SPECS = (
     FactSpec("recompiles.functions", "count", "functions, by the names of their modules"),
     FactSpec("recompiles.compiles", "count", "compiles, without loads from a persistent cache"),
     FactSpec("recompiles.loaded", "count", "programs loaded from a persistent cache"),
-    FactSpec(_DISTINCT, "count", "compiles of a program that differs from the nearest earlier one of its function"),
-    FactSpec(_AVOIDABLE, "count", "compiles of a program, flags and options that were compiled before"),
+    FactSpec("recompiles.distinct", "count", "compiles of a program that differs from the nearest earlier one of its function"),
+    FactSpec("recompiles.avoidable", "count", "compiles of a program, flags and options that were compiled before"),
     FactSpec("recompiles.reason.<reason>", "count", "compiles with that reason", frozenset(REASONS)),
 )
 _SHOWN = 3
@@ -36,36 +38,35 @@ class _CompileRow(NamedTuple):
 def recompile_report(path: str, functions: Sequence[RecompiledFunction], notes: Sequence[str]) -> Report:
     """Return the report on the compiles of all functions; `path` names the inputs."""
     ordered = sorted(functions, key=lambda function: (-function.avoidable(), -function.count()))
-    unknown = [compile_ for function in ordered for compile_ in function.unknown()]
-    facts = _facts(ordered, is_known=not unknown)
+    sheet = _facts(ordered)
+    facts = Facts(sheet.values, RECOMPILE_SPECS)
     rows = [_CompileRow(function.name, compile_) for function in ordered for compile_ in function.compiles]
-    reasons = [
-        f"{name}: {number_of(len(unknown), 'compile')} without a known reason" for name in (_DISTINCT, _AVOIDABLE) if unknown
-    ]
     return Report(
         COMMAND,
         Input(path, first_line=1, lines=0, bytes=0),
-        facts=Facts(facts, RECOMPILE_SPECS),
-        tables=(_compiles_table(rows), _functions_table(ordered)),
-        notes=(*reasons, *_settings_notes(rows), *notes),
+        facts=facts,
+        tables=(_RECOMPILES.of(rows), _FUNCTIONS.of(ordered, on_page=len(ordered) > 1)),
+        notes=(*sheet.notes, *_settings_notes(rows), *notes),
         specs=RECOMPILE_SPECS,
         title=f"{number_of(len(functions), 'function')} in {path}",
         headline=tuple(_headline(ordered, facts)),
     )
 
 
-def _facts(functions: Sequence[RecompiledFunction], *, is_known: bool) -> dict[str, Plain]:
-    reasons: Counter[str] = Counter()
-    for function in functions:
-        reasons += function.reasons()
-    facts: dict[str, Plain] = {
-        "recompiles.functions": len(functions),
-        "recompiles.compiles": sum(function.count() for function in functions),
-        "recompiles.loaded": reasons[LOADED],
-        _DISTINCT: sum(function.distinct() for function in functions) if is_known else None,
-        _AVOIDABLE: sum(function.avoidable() for function in functions) if is_known else None,
-    }
-    return facts | {f"recompiles.reason.{reason}": reasons[reason] for reason in REASONS if reasons[reason]}
+def _facts(functions: Sequence[RecompiledFunction]) -> FactSheet:
+    unknown = sum(len(function.unknown()) for function in functions)
+    why = f"{number_of(unknown, 'compile')} without a known reason"
+    reasons = sum((function.reasons() for function in functions), Counter[str]())
+    facts = FactSheet()
+    facts.put("recompiles.functions", len(functions))
+    facts.put("recompiles.compiles", sum(function.count() for function in functions))
+    facts.put("recompiles.loaded", reasons[LOADED])
+    facts.put("recompiles.distinct", None if unknown else sum(function.distinct() for function in functions), why)
+    facts.put("recompiles.avoidable", None if unknown else sum(function.avoidable() for function in functions), why)
+    for reason in REASONS:
+        if reasons[reason]:
+            facts.put(f"recompiles.reason.{reason}", reasons[reason])
+    return facts
 
 
 def _settings_notes(rows: Sequence[_CompileRow]) -> Iterator[str]:
@@ -115,20 +116,6 @@ def _why(function: RecompiledFunction) -> str:
     return f": {', '.join(reasons)}" if reasons else ""
 
 
-def _compiles_table(rows: Sequence[_CompileRow]) -> Table:
-    columns = (
-        Column("function", width=16, get=lambda row: row.function),
-        Column("module", "number", optional=True, get=lambda row: row.compile_.record.number),
-        Column("path", detail=5, width=24, is_file=True, get=lambda row: row.compile_.record.path),
-        Column("program", detail=4, width=32, get=lambda row: _program(row.compile_)),
-        Column("nearest", "number", optional=True, detail=1, get=lambda row: _nearest(row.compile_)),
-        Column("reasons", width=12, get=lambda row: _reasons(row.compile_)),
-        Column("detail", width=60, wraps=True, get=lambda row: row.compile_.detail),
-        Column("avoidable", "bool", detail=2, get=lambda row: row.compile_.avoidable),
-    )
-    return Table.of("recompiles", "Compiles", columns, rows, page_rows=50)
-
-
 def _program(compile_: Compile) -> Value:
     """Return the hash of the program; of a load that of the compile that filled the cache."""
     record = compile_.nearest if compile_.is_load and compile_.nearest is not None else compile_.record
@@ -143,18 +130,74 @@ def _reasons(compile_: Compile) -> Value:
     return None if compile_.reasons is None else ",".join(compile_.reasons)
 
 
-def _functions_table(functions: Sequence[RecompiledFunction]) -> Table:
-    columns = (
-        Column("function", width=24, get=lambda function: function.name),
-        Column("compiles", "count", summed=True, get=lambda function: function.count()),
-        Column("loaded", "count", summed=True, detail=1, get=lambda function: function.reasons()[LOADED]),
-        Column("distinct", "count", summed=True, get=lambda function: function.distinct()),
-        Column("avoidable", "count", summed=True, get=lambda function: function.avoidable()),
-        Column("reasons", width=40, get=_reason_counts),
-    )
-    return Table.of("functions", "Functions", columns, functions, on_page=len(functions) > 1)
-
-
 def _reason_counts(function: RecompiledFunction) -> str:
     counts = function.reasons()
     return ", ".join(f"{counts[reason]:,} {reason}" for reason in REASONS if counts[reason])
+
+
+_RECOMPILES = TableSpec(
+    "recompiles",
+    "Compiles",
+    (
+        Column("function", width=16, get=attrgetter("function")),
+        Column(
+            "module",
+            "number",
+            optional=True,
+            meaning="number of the module in the dump",
+            get=attrgetter("compile_.record.number"),
+        ),
+        Column(
+            "path",
+            detail=5,
+            width=24,
+            is_file=True,
+            meaning="file of the text before optimizations",
+            get=attrgetter("compile_.record.path"),
+        ),
+        Column("program", detail=4, width=32, meaning="hash of the program", get=lambda row: _program(row.compile_)),
+        Column(
+            "nearest",
+            "number",
+            optional=True,
+            detail=1,
+            meaning="number of the earlier compile that differs least",
+            get=lambda row: _nearest(row.compile_),
+        ),
+        Column(
+            "reasons",
+            width=12,
+            meaning="[reasons](../questions/recompiles.md#the-reasons) of the compile",
+            get=lambda row: _reasons(row.compile_),
+        ),
+        Column("detail", width=60, wraps=True, meaning="the difference in words", get=attrgetter("compile_.detail")),
+        Column(
+            "avoidable",
+            "bool",
+            detail=2,
+            meaning="true if XLA had compiled the same program with the same flags",
+            get=attrgetter("compile_.avoidable"),
+        ),
+    ),
+    page_rows=50,
+)
+_FUNCTIONS = TableSpec(
+    "functions",
+    "Functions",
+    (
+        Column("function", width=24, get=attrgetter("name")),
+        Column("compiles", "count", summed=True, meaning="compiles of the function", get=methodcaller("count")),
+        Column(
+            "loaded",
+            "count",
+            summed=True,
+            detail=1,
+            meaning="programs that a persistent cache had",
+            get=lambda function: function.reasons()[LOADED],
+        ),
+        Column("distinct", "count", summed=True, meaning="distinct programs", get=methodcaller("distinct")),
+        Column("avoidable", "count", summed=True, meaning="compiles that were avoidable", get=methodcaller("avoidable")),
+        Column("reasons", width=40, meaning="number of compiles by reason", get=_reason_counts),
+    ),
+)
+TABLES = (_RECOMPILES, _FUNCTIONS)

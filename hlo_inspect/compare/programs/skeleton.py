@@ -90,12 +90,12 @@ class _SkeletonBuilder:
 def _masked(spelling: Spelling) -> Spelling:
     """Return a spelling without constant, precision and sharding."""
     literal = "" if spelling.opcode == "constant" else spelling.literal
-    kept = [(name, text) for name, text in spelling.attributes if not _is_left_out(name, text, spelling.opcode)]
+    kept = [
+        (name, text)
+        for name, text in spelling.attributes
+        if not _is_sharding(name, text) and not _is_precision(name, spelling.opcode)
+    ]
     return spelling._replace(literal=literal, attributes=tuple(kept))
-
-
-def _is_left_out(name: str, text: str, opcode: str) -> bool:
-    return _is_sharding(name, text) or _is_precision(name, opcode)
 
 
 def _is_sharding(name: str, text: str) -> bool:

@@ -1,0 +1,4 @@
+"""Files beside a module that state how it was compiled: flags, options, devices, StableHLO.
+
+Imports errors and modules of its own.
+"""

@@ -132,7 +132,7 @@ def read_settings(module_file: Path) -> CompileSettings:
     debug_file, *others = map(files.find, SETTING_FILES)
     flags, complete = collector.read_debug_options(debug_file)
     compile_options, config, tpu, topology = map(collector.read, others)
-    build = _build_options(compile_options) if compile_options is not None else None
+    build = next(iter(compile_options.messages("executable_build_options")), None) if compile_options is not None else None
     stated = build if build is not None else config
     if flags is None and stated is None and not collector.unknown:
         collector.unknown.append(files.missing())
@@ -197,10 +197,6 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
-
-
-def _build_options(compile_options: Message) -> Message | None:
-    return next(iter(compile_options.messages("executable_build_options")), None)
 
 
 def _relevant_flags(message: Message) -> Values:

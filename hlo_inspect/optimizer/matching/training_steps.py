@@ -52,8 +52,10 @@ class WeightUpdates:
     doubtful_scalars: list[StateArray] = field(default_factory=list)
 
 
-def find_updates(module: Module, interface: Interface, views: Views | None = None) -> WeightUpdates:
-    """Find the updates of weights in a module that was read with its graph."""
+def find_updates(
+    module: Module, interface: Interface, views: Views | None = None, *, makes_values: bool = True
+) -> WeightUpdates:
+    """Find the updates of weights in a module that was read with its graph; none unless it `makes_values`."""
     flow = Dataflow(views or Views(module.computations))
     updates = WeightUpdates(flow, module.problems.is_truncated, leaves=interface.parameters)
     frame = flow.frames.open(module.entry.name) if module.entry is not None else None
@@ -61,6 +63,8 @@ def find_updates(module: Module, interface: Interface, views: Views | None = Non
         return updates
     inputs = {(frame, leaf.number, leaf.index): leaf.shape for leaf in interface.parameters}
     updates.parameters = {(input_frame, number, index): (number, index) for input_frame, number, index in inputs}
+    if not makes_values:
+        return updates
     is_partitioned = module.header.num_partitions > 1
     results = [Result(o.index, o.shape, _aliased_input(frame, o), is_partitioned=is_partitioned) for o in interface.outputs]
     _match_step(updates, frame, inputs, results, MAX_NESTING)

@@ -11,6 +11,7 @@ first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -176,9 +177,6 @@ class _Range:
             return curves.power(base, exponent.base)
         return curves.exponential(base.base, exponent) if base.kind == "constant" else None
 
-    def _exponential(self, value: Curve) -> Curve | None:
-        return curves.exponential(2.718281828459045, value)
-
     def _whole(self, value: Curve) -> Curve | None:
         return curves.whole(value, self.first, self.last)
 
@@ -196,12 +194,6 @@ class _Range:
             return None
         return then if condition.base else other
 
-    def _conjunction(self, parts: list[Curve | None]) -> Curve | None:
-        return self._decide(parts, 0.0)
-
-    def _disjunction(self, parts: list[Curve | None]) -> Curve | None:
-        return self._decide(parts, 1.0)
-
     def _decide(self, parts: list[Curve | None], strong: float) -> Curve | None:
         """Return a truth that one of two operands decides, or both together."""
         truths = [float(bool(part.base)) if part is not None and part.kind == "constant" else None for part in parts]
@@ -216,13 +208,13 @@ def _sign(value: float) -> float:
 
 _CHOICES: dict[str, Callable[[_Range, list[Curve | None]], Curve | None]] = {
     "select": _Range._selected,
-    "and": _Range._conjunction,
-    "or": _Range._disjunction,
+    "and": lambda limits, parts: limits._decide(parts, 0.0),
+    "or": lambda limits, parts: limits._decide(parts, 1.0),
 }
 _FUNCTIONS: dict[str, Callable[..., Curve | None]] = {
     "clamp": _Range._limited,
     "cosine": _Range._cosine,
-    "exponential": _Range._exponential,
+    "exponential": lambda _, value: curves.exponential(math.e, value),
     "floor": _Range._whole,
     "integer-divide": _Range._divided,
     "maximum": _Range._larger,

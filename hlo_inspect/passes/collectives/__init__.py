@@ -214,7 +214,7 @@ LOOPS = TableSpec(
         Column("source", detail=2, get=lambda row: row.source),
         Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),
     ),
-    TablePlace("loops", "Loops"),
+    TablePlace("loops", ""),
     in_store=True,
     assertable=True,
 )
@@ -234,8 +234,7 @@ def loops_with_costs(context: Context) -> Table:
     """Return the loops with their FLOPs and bytes, which need the whole graph."""
     from hlo_inspect.passes.cost.times import bytes_name  # costs are not imported without need
 
-    name = bytes_name(context)
-    columns = [c._replace(page_name=name) if c.name == "bytes_accessed" else c for c in LOOPS_WITH_COSTS.columns]
+    columns = LOOPS_WITH_COSTS.with_flags({"bytes_accessed": {"page_name": bytes_name(context)}})
     return LOOPS_WITH_COSTS.of(_loop_rows(context, with_cost=True), columns=columns)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from hlo_inspect.analysis.collectives import Collective, leaf_dtype
 from hlo_inspect.analysis.context import Context
@@ -23,6 +23,7 @@ from hlo_inspect.report.table import Column, Table, TablePlace, Value
 from hlo_inspect.report.table_spec import CountedRows, TableSpec, is_member
 
 if TYPE_CHECKING:
+    from hlo_inspect.analysis.time.timelines import Timelines
     from hlo_inspect.passes.collectives.times import CollectiveRowTimes
 
 Label = TypeVar("Label", bound=Hashable)
@@ -171,7 +172,7 @@ def sites(context: Context) -> Table:
     columns = SITES.columns
     if any(site.collective.is_point_to_point for site in rows):  # they run, but are in no total
         columns = tuple(column._replace(summed=False) if "runs" in column.name else column for column in columns)
-    return SITES.of(rows, columns=columns, without=_untimed(context), title=_title(SITES, context))
+    return _made(SITES, rows, context, columns)
 
 
 def _loop(graph: CallGraph, collective: Collective) -> str:
@@ -263,7 +264,7 @@ def groups(context: Context) -> Table:
         row._replace(phase_sources=frozenset(sources[cast("_CollectiveGroup", row.label)]))
         for row in _group_collectives(context, labels)
     ]
-    return GROUPS.of(rows, without=_untimed(context), title=_title(GROUPS, context))
+    return _made(GROUPS, rows, context)
 
 
 def point_to_point(context: Context) -> Table:
@@ -333,10 +334,6 @@ def _by_label(name: str, by: str, columns: Sequence[Column], rank: int, label: s
     """Return the table of the collectives of a step by a label; `columns` are those of the label."""
     place = TablePlace("collectives", "Collectives", label or f"by {by}", rank)
     return TableSpec(name, f"Collectives of one step by {by}", (*columns, *_OF_ONE_STEP, *_TIMES, *_AS_PRINTED), place)
-
-
-def _made(spec: TableSpec, rows: Sequence[_CollectiveRow], context: Context) -> Table:
-    return spec.of(rows, without=_untimed(context), title=_title(spec, context))
 
 
 BY_KIND = _by_label(
@@ -415,7 +412,9 @@ def by_size(context: Context) -> Table:
 
     Classes are up to 4 KiB, 16 KiB, 64 KiB, … of the whole array, as nccl-tests counts it: for an all-gather, its result.
     """
-    return _made(BY_SIZE, sorted(_sized_rows(context), key=_kind_and_size), context)
+    rows = _sized_rows(context)
+    rows.sort(key=_kind_and_size)
+    return _made(BY_SIZE, rows, context)
 
 
 BY_AXIS_AND_KIND = _by_label(
@@ -438,7 +437,9 @@ SIZES = _by_label("collective_sizes", "size", (_SIZE, _KIND), 7)
 
 def sizes(context: Context) -> Table:
     """Return one row per size class and kind, the smallest sizes first; the classes are those of `by_size`."""
-    return _made(SIZES, sorted(_sized_rows(context), key=lambda row: _kind_and_size(row)[::-1]), context)
+    rows = _sized_rows(context)
+    rows.sort(key=lambda row: _kind_and_size(row)[::-1])
+    return _made(SIZES, rows, context)
 
 
 def _sized_rows(context: Context) -> list[_CollectiveRow]:
@@ -461,29 +462,25 @@ def _size_class(collective: Collective) -> int | None:
     return None if size is None else limit
 
 
-def _title(spec: TableSpec, context: Context) -> str:
-    """Return the title of a table, which says by which of the two times collectives are exposed in it."""
-    timelines = context.on_machine.timelines if _has_times(context) else None
-    is_scheduled = timelines is not None and timelines.is_scheduled
-    return f"{spec.title}; exposed time by the estimate" if is_scheduled else spec.title
-
-
-def _has_times(context: Context) -> bool:
-    """Return True if the user names a hardware profile; --quick leaves times out."""
-    return context.on_machine.profile_is_named and not context.request.quick
-
-
 _TIME_NAMES = frozenset(column.name for column in _TIMES)
 
 
-def _untimed(context: Context) -> Container[str]:
-    """Return the names of the columns of times if there are none."""
-    return () if _has_times(context) and context.on_machine.timelines is not None else _TIME_NAMES
+def _made(spec: TableSpec, rows: Sequence[Any], context: Context, columns: Sequence[Column] | None = None) -> Table:
+    """Return a table without the columns of times if there are none; else its title says by which times they are exposed."""
+    timelines = _timelines(context)
+    is_scheduled = timelines is not None and timelines.is_scheduled
+    title = f"{spec.title}; exposed time by the estimate" if is_scheduled else spec.title
+    return spec.of(rows, columns=columns, without=() if timelines is not None else _TIME_NAMES, title=title)
+
+
+def _timelines(context: Context) -> Timelines | None:
+    """Return the times of the step if the user names a hardware profile; --quick leaves them out."""
+    return context.on_machine.timelines if context.on_machine.profile_is_named and not context.request.quick else None
 
 
 def _timed(context: Context) -> Callable[[Sequence[Collective]], CollectiveRowTimes | None]:
     """Return a function from the collectives of a row to their times."""
-    timelines = context.on_machine.timelines if _has_times(context) else None
+    timelines = _timelines(context)
     if timelines is None:
         return lambda _: None
     from hlo_inspect.passes.collectives.times import CollectiveRowTimes, TimedCollectives

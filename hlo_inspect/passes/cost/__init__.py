@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple, cast
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
@@ -20,10 +22,11 @@ from hlo_inspect.figure import Figure, Quantity, exact, least, reason
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
 from hlo_inspect.passes.cost import times as step_times
-from hlo_inspect.passes.cost.products import SPEC, matmul_facts, matmuls_by_type
+from hlo_inspect.passes.cost.products import MATMULS_BY_TYPE, SPEC, matmul_facts, matmuls_by_type
 from hlo_inspect.passes.instruction_rows import phase_notes
 from hlo_inspect.report.model import Section
-from hlo_inspect.report.table import Column, Table, Unit, number_of
+from hlo_inspect.report.table import Column, Table, TablePlace, Unit, number_of
+from hlo_inspect.report.table_spec import CountedRows, TableSpec
 
 _AS_XLA = (
     Fact(
@@ -62,45 +65,6 @@ _OF_CALLS = (
 )
 
 
-class Cost(Pass):
-    """Count FLOPs and bytes by opcode, kind of fusion, phase and source line; with --profile also time.
-
-    Figures are those of one device if the module's shapes are per device. A multiply-add is two FLOPs; transcendentals
-    (exponential, square root, power, …) count apart. Bytes are what instructions read and write. A fusion reads its parameters
-    and writes its results; of an array that it slices or updates
-    in place, only that slice counts.
-
-    XLA's own figures (`HloCostAnalysis`) count a loop once and custom calls not at all. They are rounded to float32, as in
-    XLA. Figures of a step are exact: they count each run of a loop, and custom calls with a known formula or estimate. They
-    are unknown if a trip count is unknown, and for instructions inside the branches of a conditional.
-
-    Times are those of the plain roofline: FLOPs at the device's dense peak of their type, bytes at its memory bandwidth.
-    """
-
-    name = "cost"
-    includes = ("custom-calls",)
-    uses_profile = True
-    wants = KERNEL_WANTS | phases.WANTS
-    specs = (*specs_of((*_AS_XLA, _AS_XLA_EXACT), _EXECUTED), SPEC, *specs_of(_OF_CALLS), *step_times.SPECS)
-
-    def run(self, context: Context) -> Section:
-        cost, facts = context.cost, FactSheet()
-        for fact in _AS_XLA:
-            amount = fact.get(cost)
-            facts.put(fact.name, amount)
-            if isinstance(amount, int | float) and amount > EXACT_UP_TO and not cost.has_xla_order:
-                facts.notes.append(f"{fact.name}: {_ROUNDING}")
-        facts.put_all([_AS_XLA_EXACT], cost)
-        executed = {fact.name: cast("Quantity", fact.get(cost)) for fact in _EXECUTED}
-        for name, amount in (executed | matmul_facts(context)).items():
-            facts.put(name, amount, step_reason(amount))
-        attention, unknown_calls = _OF_CALLS
-        facts.put_with_bound(attention.name, attention.get(cost))
-        facts.put_all([unknown_calls], cost)
-        step_times.put_times(context, facts)
-        return Section(facts.values, _tables(context), _notes(context, facts.notes))
-
-
 def _notes(context: Context, reasons: Sequence[str]) -> Iterator[str]:
     cost = context.cost
     yield from step_times.profile_notes(context)
@@ -115,13 +79,13 @@ def _notes(context: Context, reasons: Sequence[str]) -> Iterator[str]:
 
 def _tables(context: Context) -> Iterator[Table]:
     cost = context.cost
-    yield cost_table(context, "cost", "Cost of one step by opcode", "opcode", cost.opcodes)
+    yield _cost_table(context, _COST, cost.opcodes)
     yield from [products] if (products := matmuls_by_type(context)).rows else []
     if not context.request.skips_graph_phases:
         yield cost_by_phase(context)
-    yield cost_table(context, "cost_by_scope", "Cost of one step by scope", "scope", cost.tally("scope"))
-    yield cost_table(context, "cost_by_source", "Cost of one step by source line", "source", cost.tally("source"))
-    yield cost_table(context, "cost_by_fusion_kind", "Cost of one step by kind of fusion", "kind", cost.tally("kind"))
+    yield _cost_table(context, _BY_SCOPE, cost.tally("scope"))
+    yield _cost_table(context, _BY_SOURCE, cost.tally("source"))
+    yield _cost_table(context, _BY_FUSION_KIND, cost.tally("kind"))
 
 
 _ROUNDING = "the text leaves out operands and so XLA's order of addition; its sum may be rounded differently"
@@ -199,7 +163,10 @@ def _uncounted(context: Context) -> list[str]:
 
 
 class _CostRow(NamedTuple):
-    """A label with its figures and times. `weight` orders the rows; it is a lower bound if it is unknown."""
+    """A label with its figures and times. `weight` orders the rows; it is a lower bound if it is unknown.
+
+    `share` is that of the weights of all rows; None if one of them is unknown.
+    """
 
     label: str
     tally: Tally
@@ -207,43 +174,84 @@ class _CostRow(NamedTuple):
     memory: Quantity
     weight: float
     weight_is_known: bool
+    share: float | None = None
+
+    @property
+    def bound(self) -> str | None:
+        """The resource that takes longer; None if the other one is a lower bound, which could exceed it."""
+        longer = bound(least(self.compute), least(self.memory))
+        other = self.memory if longer == "compute" else self.compute
+        return longer if not isinstance(other, Figure) else None
+
+    @property
+    def order(self) -> tuple[float | str, ...]:
+        figures = (least(self.tally.bounds(figure)) for figure in ("flops", "transcendentals"))
+        return (-self.weight, *(-figure for figure in figures), self.label)
 
 
-def cost_table(context: Context, name: str, title: str, label: str, tally: Tally) -> Table:
+def _figure(name: str, unit: Unit, figure: CostFigure, detail: int = 0) -> Column:
+    return bounded(name, unit, lambda row: row.tally.bounds(figure), detail)
+
+
+_COSTS = (
+    _figure("flops", "flops", "flops"),
+    _figure("transcendentals", "count", "transcendentals", detail=3),
+    _figure("matmul_flops", "flops", "matmul_flops", detail=1),
+    _figure("bytes_accessed", "bytes", "bytes"),
+    Column("share", "share", detail=1, meaning="share of the time, or of the bytes without a profile", get=attrgetter("share")),
+    bounded("compute_s", "seconds", attrgetter("compute")),
+    bounded("memory_s", "seconds", attrgetter("memory")),
+)
+_BOUND = Column(
+    "bound", detail=2, optional=True, meaning="resource whose time is longer, compute or memory", get=attrgetter("bound")
+)
+_TIMES = frozenset({"compute_s", "memory_s", "bound"})
+
+
+def _cost_by(label: str, words: str, rank: int) -> TableSpec:
+    """Return the table of the cost of one step by a label."""
+    columns = (Column(label, get=attrgetter("label")), *_COSTS, _BOUND)
+    place = TablePlace("work", "Work of the step", f"by {words}", rank)
+    return TableSpec(f"cost_by_{label}", f"Cost of one step by {words}", columns, place)
+
+
+_COST = TableSpec(
+    "cost",
+    "Cost of one step by opcode",
+    (Column("opcode", get=attrgetter("label")), *_COSTS),  # the work of a fusion counts inside, its bytes with the fusion
+    TablePlace("work", "Work of the step", "by opcode", 3),
+    in_store=True,
+    counts=(CountedRows(r"cost\.executed_(\w+)"),),
+)
+_BY_SCOPE = _cost_by("scope", "scope", 0)
+_BY_SOURCE = replace(_cost_by("source", "source line", 1), in_store=True)
+BY_PHASE = replace(_cost_by("phase", "phase", 2), in_store=True)
+_KIND = Column("kind", meaning="kind that XLA prints, such as `kLoop`", get=attrgetter("label"))
+_BY_FUSION_KIND = replace(_cost_by("fusion_kind", "kind of fusion", 4), columns=(_KIND, *_COSTS, _BOUND))
+
+
+def _cost_table(context: Context, spec: TableSpec, tally: Tally) -> Table:
     """Return one row per label; rows add up to the facts of one run.
 
     The longest time comes first, without a profile the most bytes. `share` is that of the time or of the bytes; no row has
-    one if one weight is unknown (`share_notes`). `bound` is None if an unknown part could take longer. A page leaves out these
-    columns if no row has them, and a table that has one row, except that of opcodes.
-
-    By opcode nothing is bound by anything: the work of a fusion is counted with the opcodes inside, its bytes with the fusion.
+    one if one weight is unknown (`share_notes`). A page leaves out `share` and `bound` if no row has them, and a table that
+    has one row, except that of opcodes.
     """
     times = context.on_machine.kernel_times
     rows = [_row(*labelled, times) for labelled in tally.by_label()]
     whole = sum(row.weight for row in rows) if all(row.weight_is_known for row in rows) else None
-    columns = [
-        Column(label, get=lambda row: row.label),
-        _figure("flops", "flops", "flops"),
-        _figure("transcendentals", "count", "transcendentals", detail=3),
-        _figure("matmul_flops", "flops", "matmul_flops", detail=1),
-        _figure("bytes_accessed", "bytes", "bytes")._replace(page_name=step_times.bytes_name(context)),
-        Column(
-            "share",
-            "share",
-            detail=1 if whole is not None else _NOT_ON_PAGE,
-            get=lambda row: row.weight / whole if whole else None,
-        ),
-    ]
-    if times is not None:
-        columns += [
-            bounded("compute_s", "seconds", lambda row: row.compute),
-            bounded("memory_s", "seconds", lambda row: row.memory),
-        ]
-        if label != "opcode":
-            detail = 2 if any(map(_bound, rows)) else _NOT_ON_PAGE
-            columns.append(Column("bound", detail=detail, optional=True, get=_bound))
-    shares = f"; shares of {'bytes' if times is None else 'time'}" if whole else ""
-    return Table.of(name, title + shares, columns, sorted(rows, key=_order), on_page=label == "opcode" or len(rows) > 1)
+    if whole:
+        rows = [row._replace(share=row.weight / whole) for row in rows]
+    flags: dict[str, dict[str, object]] = {"bytes_accessed": {"page_name": step_times.bytes_name(context)}}
+    hidden = {"share": whole is None, "bound": not any(row.bound for row in rows)}
+    flags |= {name: {"detail": _NOT_ON_PAGE} for name, is_hidden in hidden.items() if is_hidden}
+    return spec.of(
+        sorted(rows, key=attrgetter("order")),
+        title=f"{spec.title}; shares of {'bytes' if times is None else 'time'}" if whole else "",
+        columns=spec.with_flags(flags),
+        without=_TIMES if times is None else (),
+        on_page=spec is _COST or len(rows) > 1,
+    )
 
 
 def _row(label: str, tally: Tally, times: KernelTimes | None) -> _CostRow:
@@ -266,22 +274,46 @@ def share_notes(tally: Tally, times: KernelTimes | None) -> list[str]:
     return [f"share: unknown, because some {'bytes' if times is None else 'times'} are lower bounds"]
 
 
-def _bound(row: _CostRow) -> str | None:
-    """Return the resource that takes longer. Return None if the other one is a lower bound, which could exceed it."""
-    longer = bound(least(row.compute), least(row.memory))
-    other = row.memory if longer == "compute" else row.compute
-    return longer if not isinstance(other, Figure) else None
-
-
-def _order(row: _CostRow) -> tuple[float | str, ...]:
-    return (-row.weight, -least(row.tally.bounds("flops")), -least(row.tally.bounds("transcendentals")), row.label)
-
-
-def _figure(name: str, unit: Unit, figure: CostFigure, detail: int = 0) -> Column:
-    return bounded(name, unit, lambda row: row.tally.bounds(figure), detail)
-
-
 def cost_by_phase(context: Context) -> Table:
     """Return one row per phase of the training step."""
-    cost = context.cost
-    return cost_table(context, "cost_by_phase", "Cost of one step by phase", "phase", cost.tally("phase"))
+    return _cost_table(context, BY_PHASE, context.cost.tally("phase"))
+
+
+class Cost(Pass):
+    """Count FLOPs and bytes by opcode, kind of fusion, phase and source line; with --profile also time.
+
+    Figures are those of one device if the module's shapes are per device. A multiply-add is two FLOPs; transcendentals
+    (exponential, square root, power, …) count apart. Bytes are what instructions read and write. A fusion reads its parameters
+    and writes its results; of an array that it slices or updates
+    in place, only that slice counts.
+
+    XLA's own figures (`HloCostAnalysis`) count a loop once and custom calls not at all. They are rounded to float32, as in
+    XLA. Figures of a step are exact: they count each run of a loop, and custom calls with a known formula or estimate. They
+    are unknown if a trip count is unknown, and for instructions inside the branches of a conditional.
+
+    Times are those of the plain roofline: FLOPs at the device's dense peak of their type, bytes at its memory bandwidth.
+    """
+
+    name = "cost"
+    includes = ("custom-calls",)
+    uses_profile = True
+    wants = KERNEL_WANTS | phases.WANTS
+    tables = (_COST, MATMULS_BY_TYPE, BY_PHASE, _BY_SCOPE, _BY_SOURCE, _BY_FUSION_KIND)
+    specs = (*specs_of((*_AS_XLA, _AS_XLA_EXACT), _EXECUTED), SPEC, *specs_of(_OF_CALLS), *step_times.SPECS)
+
+    def run(self, context: Context) -> Section:
+        cost, facts = context.cost, FactSheet()
+        for fact in _AS_XLA:
+            amount = fact.get(cost)
+            facts.put(fact.name, amount)
+            if isinstance(amount, int | float) and amount > EXACT_UP_TO and not cost.has_xla_order:
+                facts.notes.append(f"{fact.name}: {_ROUNDING}")
+        facts.put_all([_AS_XLA_EXACT], cost)
+        executed = {fact.name: cast("Quantity", fact.get(cost)) for fact in _EXECUTED}
+        for name, amount in (executed | matmul_facts(context)).items():
+            facts.put(name, amount, step_reason(amount))
+        attention, unknown_calls = _OF_CALLS
+        facts.put_with_bound(attention.name, attention.get(cost))
+        facts.put_all([unknown_calls], cost)
+        step_times.put_times(context, facts)
+        return Section(facts.values, _tables(context), _notes(context, facts.notes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
@@ -12,7 +13,8 @@ from hlo_inspect.figure import Figure, Quantity, exact, least, reason, total, un
 from hlo_inspect.hlo.values.shapes import BITS
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.report.model import FactSpec
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column, Table, TablePlace, Value
+from hlo_inspect.report.table_spec import CountedRows, TableSpec
 
 MIXED = "mixed"
 SPEC = FactSpec(
@@ -27,11 +29,19 @@ _FLOPS = FIGURES.index("matmul_flops")
 
 
 class _Products(NamedTuple):
-    """The products of one type of operands (empty if the text does not tell it), and the runs of each of their kernels."""
+    """The products of one type of operands (empty if the text does not tell it), and the runs of each of their kernels.
+
+    `whole` is all FLOPs of the step, None if they are unknown.
+    """
 
     type: str
     flops: Quantity
     runs: list[Quantity]
+    whole: float | None
+
+    @property
+    def share(self) -> float | None:
+        return self.flops / self.whole if self.whole and not isinstance(self.flops, Figure) else None
 
 
 def matmul_facts(context: Context) -> dict[str, Quantity]:
@@ -55,29 +65,39 @@ def _unknown_reason(context: Context, untyped: Sequence[Quantity]) -> str:
 
 
 def matmuls_by_type(context: Context) -> Table:
-    """Return one row per type: FLOPs, their share of all FLOPs, the kernels with such products, and the runs of these."""
-    whole, rows = exact(context.cost.step["flops"]), _rows(context)
-    columns = (
-        Column("type", get=lambda row: row.type or None),
-        bounded("flops", "flops", lambda row: row.flops),
+    """Return one row per type, those with most FLOPs first."""
+    whole, runs = exact(context.cost.step["flops"]), _runs(context)
+    rows = [_Products(types, flops, runs[types], whole) for types, flops in _flops(context).items()]
+    rows.sort(key=lambda row: (-least(row.flops), row.type))
+    return MATMULS_BY_TYPE.of(rows, columns=MATMULS_BY_TYPE.with_flags({} if whole else {"share_of_flops": {"detail": 9}}))
+
+
+def _is_type(value: Value, member: str) -> bool:
+    return value == member or (member == MIXED and "," in str(value))
+
+
+MATMULS_BY_TYPE = TableSpec(
+    "matmuls_by_type",
+    "Matrix multiplications of one step by type of operands",
+    (
+        Column("type", meaning="element type of both operands; `mixed` if they differ", get=lambda row: row.type or None),
+        bounded("flops", "flops", attrgetter("flops")),
         Column(
             "share_of_flops",
             "share",
-            detail=1 if whole else 9,
+            detail=1,
             optional=True,
-            get=lambda row: row.flops / whole if whole and not isinstance(row.flops, Figure) else None,
+            meaning="share of all FLOPs of matrix multiplications",
+            get=attrgetter("share"),
         ),
         Column("sites", "count", detail=1, get=lambda row: len(row.runs)),
         bounded("runs", "count", lambda row: total(row.runs), 1, summed=False),
-    )
-    return Table.of("matmuls_by_type", "Matrix multiplications of one step by type of operands", columns, rows)
-
-
-def _rows(context: Context) -> list[_Products]:
-    """Return the products of each type, those with most FLOPs first."""
-    runs = _runs(context)
-    rows = [_Products(types, flops, runs[types]) for types, flops in _flops(context).items()]
-    return sorted(rows, key=lambda row: (-least(row.flops), row.type))
+    ),
+    TablePlace("work", "Work of the step", "products by type", 5),
+    in_store=True,
+    assertable=True,
+    counts=(CountedRows(r"cost\.matmul_flops\.(.+)", (("type", _is_type),), value="flops"),),
+)
 
 
 def _flops(context: Context) -> dict[str, Quantity]:

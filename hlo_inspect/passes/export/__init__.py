@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from operator import attrgetter
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
@@ -10,18 +10,49 @@ from hlo_inspect.analysis.phases import phases
 from hlo_inspect.export.chakra_export import ChakraExport
 from hlo_inspect.export.step_export import StepExport, step_export
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
-from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.export.tables import (
-    communication_table,
-    contained,
-    headline,
-    not_expressed_table,
-    notes,
-)
-from hlo_inspect.report.model import FactSpec, Section
-from hlo_inspect.report.table import Table, Value
+from hlo_inspect.passes.base import Fact, FactSheet, Pass, specs_of
+from hlo_inspect.passes.export.tables import COMMUNICATION, NOT_EXPRESSED, contained, headline, notes
+from hlo_inspect.report.model import Section
 
 _KINDS = frozenset(COLLECTIVE_KINDS)
+
+
+def _files(export: StepExport) -> int:
+    return len(export.traces.classes) if isinstance(export, ChakraExport) else 1
+
+
+def _not_expressed(export: StepExport) -> int:
+    return len(export.not_expressed)
+
+
+def _nodes(export: StepExport) -> int:
+    if isinstance(export, ChakraExport):
+        return max(map(export.traces.node_count, export.traces.classes))
+    return len(export.rows)
+
+
+_FACTS = (
+    Fact("export.ranks", "count", "ranks of the job: replicas x partitions x slices", attrgetter("ranks")),
+    Fact("export.files", "count", "distinct files of ranks, or 1 of a text format", _files),
+    Fact("export.nodes", "count", "nodes of the rank with most nodes, or rows of a text format", _nodes),
+    Fact("export.not_expressed_count", "count", "instructions without a node or cell", _not_expressed),
+)
+_OF_KIND = (
+    Fact(
+        "export.<kind>.executed_count",
+        "count",
+        "runs of a kind in one step that the files hold",
+        lambda rows: sum(row.runs for row in rows),
+        _KINDS,
+    ),
+    Fact(
+        "export.<kind>.executed_operand_bytes",
+        "bytes",
+        "operand bytes of these runs",
+        lambda rows: sum(row.executed_operand_bytes for row in rows),
+        _KINDS,
+    ),
+)
 
 
 class Export(Pass):
@@ -41,34 +72,14 @@ class Export(Pass):
     findings_of = "none"
     asks_phases = True
     wants = KERNEL_WANTS | phases.WANTS
-    specs = (
-        FactSpec("export.ranks", "count", "ranks of the job: replicas x partitions x slices"),
-        FactSpec("export.files", "count", "distinct files of ranks, or 1 of a text format"),
-        FactSpec("export.nodes", "count", "nodes of the rank with most nodes, or rows of a text format"),
-        FactSpec("export.not_expressed_count", "count", "instructions without a node or cell"),
-        FactSpec("export.<kind>.executed_count", "count", "runs of a kind in one step that the files hold", _KINDS),
-        FactSpec("export.<kind>.executed_operand_bytes", "bytes", "operand bytes of these runs", _KINDS),
-    )
+    specs = specs_of(_FACTS, _OF_KIND)
+    tables = (COMMUNICATION, NOT_EXPRESSED)
 
     def run(self, context: Context) -> Section:
-        export = context.once(step_export)
-        return Section(_facts(export), _tables(export), notes(context, export), headline(context, export))
-
-
-def _facts(export: StepExport) -> dict[str, Value]:
-    facts: dict[str, Value] = {"export.ranks": export.ranks, "export.not_expressed_count": len(export.not_expressed)}
-    if isinstance(export, ChakraExport):
-        traces = export.traces
-        facts |= {"export.files": len(traces.classes), "export.nodes": max(map(traces.node_count, traces.classes))}
-    else:
-        facts |= {"export.files": 1, "export.nodes": len(export.rows)}
-    for kind in COLLECTIVE_KINDS:
-        rows = [row for row in contained(export) if row.kind == kind]
-        facts[f"export.{kind}.executed_count"] = sum(row.runs for row in rows)
-        facts[f"export.{kind}.executed_operand_bytes"] = sum(row.executed_operand_bytes for row in rows)
-    return facts
-
-
-def _tables(export: StepExport) -> Iterator[Table]:
-    yield communication_table(export)
-    yield not_expressed_table(export.not_expressed)
+        export, facts = context.once(step_export), FactSheet()
+        facts.put_all(_FACTS, export)
+        rows = contained(export)
+        for kind in COLLECTIVE_KINDS:
+            facts.put_all(_OF_KIND, [row for row in rows if row.kind == kind], kind)
+        tables = [COMMUNICATION.of(rows), NOT_EXPRESSED.of(export.not_expressed)]
+        return Section(facts.values, tables, notes(context, export), headline(context, export))

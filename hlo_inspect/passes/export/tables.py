@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
@@ -17,7 +18,8 @@ from hlo_inspect.export.workload_export import WorkloadExport
 from hlo_inspect.figure import Number, or_unknown, total
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
-from hlo_inspect.report.table import Column, Table, Unit, number_of
+from hlo_inspect.report.table import Column, Unit, number_of
+from hlo_inspect.report.table_spec import TableSpec
 from hlo_inspect.workloads.row import PASSES
 
 _SECONDS_OF_TICK, _NANOSECOND = 1e-6, 1e-9
@@ -46,30 +48,30 @@ def contained(export: StepExport) -> list[Contained]:
     return [Contained(*key, runs[key], size) for key, size in sizes.most_common()]
 
 
-def communication_table(export: StepExport) -> Table:
-    """Return the communications in the files."""
-    columns = (
-        Column("kind", get=lambda row: row.kind),
-        Column("axis", optional=True, get=lambda row: row.axis),
-        Column("group_size", "number", optional=True, get=lambda row: row.group_size),
-        Column("runs", "count", summed=True, get=lambda row: row.runs),
-        Column("executed_operand_bytes", "bytes", summed=True, get=lambda row: row.executed_operand_bytes),
-    )
-    return Table.of("export", "Communication in the files, per rank and step", columns, contained(export))
-
-
-def not_expressed_table(rows: Sequence[NotExpressed]) -> Table:
-    """Return the runs that the files do not hold."""
-    columns = (
-        Column("name", width=24, get=lambda row: row.name),
-        Column("kind", get=lambda row: row.kind),
-        Column("axis", optional=True, detail=1, get=lambda row: row.axis),
-        Column("runs", "count", summed=True, get=lambda row: row.runs),
-        Column("executed_operand_bytes", "bytes", summed=True, get=lambda row: row.executed_operand_bytes),
-        Column("reason", width=30, wraps=True, get=lambda row: row.reason),
-        Column("line", "number", detail=5, get=lambda row: row.line),
-    )
-    return Table.of("not_expressed", "Not in the files", columns, rows)
+COMMUNICATION = TableSpec(
+    "export",
+    "Communication in the files, per rank and step",
+    (
+        Column("kind", get=attrgetter("kind")),
+        Column("axis", optional=True, get=attrgetter("axis")),
+        Column("group_size", "number", optional=True, get=attrgetter("group_size")),
+        Column("runs", "count", summed=True, get=attrgetter("runs")),
+        Column("executed_operand_bytes", "bytes", summed=True, get=attrgetter("executed_operand_bytes")),
+    ),
+)
+NOT_EXPRESSED = TableSpec(
+    "not_expressed",
+    "Not in the files",
+    (
+        Column("name", width=24, get=attrgetter("name")),
+        Column("kind", get=attrgetter("kind")),
+        Column("axis", optional=True, detail=1, get=attrgetter("axis")),
+        Column("runs", "count", summed=True, get=attrgetter("runs")),
+        Column("executed_operand_bytes", "bytes", summed=True, get=attrgetter("executed_operand_bytes")),
+        Column("reason", width=30, wraps=True, get=attrgetter("reason")),
+        Column("line", "number", detail=5, get=attrgetter("line")),
+    ),
+)
 
 
 def notes(context: Context, export: StepExport) -> Iterator[str]:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
-from typing import Literal
+from operator import attrgetter, itemgetter
+from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
@@ -22,28 +22,13 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.collectives.tables import by_axis_and_kind, sizes
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
-from hlo_inspect.passes.pictures.roofline import roofline_tables
-from hlo_inspect.passes.pictures.trees import Path, TreeMeasure, tree_table
+from hlo_inspect.passes.pictures.roofline import ROOFLINE_TABLES, roofline_tables
+from hlo_inspect.passes.pictures.trees import Path, TreeMeasure, tree_spec, tree_table
 from hlo_inspect.passes.time.tables import TimePart, step_table, time_parts
-from hlo_inspect.passes.time_events import timeline_table
+from hlo_inspect.passes.time_events import TIMELINE, timeline_table
 from hlo_inspect.report.model import Section
-from hlo_inspect.report.table import Column, Row, Table, Value
-
-
-class Pictures(Pass):
-    """Make the tables behind the pictures of a page: trees, points of a roofline, a timeline with few marks.
-
-    No command of its own. A table is absent if it would be empty, for example without a schedule, profile, mesh or entry.
-    """
-
-    name = "pictures"
-    asks_phases = True
-    uses_profile = True
-    wants = KERNEL_WANTS | phases.WANTS | Wants(entry=True)
-    specs = ()
-
-    def run(self, context: Context) -> Section:
-        return Section({}, _tables(context))
+from hlo_inspect.report.table import Column, Row, Table, TablePlace, Value
+from hlo_inspect.report.table_spec import TableSpec
 
 
 def _tables(context: Context) -> Iterator[Table]:
@@ -62,6 +47,8 @@ def _tables(context: Context) -> Iterator[Table]:
 _COST = (TreeMeasure("flops", "flops", bounded=True), TreeMeasure("bytes_accessed", "bytes", bounded=True))
 _TIME = (TreeMeasure("bound_s", "seconds", bounded=True), TreeMeasure("estimate_s", "seconds", bounded=True))
 _FIGURES: tuple[CostFigure, ...] = ("flops", "bytes")
+_SCOPE_TREE = tree_spec("scope_tree", "Time of one step by nested scope", "scope", (*_COST, *_TIME))
+_SOURCE_TREE = tree_spec("source_tree", "Time of one step by file and line", "source", (*_COST, *_TIME))
 
 
 def _cost_trees(context: Context) -> Iterator[Table]:
@@ -77,11 +64,11 @@ def _cost_trees(context: Context) -> Iterator[Table]:
         parts = [part for part in parts if part.collective is None]
         title = "Kernels in schedule order: bound and estimate"
         yield replace(step_table(parts, timelines.estimate.timeline.reason), name="kernel_seconds", title=title, on_page=False)
-    measures = (*_COST, *(_TIME if parts else ()))
+    measures = len(_COST) + (len(_TIME) if parts else 0)
     scopes = _leaves(context, parts, "scope", lambda label: tuple(label.split("/")))
-    yield tree_table("scope_tree", "Time of one step by nested scope", "scope", measures, scopes, join_chains=True)
+    yield tree_table(_SCOPE_TREE, measures, scopes, join_chains=True)
     lines = _leaves(context, parts, "source", _file_and_line)
-    yield tree_table("source_tree", "Time of one step by file and line", "source", measures, lines, separator="")
+    yield tree_table(_SOURCE_TREE, measures, lines, separator="")
 
 
 def _leaves(
@@ -104,8 +91,28 @@ MAX_DEVICES = 1024
 """At most this many devices of a mesh have a row."""
 _MAX_COLUMNS = 32
 
-_AXES = (Column("axis"), Column("size", "count"), Column("stride", "count"))
-_DEVICES = (Column("device", "number"), Column("row", "number"), Column("column", "number"), Column("coordinates"))
+_MESH_AXES = TableSpec(
+    "mesh_axes",
+    "Axes of the device mesh, major to minor",
+    (
+        Column("axis", get=itemgetter(0)),
+        Column("size", "count", get=itemgetter(1)),
+        Column("stride", "count", get=itemgetter(2)),
+    ),
+    TablePlace("collectives", "Mesh of devices", "axes"),
+)
+_MESH_DEVICES = TableSpec(
+    "mesh_devices",
+    "Devices of the mesh",
+    (
+        Column("device", "number", get=itemgetter(0)),
+        Column("row", "number", get=itemgetter(1)),
+        Column("column", "number", get=itemgetter(2)),
+        Column("coordinates", get=itemgetter(3)),
+    ),
+    TablePlace("collectives", "Mesh of devices", "devices", 1),
+    on_page=False,
+)
 
 
 def _mesh_tables(context: Context) -> Iterator[Table]:
@@ -113,12 +120,10 @@ def _mesh_tables(context: Context) -> Iterator[Table]:
     mesh = context.mesh
     if mesh.shape is None:
         return
-    axes = tuple((name, *axis) for name, axis in zip(mesh.names, mesh.axes, strict=True))
-    yield Table("mesh_axes", "Axes of the device mesh, major to minor", _AXES, axes)
+    yield _MESH_AXES.of((name, *axis) for name, axis in zip(mesh.names, mesh.axes, strict=True))
     devices = math.prod(mesh.shape)
     first = f"The first {MAX_DEVICES:,} of " if devices > MAX_DEVICES else ""
-    rows = tuple(_devices(mesh, min(devices, MAX_DEVICES)))
-    yield Table("mesh_devices", f"{first}{devices:,} devices of the mesh", _DEVICES, rows, on_page=False)
+    yield _MESH_DEVICES.of(_devices(mesh, min(devices, MAX_DEVICES)), title=f"{first}{devices:,} devices of the mesh")
 
 
 def _devices(mesh: Mesh, count: int) -> Iterator[Row]:
@@ -133,93 +138,129 @@ def _devices(mesh: Mesh, count: int) -> Iterator[Row]:
         yield number, line * rows_of_line + column // width, column % width, ", ".join(places)
 
 
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+_LIVE_TREE = tree_spec(
+    "live_tree", "Live at the peak, by role and scope", "path", (TreeMeasure("arrays", "count"), TreeMeasure("bytes", "bytes"))
+)
+
+
 def memory_picture_tables(context: Context) -> Iterator[Table]:
     """Yield the tables of device memory; nothing if it is unknown."""
     device = context.memory.device
     if device is None:
         return
-    yield _parts(context)
+    yield _MEMORY_PARTS.of(_parts(context).items())
     yield from _fit(context)
     yield _curve(context, device)
-    yield tree_table(
-        "live_tree",
-        "Live at the peak, by role and scope",
-        "path",
-        (TreeMeasure("arrays", "count"), TreeMeasure("bytes", "bytes")),
-        _live_leaves(context),
-        whole="the peak",
-    )
+    yield tree_table(_LIVE_TREE, 2, _live_leaves(context), whole="the peak")
 
 
-def _parts(context: Context) -> Table:
+_MEMORY_PARTS = TableSpec(
+    "memory_parts",
+    "Device memory that the program needs",
+    (Column("part", get=itemgetter(0)), Column("bytes", "bytes", summed=True, get=itemgetter(1))),
+    TablePlace("memory", "Device memory", "parts"),
+    on_page=False,
+)
+
+
+def _parts(context: Context) -> dict[str, Value]:
     """Return the memory that the program needs, in parts that add up to it."""
     figures = context.memory.figures
     outputs, shared = figures["output_bytes"], figures["alias_bytes"]
-    parts = {
+    return {
         "arguments": figures["argument_bytes"],
         "outputs beside arguments": None if outputs is None or shared is None else outputs - shared,
         "constants": figures["constant_bytes"],
         "temporaries": figures["temp_bytes"],
     }
-    columns = (
-        Column("part", get=lambda item: item[0]),
-        Column("bytes", "bytes", summed=True, get=lambda item: item[1]),
-    )
-    return Table.of("memory_parts", "Device memory that the program needs", columns, parts.items(), on_page=False)
+
+
+class _Fit(NamedTuple):
+    """The memory of an accelerator and the memory that the program needs."""
+
+    profile: str
+    capacity: int
+    usable: int
+    needed: int
+
+
+_MEMORY_FIT = TableSpec(
+    "memory_fit",
+    "Does it fit",
+    (
+        Column("profile", get=attrgetter("profile")),
+        Column("capacity_bytes", "bytes", get=attrgetter("capacity")),
+        Column("needed_bytes", "bytes", get=attrgetter("needed")),
+        Column("usable_bytes", "bytes", get=attrgetter("usable")),
+        Column("left_bytes", "bytes", signed=True, get=lambda fit: fit.usable - fit.needed),
+        Column("fits", "bool", get=lambda fit: fit.needed <= fit.usable),
+    ),
+    TablePlace("memory", "Device memory", "fit", 1),
+    on_page=False,
+)
 
 
 def _fit(context: Context) -> Iterator[Table]:
-    """Yield the memory of the accelerator and the memory that the program needs, if a profile states the first."""
+    """Yield the table, if a profile states the memory of the accelerator."""
     profile, needed = context.on_machine.profile, context.memory.figures["needed_bytes"]
     if profile is None or profile.memory_capacity is None or profile.usable_memory is None or needed is None:
         return
-    capacity, usable = int(profile.memory_capacity), int(profile.usable_memory)
-    columns = (
-        Column("profile", get=lambda item: item),
-        Column("capacity_bytes", "bytes", get=lambda _: capacity),
-        Column("needed_bytes", "bytes", get=lambda _: needed),
-        Column("usable_bytes", "bytes", get=lambda _: usable),
-        Column("left_bytes", "bytes", signed=True, get=lambda _: usable - needed),
-        Column("fits", "bool", get=lambda _: needed <= usable),
-    )
-    yield Table.of("memory_fit", "Does it fit", columns, [profile.name], on_page=False)
+    yield _MEMORY_FIT.of([_Fit(profile.name, int(profile.memory_capacity), int(profile.usable_memory), needed)])
+
+
+class _CurvePart(NamedTuple):
+    """A part of the schedule, and the largest temporaries at its peak."""
+
+    device: DeviceMemory
+    point: CurvePoint
+    live: LargestLive
+
+
+def _name(part: _CurvePart, rank: int) -> Value:
+    device, largest = part.device, part.live.largest
+    return device.place(device.values.times[largest[rank][0]]).name if rank < len(largest) else None
+
+
+def _size(part: _CurvePart, rank: int) -> Value:
+    largest = part.live.largest
+    return largest[rank][1] if rank < len(largest) else None
+
+
+_LIVE_CURVE = TableSpec(
+    "live_curve",
+    "Live bytes over the schedule",
+    (
+        Column("first", "number", get=attrgetter("point.first")),
+        Column("last", "number", get=attrgetter("point.last")),
+        Column("bytes", "bytes", get=attrgetter("point.bytes")),
+        phase_column(attrgetter("point.phase")),
+        Column("loop", get=attrgetter("point.loop")),
+        Column("highest_at", "number", get=attrgetter("point.highest")),
+        Column("highest_name", get=lambda part: part.device.schedule.name(part.point.highest)),
+        Column("static_bytes", "bytes", get=attrgetter("device.static_bytes")),
+        Column("temporaries", "count", get=attrgetter("live.arrays")),
+        *(
+            column
+            for rank in range(LARGEST)
+            for column in (
+                Column(f"name_{rank + 1}", optional=True, get=partial(_name, rank=rank)),
+                Column(f"bytes_{rank + 1}", "bytes", optional=True, get=partial(_size, rank=rank)),
+            )
+        ),
+    ),
+    TablePlace("memory", "Live bytes over the schedule", "with arrays"),
+    on_page=False,
+)
 
 
 def _curve(context: Context, device: DeviceMemory) -> Table:
     """Return the live bytes over the schedule in parts of equal length, with the largest temporaries at the peak of each."""
     points = live_curve(device, context.phase_of)
-    live = largest_live(device, points)
-    columns = [
-        Column("first", "number", get=lambda item: item[0].first),
-        Column("last", "number", get=lambda item: item[0].last),
-        Column("bytes", "bytes", get=lambda item: item[0].bytes),
-        phase_column(lambda item: item[0].phase),
-        Column("loop", get=lambda item: item[0].loop),
-        Column("highest_at", "number", get=lambda item: item[0].highest),
-        Column("highest_name", get=lambda item: device.schedule.name(item[0].highest)),
-        Column("static_bytes", "bytes", get=lambda _: device.static_bytes),
-        Column("temporaries", "count", get=lambda item: item[1].arrays),
-    ]
-    for rank in range(LARGEST):
-        columns += [
-            Column(f"name_{rank + 1}", optional=True, get=partial(_name, device, rank)),
-            Column(f"bytes_{rank + 1}", "bytes", optional=True, get=partial(_size, rank)),
-        ]
-    title = f"Live bytes over the schedule of {device.schedule.end:,} instructions, with the largest temporaries"
-    return Table.of("live_curve", title, columns, zip(points, live, strict=True), on_page=False)
-
-
-_Item = tuple[CurvePoint, LargestLive]
-
-
-def _name(device: DeviceMemory, rank: int, item: _Item) -> Value:
-    live = item[1]
-    return device.place(device.values.times[live.largest[rank][0]]).name if rank < len(live.largest) else None
-
-
-def _size(rank: int, item: _Item) -> Value:
-    live = item[1]
-    return live.largest[rank][1] if rank < len(live.largest) else None
+    parts = (_CurvePart(device, point, live) for point, live in zip(points, largest_live(device, points), strict=True))
+    length = f"{device.schedule.end:,} instructions"
+    return _LIVE_CURVE.of(parts, title=f"{_LIVE_CURVE.title} of {length}, with the largest temporaries")
 
 
 def _live_leaves(context: Context) -> Iterator[tuple[Path, tuple[int, int]]]:
@@ -234,3 +275,31 @@ def _live_leaves(context: Context) -> Iterator[tuple[Path, tuple[int, int]]]:
         scope = tuple(first.scope.split("/")) if is_named else ()
         name = f"{joined_name(list(map(attrgetter('name'), group)))} {'' if first.shape is None else first.shape}".strip()
         yield (first.role, *scope, name), (len(group), sum(array.bytes for array in group))
+
+
+class Pictures(Pass):
+    """Make the tables behind the pictures of a page: trees, points of a roofline, a timeline with few marks.
+
+    No command of its own. A table is absent if it would be empty, for example without a schedule, profile, mesh or entry.
+    """
+
+    name = "pictures"
+    asks_phases = True
+    uses_profile = True
+    wants = KERNEL_WANTS | phases.WANTS | Wants(entry=True)
+    specs = ()
+    tables = (
+        _SCOPE_TREE,
+        _SOURCE_TREE,
+        *ROOFLINE_TABLES,
+        TIMELINE,
+        _MESH_AXES,
+        _MESH_DEVICES,
+        _MEMORY_PARTS,
+        _MEMORY_FIT,
+        _LIVE_CURVE,
+        _LIVE_TREE,
+    )
+
+    def run(self, context: Context) -> Section:
+        return Section({}, _tables(context))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
@@ -15,6 +17,7 @@ from hlo_inspect.figure import Figure, Number, Quantity, exact, least
 from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.passes.top import kernel_groups
 from hlo_inspect.report.table import Column, Row, Table
+from hlo_inspect.report.table_spec import TableSpec
 
 
 class _Point(NamedTuple):
@@ -47,6 +50,28 @@ class _Point(NamedTuple):
         return self.flops / seconds if seconds and not isinstance(seconds, Figure) else None
 
 
+_ROOFLINE = TableSpec(
+    "roofline",
+    "Kernels on the roofline, merged",
+    (
+        Column("group", "number", get=attrgetter("number")),
+        Column("flops_of_device", "flops", get=attrgetter("flops")),
+        Column("memory_bytes", "bytes", get=attrgetter("memory_bytes")),
+        Column("flop_per_memory_byte", "number", get=attrgetter("flop_per_byte")),
+        Column("above_bound_s", "seconds", optional=True, get=attrgetter("above_bound")),
+        Column("bound_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.bound)),
+        Column(
+            "estimate_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.estimate)
+        ),
+        Column(
+            "compiler_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.compiler)
+        ),
+    ),
+    on_page=False,
+)
+"""The columns behind those of `kernel_groups`; without a profile the first one."""
+
+
 def roofline_tables(context: Context) -> Iterator[Table]:
     """Yield the kernels with a place, those without one by reason, and with a profile the roofs.
 
@@ -59,27 +84,12 @@ def roofline_tables(context: Context) -> Iterator[Table]:
     points = list(_points(context, groups, times))
     left_out, placed = ([point for point in points if bool(point.left_out) == is_out] for is_out in (True, False))
     if left_out:
-        yield _left_out(left_out)
+        yield _LEFT_OUT.of(group_rows(left_out, lambda point: point.left_out))
     if not placed:
         return
-    more = [Column("group", "number", get=lambda point: point.number)]
-    if times is not None:
-        more += [
-            Column("flops_of_device", "flops", get=lambda point: point.flops),
-            Column("memory_bytes", "bytes", get=lambda point: point.memory_bytes),
-            Column("flop_per_memory_byte", "number", get=lambda point: point.flop_per_byte),
-            Column("above_bound_s", "seconds", optional=True, get=lambda point: point.above_bound),
-            Column("bound_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.bound)),
-            Column(
-                "estimate_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.estimate)
-            ),
-            Column(
-                "compiler_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.compiler)
-            ),
-        ]
-    own = Table.of("roofline", "Kernels on the roofline, merged", more, placed)
+    own = _ROOFLINE.of(placed, columns=_ROOFLINE.columns if times is not None else _ROOFLINE.columns[:1])
     rows = tuple((*point.of_table, *row) for point, row in zip(placed, own.rows, strict=True))
-    yield Table(own.name, own.title, (*groups.columns, *own.columns), rows, on_page=False)
+    yield replace(own, columns=(*groups.columns, *own.columns), rows=rows)
     if times is not None:
         yield _roofs(context, times.profile, placed)
 
@@ -115,13 +125,15 @@ def _left_out_reason(row: Costing, flops: float | None, size: Number | None, *, 
     return next((reason for reason, is_so in reasons.items() if is_so), "")
 
 
-def _left_out(points: Iterable[_Point]) -> Table:
-    columns = (
+_LEFT_OUT = TableSpec(
+    "roofline_left_out",
+    "Kernels without a point on the roofline",
+    (
         Column("reason", get=lambda group: group[0].left_out),
         Column("sites", "count", summed=True, get=lambda group: sum(len(point.row.kernels) for point in group)),
-    )
-    groups = group_rows(points, lambda point: point.left_out)
-    return Table.of("roofline_left_out", "Kernels without a point on the roofline", columns, groups, on_page=False)
+    ),
+    on_page=False,
+)
 
 
 # -- roofs ------------------------------------------------------------------------------------------------------------------
@@ -141,9 +153,10 @@ class _Roof(NamedTuple):
         return self.peak / self.bandwidth
 
 
-def _roofs(context: Context, profile: HardwareProfile, placed: Sequence[_Point]) -> Table:
-    """Return the roofs of the units of the program, from the fewest to the most FLOPs a byte of the kernels under them."""
-    columns = (
+_ROOFS = TableSpec(
+    "roofs",
+    "Peak rates",
+    (
         Column("unit", get=lambda roof: roof.name),
         Column("flops_per_s", "flops_per_s", get=lambda roof: roof.peak),
         Column("bytes_per_s", "bytes_per_s", get=lambda roof: roof.bandwidth),
@@ -151,14 +164,21 @@ def _roofs(context: Context, profile: HardwareProfile, placed: Sequence[_Point])
         Column("from_flop_per_byte", "number", get=lambda roof: min(roof.lowest, roof.ridge)),
         Column("from_flops_per_s", "flops_per_s", get=lambda roof: min(roof.lowest * roof.bandwidth, roof.peak)),
         Column("to_flop_per_byte", "number", get=lambda roof: max(roof.highest, roof.ridge)),
-    )
+    ),
+    on_page=False,
+)
+ROOFLINE_TABLES = (_ROOFLINE, _LEFT_OUT, _ROOFS)
+
+
+def _roofs(context: Context, profile: HardwareProfile, placed: Sequence[_Point]) -> Table:
+    """Return the roofs of the units of the program, from the fewest to the most FLOPs a byte of the kernels under them."""
     rates = dict(_rates(context, profile))
     bandwidth = profile.memory_bandwidth
     ridges = [peak / bandwidth for peak in rates.values()] if bandwidth else []
     places = [point.flop_per_byte or 0.0 for point in placed] + ridges
     roofs = [_Roof(name, peak, bandwidth, min(places), max(places)) for name, peak in rates.items()] if bandwidth else []
     roofs.sort(key=lambda roof: -roof.peak)
-    return Table.of("roofs", f"Peak rates of {profile.name}", columns, roofs, on_page=False)
+    return _ROOFS.of(roofs, title=f"{_ROOFS.title} of {profile.name}")
 
 
 def _rates(context: Context, profile: HardwareProfile) -> Iterator[tuple[str, float]]:

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.figure import Number, Quantity, add, exact, least
 from hlo_inspect.report.table import Column, Table, Unit, Value
+from hlo_inspect.report.table_spec import TableSpec
 
 MAX_NODES = 1000
 """At most this many nodes of a tree have a row, beside one in each node for all that is left out of it."""
@@ -54,10 +56,6 @@ class TreeNode:
         """The known parts of the sums."""
         return list(map(least, self.sums))
 
-    def amount(self, index: int) -> Value:
-        """Return the sum of a measure."""
-        return self.sums[index]
-
     def share(self, root: TreeNode, index: int) -> Value:
         """Return the share of the root's sum, None if one of the two is unknown."""
         part, whole = exact(self.sums[index]), exact(root.sums[index])
@@ -68,43 +66,70 @@ class TreeNode:
         return max(0, least(self.sums[index]) - sum(least(child.sums[index]) for child in self.children.values()))
 
 
+class _TreeRow(NamedTuple):
+    """A node with its number, that of the node around it, and the root of its tree."""
+
+    node: TreeNode
+    number: int
+    inside: int | None
+    path: str
+    root: TreeNode
+
+
+def tree_spec(name: str, title: str, path: str, measures: Sequence[TreeMeasure]) -> TableSpec:
+    """Return the specification of a tree.
+
+    `node` is the number of the row and `inside` that of the node around it; the column `path` has the labels from the one
+    below the whole to that of the node. For each measure a node has the sum of its children and, in the column
+    `<measure>_own`, the part that none of them has; the latter add up to the lower bound of the whole. The column
+    `<measure>_share` is the part of the whole.
+    """
+    columns = [
+        Column("node", "number", get=attrgetter("number")),
+        Column("inside", "number", optional=True, get=attrgetter("inside")),
+        Column("label", get=attrgetter("node.label")),
+        Column(path, get=attrgetter("path")),
+    ]
+    for index, measure in enumerate(measures):
+        sum_, own, share = (partial(get, index=index) for get in (_sum, _own, _share))
+        columns.append(Column(measure.name, measure.unit, bounded=measure.bounded, get=sum_))
+        columns.append(Column(f"{measure.name}_own", measure.unit, get=own))
+        columns.append(Column(f"{measure.name}_share", "share", optional=True, get=share))
+    return TableSpec(name, title, tuple(columns), on_page=False)
+
+
+def _sum(row: _TreeRow, index: int) -> Value:
+    return row.node.sums[index]
+
+
+def _own(row: _TreeRow, index: int) -> Value:
+    return row.node.own(index)
+
+
+def _share(row: _TreeRow, index: int) -> Value:
+    return row.node.share(row.root, index)
+
+
 def tree_table(
-    name: str,
-    title: str,
-    path: str,
-    measures: Sequence[TreeMeasure],
+    spec: TableSpec,
+    measures: int,
     leaves: Iterable[tuple[Path, Sequence[Quantity]]],
     *,
     whole: str = "one step",
     separator: str = "/",
     join_chains: bool = False,
 ) -> Table:
-    """Return a table with a row for each node, the first for the `whole`.
+    """Return a table with a row for each node, the first for the `whole`. It has the first `measures` of `spec`.
 
-    `node` is the number of the row and `inside` that of the node around it; the column `path` has the labels from the one
-    below the whole to that of the node. With `join_chains` a node that is all of the node around it is one with it.
-
-    The children of a node come by the last measure, the largest first. For each measure a node has the sum of its children
-    and, in the column `<measure>_own`, the part that none of them has; the latter add up to the lower bound of the whole. The
-    column `<measure>_share` is the part of the whole.
+    The children of a node come by the last measure, the largest first. With `join_chains` a node that is all of the node around
+    it is one with it.
     """
-    nodes = _tree(whole, len(measures), leaves)
+    nodes = _tree(whole, measures, leaves)
     if join_chains:
         nodes = _without_chains(nodes)
-    numbers = dict(zip(nodes, count()))
-    columns = [
-        Column("node", "number", get=numbers.__getitem__),
-        Column("inside", "number", optional=True, get=lambda node: None if node.inside is None else numbers[node.inside]),
-        Column("label", get=lambda node: node.label),
-        Column(path, get=lambda node: separator.join(node.path)),
-    ]
-    for index, measure in enumerate(measures):
-        columns.append(Column(measure.name, measure.unit, bounded=measure.bounded, get=partial(TreeNode.amount, index=index)))
-        columns.append(Column(f"{measure.name}_own", measure.unit, get=partial(TreeNode.own, index=index)))
-        columns.append(
-            Column(f"{measure.name}_share", "share", optional=True, get=partial(TreeNode.share, root=nodes[0], index=index))
-        )
-    return Table.of(name, title, columns, nodes, on_page=False)
+    numbers: dict[TreeNode | None, int] = dict(zip(nodes, count()))
+    rows = [_TreeRow(node, numbers[node], numbers.get(node.inside), separator.join(node.path), nodes[0]) for node in nodes]
+    return spec.of(rows, columns=spec.columns[: 4 + 3 * measures])
 
 
 def _tree(whole: str, measures: int, leaves: Iterable[tuple[Path, Sequence[Quantity]]]) -> list[TreeNode]:

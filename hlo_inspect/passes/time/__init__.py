@@ -15,9 +15,11 @@ from hlo_inspect.analysis.time.step_times import StepTimes, compiler_cycles, com
 from hlo_inspect.analysis.time.utilization import bottleneck
 from hlo_inspect.figure import Quantity, exact, least, reason
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.collectives.times import link_table
+from hlo_inspect.passes.collectives.times import LINKS, link_table
 from hlo_inspect.passes.cost.times import amount_of, step_words
-from hlo_inspect.passes.time.comparison import comparison
+from hlo_inspect.passes.time import tables
+from hlo_inspect.passes.time.comparison import COMPARED, comparison
+from hlo_inspect.passes.time.measured import MEASURED_STEP, measured_step_table, measured_words
 from hlo_inspect.passes.time.tables import (
     TimePart,
     breakdowns,
@@ -30,49 +32,13 @@ from hlo_inspect.passes.time.tables import (
     time_parts,
     total_seconds,
 )
-from hlo_inspect.passes.top import kernel_groups, kernels_table
+from hlo_inspect.passes.top import kernel_groups, kernels_table, measured_rows
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, sentence
 from hlo_inspect.report.table import Table
 
 _KERNEL_ROWS = 10
 _AXES = 4
 """At most this many mesh axes are named with their exposed time."""
-
-
-class Time(Pass):
-    """Show the time of a step by part: compute, memory, exposed communication; and its bottleneck.
-
-    A step is one run of the program on one device. Each time is given twice. No execution beats the bound: FLOPs at the dense
-    peak, bytes at the memory bandwidth, sent bytes over the links. The estimate is that of a model. It adds a fixed cost per
-    kernel, padding to tiles, and latencies. It takes the rates that kernels and links reach in practice.
-
-    A scheduled module is put on a timeline: kernels one after the other in schedule order, collectives and copies on streams
-    beside them. A collective is exposed while the step waits for its result; a step takes the time of its kernels and the
-    exposed time. Loops count every run. A conditional counts its fastest branch in the bound and its slowest in the estimate.
-
-    Without a schedule, overlap is unknown. Then the bound of the step is the longest of three times: all FLOPs, all bytes, or
-    all collectives.
-
-    `--format perfetto` writes the estimated timeline as a trace for ui.perfetto.dev and chrome://tracing.
-
-    With --measured PROFILE the tables have the measured times of a recorded profile too. The trace has one of its runs.
-    """
-
-    name = "time"
-    includes = ("cost",)
-    asks_phases = True
-    compares_profiles = True
-    findings_of = "all"
-    uses_profile = True
-    takes_recorded = True
-    formats = ("perfetto",)
-    passes_of_formats: ClassVar[Mapping[str, str]] = {"perfetto": "time-events"}
-    wants = KERNEL_WANTS | phases.WANTS
-    specs = ()
-
-    def run(self, context: Context) -> Section:
-        parts_of = cache(partial(time_parts, context))  # tables and headlines are made only when they are shown
-        return Section({}, _tables(context, parts_of), _notes(context), _headline(context, parts_of))
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------------
@@ -92,11 +58,9 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
     compared = comparison(context)
     if compared is not None:
         yield compared
-    if context.measured is not None:
-        from hlo_inspect.passes.measured.rows import MeasuredRows
-        from hlo_inspect.passes.time.measured import measured_step_table
-
-        yield measured_step_table(context, MeasuredRows(context, context.measured), times)
+    measured = measured_rows(context)
+    if measured is not None:
+        yield measured_step_table(context, measured, times)
     if timelines.is_scheduled:
         yield step_table(parts_of(), timelines.estimate.timeline.reason)
     yield resources_table(busy_resources(context), times.step, context.on_machine.known_step)
@@ -141,8 +105,6 @@ def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> I
     step = context.on_machine.known_step
     yield HeadlineRow("step", tuple(step_words(context, times)))
     if context.measured is not None:
-        from hlo_inspect.passes.time.measured import measured_words
-
         yield HeadlineRow("measured", tuple(measured_words(context.measured.times, times)))
     if step is not None:
         yield HeadlineRow("kernels", tuple(_kernels(times, step, parts_of())))
@@ -229,3 +191,40 @@ def _compiler(context: Context) -> Parts:
         yield stated
     count = sum(times.for_kernel(kernel).compiler_cycles is not None for kernel in kernels)
     yield from sentence(" of {}", Amount(count, "count", "kernel"))
+
+
+class Time(Pass):
+    """Show the time of a step by part: compute, memory, exposed communication; and its bottleneck.
+
+    A step is one run of the program on one device. Each time is given twice. No execution beats the bound: FLOPs at the dense
+    peak, bytes at the memory bandwidth, sent bytes over the links. The estimate is that of a model. It adds a fixed cost per
+    kernel, padding to tiles, and latencies. It takes the rates that kernels and links reach in practice.
+
+    A scheduled module is put on a timeline: kernels one after the other in schedule order, collectives and copies on streams
+    beside them. A collective is exposed while the step waits for its result; a step takes the time of its kernels and the
+    exposed time. Loops count every run. A conditional counts its fastest branch in the bound and its slowest in the estimate.
+
+    Without a schedule, overlap is unknown. Then the bound of the step is the longest of three times: all FLOPs, all bytes, or
+    all collectives.
+
+    `--format perfetto` writes the estimated timeline as a trace for ui.perfetto.dev and chrome://tracing.
+
+    With --measured PROFILE the tables have the measured times of a recorded profile too. The trace has one of its runs.
+    """
+
+    name = "time"
+    includes = ("cost",)
+    asks_phases = True
+    compares_profiles = True
+    findings_of = "all"
+    uses_profile = True
+    takes_recorded = True
+    formats = ("perfetto",)
+    passes_of_formats: ClassVar[Mapping[str, str]] = {"perfetto": "time-events"}
+    wants = KERNEL_WANTS | phases.WANTS
+    specs = ()
+    tables = (COMPARED, MEASURED_STEP, *tables.TABLES, LINKS)
+
+    def run(self, context: Context) -> Section:
+        parts_of = cache(partial(time_parts, context))  # tables and headlines are made only when they are shown
+        return Section({}, _tables(context, parts_of), _notes(context), _headline(context, parts_of))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
@@ -14,6 +15,7 @@ from hlo_inspect.passes.base import FactSheet
 from hlo_inspect.passes.cost.times import put_times
 from hlo_inspect.passes.time.tables import busy_resources
 from hlo_inspect.report.table import Column, Table, Unit, Value, lower_bound, plain
+from hlo_inspect.report.table_spec import TableSpec
 
 
 class _ComparedFigure(NamedTuple):
@@ -57,22 +59,32 @@ _BY_MODEL = {
 }
 
 
+COMPARED = TableSpec(
+    "compared",
+    "The step on each hardware profile",
+    (
+        Column("figure", width=32, meaning="figure of the step", get=attrgetter("figure")),
+        Column("unit", detail=9, meaning="unit of the figure", get=attrgetter("unit")),
+    ),
+    page_rows=0,
+)
+"""Behind these columns each machine has one of its figures, and each but the first one of its ratios."""
+
+
 def comparison(context: Context) -> Table | None:
     """Return the figures on each machine of the request, with ratios to the first; None for a single machine."""
     machines = _machines(context)
     if len(machines) < 2:
         return None
-    columns = [
-        Column("figure", width=32, get=lambda row: row.figure),
-        Column("unit", detail=9, get=lambda row: row.unit),
-    ]
+    columns = list(COMPARED.columns)
     for index, (name, _) in enumerate(machines):
         columns.append(Column(name, "number", unit_of="unit", optional=True, get=partial(_value, index)))
         if index:
             title = "times_as_fast" if len(machines) == 2 else f"{name}_times_as_fast"
-            columns.append(Column(title, "number", optional=True, get=partial(_ratio, index)))
+            meaning = "the first profile's figure divided by that of the last one"
+            columns.append(Column(title, "number", optional=True, meaning=meaning, get=partial(_ratio, index)))
     rows = [row for row in _rows([machine for _, machine in machines]) if any(value is not None for value in row.values)]
-    return Table.of("compared", "The step on each hardware profile", columns, rows, page_rows=0)
+    return COMPARED.of(rows, columns=columns)
 
 
 def _machines(context: Context) -> list[tuple[str, Context]]:

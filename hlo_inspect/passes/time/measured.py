@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.time.step_times import StepTimes
 from hlo_inspect.figure import Figure, Quantity
 from hlo_inspect.passes.base import bounded
-from hlo_inspect.passes.measured.rows import MeasuredRows
-from hlo_inspect.profiler.measurements import ProgramMeasurements
 from hlo_inspect.report.model import Amount, Parts, sentence
 from hlo_inspect.report.table import Column, Table, number_of
+from hlo_inspect.report.table_spec import TableSpec
+
+if TYPE_CHECKING:
+    from hlo_inspect.passes.measured.rows import MeasuredRows
+    from hlo_inspect.profiler.measurements import ProgramMeasurements
 
 
 class _MeasuredPart(NamedTuple):
@@ -36,17 +40,24 @@ def measured_step_table(context: Context, rows: MeasuredRows, times: StepTimes) 
     if context.collectives:
         parts.append(_MeasuredPart("exposed collectives", times.exposed, times.estimate_exposed, collectives))
     parts.append(_MeasuredPart("idle, median", None, None, rows.times.step_quantiles()[0] - rows.times.busy_s))
-    columns = (
-        Column("part", width=20, get=lambda row: row.part),
-        bounded("bound_s", "seconds", lambda row: row.bound, optional=True, summed=False),
-        bounded("estimate_s", "seconds", lambda row: row.estimate, optional=True, summed=False),
-        Column("measured_s", "seconds", get=lambda row: row.measured),
+    return MEASURED_STEP.of(parts)
+
+
+MEASURED_STEP = TableSpec(
+    "measured_step",
+    "The step: bound, estimate and measured time",
+    (
+        Column("part", width=20, get=attrgetter("part")),
+        bounded("bound_s", "seconds", attrgetter("bound"), optional=True, summed=False),
+        bounded("estimate_s", "seconds", attrgetter("estimate"), optional=True, summed=False),
+        Column("measured_s", "seconds", get=attrgetter("measured")),
         Column("over_bound", "number", page_name="measured/bound", optional=True, get=lambda row: row.ratio(row.bound)),
         Column(
             "over_estimate", "number", page_name="measured/estimate", optional=True, get=lambda row: row.ratio(row.estimate)
         ),
-    )
-    return Table.of("measured_step", "The step: bound, estimate and measured time", columns, parts, page_rows=0)
+    ),
+    page_rows=0,
+)
 
 
 def measured_words(measured: ProgramMeasurements, times: StepTimes) -> Parts:

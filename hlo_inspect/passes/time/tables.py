@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain, repeat
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
@@ -24,8 +23,10 @@ from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.collectives.times import TimedSite, timed_sites
 from hlo_inspect.passes.instruction_rows import group_rows
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column, Table, TablePlace
+from hlo_inspect.report.table_spec import TableSpec
 
+_OF_BOUND, _OF_ESTIMATE = "share of the step's bound", "share of the step's estimate"
 MOST_EXPOSED = 10
 """At most this many collectives have a row, with the compute that could hide them."""
 
@@ -108,6 +109,10 @@ class _Share(NamedTuple):
     whole_bound: Quantity
     whole_estimate: Quantity
 
+    def of_collectives(self, time: str) -> Quantity:
+        """Return the sum of a time of the collectives among the parts."""
+        return total_seconds([item for item in self.parts if item[0].collective is not None], attrgetter(time))
+
 
 def _shares(parts: Sequence[Counted], label: Callable[[TimePart], str], unknown_runs: str) -> list[_Share]:
     """Return the parts by label, with the known part of the step as the whole, unless some runs are unknown."""
@@ -136,13 +141,35 @@ def _subtract(whole: Quantity, part: Quantity) -> Quantity:
     return known_part(least(whole) - least(part), reason(whole))
 
 
+_BOUND, _ESTIMATE = (bounded(f"{name}_s", "seconds", attrgetter(name)) for name in ("bound", "estimate"))
 _SHARE_OF_ESTIMATE = Column(
     "share",
     "share",
     page_name="share_of_estimate",
     width=32,
     bar="stacked",
+    meaning=_OF_ESTIMATE,
     get=lambda row: share_of(row.estimate, row.whole_estimate),
+)
+STEP = TableSpec(
+    "step",
+    "Parts of the step: bound and estimate",
+    (
+        Column("part", width=30, meaning="part of the step", get=attrgetter("label")),
+        _BOUND,
+        Column(
+            "bound_share",
+            "share",
+            page_name="share_of_bound",
+            detail=2,
+            meaning=_OF_BOUND,
+            get=lambda row: share_of(row.bound, row.whole_bound),
+        ),
+        _ESTIMATE,
+        _SHARE_OF_ESTIMATE,
+    ),
+    TablePlace("step", "Time of the step", "by part"),
+    page_rows=0,
 )
 
 
@@ -157,56 +184,63 @@ def step_table(parts: Sequence[TimePart], unknown_runs: str) -> Table:
     rows = _shares([*work, (fixed, 1)], lambda part: FIXED if part is fixed else _kind_of_part(part), unknown_runs)
     rows = [row for row in rows if least(row.bound) or least(row.estimate)]
     rows.sort(key=lambda row: (_ORDER.index(row.label) if row.label in _ORDER else len(_ORDER), -least(row.estimate)))
-    columns = (
-        Column("part", width=30, get=lambda row: row.label),
-        bounded("bound_s", "seconds", lambda row: row.bound),
-        Column(
-            "bound_share",
-            "share",
-            page_name="share_of_bound",
-            detail=2,
-            get=lambda row: share_of(row.bound, row.whole_bound),
-        ),
-        bounded("estimate_s", "seconds", lambda row: row.estimate),
-        _SHARE_OF_ESTIMATE,
-    )
-    return Table.of("step", "Parts of the step: bound and estimate", columns, rows, page_rows=0)
+    return STEP.of(rows)
 
 
 # -- by phase, scope and source ---------------------------------------------------------------------------------------------
 
 
-def _time_by(
-    name: str, title: str, parts: Sequence[Counted], label: Callable[[TimePart], str], rows: int, unknown_runs: str
-) -> Table:
-    """Return the step by a label; a collective counts its exposed part. The largest estimate comes first."""
-    shares = _shares(parts, label, unknown_runs)
-    shares.sort(key=lambda row: (least(row.estimate), least(row.bound)), reverse=True)
-    detail = (1, 3) if any(part.collective is not None for part, _ in parts) else (9, 9)
-    columns = (
-        Column(name, width=9 if name == "phase" else 34, get=lambda row: row.label),
-        bounded("bound_s", "seconds", lambda row: row.bound),
-        bounded("estimate_s", "seconds", lambda row: row.estimate),
-        bounded("exposed_s", "seconds", partial(_collective_estimate, busy=False), detail[0]),
-        bounded("collective_s", "seconds", partial(_collective_estimate, busy=True), detail[1]),
-        _SHARE_OF_ESTIMATE,
+def _time_by(label: str, title: str, words: str, rank: int) -> TableSpec:
+    """Return the table of the step by a label; a collective counts its exposed part."""
+    return TableSpec(
+        f"time_by_{label}",
+        title,
+        (
+            Column(label, width=9 if label == "phase" else 34, get=attrgetter("label")),
+            _BOUND,
+            _ESTIMATE,
+            bounded(
+                "exposed_s",
+                "seconds",
+                methodcaller("of_collectives", "estimate"),
+                1,
+                meaning="exposed time of its collectives and copies in the estimate",
+            ),
+            bounded(
+                "collective_s",
+                "seconds",
+                methodcaller("of_collectives", "estimate_busy"),
+                3,
+                meaning="whole time of its collectives in the estimate",
+            ),
+            _SHARE_OF_ESTIMATE,
+        ),
+        TablePlace("step", "Time of the step", words, rank),
+        page_rows=0 if label == "phase" else 10,
     )
-    return Table.of(f"time_by_{name}", title, columns, shares, page_rows=rows, on_page=len(shares) > 1)
 
 
-def _collective_estimate(row: _Share, *, busy: bool) -> Quantity:
-    """Return the estimate of the exposed part of collectives, or of their whole duration."""
-    collectives = [item for item in row.parts if item[0].collective is not None]
-    return total_seconds(collectives, attrgetter("estimate_busy" if busy else "estimate"))
+BY_PHASE = _time_by("phase", "Time by phase", "by phase", 2)
+BY_SCOPE = _time_by("scope", "Time by scope of the program", "by scope", 3)
+BY_SOURCE = _time_by("source", "Time by source line", "by source line", 4)
 
 
 def breakdowns(parts: Sequence[TimePart], unknown_runs: str, *, has_phases: bool) -> Iterator[Table]:
     """Yield the step by phase, if it `has_phases`, by scope of the program and by line of source."""
     distinct = counted(parts)
     if has_phases:
-        yield _time_by("phase", "Time by phase", distinct, lambda part: part.phase or UNKNOWN, 0, unknown_runs)
-    yield _time_by("scope", "Time by scope of the program", distinct, attrgetter("scope"), 10, unknown_runs)
-    yield _time_by("source", "Time by source line", distinct, attrgetter("source"), 10, unknown_runs)
+        yield _breakdown(BY_PHASE, distinct, lambda part: part.phase or UNKNOWN, unknown_runs)
+    yield _breakdown(BY_SCOPE, distinct, attrgetter("scope"), unknown_runs)
+    yield _breakdown(BY_SOURCE, distinct, attrgetter("source"), unknown_runs)
+
+
+def _breakdown(spec: TableSpec, parts: Sequence[Counted], label: Callable[[TimePart], str], unknown_runs: str) -> Table:
+    """Return the step by a label, the largest estimate first."""
+    shares = _shares(parts, label, unknown_runs)
+    shares.sort(key=lambda row: (least(row.estimate), least(row.bound)), reverse=True)
+    has_collectives = any(part.collective is not None for part, _ in parts)
+    flags = {} if has_collectives else {name: {"detail": 9} for name in ("exposed_s", "collective_s")}
+    return spec.of(shares, columns=spec.with_flags(flags), on_page=len(shares) > 1)
 
 
 # -- resources --------------------------------------------------------------------------------------------------------------
@@ -227,34 +261,54 @@ def is_longer(busy: Quantity, step: Quantity) -> bool:
     return least(busy) > least(step) * (1 + 1e-9)
 
 
+class _Resource(NamedTuple):
+    """A resource, its busy time, and the bound and the estimate of the step."""
+
+    name: str
+    busy: Quantity
+    step: Quantity
+    estimate: Quantity | None
+
+    def share(self, whole: Quantity) -> float | None:
+        """Return the share of a time of the step; None if that is unknown, or too low: the resource is busy for longer."""
+        return None if is_longer(self.busy, whole) else share_of(self.busy, whole)
+
+
+RESOURCES = TableSpec(
+    "resources",
+    "Busy time of each resource at its peak rate",
+    (
+        Column("resource", width=14, meaning="unit, memory or link", get=attrgetter("name")),
+        bounded(
+            "busy_s",
+            "seconds",
+            attrgetter("busy"),
+            summed=False,
+            meaning="time that the work needs at the peak rate of the resource",
+        ),
+        Column("of_bound", "share", page_name="share_of_bound", meaning=_OF_BOUND, get=lambda row: row.share(row.step)),
+        Column(
+            "of_estimate",
+            "share",
+            page_name="share_of_estimate",
+            width=32,
+            bar="alone",
+            meaning=_OF_ESTIMATE,
+            get=lambda row: row.share(row.estimate),
+        ),
+    ),
+    TablePlace("step", "Time of the step", "by resource", 1),
+    page_rows=0,
+)
+
+
 def resources_table(busy: Mapping[str, Quantity], step: Quantity, estimate: Quantity | None) -> Table:
-    """Return the busy time of each resource and its shares of the step's bound and estimate; the bottleneck comes first.
-
-    A share is left out if the step's time is unknown, or too low: a resource is busy for longer.
-    """
-
-    def share(busy: Quantity, whole: Quantity) -> float | None:
-        return None if is_longer(busy, whole) else share_of(busy, whole)
-
-    of_bound = Column("of_bound", "share", page_name="share_of_bound", get=lambda row: share(row[1], step))
-    columns = [
-        Column("resource", width=14, get=lambda row: row[0]),
-        bounded("busy_s", "seconds", lambda row: row[1], summed=False),
-        of_bound if estimate is not None else of_bound._replace(width=32, bar="alone"),
-    ]
+    """Return the busy time of each resource and its shares of the step's bound and estimate; the bottleneck comes first."""
+    rows = [_Resource(*item, step, estimate) for item in sorted(busy.items(), key=lambda item: -least(item[1]))]
     if estimate is not None:
-        columns.append(
-            Column(
-                "of_estimate",
-                "share",
-                page_name="share_of_estimate",
-                width=32,
-                bar="alone",
-                get=lambda row: share(row[1], estimate),
-            )
-        )
-    rows = sorted(busy.items(), key=lambda row: -least(row[1]))
-    return Table.of("resources", "Busy time of each resource at its peak rate", columns, rows, page_rows=0)
+        return RESOURCES.of(rows)
+    columns = RESOURCES.with_flags({"of_bound": {"width": 32, "bar": "alone"}})
+    return RESOURCES.of(rows, columns=columns, without=("of_estimate",))
 
 
 # -- exposed collectives ----------------------------------------------------------------------------------------------------
@@ -270,6 +324,54 @@ class _ExposedCollective(NamedTuple):
     independent: IndependentCompute | None
 
 
+EXPOSED = TableSpec(
+    "exposed_collectives",
+    "Collectives by exposed time of the estimate, and the compute that could hide each",
+    (
+        Column("name", detail=2, get=attrgetter("collective.start.name")),
+        Column("kind", get=attrgetter("collective.kind")),
+        Column("axis", detail=2, optional=True, get=attrgetter("axis")),
+        bounded("runs", "count", attrgetter("estimate.runs"), 3, summed=False),
+        bounded(
+            "exposed_s",
+            "seconds",
+            attrgetter("estimate.exposed"),
+            summed=False,
+            meaning="time of the estimate that the step waits for it",
+        ),
+        bounded("estimate_s", "seconds", attrgetter("estimate.busy"), 2, summed=False),
+        bounded(
+            "window_s",
+            "seconds",
+            attrgetter("estimate.window"),
+            1,
+            summed=False,
+            meaning="time of the estimate between start and done that hides it",
+        ),
+        Column(
+            "could_hide_s",
+            "seconds",
+            detail=1,
+            meaning="time of compute that does not depend on it and could hide it",
+            get=lambda row: row.independent and row.independent.seconds,
+        ),
+        Column(
+            "longest",
+            detail=5,
+            optional=True,
+            meaning="longest kernel of that compute",
+            get=lambda row: (row.independent and row.independent.longest) or None,
+        ),
+        Column("level", detail=6, optional=True, width=8, get=attrgetter("level")),
+        bounded("bound_exposed_s", "seconds", attrgetter("bound.exposed"), 7, summed=False, meaning="exposed time at bounds"),
+        Column("phase", detail=4, get=attrgetter("phase")),
+        Column("source", detail=1, width=20, get=attrgetter("collective.origin.source")),
+        Column("line", "number", detail=7, get=attrgetter("collective.start.line")),
+    ),
+    TablePlace("collectives", "Collectives", "exposed", 10),
+)
+
+
 def exposed_table(context: Context, timelines: Timelines) -> Table:
     """Return the collectives with the longest exposed time in the estimate, with the compute that could hide each."""
     labels = zip(context.collectives, context.axes, context.collective_phases, context.on_machine.collective_times, strict=True)
@@ -282,22 +384,9 @@ def exposed_table(context: Context, timelines: Timelines) -> Table:
     longest = exposed[:MOST_EXPOSED]
     independent = independent_computes(timelines.estimate, context.views, [row.collective for row in longest])
     rows = [row._replace(independent=compute) for row, compute in zip(longest, independent, strict=True)]
-    columns = (
-        Column("name", detail=2, get=lambda row: row.collective.start.name),
-        Column("kind", get=lambda row: row.collective.kind),
-        Column("axis", detail=2, optional=True, get=lambda row: row.axis),
-        bounded("runs", "count", lambda row: row.estimate.runs, 3, summed=False),
-        bounded("exposed_s", "seconds", lambda row: row.estimate.exposed, summed=False),
-        bounded("estimate_s", "seconds", lambda row: row.estimate.busy, 2, summed=False),
-        bounded("window_s", "seconds", lambda row: row.estimate.window, 1, summed=False),
-        Column("could_hide_s", "seconds", detail=1, get=lambda row: row.independent and row.independent.seconds),
-        Column("longest", detail=5, optional=True, get=lambda row: (row.independent and row.independent.longest) or None),
-        Column("level", detail=6, optional=True, width=8, get=lambda row: row.level),
-        bounded("bound_exposed_s", "seconds", lambda row: row.bound.exposed, 7, summed=False),
-        Column("phase", detail=4, get=lambda row: row.phase),
-        Column("source", detail=1, width=20, get=lambda row: row.collective.origin.source),
-        Column("line", "number", detail=7, get=lambda row: row.collective.start.line),
-    )
     more = f", {MOST_EXPOSED} of {len(exposed):,}" if len(exposed) > MOST_EXPOSED else ""
     title = f"Collectives by exposed time of the estimate{more}, and the compute that could hide each"
-    return Table.of("exposed_collectives", title, columns, rows)
+    return EXPOSED.of(rows, title=title)
+
+
+TABLES = (STEP, RESOURCES, EXPOSED, BY_PHASE, BY_SCOPE, BY_SOURCE)

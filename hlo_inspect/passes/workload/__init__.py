@@ -4,20 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlo_inspect.figure import Quantity, exact, least
+from hlo_inspect.figure import unknown
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
-from hlo_inspect.passes.base import WorkloadPass, unknown, with_lower_bound
+from hlo_inspect.passes.base import FactSheet, WorkloadPass
 from hlo_inspect.passes.workload import tables
 from hlo_inspect.report.model import FactSpec, Section
-from hlo_inspect.report.table import Table, Value
+from hlo_inspect.report.table import Table
 from hlo_inspect.workloads.header import PIPELINE_BYTES
 from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, GROUPS, HLO_KINDS, PASSES, POLICIES
 from hlo_inspect.workloads.totals import KIND_NAMES, UPDATE, WorkloadTotals
 from hlo_inspect.workloads.writer import WRITTEN
 
+_GROUPS = frozenset(GROUPS)
+_FILE = (
+    FactSpec(
+        "workload.dialect", "text", "client (simulator) that the header is written for", frozenset({"simai", "astra-sim"})
+    ),
+    FactSpec("workload.policy", "text", "policy: the first word, which says how the model is divided"),
+    FactSpec("workload.time_unit", "text", "unit of the times", frozenset({"ns", "cycles"})),
+    FactSpec("workload.rows", "count", "rows in the file"),
+    FactSpec("workload.stated_rows", "count", "number of rows by the second line"),
+    FactSpec("workload.distinct_rows", "count", "distinct rows"),
+    FactSpec("workload.parallelism", "text", "tensor x pipeline x data parallel devices, for example 8x16x8"),
+    FactSpec("workload.devices", "count", "devices of the job that the header states"),
+    FactSpec("workload.<group>.devices", "count", "devices of a group; for pp the number of stages", _GROUPS | {"pp"}),
+    FactSpec("workload.pp_comm", "bytes", "bytes that one pipeline stage sends to the next, per micro-batch"),
+)
+
+
+def _put_file(facts: FactSheet, totals: WorkloadTotals) -> None:
+    """Set the facts of the header, and the numbers of rows."""
+    workload, header, parallelism = totals.workload, totals.workload.header, totals.parallelism
+    facts.put("workload.dialect", header.dialect)
+    facts.put("workload.policy", header.policy)
+    facts.put("workload.time_unit", tables.time_unit(totals))
+    facts.put("workload.rows", len(workload.rows))
+    facts.put("workload.stated_rows", workload.stated_rows, "the line after the first holds no number")
+    facts.put("workload.distinct_rows", len(workload.distinct))
+    why = "the header does not say" if header.policy in POLICIES else f"{header.policy} is not a policy that a client knows"
+    facts.put("workload.parallelism", parallelism.text, why)
+    facts.put("workload.devices", parallelism.devices, why)
+    facts.put("workload.pp_comm", header.number(PIPELINE_BYTES), why)
+    for group, devices in parallelism.sizes.items():
+        facts.put(f"workload.{group}.devices", devices, why)
+
+
 _KINDS = frozenset(KIND_NAMES)
 _PASSES = frozenset(PASSES)
-_GROUPS = frozenset(GROUPS)
+_SUMS = (
+    FactSpec("workload.bytes", "bytes", "sizes of all collectives that a client knows"),
+    FactSpec("workload.unknown_bytes", "bytes", "sizes of cells whose word no client knows"),
+    FactSpec("workload.<kind>.count", "count", "collectives of a kind, those of size 0 too", _KINDS),
+    FactSpec("workload.<kind>.bytes", "bytes", "their sizes", _KINDS),
+    FactSpec("workload.<pass>.compute", "count", "compute time of a pass, in the client's unit", _PASSES),
+    FactSpec("workload.<pass>.bytes", "bytes", "sizes of the collectives of a pass", _PASSES),
+    FactSpec("workload.update.compute", "count", "time after collectives, in the client's unit"),
+    FactSpec("workload.<group>.bytes", "bytes", "sizes of the collectives of a group, as SimAI reads it", _GROUPS),
+)
+
+
+def _put_sums(facts: FactSheet, totals: WorkloadTotals) -> None:
+    """Set the sums over the rows."""
+    facts.put("workload.bytes", totals.size())
+    facts.put("workload.unknown_bytes", totals.unknown_size())
+    for kind in KIND_NAMES:
+        facts.put(f"workload.{kind}.count", totals.count(kind=kind))
+        facts.put(f"workload.{kind}.bytes", totals.size(kind=kind))
+    for name in PASSES:
+        facts.put(f"workload.{name}.compute", totals.compute[name])
+        facts.put(f"workload.{name}.bytes", totals.size(pass_name=name))
+    facts.put(f"workload.{UPDATE}.compute", totals.compute[UPDATE])
+    no_groups = f"SimAI reads groups from the words of {FORWARD_IN_BACKWARD}, and this is {totals.workload.header.policy}"
+    for group in GROUPS:
+        facts.put(f"workload.{group}.bytes", totals.size(group=group) if totals.has_groups else unknown(no_groups))
 
 
 class WorkloadFile(WorkloadPass):
@@ -33,33 +92,22 @@ class WorkloadFile(WorkloadPass):
 
     name = "workload"
     writes = WRITTEN
-    specs = (
-        FactSpec(
-            "workload.dialect", "text", "client (simulator) that the header is written for", frozenset({"simai", "astra-sim"})
-        ),
-        FactSpec("workload.policy", "text", "policy: the first word, which says how the model is divided"),
-        FactSpec("workload.time_unit", "text", "unit of the times", frozenset({"ns", "cycles"})),
-        FactSpec("workload.rows", "count", "rows in the file"),
-        FactSpec("workload.stated_rows", "count", "number of rows by the second line"),
-        FactSpec("workload.distinct_rows", "count", "distinct rows"),
-        FactSpec("workload.parallelism", "text", "tensor x pipeline x data parallel devices, for example 8x16x8"),
-        FactSpec("workload.devices", "count", "devices of the job that the header states"),
-        FactSpec("workload.<group>.devices", "count", "devices of a group; for pp the number of stages", _GROUPS | {"pp"}),
-        FactSpec("workload.pp_comm", "bytes", "bytes that one pipeline stage sends to the next, per micro-batch"),
-        FactSpec("workload.bytes", "bytes", "sizes of all collectives that a client knows"),
-        FactSpec("workload.unknown_bytes", "bytes", "sizes of cells whose word no client knows"),
-        FactSpec("workload.<kind>.count", "count", "collectives of a kind, those of size 0 too", _KINDS),
-        FactSpec("workload.<kind>.bytes", "bytes", "their sizes", _KINDS),
-        FactSpec("workload.<pass>.compute", "count", "compute time of a pass, in the client's unit", _PASSES),
-        FactSpec("workload.<pass>.bytes", "bytes", "sizes of the collectives of a pass", _PASSES),
-        FactSpec("workload.update.compute", "count", "time after collectives, in the client's unit"),
-        FactSpec("workload.<group>.bytes", "bytes", "sizes of the collectives of a group, as SimAI reads it", _GROUPS),
+    specs = (*_FILE, *_SUMS)
+    tables = (
+        tables.WORKLOAD,
+        tables.WORKLOAD_PASSES,
+        tables.WORKLOAD_COLLECTIVES,
+        tables.WORKLOAD_UNKNOWN,
+        tables.WORKLOAD_GROUPS,
+        tables.WORKLOAD_LAYERS,
+        tables.WORKLOAD_HEADER,
     )
 
     def run(self, totals: WorkloadTotals) -> Section:
-        facts = _facts(totals)
-        notes = [*tables.conventions(totals), *(f"{name}: {_unknown_reason(name, totals)}" for name in unknown(facts))]
-        return Section(facts, _tables(totals), notes, tables.headline(totals))
+        facts = FactSheet()
+        _put_file(facts, totals)
+        _put_sums(facts, totals)
+        return Section(facts.values, _tables(totals), [tables.conventions(totals), *facts.notes], tables.headline(totals))
 
 
 def _tables(totals: WorkloadTotals) -> Iterator[Table]:
@@ -73,57 +121,31 @@ def _tables(totals: WorkloadTotals) -> Iterator[Table]:
     yield tables.header_keys(totals)
 
 
-def _facts(totals: WorkloadTotals) -> dict[str, Value]:
-    workload, parallelism = totals.workload, totals.parallelism
-    facts: dict[str, Value] = {
-        "workload.dialect": workload.header.dialect,
-        "workload.policy": workload.header.policy,
-        "workload.time_unit": tables.time_unit(totals),
-        "workload.rows": len(workload.rows),
-        "workload.stated_rows": workload.stated_rows,
-        "workload.distinct_rows": len(workload.distinct),
-        "workload.parallelism": parallelism.text,
-        "workload.devices": parallelism.devices,
-        "workload.pp_comm": workload.header.number(PIPELINE_BYTES),
-    }
-    facts |= {f"workload.{group}.devices": devices for group, devices in parallelism.sizes.items()}
-    for name, figure in _sums(totals):
-        with_lower_bound(facts, name, exact(figure), least(figure) or None)
-    if not totals.has_groups:
-        facts |= {f"workload.{group}.bytes": None for group in GROUPS}
-    return facts
-
-
-def _sums(totals: WorkloadTotals) -> Iterator[tuple[str, Quantity]]:
-    yield "workload.bytes", totals.size()
-    yield "workload.unknown_bytes", totals.unknown_size()
-    for kind in KIND_NAMES:
-        yield f"workload.{kind}.count", totals.count(kind=kind)
-        yield f"workload.{kind}.bytes", totals.size(kind=kind)
-    for name in PASSES:
-        yield f"workload.{name}.compute", totals.compute[name]
-        yield f"workload.{name}.bytes", totals.size(pass_name=name)
-    yield f"workload.{UPDATE}.compute", totals.compute[UPDATE]
-    if totals.has_groups:
-        for group in GROUPS:
-            yield f"workload.{group}.bytes", totals.size(group=group)
-
-
-def _unknown_reason(name: str, totals: WorkloadTotals) -> str:
-    """Return why a fact is unknown."""
-    header = totals.workload.header
-    if name == "workload.stated_rows":
-        return "the line after the first holds no number"
-    if name in ("workload.parallelism", "workload.devices", "workload.pp_comm") or name.endswith(".devices"):
-        return (
-            "the header does not say" if header.policy in POLICIES else f"{header.policy} is not a policy that a client knows"
-        )
-    if name.split(".")[1] in GROUPS and not totals.has_groups:
-        return f"SimAI reads groups from the words of {FORWARD_IN_BACKWARD}, and this is {header.policy}"
-    return f"the row on line {totals.first_unknown} cannot be read whole"
-
-
 _HLO_KINDS = frozenset(COLLECTIVE_KINDS)
+_COLLECTIVES = (
+    FactSpec("collectives.count", "count", "collectives that a client knows, each row once"),
+    FactSpec("collectives.operand_bytes", "bytes", "their sizes"),
+    FactSpec("collectives.executed_count", "count", "runs of collectives in one pass over the rows"),
+    FactSpec("collectives.executed_operand_bytes", "bytes", "sizes of all runs in one pass over the rows"),
+    FactSpec("collectives.executed_wire_bytes", "bytes", "bytes that one device sends in one pass over the rows"),
+    FactSpec("collectives.<kind>.count", "count", "collectives of a kind", _HLO_KINDS),
+    FactSpec("collectives.<kind>.operand_bytes", "bytes", "their sizes", _HLO_KINDS),
+    FactSpec("collectives.<kind>.executed_count", "count", "runs of a kind in one pass over the rows", _HLO_KINDS),
+    FactSpec("collectives.<kind>.executed_operand_bytes", "bytes", "sizes of all runs in one pass over the rows", _HLO_KINDS),
+    FactSpec("collectives.<kind>.executed_wire_bytes", "bytes", "bytes that one device sends for them in one pass", _HLO_KINDS),
+    FactSpec("collectives.axis.<axis>.executed_count", "count", "runs over a group of devices in one pass", _GROUPS),
+    FactSpec("collectives.axis.<axis>.executed_operand_bytes", "bytes", "sizes of all runs in one pass over the rows", _GROUPS),
+    FactSpec(
+        "collectives.axis.<axis>.executed_wire_bytes", "bytes", "bytes that one device sends for them in one pass", _GROUPS
+    ),
+)
+
+
+def _put_runs(facts: FactSheet, start: str, totals: WorkloadTotals, **chosen: str) -> None:
+    """Set the facts of the runs of collectives, of which each runs once."""
+    facts.put(f"{start}.executed_count", totals.count(**chosen))
+    facts.put(f"{start}.executed_operand_bytes", totals.size(**chosen))
+    facts.put(f"{start}.executed_wire_bytes", totals.wire(**chosen))
 
 
 class WorkloadCollectives(WorkloadPass):
@@ -134,36 +156,20 @@ class WorkloadCollectives(WorkloadPass):
     """
 
     name = "collectives"
-    specs = (
-        FactSpec("collectives.count", "count", "collectives that a client knows, each row once"),
-        FactSpec("collectives.operand_bytes", "bytes", "their sizes"),
-        FactSpec("collectives.executed_count", "count", "runs of collectives in one pass over the rows"),
-        FactSpec("collectives.executed_operand_bytes", "bytes", "sizes of all runs in one pass over the rows"),
-        FactSpec("collectives.executed_wire_bytes", "bytes", "bytes that one device sends in one pass over the rows"),
-        FactSpec("collectives.<kind>.count", "count", "collectives of a kind", _HLO_KINDS),
-        FactSpec("collectives.<kind>.operand_bytes", "bytes", "their sizes", _HLO_KINDS),
-        FactSpec("collectives.<kind>.executed_count", "count", "runs of a kind in one pass over the rows", _HLO_KINDS),
-        FactSpec(
-            "collectives.<kind>.executed_operand_bytes", "bytes", "sizes of all runs in one pass over the rows", _HLO_KINDS
-        ),
-        FactSpec(
-            "collectives.<kind>.executed_wire_bytes", "bytes", "bytes that one device sends for them in one pass", _HLO_KINDS
-        ),
-        FactSpec("collectives.axis.<axis>.executed_count", "count", "runs over a group of devices in one pass", _GROUPS),
-        FactSpec(
-            "collectives.axis.<axis>.executed_operand_bytes", "bytes", "sizes of all runs in one pass over the rows", _GROUPS
-        ),
-        FactSpec(
-            "collectives.axis.<axis>.executed_wire_bytes", "bytes", "bytes that one device sends for them in one pass", _GROUPS
-        ),
-    )
+    specs = _COLLECTIVES
+    tables = (tables.CELLS, tables.WORKLOAD_COLLECTIVES, tables.WORKLOAD_UNKNOWN, tables.WORKLOAD_GROUPS)
 
     def run(self, totals: WorkloadTotals) -> Section:
-        facts: dict[str, Value] = {}
-        for name, figure in _collective_sums(totals):
-            with_lower_bound(facts, name, exact(figure), least(figure) or None)
-        notes = [*tables.conventions(totals), *(f"{name}: {_collectives_reason(totals)}" for name in unknown(facts))]
-        return Section(facts, _collective_tables(totals), notes, tables.headline(totals))
+        facts = FactSheet()
+        of_kinds = ((f"collectives.{opcode}", {"kind": kind}) for kind, opcode in HLO_KINDS.items())
+        for name, chosen in (("collectives", {}), *of_kinds):
+            facts.put(f"{name}.count", totals.count(**chosen))
+            facts.put(f"{name}.operand_bytes", totals.size(**chosen))
+            _put_runs(facts, name, totals, **chosen)
+        for group in GROUPS if totals.has_groups else ():
+            _put_runs(facts, f"collectives.axis.{group}", totals, group=group)
+        notes = [tables.conventions(totals), *facts.notes]
+        return Section(facts.values, _collective_tables(totals), notes, tables.headline(totals))
 
 
 def _collective_tables(totals: WorkloadTotals) -> Iterator[Table]:
@@ -171,36 +177,6 @@ def _collective_tables(totals: WorkloadTotals) -> Iterator[Table]:
     yield tables.by_collective(totals)
     yield from tables.unknown_words(totals)
     yield tables.by_group(totals)
-
-
-def _collective_sums(totals: WorkloadTotals) -> Iterator[tuple[str, Quantity]]:
-    yield from _collective_facts("collectives", totals.count(), totals.size(), totals.wire())
-    for kind, opcode in HLO_KINDS.items():
-        yield from _collective_facts(
-            f"collectives.{opcode}", totals.count(kind=kind), totals.size(kind=kind), totals.wire(kind=kind)
-        )
-    for group in GROUPS if totals.has_groups else ():
-        name = f"collectives.axis.{group}.executed"
-        yield f"{name}_count", totals.count(group=group)
-        yield f"{name}_operand_bytes", totals.size(group=group)
-        yield f"{name}_wire_bytes", totals.wire(group=group)
-
-
-def _collective_facts(name: str, count: Quantity, size: Quantity, wire: Quantity) -> Iterator[tuple[str, Quantity]]:
-    """Yield the facts of collectives, each at one place and run once."""
-    yield f"{name}.count", count
-    yield f"{name}.operand_bytes", size
-    yield f"{name}.executed_count", count
-    yield f"{name}.executed_operand_bytes", size
-    yield f"{name}.executed_wire_bytes", wire
-
-
-def _collectives_reason(totals: WorkloadTotals) -> str:
-    if totals.first_unknown is not None:
-        return f"the row on line {totals.first_unknown} cannot be read whole"
-    if totals.workload.header.dialect != "simai":
-        return "the header of an ASTRA-sim file has no group sizes"
-    return "the header lacks the size of a group, or a word names no group"
 
 
 class WorkloadSummary(WorkloadPass):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from hlo_inspect.figure import Quantity, exact, least, total
+from hlo_inspect.figure import Number, Quantity, exact, least, total
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
-from hlo_inspect.report.table import Column, Table, Value
+from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table_spec import TableSpec
 from hlo_inspect.workloads.header import MEANINGS, PIPELINE_BYTES
 from hlo_inspect.workloads.reader import EqualRows
 from hlo_inspect.workloads.row import GROUPS, HLO_KINDS, NONE, PASSES, WorkloadRow
@@ -31,10 +32,10 @@ def time_unit(totals: WorkloadTotals) -> str:
     return _UNITS[totals.workload.header.dialect]
 
 
-def conventions(totals: WorkloadTotals) -> list[str]:
+def conventions(totals: WorkloadTotals) -> str:
     """Return the conventions of sizes and times, for the foot of a page."""
     dialect = totals.workload.header.dialect
-    return [f"{_CONVENTIONS[dialect]}; times are {_UNITS[dialect]} of {_CLIENTS[dialect]}, each row once"]
+    return f"{_CONVENTIONS[dialect]}; times are {_UNITS[dialect]} of {_CLIENTS[dialect]}, each row once"
 
 
 def headline(totals: WorkloadTotals) -> Iterator[HeadlineRow]:
@@ -90,6 +91,17 @@ def _group(name: str) -> str:
 # -- rows -------------------------------------------------------------------------------------------------------------------
 
 
+_COMPUTE = Column(
+    "compute",
+    "count",
+    summed=True,
+    bounded=True,
+    meaning="compute time of all passes, in the unit of the file's simulator",
+    get=attrgetter("compute"),
+)
+_SIZE = Column("bytes", "bytes", summed=True, bounded=True, get=attrgetter("size"))
+
+
 class _EqualRow(NamedTuple):
     """Equal rows with the sums of their compute and bytes."""
 
@@ -120,93 +132,139 @@ def _sizes(totals: WorkloadTotals, row: WorkloadRow, equal: EqualRows) -> Iterat
             yield equal.sum_of(None if word is None else amount)
 
 
-def _fields() -> Iterator[Column]:
-    """Yield the columns of the fields of merged rows."""
-    for index, name in enumerate(PASSES):
-        yield Column(f"{name}_comm", detail=2, optional=True, width=13, get=_field(3 + 3 * index))
-        yield Column(f"{name}_bytes", "bytes", detail=3, get=_field(4 + 3 * index))
-        yield Column(f"{name}_compute", "count", detail=4, get=_field(2 + 3 * index))
-    yield Column("update_compute", "count", detail=5, get=_field(11))
-    yield Column("policy", detail=6, optional=True, get=_field(12))
-    yield Column("line", "number", detail=5, get=lambda equal: equal.line)
+def _fields(name: str, field: str, words: str) -> tuple[Column, ...]:
+    """Return the columns of a pass: `field` begins the names of its fields in a row, `words` are its name in text."""
+    return (
+        Column(
+            f"{name}_comm",
+            detail=2,
+            optional=True,
+            width=13,
+            meaning=f"collective of {words}",
+            get=attrgetter(f"row.{field}_word"),
+        ),
+        Column(f"{name}_bytes", "bytes", detail=3, meaning="its bytes", get=attrgetter(f"row.{field}_size")),
+        Column(f"{name}_compute", "count", detail=4, meaning=f"compute of {words}", get=attrgetter(f"row.{field}_time")),
+    )
 
 
-def _field(position: int) -> Callable[[_EqualRow], Value]:
-    return lambda equal: equal.row[position]
+WORKLOAD = TableSpec(
+    "workload",
+    "Rows, merged, by bytes",
+    (
+        Column("name", width=20, meaning="name of the rows", get=attrgetter("row.name")),
+        Column("rows", "count", summed=True, get=attrgetter("times")),
+        _COMPUTE,
+        _SIZE._replace(meaning="bytes of all collectives of the rows"),
+        *_fields("forward", "forward", "the forward pass"),
+        *_fields("input_gradient", "input", "the gradient of inputs"),
+        *_fields("weight_gradient", "weight", "the gradient of weights"),
+        Column("update_compute", "count", detail=5, meaning="compute of the update", get=attrgetter("row.update_time")),
+        Column("policy", detail=6, optional=True, meaning="policy in the header of the file", get=attrgetter("row.policy")),
+        Column("line", "number", detail=5, get=attrgetter("line")),
+    ),
+)
 
 
 def equal_rows(totals: WorkloadTotals, rows: EqualRowList) -> Table:
     """Return the merged rows of the file, those with most bytes first."""
-    columns = (
-        Column("name", width=20, get=lambda equal: equal.row.name),
-        Column("rows", "count", summed=True, get=lambda equal: equal.times),
-        bounded("compute", "count", lambda equal: equal.compute),
-        bounded("bytes", "bytes", lambda equal: equal.size),
-        *_fields(),
-    )
-    title = f"Rows, merged, by bytes (compute in {time_unit(totals)})"
     ordered = sorted(rows, key=lambda equal: (-least(equal.size), -least(equal.compute)))
-    return Table.of("workload", title, columns, ordered)
+    return WORKLOAD.of(ordered, title=f"{WORKLOAD.title} (compute in {time_unit(totals)})")
+
+
+class _PartSums(NamedTuple):
+    """The sums of a layer, whose rows are counted, or of a pass, whose collectives are."""
+
+    name: str
+    number: Quantity
+    compute: Quantity
+    size: Quantity
+
+
+WORKLOAD_LAYERS = TableSpec(
+    "workload_layers",
+    "Rows by layer, by compute",
+    (
+        Column("layer", width=20, meaning="layer in the names of rows", get=attrgetter("name")),
+        Column("rows", "count", summed=True, get=attrgetter("number")),
+        _COMPUTE,
+        _SIZE._replace(meaning="bytes of its collectives"),
+    ),
+)
 
 
 def by_layer(totals: WorkloadTotals, rows: EqualRowList) -> Table:
     """Return one row per layer name, without the numbers in it."""
     layers = [
-        (
+        _PartSums(
             _DIGITS.sub("#", group[0].row.name),
-            group,
+            sum(equal_row.times for equal_row in group),
             total(equal_row.compute for equal_row in group),
             total(equal_row.size for equal_row in group),
         )
         for group in group_rows(rows, lambda equal: _DIGITS.sub("#", equal.row.name))
     ]
-    columns = (
-        Column("layer", width=20, get=lambda layer: layer[0]),
-        Column("rows", "count", summed=True, get=lambda layer: sum(equal_row.times for equal_row in layer[1])),
-        bounded("compute", "count", lambda layer: layer[2]),
-        bounded("bytes", "bytes", lambda layer: layer[3]),
-    )
-    by_compute = sorted(layers, key=lambda layer: -least(layer[2]))
-    return Table.of("workload_layers", f"Rows by layer, by compute ({time_unit(totals)})", columns, by_compute)
+    layers.sort(key=lambda layer: -least(layer.compute))
+    return WORKLOAD_LAYERS.of(layers, title=f"{WORKLOAD_LAYERS.title} ({time_unit(totals)})")
 
 
 # -- sums -------------------------------------------------------------------------------------------------------------------
 
 
+WORKLOAD_PASSES = TableSpec(
+    "workload_passes",
+    "Pass over the rows",
+    (
+        Column("pass", get=lambda row: _words(row.name)),
+        _COMPUTE,
+        Column("collectives", "count", summed=True, bounded=True, meaning="collectives of the pass", get=attrgetter("number")),
+        _SIZE._replace(meaning="bytes of these collectives"),
+    ),
+)
+
+
 def by_pass(totals: WorkloadTotals) -> Table:
     """Compute and collectives of each pass, and the time after collectives."""
-    columns = (
-        Column("pass", get=_words),
-        bounded("compute", "count", lambda name: totals.compute[name]),
-        bounded("collectives", "count", lambda name: _pass_row(totals.count, name)),
-        bounded("bytes", "bytes", lambda name: _pass_row(totals.size, name)),
-    )
-    return Table.of("workload_passes", f"Pass over the rows (compute in {time_unit(totals)})", columns, (*PASSES, UPDATE))
+    rows = [_PartSums(name, totals.count(pass_name=name), totals.compute[name], totals.size(pass_name=name)) for name in PASSES]
+    rows.append(_PartSums(UPDATE, 0, totals.compute[UPDATE], 0))
+    return WORKLOAD_PASSES.of(rows, title=f"{WORKLOAD_PASSES.title} (compute in {time_unit(totals)})")
 
 
-def _pass_row(sum_of: Callable[..., Quantity], name: str) -> Quantity:
-    return sum_of(pass_name=name) if name in PASSES else 0
+_LABEL = (
+    Column("pass", get=lambda row: _words(row.label.pass_name)),
+    Column("collective", meaning="word in the file", get=attrgetter("label.word")),
+)
+_COUNT = Column("count", "count", summed=True, get=attrgetter("count"))
+WORKLOAD_COLLECTIVES = TableSpec(
+    "workload_collectives",
+    "Collectives by pass and group",
+    (
+        *_LABEL,
+        Column("kind", detail=5, optional=True, get=lambda row: HLO_KINDS.get(row.label.kind, row.label.kind)),
+        Column("group", optional=True, get=lambda row: _group(row.label.group) if row.label.group else None),
+        _COUNT._replace(meaning="number of these collectives"),
+        _SIZE._replace(meaning="bytes as the simulator counts them"),
+        Column("wire_bytes", "bytes", summed=True, detail=1, bounded=True, get=attrgetter("wire_bytes")),
+    ),
+)
+WORKLOAD_UNKNOWN = TableSpec(
+    "workload_unknown",
+    "Words that no client knows (in no total)",
+    (*_LABEL, _COUNT._replace(meaning="cells with the word"), _SIZE._replace(meaning="bytes beside the word")),
+)
 
 
 def by_collective(totals: WorkloadTotals) -> Table:
     """Return the collectives that some client knows, by pass, word and group."""
-    rows = _declared(totals, has_kind=True)
     counts_devices = totals.workload.header.dialect == "simai"
-    columns = (
-        *_LABEL,
-        Column("kind", detail=5, optional=True, get=lambda row: HLO_KINDS.get(row.label.kind, row.label.kind)),
-        Column("group", optional=True, get=lambda row: _group(row.label.group) if row.label.group else None),
-        *_DECLARED,
-        *([bounded("wire_bytes", "bytes", lambda row: row.wire_bytes, 1)] if counts_devices else []),
-    )
-    return Table.of("workload_collectives", "Collectives by pass and group", columns, rows)
+    return WORKLOAD_COLLECTIVES.of(_declared(totals, has_kind=True), without=() if counts_devices else ("wire_bytes",))
 
 
 def unknown_words(totals: WorkloadTotals) -> Iterator[Table]:
     """Yield a table of the cells whose word no client knows, if there are some."""
     rows = _declared(totals, has_kind=False)
     if rows:
-        yield Table.of("workload_unknown", "Words that no client knows (in no total)", (*_LABEL, *_DECLARED), rows)
+        yield WORKLOAD_UNKNOWN.of(rows)
 
 
 def _declared(totals: WorkloadTotals, *, has_kind: bool) -> list[CollectiveSum]:
@@ -215,80 +273,66 @@ def _declared(totals: WorkloadTotals, *, has_kind: bool) -> list[CollectiveSum]:
     return sorted(collectives, key=lambda collective: (PASSES.index(collective.label.pass_name), -least(collective.size)))
 
 
-_LABEL = (
-    Column("pass", get=lambda row: _words(row.label.pass_name)),
-    Column("collective", get=lambda row: row.label.word),
-)
-_DECLARED = (
-    Column("count", "count", summed=True, get=lambda row: row.count),
-    bounded("bytes", "bytes", lambda row: row.size),
+class _GroupSums(NamedTuple):
+    """The devices and traffic of a group, None if unknown, and the place in the file that states the traffic."""
+
+    name: str
+    devices: int | None
+    number: Number | None
+    size: Number | None
+    origin: str
+
+
+WORKLOAD_GROUPS = TableSpec(
+    "workload_groups",
+    "Groups of devices",
+    (
+        Column("group", get=lambda row: _group(row.name)),
+        Column("devices", "count", meaning="devices of one group", get=attrgetter("devices")),
+        Column("count", "count", meaning="collectives of the group", get=attrgetter("number")),
+        Column("bytes", "bytes", meaning="bytes of these collectives", get=attrgetter("size")),
+        Column("from", detail=2, width=24, meaning="header key, or the reason", get=attrgetter("origin")),
+    ),
+    page_rows=0,
 )
 
 
 def by_group(totals: WorkloadTotals) -> Table:
     """Return the groups of devices, and the traffic between stages of the pipeline, which is in no cell and no total."""
+    return WORKLOAD_GROUPS.of(_groups(totals) if totals.has_groups else ())
+
+
+def _groups(totals: WorkloadTotals) -> Iterator[_GroupSums]:
     parallelism = totals.parallelism
-    size = totals.workload.header.number(PIPELINE_BYTES)
-    transfers = parallelism.transfers
-    pipeline: tuple[Value, ...] = (
-        "PP",
-        parallelism.stages,
-        transfers,
-        0 if transfers == 0 else transfers * size if transfers is not None and size is not None else None,
-        "pp_comm of the header, 2 x vpp x ga times",
-    )
-    rows: list[tuple[Value, ...]] = []
     for group in GROUPS:
-        count, moved = exact(totals.count(group=group)), exact(totals.size(group=group))
-        rows.append((_group(group), parallelism.sizes[group], count, moved, "cells"))
+        count, size = exact(totals.count(group=group)), exact(totals.size(group=group))
+        yield _GroupSums(group, parallelism.sizes[group], count, size, "cells")
     if parallelism.stages is not None:
-        rows.append(pipeline)
-    columns = (
-        Column("group"),
-        Column("devices", "count"),
-        Column("count", "count"),
-        Column("bytes", "bytes"),
-        Column("from", detail=2, width=24),
-    )
-    return Table("workload_groups", "Groups of devices", columns, tuple(rows) if totals.has_groups else (), page_rows=0)
+        transfers, each = parallelism.transfers, totals.workload.header.number(PIPELINE_BYTES)
+        moved = 0 if transfers == 0 else transfers * each if transfers is not None and each is not None else None
+        yield _GroupSums("pp", parallelism.stages, transfers, moved, "pp_comm of the header, 2 x vpp x ga times")
+
+
+WORKLOAD_HEADER = TableSpec(
+    "workload_header",
+    "Header",
+    (
+        Column("key", width=24, meaning="key of the header", get=itemgetter(0)),
+        Column("value", meaning="its value", get=itemgetter(1)),
+        Column("meaning", width=60, meaning="meaning for the simulator", get=itemgetter(2)),
+    ),
+    page_rows=0,
+)
 
 
 def header_keys(totals: WorkloadTotals) -> Table:
     """Return the keys of the header with their meaning."""
     header = totals.workload.header
-    rows = [("policy", header.policy, "how the model is divided")]
-    rows += [(key.name, key.written, MEANINGS.get(key.name, "no key that a client reads")) for key in header.keys.values()]
-    columns = (Column("key", width=24), Column("value"), Column("meaning", width=60))
-    return Table("workload_header", "Header", columns, tuple(rows), page_rows=0)
+    keys = [(key.name, key.written, MEANINGS.get(key.name, "no key that a client reads")) for key in header.keys.values()]
+    return WORKLOAD_HEADER.of([("policy", header.policy, "how the model is divided"), *keys])
 
 
-def cells(totals: WorkloadTotals) -> Table:
-    """Return the merged collectives of the rows, those with most bytes first."""
-    counts: dict[_CellKey, list[int]] = {}
-    for row, equal in totals.workload.distinct.items():
-        for name, _, word, size in row.cells:
-            label = totals.collective(name, word).label if word is not None and word != NONE else None
-            if label is not None and label.kind is not None:
-                counts.setdefault(_CellKey(row.name, label, size), [0, equal.line])[0] += equal.count
-    rows = [
-        _CellSite(cell, count, line, totals.collective(cell.label.pass_name, cell.label.word).wire(cell.size))
-        for cell, (count, line) in counts.items()
-    ]
-    rows.sort(key=lambda site: -site.times * (site.cell.size or 0))
-    columns = (
-        Column("name", width=20, get=lambda site: site.cell.name),
-        Column("kind", get=lambda site: HLO_KINDS.get(site.cell.label.kind or "", site.cell.label.kind)),
-        Column("runs", "count", summed=True, get=lambda site: site.times),
-        Column("executed_operand_bytes", "bytes", summed=True, get=lambda site: _times(site.cell.size, site.times)),
-        Column("executed_wire_bytes", "bytes", summed=True, detail=1, get=lambda site: _times(site.wire, site.times)),
-        Column("operand_bytes", "bytes", detail=4, get=lambda site: site.cell.size),
-        Column("group_size", "number", detail=3, get=lambda site: totals.parallelism.sizes.get(site.cell.label.group or "")),
-        Column("axis", detail=2, optional=True, get=lambda site: site.cell.label.group),
-        Column("phase", detail=2, get=lambda site: _words(site.cell.label.pass_name)),
-        Column("form", detail=3, get=lambda site: site.cell.label.word),
-        Column("line", "number", detail=5, get=lambda site: site.line),
-    )
-    return Table.of("collectives", "Collectives of one pass over the rows, merged, by bytes", columns, rows)
+# -- collectives ------------------------------------------------------------------------------------------------------------
 
 
 class _CellKey(NamedTuple):
@@ -300,12 +344,49 @@ class _CellKey(NamedTuple):
 
 
 class _CellSite(NamedTuple):
-    """Equal collectives, the line of the first, and the bytes that one device sends for each."""
+    """Equal collectives, the line of the first, the bytes that one device sends for each, and the devices of a group."""
 
     cell: _CellKey
     times: int
     line: int
     wire: int | None
+    devices: int | None
+
+
+CELLS = TableSpec(
+    "collectives",
+    "Collectives of one pass over the rows, merged, by bytes",
+    (
+        Column("name", width=20, get=attrgetter("cell.name")),
+        Column("kind", get=lambda site: HLO_KINDS.get(site.cell.label.kind or "", site.cell.label.kind)),
+        Column("runs", "count", summed=True, get=attrgetter("times")),
+        Column("executed_operand_bytes", "bytes", summed=True, get=lambda site: _times(site.cell.size, site.times)),
+        Column("executed_wire_bytes", "bytes", summed=True, detail=1, get=lambda site: _times(site.wire, site.times)),
+        Column("operand_bytes", "bytes", detail=4, get=attrgetter("cell.size")),
+        Column("group_size", "number", detail=3, get=attrgetter("devices")),
+        Column("axis", detail=2, optional=True, get=attrgetter("cell.label.group")),
+        Column("phase", detail=2, get=lambda site: _words(site.cell.label.pass_name)),
+        Column("form", detail=3, get=attrgetter("cell.label.word")),
+        Column("line", "number", detail=5, get=attrgetter("line")),
+    ),
+)
+
+
+def cells(totals: WorkloadTotals) -> Table:
+    """Return the merged collectives of the rows, those with most bytes first."""
+    counts: dict[_CellKey, list[int]] = {}
+    for row, equal in totals.workload.distinct.items():
+        for name, _, word, size in row.cells:
+            label = totals.collective(name, word).label if word is not None and word != NONE else None
+            if label is not None and label.kind is not None:
+                counts.setdefault(_CellKey(row.name, label, size), [0, equal.line])[0] += equal.count
+    rows = [_site(totals, cell, count, line) for cell, (count, line) in counts.items()]
+    return CELLS.of(sorted(rows, key=lambda site: -site.times * (site.cell.size or 0)))
+
+
+def _site(totals: WorkloadTotals, cell: _CellKey, count: int, line: int) -> _CellSite:
+    sent = totals.collective(cell.label.pass_name, cell.label.word).wire(cell.size)
+    return _CellSite(cell, count, line, sent, totals.parallelism.sizes.get(cell.label.group or ""))
 
 
 def _times(amount: int | None, times: int) -> int | None:

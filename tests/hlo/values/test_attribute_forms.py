@@ -99,7 +99,7 @@ def test_texts_that_share_a_form(left: str, right: str, is_one_form: bool) -> No
     assert (table.take_apart(left)[0] is table.take_apart(right)[0]) == is_one_form
 
 
-def test_equal_texts_are_one_object_even_above_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_input_texts_are_one_object_even_above_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attribute_forms, "MAX_FORMS", 1)
     table: FormTable[object] = FormTable()
     texts = [', metadata={op_name="a"}', ', metadata={op_name="b"}', ', metadata={op_name="a"}']

@@ -13,25 +13,16 @@ from hlo_inspect.report.formats.html.pictures import pictures_of
 from hlo_inspect.report.options import with_relative_paths
 from hlo_inspect.report.table import Column, Row, Table
 
+
+def _groups(*titles: str) -> tuple[TableGroup, ...]:
+    """Return groups of tables by their titles. Tables say which they are in (`TableSpec.place`)."""
+    return tuple(TableGroup(title, {}) for title in titles)
+
+
 _MEASURED = PageSection(
     "measured",
     "Measured time of the step",
-    groups=(
-        TableGroup(
-            "Measured time",
-            {
-                "measured_parts": "by part",
-                "measured_by_phase": "by phase",
-                "measured_by_scope": "by scope",
-                "measured_by_source": "by source line",
-                "measured_by_device": "by device",
-                "measured_runs": "by run",
-            },
-        ),
-        TableGroup("Measured kernels", {"measured_kernel_groups": "merged", "measured_kernels": "single"}),
-        TableGroup("Measured collectives", {"measured_collectives": "single", "measured_by_axis": "by axis"}),
-        TableGroup.of_one("measured_rates"),
-    ),
+    groups=_groups("Measured time", "Measured kernels", "Measured collectives"),
     command="measured",
 )
 """The first section of a module that ran in a recorded profile."""
@@ -40,167 +31,58 @@ _PLAN = (
     PageSection(
         "step",
         "Time of the step",
-        groups=(
-            TableGroup(
-                "Time of the step",
-                {
-                    "step": "by part",
-                    "resources": "by resource",
-                    "time_by_phase": "by phase",
-                    "time_by_scope": "by scope",
-                    "time_by_source": "by source line",
-                },
-            ),
-            TableGroup.of_one("timeline"),
-        ),
+        groups=_groups("Time of the step"),
         nothing="No instruction of this module has a known time.",
         command="time",
     ),
-    PageSection(
-        "kernels",
-        "Kernels",
-        groups=(
-            TableGroup(
-                "Kernels",
-                {"kernel_groups": "merged", "kernels": "single", "kernels_phase_differences": "phases that disagree"},
-            ),
-        ),
-        nothing="This module has no kernel.",
-    ),
-    PageSection(
-        "work",
-        "Work",
-        groups=(
-            TableGroup(
-                "Work of the step",
-                {
-                    "cost_by_scope": "by scope",
-                    "cost_by_source": "by source line",
-                    "cost_by_phase": "by phase",
-                    "cost": "by opcode",
-                    "cost_by_fusion_kind": "by kind of fusion",
-                    "matmuls_by_type": "products by type",
-                },
-            ),
-        ),
-        nothing="No instruction of this module has a known cost.",
-    ),
+    PageSection("kernels", "Kernels", groups=_groups("Kernels"), nothing="This module has no kernel."),
+    PageSection("work", "Work", groups=_groups("Work of the step"), nothing="No instruction of this module has a known cost."),
     PageSection(
         "collectives",
         "Collectives",
-        groups=(
-            TableGroup(
-                "Collectives",
-                {
-                    "collective_groups": "merged",
-                    "collectives": "single",
-                    "collectives_by_axis": "by axis",
-                    "collectives_by_axis_and_kind": "by axis and kind",
-                    "collectives_by_kind": "by kind",
-                    "collectives_by_phase": "by phase",
-                    "collectives_by_kind_and_phase": "by kind and phase",
-                    "collective_sizes": "by size",
-                    "collectives_by_size": "by kind and size",
-                    "collective_links": "by link",
-                    "exposed_collectives": "exposed",
-                    "collectives_phase_differences": "phases that disagree",
-                    "point_to_point": "point to point",
-                },
-            ),
-            TableGroup("Mesh of devices", {"mesh_axes": "axes", "mesh_devices": "devices"}),
-        ),
+        groups=_groups("Collectives", "Mesh of devices"),
         nothing="This module has no collectives: its devices send nothing to each other.",
     ),
     PageSection(
         "memory",
         "Memory",
-        groups=(
-            TableGroup(
-                "Live at the peak",
-                {
-                    "live_at_peak_groups": "merged",
-                    "live_at_peak": "single",
-                    "live_by_role": "by role",
-                    "live_by_scope": "by scope",
-                    "live_by_source": "by source line",
-                    "largest_arrays": "largest arrays, live or not",
-                },
-            ),
-            TableGroup("Live bytes over the schedule", {"live_curve": "with arrays", "live_bytes": "bytes"}),
-            TableGroup("Device memory", {"memory_parts": "parts", "memory_fit": "fit", "out_of_memory_parts": "by XLA"}),
-            TableGroup("Host transfers", {"host_copies": "copies", "host_transfers": "calls"}),
-            TableGroup.of_one("parameter_copies"),
-        ),
+        groups=_groups("Live at the peak", "Live bytes over the schedule", "Device memory", "Host transfers"),
         nothing="No array of this module has a known place in device memory.",
         command="memory",
     ),
     PageSection(
         "parameters",
         "Parameters",
-        groups=(
-            TableGroup(
-                "Parameters",
-                {
-                    "params_by_role": "by role",
-                    "params": "single",
-                    "params_not_donated": "not donated",
-                    "params_donated": "donated",
-                    "buffers": "sums",
-                },
-            ),
-            TableGroup("Outputs", {"output_groups": "merged", "outputs": "single"}),
-        ),
+        groups=_groups("Parameters", "Outputs"),
         nothing="The entry computation has no parameters, or is not in the text.",
     ),
     PageSection(
         "optimizer",
         "Optimizer",
-        groups=(TableGroup("Updates", {"optimizer_groups": "by rule", "optimizer": "by weight", "optimizer_update": "sum"}),),
+        groups=_groups("Updates"),
         nothing="No update of a parameter matches an optimizer.",
     ),
-    PageSection("loops", "Loops", groups=(TableGroup.of_one("loops"),), nothing="This module has no loop."),
+    PageSection("loops", "Loops", nothing="This module has no loop."),
     PageSection(
         "fusions",
         "Fusions",
-        groups=(
-            TableGroup(
-                "Fusions",
-                {
-                    "fusion_groups": "merged",
-                    "fusions": "single",
-                    "fusions_by_kind": "by kind",
-                    "fusions_by_root": "by root",
-                    "fusion_content": "by opcode inside",
-                },
-            ),
-        ),
+        groups=_groups("Fusions"),
         nothing="This module has no fusions: the compiler has not run fusion yet, or found nothing to fuse.",
     ),
-    PageSection(
-        "custom-calls",
-        "Custom calls",
-        groups=(
-            TableGroup(
-                "Custom calls",
-                {
-                    "custom_call_target_groups": "merged",
-                    "custom_calls_by_target": "by target",
-                    "custom_call_groups": "merged, short",
-                    "custom_calls": "by target, short",
-                    "unknown_custom_calls": "of unknown work",
-                },
-            ),
-        ),
-        nothing="This module has no custom calls.",
-    ),
-    PageSection(
-        "program",
-        "Program",
-        groups=tuple(map(TableGroup.of_one, ("opcodes", "flags", "call_stacks", "compiler_warnings"))),
-        nothing="No instruction of this module could be read.",
-    ),
+    PageSection("custom-calls", "Custom calls", groups=_groups("Custom calls"), nothing="This module has no custom calls."),
+    PageSection("program", "Program", nothing="No instruction of this module could be read."),
 )
 """In the order in which somebody reads who wants to know why a step is slow."""
+
+
+def _with_tables(section: PageSection, tables: Iterable[Table]) -> PageSection:
+    """Return the section with the tables whose place it is: in its groups, and those of no group last."""
+    places = [(table.place, table.name) for table in tables if table.place is not None and table.place.section == section.name]
+    choices: dict[str, dict[str, str]] = {group.title: {} for group in section.groups}
+    for place, name in sorted(places, key=lambda placed: placed[0].rank):
+        choices.setdefault(place.group, {})[name] = place.label
+    alone = map(TableGroup.of_one, choices.pop("", ()))
+    return replace(section, groups=(*(TableGroup(title, names) for title, names in choices.items()), *alone))
 
 
 def module_sections(tables: Sequence[Table]) -> tuple[PageSection, ...]:
@@ -208,7 +90,8 @@ def module_sections(tables: Sequence[Table]) -> tuple[PageSection, ...]:
     named = by_name(tables)
     words = {"optimizer": _optimizer_words(named)}
     drawn = named | by_name(with_relative_paths([named[name] for name in _DRAWN_WITH_PATHS if name in named]))
-    plan = (_MEASURED, *_PLAN) if any(name in named for name in _MEASURED.tables) else _PLAN
+    filled = (_with_tables(section, tables) for section in (_MEASURED, *_PLAN))
+    plan = [section for section in filled if section.tables or section.name != _MEASURED.name]
     pictures = {section.name: pictures_of(section.name, drawn) for section in plan}
     if not pictures["kernels"]:
         words["kernels"] = _no_roofline(named)
