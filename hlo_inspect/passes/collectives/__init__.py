@@ -19,7 +19,7 @@ from hlo_inspect.hlo.values.op_names import PHASES, origin_of
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
 from hlo_inspect.passes.collectives import tables
 from hlo_inspect.passes.compiler_warnings import warnings_notes, warnings_rows, warnings_table
-from hlo_inspect.passes.instruction_rows import call_stacks, differences, phase_notes
+from hlo_inspect.passes.instruction_rows import COLLECTIVES_DIFFERENCES, call_stacks, differences, phase_notes
 from hlo_inspect.report.model import FactSpec, Section
 from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
@@ -124,7 +124,7 @@ def _tables(context: Context) -> Iterator[Table]:
         yield warnings_table(context)
     yield from call_stacks(collective.origin for collective in context.collectives)
     if any(phase.phase_from == "graph" for phase in context.phases.of_collectives):
-        yield from differences(context, [collective.inner for collective in context.collectives], "collectives")
+        yield from differences(context, [collective.inner for collective in context.collectives], COLLECTIVES_DIFFERENCES)
 
 
 _OPEN_PHASE = "names leave this phase open, and --quick skips the graph of values; run without --quick"
