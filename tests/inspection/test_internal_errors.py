@@ -236,7 +236,7 @@ def test_a_report_that_a_format_for_ci_cannot_render_is_left_out(
 def fail_to_render(name: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the function at `place` raise IndexError for the report of a module."""
     file, _, function = place.rpartition(".")
-    module = import_module(f"hlo_inspect.report.formats.{file}")
+    module = import_module(f"hlo_inspect.report.{file if file == 'annotations' else f'formats.{file}'}")
     render = getattr(module, function)
 
     def fail(report: Report, *rest: object) -> object:
