@@ -118,8 +118,8 @@ def _table(saved: Mapping[str, Any]) -> Table:
     listed = [[row.get(name) for name in names] if isinstance(row, dict) else row for row in saved["rows"]]
     rows: tuple[Row, ...] = tuple(tuple(map(_value, row)) for row in listed if len(row) == len(columns))
     name = _text(saved, "name")
-    known = pass_tables().get(name)
-    return Table(name, _text(saved, "title"), columns, rows, place=known.spec.place if known is not None else None)
+    specified = pass_tables().get(name)
+    return Table(name, _text(saved, "title"), columns, rows, place=specified.spec.place if specified is not None else None)
 
 
 def _value(value: Any) -> Value:  # noqa: ANN401 - what JSON holds

@@ -55,7 +55,7 @@ def figure_of(facts: Mapping[str, Value], name: str) -> Value:
 Bound = Literal["", "lower", "upper"]
 
 READERS: Mapping[Bound, Callable[[Value], Plain]] = {"": plain, "lower": lower_bound, "upper": upper_bound}
-"""What scripts read of a value: the value, or one of its bounds."""
+"""Functions from a value to the part that scripts read: the value, or one of its bounds."""
 
 
 class TablePlace(NamedTuple):

@@ -400,7 +400,7 @@ ENTRY %main (x: f32[64,64]) -> f32[64,64] {
 
 def test_time_of_a_large_program_is_the_longest_of_flops_bytes_and_collectives(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page has the collectives' times anyway: a bound by memory that is below theirs would contradict their table."""
-    monkeypatch.setattr("hlo_inspect.passes.summary.LARGE_MODULE", 0)
+    monkeypatch.setattr("hlo_inspect.passes.summary.headline.LARGE_MODULE", 0)
     path = DATA / "cpu/scan_fsdp.after.txt"
     asked: Any = {"profile": "tpu-v5e", "also": ("cost",)}
     (row,) = [headline for headline in hlo_inspect.inspect(path, "summary", **asked).headline if headline.label == "time"]

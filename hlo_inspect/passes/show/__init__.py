@@ -31,6 +31,8 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.instruction_rows import stacks_of
 from hlo_inspect.passes.params import index_text
+from hlo_inspect.passes.show import neighbour_tables, reshards, source_lines, tables
+from hlo_inspect.passes.show.neighbour_tables import path_tables, path_text, tables_around
 from hlo_inspect.passes.show.reshards import CollectiveReshards
 from hlo_inspect.passes.show.source_lines import (
     LineFigures,
@@ -44,10 +46,7 @@ from hlo_inspect.passes.show.tables import (
     InstructionFigures,
     instructions_table,
     named_operands,
-    neighbour_tables,
     operand_names,
-    path_tables,
-    path_text,
     shape_text,
 )
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, sentence
@@ -82,6 +81,7 @@ class Show(Pass):
     formats = ("dot", "svg", "mermaid")
     wants = KERNEL_WANTS | phases.WANTS | Wants(opcodes=OPCODES, operands=OPCODES, entry=True, graph=True, checked=True)
     specs = ()
+    tables = (*tables.TABLES, *neighbour_tables.TABLES, *source_lines.TABLES, *reshards.TABLES)
 
     def run(self, context: Context) -> Section:
         query = context.request
@@ -118,7 +118,7 @@ def _notes(graph: InstructionGraph) -> list[str]:
 def _tables(context: Context, around: Neighbourhood, reshards: CollectiveReshards) -> Iterator[Table]:
     yield instructions_table(context, [around.place], around.graph)
     yield from reshards.tables()
-    yield from neighbour_tables(context, around)
+    yield from tables_around(context, around)
     yield from stacks_of([] if around.instruction is None else [around.instruction.attr("metadata")], context.module.frames)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
@@ -11,6 +12,7 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.values.sharding import Sharding
 from hlo_inspect.report.model import Parts
 from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table_spec import TableSpec
 
 _MOST_SHOWN = 3
 
@@ -43,7 +45,7 @@ class CollectiveReshards(NamedTuple):
         """Yield each array with its sharding and that of its user, by mesh axes if they tell it."""
         for number, row in enumerate(self.rows[:_MOST_SHOWN]):
             yield f"{'; or ' if number else 'before partitioning '}{row.array.name} {row.array.shape} "
-            sharding, needed = self._spec(row.sharding), self._spec(row.user_sharding)
+            sharding, needed = self.spec(row.sharding), self.spec(row.user_sharding)
             if row.is_one_array:
                 yield f"from {sharding} to {needed}, for {row.user.name}"
             else:
@@ -56,19 +58,33 @@ class CollectiveReshards(NamedTuple):
         """Yield a row for each array that fits, if there is one."""
         if self.reshards is None or not self.rows:
             return
-        columns = (
-            Column("array", get=lambda row: row.array.name),
-            Column("shape", get=lambda row: str(row.array.shape)),
-            Column("spec", get=lambda row: self._spec(row.sharding)),
-            Column("sharding", detail=2, get=lambda row: row.sharding.text),
-            Column("user", get=lambda row: row.user.name),
-            Column("opcode", detail=1, get=lambda row: row.user.opcode),
-            Column("user_spec", get=lambda row: self._spec(row.user_sharding)),
-            Column("user_sharding", detail=2, get=lambda row: row.user_sharding.text),
-            Column("one_array", "bool", detail=3, get=lambda row: row.is_one_array),
-            Column("line", "number", get=lambda row: row.user.line),
-        )
-        yield Table.of("reshards", f"Shardings before partitioning, in {self.reshards.file}", columns, self.rows)
+        rows = [_ReshardRow(self, reshard) for reshard in self.rows]
+        yield _RESHARDS.of(rows, title=f"{_RESHARDS.title}, in {self.reshards.file}")
 
-    def _spec(self, sharding: Sharding) -> str:
+    def spec(self, sharding: Sharding) -> str:
         return self.context.partition_specs.text(sharding)
+
+
+class _ReshardRow(NamedTuple):
+    reshards: CollectiveReshards
+    reshard: Reshard
+
+
+_RESHARDS = TableSpec(
+    "reshards",
+    "Shardings before partitioning",
+    (
+        Column("array", get=attrgetter("reshard.array.name")),
+        Column("shape", get=lambda row: str(row.reshard.array.shape)),
+        Column("spec", get=lambda row: row.reshards.spec(row.reshard.sharding)),
+        Column("sharding", detail=2, get=attrgetter("reshard.sharding.text")),
+        Column("user", get=attrgetter("reshard.user.name")),
+        Column("opcode", detail=1, get=attrgetter("reshard.user.opcode")),
+        Column("user_spec", get=lambda row: row.reshards.spec(row.reshard.user_sharding)),
+        Column("user_sharding", detail=2, get=attrgetter("reshard.user_sharding.text")),
+        Column("one_array", "bool", detail=3, get=attrgetter("reshard.is_one_array")),
+        Column("line", "number", get=attrgetter("reshard.user.line")),
+    ),
+)
+
+TABLES = (_RESHARDS,)

@@ -1,4 +1,4 @@
-"""The page that a person reads first: its tables and its first lines."""
+"""The first lines of the page that a person reads first."""
 
 from __future__ import annotations
 
@@ -15,130 +15,15 @@ from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
 from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.figure import Quantity, at_least, exact, least, reason
 from hlo_inspect.findings import LARGE_MODULE
-from hlo_inspect.graph.parameters import Interface, Output, ParameterLeaf
+from hlo_inspect.graph.parameters import ParameterLeaf
 from hlo_inspect.graph.slices import DCN
-from hlo_inspect.hlo.opcodes import POINT_TO_POINT, TABLE
+from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
 from hlo_inspect.hlo.values.shapes import total
-from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.optimizer.overview import HYPERPARAMETERS, Overview
-from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.collectives import loops, loops_with_costs
-from hlo_inspect.passes.collectives import tables as collective_tables
-from hlo_inspect.passes.compiler_warnings import warnings_notes, warnings_rows, warnings_table
-from hlo_inspect.passes.cost import cost_by_phase
-from hlo_inspect.passes.custom_calls import custom_calls_by_target
-from hlo_inspect.passes.flags import flags_notes, flags_table
-from hlo_inspect.passes.fusions import fusions_by_kind
+from hlo_inspect.optimizer.overview import Overview
+from hlo_inspect.passes.compiler_warnings import warnings_rows
 from hlo_inspect.passes.memory.tables import array_groups, total_moved
-from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, sentence
-from hlo_inspect.report.table import Column, Table, Value
-
-_DETAILS = {"learning_rate": 1, "beta1": 1, "beta2": 1, "weight_decay": 1, "epsilon": 2, "momentum": 3, "clip_norm": 4}
-"""Order in which a narrow page drops the hyper-parameters that most optimizers have."""
-
-
-class Summary(Pass):
-    """Show one page: the module, its buffers, costs, optimizer, fusions, collectives, opcodes and findings.
-
-    The command reads every line. It counts the instructions that the text prints: compact dumps leave out get-tuple-elements.
-    With --quick there are no costs and no optimizer.
-    """
-
-    name = "summary"
-    wants = Wants(checked=True)
-    findings_of = "all"
-    includes = ("params", "fusions", "collectives")
-    unless_quick = ("cost", "optimizer")
-    specs = (
-        FactSpec("module.computations", "count", "computations, as printed"),
-        FactSpec("module.instructions", "count", "instructions of all computations, as printed"),
-        FactSpec("module.entry_instructions", "count", "instructions of the entry computation, as printed"),
-        FactSpec("opcode.<opcode>", "count", "instructions of an opcode in all computations, as printed", frozenset(TABLE)),
-    )
-
-    def run(self, context: Context) -> Section:
-        module = context.module
-        counts = module.opcode_counts
-        facts: dict[str, Value] = {
-            "module.computations": module.computation_count,
-            "module.instructions": counts.total(),
-            "module.entry_instructions": len(module.entry.opcodes) if module.entry else None,
-        }
-        facts |= {f"opcode.{opcode}": count for opcode, count in sorted(counts.items())}
-        notes = [] if module.entry else ["module.entry_instructions: the text ends before the entry computation"]
-        notes += warnings_notes(context)
-        notes += flags_notes(context)
-        return Section(facts, (table for table in _tables(context) if table.rows), notes, headline(context))
-
-
-def _tables(context: Context) -> Iterator[Table]:
-    with_cost = not context.request.quick
-    if context.module.warnings:
-        yield warnings_table(context)
-    yield _buffers(context.interface)
-    if with_cost:
-        yield cost_by_phase(context)
-        yield _optimizer_table(context.optimizer)
-    yield fusions_by_kind(context, with_cost=with_cost)
-    yield collective_tables.by_kind(context)
-    yield collective_tables.point_to_point(context)
-    yield collective_tables.by_axis(context)
-    yield collective_tables.by_phase(context)
-    yield loops_with_costs(context) if with_cost else loops(context)
-    yield from custom_calls_by_target(context, with_cost=with_cost)
-    yield _opcodes(context)
-    yield from flags_table(context)
-
-
-def _buffers(interface: Interface) -> Table:
-    parameters, outputs = interface.parameters, interface.outputs
-    tells_donation = interface.parameters_known and interface.donation_known
-    rows = (
-        ("parameters", *_sizes(parameters, interface.parameters_known)),
-        ("  aliased with an output", *_sizes([p for p in parameters if p.alias], tells_donation)),
-        ("  donated, not aliased", *_sizes([p for p in parameters if p.donor and not p.alias], tells_donation)),
-        ("  not donated", *_sizes([p for p in parameters if not p.donated], tells_donation)),
-        ("  unused", *_sizes([p for p in parameters if p.unused], interface.parameters_known and interface.uses_known)),
-        ("outputs", *_sizes(outputs, interface.outputs_known)),
-        ("  aliased with a parameter", *_sizes([o for o in outputs if o.alias], interface.outputs_known and tells_donation)),
-    )
-    columns = (Column("buffers"), Column("count", "count"), Column("bytes", "bytes"))
-    return Table("buffers", "Entry parameters and outputs", columns, rows, page_rows=0)
-
-
-def _sizes(leaves: Sequence[ParameterLeaf] | Sequence[Output], is_known: bool) -> tuple[int | None, int | None]:
-    return (len(leaves), total(leaf.shape.bytes for leaf in leaves)) if is_known else (None, None)
-
-
-def _optimizer_table(overview: Overview) -> Table:
-    """Return one row for all updates, none without updates. Columns without a value are in CSV and JSON only."""
-    rates = {overview.rate_of(row) for row in overview.rows} - {"constant", "absent"}
-    rate = rates.pop() if len(rates) == 1 else None
-    values = {name: overview.shared(name) for name in HYPERPARAMETERS if name != "nesterov"}
-    decays_some = 0 < overview.decayed < len(overview.rows)  # the weight decay beside it is not that of every weight
-    columns = (
-        Column("rule", width=8, get=lambda all_rows: overview.name),
-        Column("weights", "count", get=len),
-        Column("decayed", "count", detail=0 if decays_some else 3, get=lambda all_rows: overview.decayed),
-        *(_constant(name, value) for name, value in (*values.items(), ("clip_norm", overview.clip_norm))),
-        Column("rate", optional=True, detail=9 if rate is None else 1, get=lambda all_rows: rate),
-        Column("weight_bytes", "bytes", detail=5, get=lambda all_rows: overview.bytes_of(row.weight for row in all_rows)),
-        Column("state_bytes", "bytes", get=lambda all_rows: overview.bytes_of(overview.states)),
-    )
-    return Table.of("optimizer_update", "Optimizer", columns, [overview.rows] if overview.rows else [])
-
-
-def _constant(name: str, value: float | None) -> Column:
-    detail = 9 if value is None else _DETAILS.get(name, 6)
-    return Column(name, "number", optional=True, detail=detail, get=lambda all_rows: value)
-
-
-def _opcodes(context: Context) -> Table:
-    counts = context.module.opcode_counts
-    columns = (Column("opcode"), Column("count", "count", summed=True))
-    return Table("opcodes", "Instructions by opcode", columns, tuple(counts.most_common()), page_rows=10)
-
+from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
 
 _AXES = 4
 """At most this many mesh axes are named with their bytes."""
@@ -147,7 +32,7 @@ _HOST_WORDS = {"send": "to", "recv": "from"}
 _KINDS = {"training step": "train step"}
 
 
-def headline(context: Context) -> Iterator[HeadlineRow]:
+def headline_rows(context: Context) -> Iterator[HeadlineRow]:
     """Yield at most seven lines; --quick leaves out costs, the optimizer and the largest array."""
     if not context.module.quoted_lines:
         yield HeadlineRow("", tuple(_program(context)))
