@@ -11,6 +11,66 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import FactSpec, Section
 from hlo_inspect.report.table import Column, Table, Value
+from hlo_inspect.report.table_spec import TableSpec
+
+_LOG = TableSpec(
+    "log",
+    "Measurements around the module",
+    (
+        Column("line", "number", get=lambda entry: entry.measurement.line),
+        Column("key", get=lambda entry: entry.measurement.key),
+        Column("value", "number", get=lambda entry: entry.measurement.value),
+        Column("unit", optional=True, get=lambda entry: entry.measurement.unit or None),
+        Column("element", "number", optional=True, detail=3, get=lambda entry: entry.measurement.element),
+        Column("stands", get=lambda entry: "before" if entry.is_before else "behind"),
+        Column("module", detail=4, get=lambda entry: entry.module),
+    ),
+    only_verbose=True,
+)
+
+Series = tuple[LogEntry, list[float]]
+
+
+def _median(series: Series) -> float:
+    from statistics import median  # imported here: few texts need it
+
+    return median(series[1])
+
+
+_LOG_SERIES = TableSpec(
+    "log_series",
+    "Statistics of measurements",
+    (
+        Column("key", get=lambda series: series[0].measurement.key),
+        Column("unit", optional=True, get=lambda series: series[0].measurement.unit or None),
+        Column("stands", get=lambda series: "before" if series[0].is_before else "behind"),
+        Column("count", "count", get=lambda series: len(series[1])),
+        Column("median", "number", get=_median),
+        Column("minimum", "number", get=lambda series: min(series[1])),
+        Column("maximum", "number", get=lambda series: max(series[1])),
+    ),
+    only_verbose=True,
+)
+
+
+def log_tables(log: Sequence[LogEntry]) -> Iterator[Table]:
+    """Yield the measurements around the module, and median, minimum and maximum for several of one key.
+
+    A list of numbers is a series of its own.
+    """
+    yield _LOG.of(log)
+    series = _series(log)
+    if series:
+        yield _LOG_SERIES.of(series)
+
+
+def _series(log: Sequence[LogEntry]) -> list[Series]:
+    groups: dict[tuple[object, ...], Series] = {}
+    for entry in log:
+        measurement = entry.measurement
+        label = measurement.key, measurement.unit, measurement.element is None, entry.is_before
+        groups.setdefault(label, (entry, []))[1].append(measurement.value)
+    return [series for series in groups.values() if len(series[1]) > 1]
 
 
 class ModuleFacts(Pass):
@@ -21,6 +81,7 @@ class ModuleFacts(Pass):
 
     name = "module_facts"
     wants = Wants(opcodes=OPCODES, targets=TARGETS)
+    tables = (_LOG, _LOG_SERIES)
     specs = (
         FactSpec("module.name", "text", "the module's name"),
         FactSpec("module.is_scheduled", "bool", "true if the order of instructions is the schedule"),
@@ -66,57 +127,3 @@ class ModuleFacts(Pass):
         if module.origin is not None:
             notes += [f"{name}: {module.origin} lacks it" for name in ("module.num_partitions", "module.replica_count")]
         return Section(facts, notes=notes)
-
-
-_ENTRIES = (
-    Column("line", "number", get=lambda entry: entry.measurement.line),
-    Column("key", get=lambda entry: entry.measurement.key),
-    Column("value", "number", get=lambda entry: entry.measurement.value),
-    Column("unit", optional=True, get=lambda entry: entry.measurement.unit or None),
-    Column("element", "number", optional=True, detail=3, get=lambda entry: entry.measurement.element),
-    Column("stands", get=lambda entry: "before" if entry.is_before else "behind"),
-    Column("module", detail=4, get=lambda entry: entry.module),
-)
-
-Series = tuple[LogEntry, list[float]]
-
-
-def _median(series: Series) -> float:
-    from statistics import median  # imported here: few texts need it
-
-    return median(series[1])
-
-
-_SERIES = (
-    Column("key", get=lambda series: series[0].measurement.key),
-    Column("unit", optional=True, get=lambda series: series[0].measurement.unit or None),
-    Column("stands", get=lambda series: "before" if series[0].is_before else "behind"),
-    Column("count", "count", get=lambda series: len(series[1])),
-    Column("median", "number", get=_median),
-    Column("minimum", "number", get=lambda series: min(series[1])),
-    Column("maximum", "number", get=lambda series: max(series[1])),
-)
-
-
-def log_tables(log: Sequence[LogEntry]) -> Iterator[Table]:
-    """Yield the measurements around the module, and median, minimum and maximum for several of one key.
-
-    A list of numbers is a series of its own.
-    """
-    yield _verbose(Table.of("log", "Measurements around the module", _ENTRIES, log))
-    series = _series(log)
-    if series:
-        yield _verbose(Table.of("log_series", "Statistics of measurements", _SERIES, series))
-
-
-def _series(log: Sequence[LogEntry]) -> list[Series]:
-    groups: dict[tuple[object, ...], Series] = {}
-    for entry in log:
-        measurement = entry.measurement
-        label = measurement.key, measurement.unit, measurement.element is None, entry.is_before
-        groups.setdefault(label, (entry, []))[1].append(measurement.value)
-    return [series for series in groups.values() if len(series[1]) > 1]
-
-
-def _verbose(table: Table) -> Table:
-    return Table(table.name, table.title, table.columns, table.rows, page_rows=table.page_rows, only_verbose=True)

@@ -54,6 +54,7 @@ class TableSpec:
     page_rows: int = 20
     page_as: str = ""
     on_page: bool = True
+    only_verbose: bool = False
     is_curve: bool = False
 
     def with_flags(self, flags: Mapping[str, Mapping[str, Any]]) -> list[Column]:
@@ -84,6 +85,7 @@ class TableSpec:
             page_rows=self.page_rows,
             page_as=self.page_as,
             on_page=self.on_page if on_page is None else on_page,
+            only_verbose=self.only_verbose,
             is_curve=self.is_curve,
             place=self.place,
         )
