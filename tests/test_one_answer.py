@@ -92,7 +92,7 @@ def test_a_command_gives_the_report_of_the_python_call(name: str) -> None:
     for dump in DUMPS[::2]:
         answer, report = command(name, DATA / dump), alone(name, None)[dump]
         assert answer["facts"] == dict(report.facts)
-        assert [table["rows"] for table in answer["tables"]] == [list(map(list, table.rows)) for table in report.tables]
+        assert [table["rows"] for table in answer["tables"]] == [list(map(list, table.flat().rows)) for table in report.tables]
         assert [finding["message"] for finding in answer["findings"]] == [finding.message for finding in report.findings]
 
 

@@ -38,7 +38,7 @@ def test_an_installed_wheel_reads_a_dump(tmp_path: Path) -> None:
     assert "all-to-all" in run("hlo-inspect", "collectives", str(DUMP))
     assert run("hlo-inspect", "skill") == skill_text()
     package = Path(run("python", "-c", WHERE).strip())
-    page = package / "report" / "html"
+    page = package / "report" / "formats" / "html"
     assert {path.name for path in page.glob("*.css")} == {"style.css", "compact.css"}
     assert (page / "script" / "start.js").is_file()
     assert (page / "drawing" / "figure.js").is_file()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.passes.instruction_rows import joined_name
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts
-from hlo_inspect.report.table import Column, Table, Value, number_of
+from hlo_inspect.report.table import Column, Table, TablePlace, Value, number_of
+from hlo_inspect.report.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.compiler_warnings import JoinedWarning  # few texts have a log: not imported without need
@@ -20,7 +21,25 @@ _NOT_FOUND = "not found"
 
 def warnings_table(context: Context) -> Table:
     """Return one row per different warning of XLA, with the collectives that its instruction became."""
-    columns = (
+    return WARNINGS.of(context.compiler_warnings)
+
+
+def _became(row: JoinedWarning) -> str | None:
+    """Return the collectives that the instruction became; None if that is unknown."""
+    if row.collectives is None:
+        return None
+    return joined_name([collective.start.name for collective in row.collectives]) if row.collectives else _NOT_FOUND
+
+
+def _seconds(row: JoinedWarning) -> Value:
+    """Return the longest of the printed durations."""
+    return max((warning.seconds for warning in row.warnings if warning.seconds is not None), default=None)
+
+
+WARNINGS = TableSpec(
+    "compiler_warnings",
+    "XLA's warnings in the log around the module",
+    (
         Column("warning", width=34, get=lambda row: row.first.kind),
         Column("count", "count", get=lambda row: len(row.warnings)),
         Column("instruction", optional=True, get=lambda row: row.instruction.name if row.instruction else None),
@@ -34,20 +53,9 @@ def warnings_table(context: Context) -> Table:
         Column("op_name", detail=5, optional=True, get=lambda row: row.origin.op_name or None),
         Column("source", detail=1, optional=True, get=lambda row: row.origin.source or None),
         Column("line", "number", detail=4, get=lambda row: row.first.line),
-    )
-    return Table.of("compiler_warnings", "XLA's warnings in the log around the module", columns, context.compiler_warnings)
-
-
-def _became(row: JoinedWarning) -> str | None:
-    """Return the collectives that the instruction became; None if that is unknown."""
-    if row.collectives is None:
-        return None
-    return joined_name([collective.start.name for collective in row.collectives]) if row.collectives else _NOT_FOUND
-
-
-def _seconds(row: JoinedWarning) -> Value:
-    """Return the longest of the printed durations."""
-    return max((warning.seconds for warning in row.warnings if warning.seconds is not None), default=None)
+    ),
+    TablePlace("program", ""),
+)
 
 
 def warnings_rows(context: Context) -> Iterator[HeadlineRow]:

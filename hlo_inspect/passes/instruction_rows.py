@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from operator import attrgetter
 from os.path import commonprefix
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.provenance import InstructionPhase, Labels
@@ -15,7 +15,8 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.op_names import PHASES, UNKNOWN, Origin, StackFrames, origin_of
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column, Table, TablePlace
+from hlo_inspect.report.table_spec import TableSpec
 
 Item = TypeVar("Item")
 
@@ -78,27 +79,45 @@ def phase_notes(context: Context, phases: Iterable[InstructionPhase | Labels]) -
         yield f"phases: op_names leave some open, and the graph of values does not decide them: {why}"
 
 
-def differences(context: Context, instructions: Sequence[Instruction], what: str) -> Iterator[Table]:
+def differences(context: Context, instructions: Sequence[Instruction], table: TableSpec) -> Iterator[Table]:
     """With -v, yield the instructions whose name and graph give different phases, if both were read: the page follows names."""
     phases = context.phases
     phases_of = [(instruction, phases.for_instruction(instruction)) for instruction in instructions]
     if all(phase.phase_from != "graph" for _, phase in phases_of):
         return
     both = [
-        (instruction, phase.phase, graph_phase)
+        _TwoPhases(instruction, phase.phase, graph_phase)
         for instruction, phase in phases_of
         if phase.phase_from == "name" and (graph_phase := phases.graph_phase(instruction)) != UNKNOWN
     ]
-    columns = (
-        Column("name", get=lambda row: row[0].name),
-        Column("phase", get=lambda row: row[1]),
-        Column("by_graph", width=9, get=lambda row: row[2]),
-        Column("line", "number", get=lambda row: row[0].line),
-    )
-    rows = [row for row in both if row[1] != row[2]]
-    title = f"{what.capitalize()} with another phase by the graph than by op_names: {len(rows):,} of {len(both):,}"
+    rows = [row for row in both if row.phase != row.by_graph]
     if rows:
-        yield replace(Table.of(f"{what}_phase_differences", title, columns, rows), only_verbose=True)
+        yield table.of(rows, title=f"{table.title}: {len(rows):,} of {len(both):,}")
+
+
+class _TwoPhases(NamedTuple):
+    """An instruction with its phase by name and by graph."""
+
+    instruction: Instruction
+    phase: str
+    by_graph: str
+
+
+KERNELS_DIFFERENCES, COLLECTIVES_DIFFERENCES = (
+    TableSpec(
+        f"{section}_phase_differences",
+        f"{section.capitalize()} with another phase by the graph than by op_names",
+        (
+            Column("name", get=attrgetter("instruction.name")),
+            Column("phase", get=attrgetter("phase")),
+            Column("by_graph", width=9, get=attrgetter("by_graph")),
+            Column("line", "number", get=attrgetter("instruction.line")),
+        ),
+        TablePlace(section, section.capitalize(), "phases that disagree", rank),
+        only_verbose=True,
+    )
+    for section, rank in (("kernels", 2), ("collectives", 11))
+)
 
 
 # -- call stacks -------------------------------------------------------------------------------------------------------
@@ -121,12 +140,20 @@ def call_stacks(origins: Iterable[Origin]) -> Iterator[Table]:
     frames = [
         (source, depth, line) for source, stack in sorted(stacks, key=lambda item: item[0]) for depth, line in enumerate(stack)
     ]
-    columns = (
+    if frames:
+        yield CALL_STACKS.of(frames)
+
+
+CALL_STACKS = TableSpec(
+    "call_stacks",
+    "Call stacks, innermost first",
+    (
         Column("source", get=lambda frame: frame[0]),
         Column("depth", "number", get=lambda frame: frame[1]),
         Column("frame", get=lambda frame: frame[2].place),
         Column("function", detail=1, get=lambda frame: frame[2].function),
-    )
-    if frames:
-        table = Table.of("call_stacks", "Call stacks, innermost first", columns, frames, page_rows=0)
-        yield replace(table, only_verbose=True)
+    ),
+    TablePlace("program", ""),
+    page_rows=0,
+    only_verbose=True,
+)

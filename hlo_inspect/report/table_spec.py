@@ -55,6 +55,7 @@ class TableSpec:
     page_rows: int = 20
     page_as: str = ""
     on_page: bool = True
+    only_verbose: bool = False
     is_curve: bool = False
 
     def __post_init__(self) -> None:
@@ -89,6 +90,7 @@ class TableSpec:
             page_rows=self.page_rows,
             page_as=self.page_as,
             on_page=self.on_page if on_page is None else on_page,
+            only_verbose=self.only_verbose,
             is_curve=self.is_curve,
             place=self.place,
         )

@@ -81,9 +81,9 @@ def test_a_long_name_of_an_instruction(tmp_path: Path) -> None:
     assert (done.returncode, "yyyy" in done.stdout) == (0, True)
 
 
+@pytest.mark.extras("duckdb")
 def test_a_collection_beside_entries_that_cannot_be_read(dump: Path, tmp_path: Path) -> None:
     """The inputs are there after the first run: the next one reads none again."""
-    pytest.importorskip("duckdb")
     store = tmp_path / "store"
     (dump / "loop").symlink_to("loop")
     (dump / "others").mkdir()

@@ -250,7 +250,8 @@ def test_a_part_with_damaged_pages_is_named_and_the_others_answer(two_parts: tup
     "columns", ["1 AS x", "module, read_at::VARCHAR AS read_at, input, status FROM {0}", "* EXCLUDE (module) FROM {0}"]
 )
 def test_a_part_of_another_schema_is_named(two_parts: tuple[Path, Path], columns: str, tmp_path: Path) -> None:
-    duckdb = pytest.importorskip("duckdb")
+    import duckdb
+
     store, part = two_parts
     other = tmp_path / "other.parquet"
     duckdb.execute(f"COPY (SELECT {columns.format(f'read_parquet({str(part)!r})')}) TO '{other}'")

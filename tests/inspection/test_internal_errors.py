@@ -188,15 +188,15 @@ def test_a_page_leaves_out_a_pass_that_fails(folder: Path, tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("form", "place"),
     [
-        ("table", "terminal._page"),
-        ("markdown", "markdown._page"),
-        ("json", "json.report_to_dict"),
-        ("jsonl", "json.report_to_dict"),
-        ("csv", "csv._content"),
-        ("tsv", "csv._content"),
-        ("dot", "graphs.picture_of"),
-        ("mermaid", "graphs.picture_of"),
-        ("perfetto", "perfetto.trace_events"),
+        ("table", "formats.terminal._page"),
+        ("markdown", "formats.markdown._page"),
+        ("json", "formats.json.report_to_dict"),
+        ("jsonl", "formats.json.report_to_dict"),
+        ("csv", "formats.csv._content"),
+        ("tsv", "formats.csv._content"),
+        ("dot", "formats.graphs.picture_of"),
+        ("mermaid", "formats.graphs.picture_of"),
+        ("perfetto", "formats.perfetto.trace_events"),
     ],
 )
 def test_a_report_that_cannot_be_rendered_is_left_out(
@@ -220,7 +220,10 @@ def test_a_report_that_cannot_be_rendered_is_left_out(
 
 @pytest.mark.parametrize(
     ("form", "place"),
-    [*((form, "annotations._annotations") for form in ("sarif", "github", "gitlab")), ("junit", "junit._cases")],
+    [
+        *((form, "annotations._annotations") for form in ("sarif", "github", "gitlab")),
+        ("junit", "formats.junit._cases"),
+    ],
 )
 def test_a_report_that_a_format_for_ci_cannot_render_is_left_out(
     folder: Path, monkeypatch: pytest.MonkeyPatch, form: str, place: str
@@ -236,7 +239,7 @@ def test_a_report_that_a_format_for_ci_cannot_render_is_left_out(
 def fail_to_render(name: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the function at `place` raise IndexError for the report of a module."""
     file, _, function = place.rpartition(".")
-    module = import_module(f"hlo_inspect.report.{file if file == 'annotations' else f'formats.{file}'}")
+    module = import_module(f"hlo_inspect.report.{file}")
     render = getattr(module, function)
 
     def fail(report: Report, *rest: object) -> object:
@@ -291,7 +294,7 @@ def test_a_pair_that_cannot_be_judged_is_left_out(folder: Path, monkeypatch: pyt
     assert (done.stderr, done.returncode) == (f"hlo-inspect: {file}:8: second: {ERROR}\n", 3)
 
 
-@pytest.mark.parametrize("place", ["html.view_texts.split_headline", "html.views.distinct_tables"])
+@pytest.mark.parametrize("place", ["formats.html.view_texts.split_headline", "formats.html.views.distinct_tables"])
 def test_a_page_that_cannot_be_rendered_keeps_its_old_file(folder: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     """The page is one document, so no part of it is written."""
     pytest.importorskip("jinja2")
@@ -304,7 +307,7 @@ def test_a_page_that_cannot_be_rendered_keeps_its_old_file(folder: Path, monkeyp
 
 
 def test_a_file_is_unchanged_if_its_only_report_cannot_be_rendered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fail_to_render("second", "graphs.picture_of", monkeypatch)
+    fail_to_render("second", "formats.graphs.picture_of", monkeypatch)
     drawing = folder / "drawing.dot"
     drawing.write_text("before")
     done = call_text("show", folder / "b.txt", "n", "--format", "dot", "-o", drawing)

@@ -11,6 +11,7 @@ import pytest
 from hlo_inspect.cli.commands.report import page_reports
 from hlo_inspect.cli.main import run
 from hlo_inspect.cli.options import OutputOptions
+from hlo_inspect.errors import HloInspectError
 from hlo_inspect.figure import at_least
 from hlo_inspect.hlo.input.dump_directory import CompiledModule, compiled_modules
 from hlo_inspect.passes.modules import ModuleList
@@ -220,9 +221,9 @@ def test_a_dump_of_many_modules_is_searched_once_for_files_of_passes(tmp_path: P
             file.write_text(MODULE.format(name=f"m{number}", opcode="negate" if "0001" in stage else "abs"))
     searched: list[str] = []
 
-    def search(directory: str) -> list[CompiledModule]:
+    def search(directory: str, errors: list[HloInspectError]) -> list[CompiledModule]:
         searched.append(directory)
-        return compiled_modules(directory)
+        return compiled_modules(directory, errors)
 
     monkeypatch.setattr("hlo_inspect.inspection.pass_histories.compiled_modules", search)
     views = page(tmp_path).views

@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hlo_inspect.hlo.values.attributes import SliceDimension
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, COMPUTED, Hyperparameter
 from hlo_inspect.optimizer.algebra.moments import gradient_average
 from hlo_inspect.optimizer.algebra.normal_form import (
@@ -242,8 +241,9 @@ def _is_coefficient(update: Update, atom: int) -> bool:
 
 def _is_of_one_element(parts: object) -> bool:
     """Return True for the attribute of a slice that takes one element. A damaged slice has other attributes."""
-    ranges = [part for part in parts if isinstance(part, SliceDimension)] if isinstance(parts, tuple) else []
-    return bool(ranges) and math.prod(part.limit - part.start for part in ranges) == 1
+    if not parts or not isinstance(parts, tuple) or not all(isinstance(part, tuple) and len(part) == 3 for part in parts):
+        return False
+    return bool(math.prod(limit - start for start, limit, _ in parts) == 1)
 
 
 def match(update: Update) -> Claim | None:
