@@ -18,6 +18,7 @@ from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.show.tables import shape_text
 from hlo_inspect.report.model import Section
 from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table_spec import TableSpec
 
 MOST_INSTRUCTIONS = 6_000
 """Above this number of instructions only parameters, loops and those with most bytes are listed."""
@@ -31,27 +32,6 @@ _NO_NODES = _HANDING_ON | DEVICE_NUMBERS | {"constant", "after-all"}
 _ALWAYS = frozenset({"parameter", "while"})
 """Opcodes that are always listed: they move no bytes by themselves, but people name them."""
 RETURNED = "(returned)"
-
-
-class Instructions(Pass):
-    """List the instructions of a step that run as kernels, bring in parameters or run loops, with operands and users.
-
-    No command of its own: the page of `report` leads from a name to its instruction. Instructions that only name or pass on
-    arrays are skipped.
-    """
-
-    name = "instructions"
-    uses_profile = True
-    wants = KERNEL_WANTS
-    specs = ()
-
-    def run(self, context: Context) -> Section:
-        rows = _rows(context)
-        chosen = _chosen(context, rows)
-        note = (
-            f"instructions: {len(chosen):,} of {len(rows):,} are listed: parameters, loops, and the largest by bytes accessed"
-        )
-        return Section({}, _tables(context, chosen), notes=[note] if len(chosen) < len(rows) else [])
 
 
 class _ListedInstruction(NamedTuple):
@@ -85,8 +65,10 @@ class _ListedInstruction(NamedTuple):
         return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}…"
 
 
-def _tables(context: Context, instructions: Sequence[tuple[View, int]]) -> Iterator[Table]:
-    columns = (
+_INSTRUCTIONS = TableSpec(
+    "instructions",
+    "Instructions and their neighbours",
+    (
         Column("name", get=lambda entry: entry.name),
         Column("opcode", get=lambda entry: entry.view.opcodes[entry.row]),
         Column("shape", width=24, get=lambda entry: shape_text(entry.view.shapes[entry.row])),
@@ -98,12 +80,17 @@ def _tables(context: Context, instructions: Sequence[tuple[View, int]]) -> Itera
         Column("source", get=lambda entry: entry.source),
         Column("line", "number", detail=5, get=lambda entry: entry.view.lines[entry.row]),
         Column("text", detail=9, width=120, get=lambda entry: entry.text),
-    )
+    ),
+    on_page=False,
+)
+
+
+def _tables(context: Context, instructions: Sequence[tuple[View, int]]) -> Iterator[Table]:
     views = {view.computation.name: view for view, _ in instructions}
     around = {name: _Neighbours(view) for name, view in views.items()}
     expressions = FusionExpressions(context.views)
     rows = (_described(context, view, row, around[view.computation.name], expressions) for view, row in instructions)
-    yield Table.of("instructions", "Instructions and their neighbours", columns, rows, on_page=False)
+    yield _INSTRUCTIONS.of(rows)
 
 
 def _rows(context: Context) -> list[tuple[View, int]]:
@@ -229,3 +216,25 @@ def _listed(names: Mapping[str, None]) -> str:
     """Return the names as text; of many only the first."""
     few = list(names)[:MOST_NEIGHBOURS]
     return ", ".join(few) + (", …" if len(names) > len(few) else "")
+
+
+class Instructions(Pass):
+    """List the instructions of a step that run as kernels, bring in parameters or run loops, with operands and users.
+
+    No command of its own: the page of `report` leads from a name to its instruction. Instructions that only name or pass on
+    arrays are skipped.
+    """
+
+    name = "instructions"
+    uses_profile = True
+    wants = KERNEL_WANTS
+    specs = ()
+    tables = (_INSTRUCTIONS,)
+
+    def run(self, context: Context) -> Section:
+        rows = _rows(context)
+        chosen = _chosen(context, rows)
+        note = (
+            f"instructions: {len(chosen):,} of {len(rows):,} are listed: parameters, loops, and the largest by bytes accessed"
+        )
+        return Section({}, _tables(context, chosen), notes=[note] if len(chosen) < len(rows) else [])
