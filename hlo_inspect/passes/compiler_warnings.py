@@ -19,6 +19,11 @@ _MOST_NAMED = 2
 _NOT_FOUND = "not found"
 
 
+def warnings_table(context: Context) -> Table:
+    """Return one row per different warning of XLA, with the collectives that its instruction became."""
+    return WARNINGS.of(context.compiler_warnings)
+
+
 def _became(row: JoinedWarning) -> str | None:
     """Return the collectives that the instruction became; None if that is unknown."""
     if row.collectives is None:
@@ -49,13 +54,8 @@ WARNINGS = TableSpec(
         Column("source", detail=1, optional=True, get=lambda row: row.origin.source or None),
         Column("line", "number", detail=4, get=lambda row: row.first.line),
     ),
-    TablePlace("program", "", "", 3),
+    TablePlace("program", ""),
 )
-
-
-def warnings_table(context: Context) -> Table:
-    """Return one row per different warning of XLA, with the collectives that its instruction became."""
-    return WARNINGS.of(context.compiler_warnings)
 
 
 def warnings_rows(context: Context) -> Iterator[HeadlineRow]:

@@ -22,7 +22,7 @@ from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
 from hlo_inspect.passes.custom_calls import BY_TARGET, MOVED_BYTES, custom_calls_by_target
-from hlo_inspect.passes.instruction_rows import group_rows, joined_name, stacks_of
+from hlo_inspect.passes.instruction_rows import CALL_STACKS, group_rows, joined_name, stacks_of
 from hlo_inspect.report.model import Section
 from hlo_inspect.report.table import Column, Table, TablePlace, Value
 from hlo_inspect.report.table_spec import CountedRows, TableSpec, is_member
@@ -338,7 +338,7 @@ class Fusions(Pass):
     wants = Wants(opcodes=OPCODES, checked=True)
     table_wants = KERNEL_WANTS | Wants(operands=CUSTOM_CALL)
     specs = specs_of((_COUNT, _COUNT_OF_KIND, *_OTHER_COUNTS, _COUNT_OF_TARGET))
-    tables = (_FUSIONS, _FUSION_GROUPS, _FUSIONS_BY_KIND, _FUSIONS_BY_ROOT, _FUSION_CONTENT, *BY_TARGET)
+    tables = (_FUSIONS, _FUSION_GROUPS, _FUSIONS_BY_KIND, _FUSIONS_BY_ROOT, _FUSION_CONTENT, *BY_TARGET, CALL_STACKS)
 
     def run(self, context: Context) -> Section:
         facts = FactSheet()

@@ -79,46 +79,45 @@ def phase_notes(context: Context, phases: Iterable[InstructionPhase | Labels]) -
         yield f"phases: op_names leave some open, and the graph of values does not decide them: {why}"
 
 
-class _Difference(NamedTuple):
-    """An instruction, its phase by the op_name, and its phase by the graph."""
-
-    instruction: Instruction
-    phase: str
-    by_graph: str
-
-
-def _differences(what: str, rank: int) -> TableSpec:
-    return TableSpec(
-        f"{what}_phase_differences",
-        f"{what.capitalize()} with another phase by the graph than by op_names",
-        (
-            Column("name", get=attrgetter("instruction.name")),
-            Column("phase", get=attrgetter("phase")),
-            Column("by_graph", width=9, get=attrgetter("by_graph")),
-            Column("line", "number", get=attrgetter("instruction.line")),
-        ),
-        TablePlace(what, what.capitalize(), "phases that disagree", rank),
-        only_verbose=True,
-    )
-
-
-KERNEL_DIFFERENCES, COLLECTIVE_DIFFERENCES = _differences("kernels", 2), _differences("collectives", 11)
-
-
-def differences(context: Context, instructions: Sequence[Instruction], spec: TableSpec) -> Iterator[Table]:
+def differences(context: Context, instructions: Sequence[Instruction], table: TableSpec) -> Iterator[Table]:
     """With -v, yield the instructions whose name and graph give different phases, if both were read: the page follows names."""
     phases = context.phases
     phases_of = [(instruction, phases.for_instruction(instruction)) for instruction in instructions]
     if all(phase.phase_from != "graph" for _, phase in phases_of):
         return
     both = [
-        _Difference(instruction, phase.phase, graph_phase)
+        _TwoPhases(instruction, phase.phase, graph_phase)
         for instruction, phase in phases_of
         if phase.phase_from == "name" and (graph_phase := phases.graph_phase(instruction)) != UNKNOWN
     ]
     rows = [row for row in both if row.phase != row.by_graph]
     if rows:
-        yield spec.of(rows, title=f"{spec.title}: {len(rows):,} of {len(both):,}")
+        yield table.of(rows, title=f"{table.title}: {len(rows):,} of {len(both):,}")
+
+
+class _TwoPhases(NamedTuple):
+    """An instruction with its phase by name and by graph."""
+
+    instruction: Instruction
+    phase: str
+    by_graph: str
+
+
+KERNELS_DIFFERENCES, COLLECTIVES_DIFFERENCES = (
+    TableSpec(
+        f"{section}_phase_differences",
+        f"{section.capitalize()} with another phase by the graph than by op_names",
+        (
+            Column("name", get=attrgetter("instruction.name")),
+            Column("phase", get=attrgetter("phase")),
+            Column("by_graph", width=9, get=attrgetter("by_graph")),
+            Column("line", "number", get=attrgetter("instruction.line")),
+        ),
+        TablePlace(section, section.capitalize(), "phases that disagree", rank),
+        only_verbose=True,
+    )
+    for section, rank in (("kernels", 2), ("collectives", 11))
+)
 
 
 # -- call stacks -------------------------------------------------------------------------------------------------------
@@ -154,7 +153,7 @@ CALL_STACKS = TableSpec(
         Column("frame", get=lambda frame: frame[2].place),
         Column("function", detail=1, get=lambda frame: frame[2].function),
     ),
-    TablePlace("program", "", "", 2),
+    TablePlace("program", ""),
     page_rows=0,
     only_verbose=True,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
@@ -65,32 +66,32 @@ class _ListedInstruction(NamedTuple):
         return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}…"
 
 
-_INSTRUCTIONS = TableSpec(
-    "instructions",
-    "Instructions and their neighbours",
-    (
-        Column("name", get=lambda entry: entry.name),
-        Column("opcode", get=lambda entry: entry.view.opcodes[entry.row]),
-        Column("shape", width=24, get=lambda entry: shape_text(entry.view.shapes[entry.row])),
-        Column("computes", optional=True, width=40, get=lambda entry: entry.computes or None),
-        Column("operands", width=30, get=lambda entry: entry.operands),
-        Column("used_by", width=30, get=lambda entry: entry.users),
-        Column("computation", detail=7, get=lambda entry: entry.view.computation.name),
-        Column("op_name", detail=6, get=lambda entry: entry.op_name),
-        Column("source", get=lambda entry: entry.source),
-        Column("line", "number", detail=5, get=lambda entry: entry.view.lines[entry.row]),
-        Column("text", detail=9, width=120, get=lambda entry: entry.text),
-    ),
-    on_page=False,
-)
-
-
 def _tables(context: Context, instructions: Sequence[tuple[View, int]]) -> Iterator[Table]:
     views = {view.computation.name: view for view, _ in instructions}
     around = {name: _Neighbours(view) for name, view in views.items()}
     expressions = FusionExpressions(context.views)
     rows = (_described(context, view, row, around[view.computation.name], expressions) for view, row in instructions)
     yield _INSTRUCTIONS.of(rows)
+
+
+_INSTRUCTIONS = TableSpec(
+    "instructions",
+    "Instructions and their neighbours",
+    (
+        Column("name", get=attrgetter("name")),
+        Column("opcode", get=lambda entry: entry.view.opcodes[entry.row]),
+        Column("shape", width=24, get=lambda entry: shape_text(entry.view.shapes[entry.row])),
+        Column("computes", optional=True, width=40, get=lambda entry: entry.computes or None),
+        Column("operands", width=30, get=attrgetter("operands")),
+        Column("used_by", width=30, get=attrgetter("users")),
+        Column("computation", detail=7, get=attrgetter("view.computation.name")),
+        Column("op_name", detail=6, get=attrgetter("op_name")),
+        Column("source", get=attrgetter("source")),
+        Column("line", "number", detail=5, get=lambda entry: entry.view.lines[entry.row]),
+        Column("text", detail=9, width=120, get=attrgetter("text")),
+    ),
+    on_page=False,
+)
 
 
 def _rows(context: Context) -> list[tuple[View, int]]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.hlo.module import LogEntry
+from hlo_inspect.hlo.module import LogEntry, Module
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.base import FactSheet, Pass
 from hlo_inspect.report.model import FactSpec, Section
-from hlo_inspect.report.table import Column, Table, Value
+from hlo_inspect.report.table import Column, Table
 from hlo_inspect.report.table_spec import TableSpec
 
 _LOG = TableSpec(
@@ -19,7 +19,7 @@ _LOG = TableSpec(
     (
         Column("line", "number", get=lambda entry: entry.measurement.line),
         Column("key", get=lambda entry: entry.measurement.key),
-        Column("value", "number", get=lambda entry: entry.measurement.value),
+        Column("value", "number", real=True, get=lambda entry: entry.measurement.value),
         Column("unit", optional=True, get=lambda entry: entry.measurement.unit or None),
         Column("element", "number", optional=True, detail=3, get=lambda entry: entry.measurement.element),
         Column("stands", get=lambda entry: "before" if entry.is_before else "behind"),
@@ -45,9 +45,9 @@ _LOG_SERIES = TableSpec(
         Column("unit", optional=True, get=lambda series: series[0].measurement.unit or None),
         Column("stands", get=lambda series: "before" if series[0].is_before else "behind"),
         Column("count", "count", get=lambda series: len(series[1])),
-        Column("median", "number", get=_median),
-        Column("minimum", "number", get=lambda series: min(series[1])),
-        Column("maximum", "number", get=lambda series: max(series[1])),
+        Column("median", "number", real=True, get=_median),
+        Column("minimum", "number", real=True, get=lambda series: min(series[1])),
+        Column("maximum", "number", real=True, get=lambda series: max(series[1])),
     ),
     only_verbose=True,
 )
@@ -101,29 +101,24 @@ class ModuleFacts(Pass):
         FactSpec("module.slices", "count", "slices of the program, joined by a data-centre network"),
         FactSpec("module.unparsed_lines", "count", "lines inside the module that could not be read"),
     )
+    tables = (_LOG, _LOG_SERIES)
 
     def run(self, context: Context) -> Section:
-        module, header = context.module, context.module.header
-        reads_every_line = module.wants.reads_every_line
-        facts: dict[str, Value] = {
-            "module.name": module.name,
-            "module.is_scheduled": header.is_scheduled,
-            "module.num_partitions": header.num_partitions if module.origin is None else None,
-            "module.replica_count": header.replica_count if module.origin is None else None,
-            "module.shapes": context.shapes_are,
-            "module.devices": context.device_counts.devices,
-            "module.slices": context.device_counts.slices,
-            "module.unparsed_lines": module.unparsed_lines if reads_every_line else None,
-        }
-        notes = []
-        if not reads_every_line:
-            notes.append("module.unparsed_lines: this command skips lines that it does not need; `summary` reads all of them")
-        if context.device_counts.devices is None:
-            notes.append("module.devices: neither the header nor a device group or sharding gives their number")
-        if context.shapes_are is None:
-            is_cut = module.problems.is_truncated and header.printed
-            missing = "the module is truncated" if is_cut else "the header is missing"
-            notes.append(f"module.shapes: {missing}, so nothing says if shapes are per device")
-        if module.origin is not None:
-            notes += [f"{name}: {module.origin} lacks it" for name in ("module.num_partitions", "module.replica_count")]
-        return Section(facts, notes=notes)
+        module, header, counts = context.module, context.module.header, context.device_counts
+        missing = f"{module.origin} lacks it" if module.origin is not None else ""
+        facts = FactSheet()
+        facts.values |= dict.fromkeys(spec.name for spec in self.specs)  # notes have another order
+        facts.put("module.name", module.name)
+        facts.put("module.is_scheduled", header.is_scheduled)
+        lines = module.unparsed_lines if module.wants.reads_every_line else None
+        facts.put("module.unparsed_lines", lines, "this command skips lines that it does not need; `summary` reads all of them")
+        facts.put("module.devices", counts.devices, "neither the header nor a device group or sharding gives their number")
+        facts.put("module.slices", counts.slices)
+        facts.put("module.shapes", context.shapes_are, f"{_gap(module)}, so nothing says if shapes are per device")
+        facts.put("module.num_partitions", None if missing else header.num_partitions, missing)
+        facts.put("module.replica_count", None if missing else header.replica_count, missing)
+        return Section(facts.values, notes=facts.notes)
+
+
+def _gap(module: Module) -> str:
+    return "the module is truncated" if module.problems.is_truncated and module.header.printed else "the header is missing"

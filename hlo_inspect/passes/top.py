@@ -25,7 +25,7 @@ from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
 from hlo_inspect.passes.cost.times import bytes_name, inferred_clock, step_words
 from hlo_inspect.passes.instruction_rows import (
     CALL_STACKS,
-    KERNEL_DIFFERENCES,
+    KERNELS_DIFFERENCES,
     differences,
     joined_name,
     joined_sources,
@@ -79,7 +79,7 @@ def _tables(context: Context) -> Iterator[Table]:
     yield kernels_table(context)
     yield kernel_groups(context)
     kernels = context.kernels.launched
-    yield from differences(context, [kernel.instruction for kernel in kernels], KERNEL_DIFFERENCES)
+    yield from differences(context, [kernel.instruction for kernel in kernels], KERNELS_DIFFERENCES)
     yield from stacks_of((kernel.view.metadata(kernel.row) for kernel in kernels), context.module.frames)
 
 
@@ -336,7 +336,7 @@ class Top(Pass):
     uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS
     specs = specs_of(_FACTS)
-    tables = (KERNELS, KERNEL_GROUPS, KERNEL_DIFFERENCES, CALL_STACKS)
+    tables = (KERNELS, KERNEL_GROUPS, KERNELS_DIFFERENCES, CALL_STACKS)
 
     def run(self, context: Context) -> Section:
         kernels, facts = context.kernels.launched, FactSheet()

@@ -193,7 +193,7 @@ _MEMORY_FIT = TableSpec(
     "memory_fit",
     "Does it fit",
     (
-        Column("profile", get=attrgetter("profile")),
+        Column("profile"),
         Column("capacity_bytes", "bytes", get=attrgetter("capacity")),
         Column("needed_bytes", "bytes", get=attrgetter("needed")),
         Column("usable_bytes", "bytes", get=attrgetter("usable")),

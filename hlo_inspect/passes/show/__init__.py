@@ -29,7 +29,7 @@ from hlo_inspect.hlo.values.op_names import NOT_SOUGHT, UNKNOWN, origin_of, scop
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.instruction_rows import stacks_of
+from hlo_inspect.passes.instruction_rows import CALL_STACKS, stacks_of
 from hlo_inspect.passes.params import index_text
 from hlo_inspect.passes.show import neighbour_tables, reshards, source_lines, tables
 from hlo_inspect.passes.show.neighbour_tables import path_tables, path_text, tables_around
@@ -81,7 +81,7 @@ class Show(Pass):
     formats = ("dot", "svg", "mermaid")
     wants = KERNEL_WANTS | phases.WANTS | Wants(opcodes=OPCODES, operands=OPCODES, entry=True, graph=True, checked=True)
     specs = ()
-    tables = (*tables.TABLES, *neighbour_tables.TABLES, *source_lines.TABLES, *reshards.TABLES)
+    tables = (*tables.TABLES, *neighbour_tables.TABLES, *source_lines.TABLES, *reshards.TABLES, CALL_STACKS)
 
     def run(self, context: Context) -> Section:
         query = context.request
