@@ -1,3 +1,3 @@
 """The version, in one place: the build reads it from here."""
 
-__version__ = "1.0.0"
+__version__ = "1.1.0"

@@ -14,7 +14,8 @@ A fact is a named value for scripts: an integer of bytes, a share, a name. [`che
 
 * A segment in angle brackets stands for many names: `opcode.add` is a fact of `opcode.<opcode>`. A member that does not
   occur is 0.
-* An unknown fact is null and has a note. If a part is known, `FACT.lower_bound` has it.
+* An unknown fact is null and has a note. If a part is known, `FACT.lower_bound` has it; if there is a limit,
+  `FACT.upper_bound`.
 * `executed` figures count every run in one step. Others count the instructions of the text.
 """
 
