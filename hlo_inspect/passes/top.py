@@ -24,6 +24,7 @@ from hlo_inspect.hlo.values.shapes import array_leaves
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
 from hlo_inspect.passes.cost.times import bytes_name, inferred_clock, step_words
 from hlo_inspect.passes.instruction_rows import (
+    CALL_STACKS,
     KERNELS_DIFFERENCES,
     differences,
     joined_name,
@@ -335,7 +336,7 @@ class Top(Pass):
     uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS
     specs = specs_of(_FACTS)
-    tables = (KERNELS, KERNEL_GROUPS)
+    tables = (KERNELS, KERNEL_GROUPS, KERNELS_DIFFERENCES, CALL_STACKS)
 
     def run(self, context: Context) -> Section:
         kernels, facts = context.kernels.launched, FactSheet()

@@ -18,8 +18,8 @@ from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.op_names import PHASES, origin_of
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
 from hlo_inspect.passes.collectives import tables
-from hlo_inspect.passes.compiler_warnings import warnings_notes, warnings_rows, warnings_table
-from hlo_inspect.passes.instruction_rows import COLLECTIVES_DIFFERENCES, call_stacks, differences, phase_notes
+from hlo_inspect.passes.compiler_warnings import WARNINGS, warnings_notes, warnings_rows, warnings_table
+from hlo_inspect.passes.instruction_rows import CALL_STACKS, COLLECTIVES_DIFFERENCES, call_stacks, differences, phase_notes
 from hlo_inspect.report.model import FactSpec, Section
 from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
@@ -311,7 +311,7 @@ class Collectives(Pass):
         FactSpec("mesh.shape", "text", "sizes of the device mesh that fits all groups and shardings, for example 2x8"),
         FactSpec("mesh.order", "text", "`iota`, or the devices in the mesh's row-major order"),
     )
-    tables = (*tables.TABLES, LOOPS)
+    tables = (*tables.TABLES, LOOPS, WARNINGS, COLLECTIVES_DIFFERENCES, CALL_STACKS)
 
     def run(self, context: Context) -> Section:
         facts = FactSheet()

@@ -15,7 +15,7 @@ from hlo_inspect.optimizer.overview import HYPERPARAMETERS, Overview
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, specs_of
 from hlo_inspect.passes.collectives import loops, loops_with_costs
 from hlo_inspect.passes.collectives import tables as collective_tables
-from hlo_inspect.passes.compiler_warnings import warnings_notes, warnings_table
+from hlo_inspect.passes.compiler_warnings import WARNINGS, warnings_notes, warnings_table
 from hlo_inspect.passes.cost import cost_by_phase
 from hlo_inspect.passes.custom_calls import custom_calls_by_target
 from hlo_inspect.passes.flags import FLAGS, flags_notes, flags_table
@@ -185,7 +185,7 @@ class Summary(Pass):
     includes = ("params", "fusions", "collectives")
     unless_quick = ("cost", "optimizer")
     specs = specs_of((*_FACTS, _ENTRY, _OF_OPCODE))
-    tables = (_BUFFERS, _UPDATE, _OPCODES, FLAGS)
+    tables = (_BUFFERS, _UPDATE, _OPCODES, FLAGS, WARNINGS)
 
     def run(self, context: Context) -> Section:
         module, facts = context.module, FactSheet()
