@@ -219,7 +219,7 @@ def no_mate() -> CheckResult:
 
 CONDITION = Column("condition", width=36, meaning="condition of `--fail-if`", get=attrgetter("condition.text"))
 STATUS = Column("status", meaning="met or not met", get=lambda result: "met" if result.is_met else "not met")
-REASON = Column("reason", detail=2, meaning="reason of an unknown value", get=attrgetter("reason"))
+REASON = Column("reason", detail=2, meaning="reason of an unknown value")
 """Columns that tables of conditions share."""
 
 CONDITIONS = TableSpec(
@@ -228,11 +228,11 @@ CONDITIONS = TableSpec(
     (
         CONDITION,
         STATUS,
-        Column("old", unit_of="unit", optional=True, get=attrgetter("old")),
-        Column("new", unit_of="unit", optional=True, get=attrgetter("new")),
-        Column("difference", unit_of="unit", optional=True, signed=True, get=attrgetter("difference")),
+        Column("old", unit_of="unit", optional=True),
+        Column("new", unit_of="unit", optional=True),
+        Column("difference", unit_of="unit", optional=True, signed=True),
         Column("percent", "share", optional=True, signed=True, get=lambda result: share(result.old, result.new)),
-        Column("unit", detail=9, get=attrgetter("unit")),
+        Column("unit", detail=9),
         REASON,
     ),
     page_rows=0,

@@ -62,7 +62,7 @@ _CONDITIONS = TableSpec(
     (
         CONDITION,
         STATUS,
-        Column("actual", unit_of="unit", get=attrgetter("actual")),
+        Column("actual", unit_of="unit"),
         Column("unit", detail=9, get=attrgetter("condition.check.spec.unit")),
         REASON,
     ),

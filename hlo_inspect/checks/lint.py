@@ -106,9 +106,7 @@ _FINDINGS = TableSpec(
         Column("severity", meaning="error, warning or info", get=attrgetter("first.severity")),
         Column("rule", width=22, meaning="code and name of the rule", get=attrgetter("first.name")),
         Column("times", "count", meaning="equal findings that share the row", get=lambda group: len(group.findings)),
-        Column(
-            "stake", unit_of="stake_unit", optional=True, meaning="saving in one step on one device", get=attrgetter("stake")
-        ),
+        Column("stake", unit_of="stake_unit", optional=True, meaning="saving in one step on one device"),
         Column("stake_unit", detail=9, meaning="seconds, bytes or FLOPs", get=_unit),
         Column(
             "instruction",
@@ -128,7 +126,7 @@ _FIRST_STEPS = TableSpec(
     "rules",
     "First steps",
     (
-        Column("code", meaning="code of the rule", get=attrgetter("code")),
+        Column("code", meaning="code of the rule"),
         Column("rule", width=22, meaning="name of the rule", get=attrgetter("name")),
         Column("first_step", width=70, page_name="first step", meaning="the first thing to do", get=_first_step),
     ),
@@ -140,7 +138,7 @@ _RULE_RESULTS = TableSpec(
         Column("code", meaning="code of the rule", get=attrgetter("page.code")),
         Column("rule", meaning="name of the rule", get=attrgetter("page.name")),
         Column("status", meaning="passed or failed", get=lambda result: "failed" if result.has_failed else "passed"),
-        Column("findings", "count", meaning="number of findings", get=attrgetter("findings")),
+        Column("findings", "count", meaning="number of findings"),
     ),
     on_page=False,
 )

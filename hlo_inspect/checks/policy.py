@@ -244,8 +244,8 @@ _NAMES = TableSpec(
     "Facts",
     (
         Column("fact", width=40, get=attrgetter("name")),
-        Column("unit", detail=4, get=attrgetter("unit")),
-        Column("meaning", width=60, get=attrgetter("meaning")),
+        Column("unit", detail=4),
+        Column("meaning", width=60),
     ),
     page_rows=0,
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 
 from hlo_inspect.checks.before_partitioning import REASON, counts_collectives, is_before_partitioning
 from hlo_inspect.checks.expressions import Condition
@@ -288,16 +287,16 @@ _CHECKS = TableSpec(
     "checks",
     "Checks",
     (
-        Column("check", width=32, wraps=True, meaning="the condition's left side", get=attrgetter("check")),
+        Column("check", width=32, wraps=True, meaning="the condition's left side"),
         Column(
             "status",
             meaning="passed, failed, or an error if it cannot be decided",
             get=lambda result: "passed" if result.passed else "failed",
         ),
-        Column("actual", unit_of="unit", like="expected", meaning="value in the dump", get=attrgetter("actual")),
-        Column("unit", detail=9, meaning="unit of the value", get=attrgetter("unit")),
-        Column("expected", meaning="comparison and value of the condition", get=attrgetter("expected")),
-        Column("reason", detail=2, meaning="reason of an unknown value", get=attrgetter("reason")),
+        Column("actual", unit_of="unit", like="expected", meaning="value in the dump"),
+        Column("unit", detail=9, meaning="unit of the value"),
+        Column("expected", meaning="comparison and value of the condition"),
+        Column("reason", detail=2, meaning="reason of an unknown value"),
     ),
 )
 TABLES = (_CHECKS,)

@@ -177,11 +177,11 @@ CHANGES = TableSpec(
     "changes",
     "What changed",
     (
-        Column("area", width=12, meaning="part of the program, such as kernels or collectives", get=attrgetter("area")),
+        Column("area", width=12, meaning="part of the program, such as kernels or collectives"),
         Column("change", width=8, meaning="gone, new, changed or moved", get=attrgetter("what")),
         Column("sites", "count", detail=2, get=lambda change: len(change.names)),
-        Column("name", width=16, meaning="names of the instructions that changed", get=attrgetter("name")),
-        Column("kind", detail=2, width=16, meaning="kind of the instructions", get=attrgetter("kind")),
+        Column("name", width=16, meaning="names of the instructions that changed"),
+        Column("kind", detail=2, width=16, meaning="kind of the instructions"),
         Column(
             "aspect",
             detail=1,
@@ -204,13 +204,11 @@ CHANGES = TableSpec(
             get=lambda change: _joined(aspect.now for aspect in change.aspects),
         ),
         Column("bytes", "bytes", optional=True, signed=True, meaning="difference of the bytes", get=attrgetter("size")),
-        Column(
-            "flops", "flops", detail=3, optional=True, signed=True, meaning="difference of the FLOPs", get=attrgetter("flops")
-        ),
-        Column("phase", detail=4, get=attrgetter("phase")),
-        Column("source", detail=5, get=attrgetter("source")),
-        Column("old_line", "number", detail=6, optional=True, get=attrgetter("old_line")),
-        Column("new_line", "number", detail=6, optional=True, get=attrgetter("new_line")),
+        Column("flops", "flops", detail=3, optional=True, signed=True, meaning="difference of the FLOPs"),
+        Column("phase", detail=4),
+        Column("source", detail=5),
+        Column("old_line", "number", detail=6, optional=True),
+        Column("new_line", "number", detail=6, optional=True),
     ),
 )
 """Merged changes share a row."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
 from hlo_inspect.compare.setting_changes import SettingChange, incomparable_settings, setting_changes
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
@@ -20,9 +19,9 @@ FLAG_CHANGES = TableSpec(
     "flags",
     "Flags and options that differ",
     (
-        Column("name", width=36, meaning="flag or option", get=attrgetter("name")),
-        Column("old", width=24, get=attrgetter("old")),
-        Column("new", width=24, get=attrgetter("new")),
+        Column("name", width=36, meaning="flag or option"),
+        Column("old", width=24),
+        Column("new", width=24),
     ),
 )
 

@@ -62,7 +62,7 @@ MEASURED_CHANGES = TableSpec(
         Column("kind", detail=3, get=attrgetter("row.kind")),
         Column("old_self_s", "seconds", optional=True, get=lambda change: change.old and change.old.self_s),
         Column("new_self_s", "seconds", optional=True, get=lambda change: change.new and change.new.self_s),
-        Column("change_s", "seconds", summed=True, signed=True, get=attrgetter("change_s")),
+        Column("change_s", "seconds", summed=True, signed=True),
         Column("percent", "share", optional=True, signed=True, get=attrgetter("share")),
         phase_column(lambda change: change.row.labels.phase, detail=4),
         Column("source", detail=2, width=16, get=lambda change: printed(change.row.labels.source)),

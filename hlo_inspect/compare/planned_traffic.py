@@ -149,8 +149,8 @@ _PLAN = TableSpec(
         bounded("planned_bytes", "bytes", lambda row: (row.planned or _NOTHING)[1]),
         bounded("compiled_count", "count", lambda row: (row.compiled or _NOTHING)[0], 1),
         bounded("compiled_bytes", "bytes", lambda row: (row.compiled or _NOTHING)[1]),
-        Column("ratio", "number", optional=True, get=attrgetter("ratio")),
-        Column("only_in", optional=True, width=14, get=attrgetter("only_in")),
+        Column("ratio", "number", optional=True),
+        Column("only_in", optional=True, width=14),
     ),
 )
 TABLES = (_PLAN,)

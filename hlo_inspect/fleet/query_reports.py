@@ -59,7 +59,7 @@ _QUERIES = TableSpec(
     "queries",
     "Named queries",
     (
-        Column("name", meaning="name for `query`", get=attrgetter("name")),
+        Column("name", meaning="name for `query`"),
         Column(
             "parameters",
             optional=True,

@@ -149,7 +149,7 @@ _COLLECTION = TableSpec(
     (
         *(Column(name, "count", get=attrgetter(f"counts.{name}")) for name in Counts._fields if name != "bytes"),
         Column("bytes", "bytes", get=attrgetter("counts.bytes")),
-        Column("seconds", "seconds", get=attrgetter("seconds")),
+        Column("seconds", "seconds"),
         Column(
             "modules_per_s", "number", page_name="modules a second", get=lambda row: round(row.counts.modules / row.seconds, 1)
         ),

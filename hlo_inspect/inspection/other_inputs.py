@@ -164,10 +164,10 @@ _TEMPORARIES = TableSpec(
     "temporaries",
     "Values in the heaps of temporaries",
     (
-        Column("name", get=attrgetter("name")),
-        Column("shape", get=attrgetter("shape")),
+        Column("name"),
+        Column("shape"),
         Column("bytes", "bytes", get=attrgetter("size")),
-        Column("offset", "bytes", get=attrgetter("offset")),
+        Column("offset", "bytes"),
     ),
 )
 
@@ -189,7 +189,7 @@ _LIVE = TableSpec(
     "live_at_peak",
     "Live at XLA's peak (parameters until their last use)",
     (
-        Column("name", get=attrgetter("name")),
+        Column("name"),
         Column("shape_index", detail=3, get=lambda array: index_text(array.position)),
         Column("bytes", "bytes", summed=True, get=attrgetter("size")),
         Column("live_from", "number", optional=True, get=attrgetter("first")),

@@ -61,7 +61,7 @@ _IDENTITIES = TableSpec(
 CACHE_PARTS = TableSpec(
     "cache_parts",
     "Parts of the cache's hash",
-    (Column("part", get=attrgetter("name")), Column("digest", width=32, get=attrgetter("digest"))),
+    (Column("part", get=attrgetter("name")), Column("digest", width=32)),
     on_page=False,
 )
 """The parts of the third hash. That is no fact: facts of a module do not depend on names."""

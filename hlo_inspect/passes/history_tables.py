@@ -82,9 +82,7 @@ _HISTORY = TableSpec(
         Column("pass", width=28, meaning="compiler pass", get=attrgetter("file.name")),
         Column("pipeline", detail=6, meaning="pipeline of the pass", get=attrgetter("file.pipeline")),
         Column("change", width=40, meaning="change by the pass", get=_change),
-        Column(
-            "rewritten", "count", optional=True, meaning="instructions that are new or changed", get=attrgetter("rewritten")
-        ),
+        Column("rewritten", "count", optional=True, meaning="instructions that are new or changed"),
         Column(
             "collectives", "count", meaning="collectives after the pass", get=lambda row: sum(row.after.collectives.values())
         ),
@@ -119,9 +117,8 @@ _HISTORY = TableSpec(
 
 def history_table(rows: Sequence[PassRow], *, on_page: bool) -> Table:
     """Return one row per pass, in the order in which they ran; the first row is the input of the compiler."""
-    occurring = {kind.replace("-", "_") for kind in _KINDS if any(row.after.collectives[kind] for row in rows)}
-    columns = [column._replace(detail=3) if column.name in occurring else column for column in _HISTORY.columns]
-    return _HISTORY.of(rows, columns=columns, on_page=on_page)
+    occurring = [kind.replace("-", "_") for kind in _KINDS if any(row.after.collectives[kind] for row in rows)]
+    return _HISTORY.of(rows, columns=_HISTORY.with_flags({name: {"detail": 3} for name in occurring}), on_page=on_page)
 
 
 def _trace_key(trace: PassTrace) -> tuple[str, ...]:
@@ -179,11 +176,9 @@ def traces_table(traces: Sequence[PassTrace]) -> Table:
     Columns that are empty in all rows are in CSV and JSON only.
     """
     groups = group_rows(traces, _trace_key)
-    columns = [
-        column._replace(detail=9) if column.name in _SPARSE and column.get and not any(map(column.get, groups)) else column
-        for column in _TRACES.columns
-    ]
-    return _TRACES.of(groups, columns=columns)
+    sparse = [column for column in _TRACES.columns if column.name in _SPARSE]
+    empty = [column.name for column in sparse if column.get and not any(map(column.get, groups))]
+    return _TRACES.of(groups, columns=_TRACES.with_flags({name: {"detail": 9} for name in empty}))
 
 
 def named_like(traces: Iterable[PassTrace], pattern: str) -> list[PassTrace]:

@@ -89,8 +89,8 @@ _PROFILES = TableSpec(
     "profiles",
     "Hardware profiles",
     (
-        Column("name", width=14, meaning="name for `--profile`", get=attrgetter("name")),
-        Column("title", detail=2, width=24, meaning="accelerator", get=attrgetter("title")),
+        Column("name", width=14, meaning="name for `--profile`"),
+        Column("title", detail=2, width=24, meaning="accelerator"),
         Column(
             "bf16",
             "flops_per_s",
@@ -112,7 +112,7 @@ _PROFILES = TableSpec(
             get=attrgetter("memory_bandwidth"),
             page_name="bandwidth",
         ),
-        Column("devices_per_node", "count", detail=4, meaning="devices that share a host", get=attrgetter("devices_per_node")),
+        Column("devices_per_node", "count", detail=4, meaning="devices that share a host"),
         Column("link", detail=1, width=7, meaning="nearest link", get=_link_getter(0, attrgetter("name"))),
         Column(
             "link_bandwidth",
@@ -150,7 +150,7 @@ _PROFILE_FIGURES = TableSpec(
         Column("unit", detail=3, meaning="unit of the value", get=_stated(attrgetter("unit"))),
         Column("basis", detail=1, meaning="device, link or node that it counts, and its directions", get=_stated(_basis)),
         Column("source", meaning="id of the source", get=_stated(attrgetter("source"))),
-        Column("page", detail=1, meaning="page of the source", get=attrgetter("page")),
+        Column("page", detail=1, meaning="page of the source"),
         Column("note", detail=2, meaning="remark", get=_stated(attrgetter("note"))),
         Column(
             "confidence",
@@ -165,12 +165,12 @@ _SOURCES = TableSpec(
     "sources",
     "Sources",
     (
-        Column("id", meaning="id that figures name", get=attrgetter("id")),
-        Column("title", width=24, meaning="document", get=attrgetter("title")),
-        Column("publisher", detail=4, meaning="who published it", get=attrgetter("publisher")),
-        Column("version", detail=3, meaning="version or date", get=attrgetter("version")),
-        Column("page", detail=1, width=20, meaning="page of the document", get=attrgetter("page")),
-        Column("url", detail=2, width=40, meaning="address of the document", get=attrgetter("url")),
+        Column("id", meaning="id that figures name"),
+        Column("title", width=24, meaning="document"),
+        Column("publisher", detail=4, meaning="who published it"),
+        Column("version", detail=3, meaning="version or date"),
+        Column("page", detail=1, width=20, meaning="page of the document"),
+        Column("url", detail=2, width=40, meaning="address of the document"),
     ),
     page_rows=0,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from operator import attrgetter
 
 from hlo_inspect.findings import find_rule, rule_pages
 from hlo_inspect.hlo.module import TRUNCATED
@@ -16,10 +15,10 @@ _RULES = TableSpec(
     "rules",
     "Findings",
     (
-        Column("code", meaning="code of the rule", get=attrgetter("code")),
-        Column("name", meaning="name of the rule", get=attrgetter("name")),
-        Column("severity", meaning="error, warning or info", get=attrgetter("severity")),
-        Column("summary", meaning="the rule in one sentence", get=attrgetter("summary")),
+        Column("code", meaning="code of the rule"),
+        Column("name", meaning="name of the rule"),
+        Column("severity", meaning="error, warning or info"),
+        Column("summary", meaning="the rule in one sentence"),
     ),
     page_rows=0,
 )

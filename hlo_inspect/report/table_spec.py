@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from hlo_inspect.report.rows import RowsOnDemand
@@ -41,7 +42,7 @@ class TableSpec:
 
     `place` is that on the page of `report`. `collect --tables` can keep one that is `in_store`; assertions can name one that is
     `assertable`. `counts` are the facts that count its rows. The other fields are those of `Table`. A getter of a column asks a
-    row for a value and builds nothing.
+    row for a value and builds nothing. A column without one shows the attribute of its name.
     """
 
     name: str
@@ -56,6 +57,10 @@ class TableSpec:
     on_page: bool = True
     only_verbose: bool = False
     is_curve: bool = False
+
+    def __post_init__(self) -> None:
+        complete = [column if column.get else column._replace(get=attrgetter(column.name)) for column in self.columns]
+        object.__setattr__(self, "columns", tuple(complete))
 
     def with_flags(self, flags: Mapping[str, Mapping[str, Any]]) -> list[Column]:
         """Return the columns with other flags for this module: those of each name."""

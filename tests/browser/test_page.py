@@ -323,7 +323,7 @@ def test_a_filter_is_that_of_the_option(tables_page: Path, opened: Opened) -> No
     assert {None, "", "a", "abe", "adf", "bcdef"} <= set(expected)
     page = opened(tables_page)
     _open_table(page, "cost")
-    names = [column.name for column in table.columns]
+    names = [column.name for column in table.flat().columns]
     left: list[str | None] = page.evaluate(
         """cases => {
             const table = document.getElementById("table/cost");

@@ -172,11 +172,11 @@ _RANK_MODULES = TableSpec(
     "Modules of all ranks",
     (
         Column("module", width=24, meaning="name of the module", get=attrgetter("name")),
-        Column("ranks", "count", meaning="ranks that have the module", get=attrgetter("ranks")),
-        Column("programs", "count", meaning="distinct programs", get=attrgetter("programs")),
-        Column("majority", width=32, detail=2, meaning="hash of the program that most ranks run", get=attrgetter("majority")),
-        Column("deviating", "count", meaning="ranks that deviate", get=attrgetter("deviating")),
-        Column("verdict", width=10, optional=True, get=attrgetter("verdict")),
+        Column("ranks", "count", meaning="ranks that have the module"),
+        Column("programs", "count", meaning="distinct programs"),
+        Column("majority", width=32, detail=2, meaning="hash of the program that most ranks run"),
+        Column("deviating", "count", meaning="ranks that deviate"),
+        Column("verdict", width=10, optional=True),
     ),
 )
 TABLES = (_RANK_DEVIATIONS, _RANK_MODULES)

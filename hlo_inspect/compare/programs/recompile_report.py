@@ -139,7 +139,7 @@ _RECOMPILES = TableSpec(
     "recompiles",
     "Compiles",
     (
-        Column("function", width=16, get=attrgetter("function")),
+        Column("function", width=16),
         Column(
             "module",
             "number",

@@ -243,7 +243,7 @@ def _is_of_one_element(parts: object) -> bool:
     """Return True for the attribute of a slice that takes one element. A damaged slice has other attributes."""
     if not parts or not isinstance(parts, tuple) or not all(isinstance(part, tuple) and len(part) == 3 for part in parts):
         return False
-    return math.prod(limit - start for start, limit, _ in parts) == 1
+    return bool(math.prod(limit - start for start, limit, _ in parts) == 1)
 
 
 def match(update: Update) -> Claim | None:

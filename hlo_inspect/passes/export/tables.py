@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
@@ -52,24 +51,24 @@ COMMUNICATION = TableSpec(
     "export",
     "Communication in the files, per rank and step",
     (
-        Column("kind", get=attrgetter("kind")),
-        Column("axis", optional=True, get=attrgetter("axis")),
-        Column("group_size", "number", optional=True, get=attrgetter("group_size")),
-        Column("runs", "count", summed=True, get=attrgetter("runs")),
-        Column("executed_operand_bytes", "bytes", summed=True, get=attrgetter("executed_operand_bytes")),
+        Column("kind"),
+        Column("axis", optional=True),
+        Column("group_size", "number", optional=True),
+        Column("runs", "count", summed=True),
+        Column("executed_operand_bytes", "bytes", summed=True),
     ),
 )
 NOT_EXPRESSED = TableSpec(
     "not_expressed",
     "Not in the files",
     (
-        Column("name", width=24, get=attrgetter("name")),
-        Column("kind", get=attrgetter("kind")),
-        Column("axis", optional=True, detail=1, get=attrgetter("axis")),
-        Column("runs", "count", summed=True, get=attrgetter("runs")),
-        Column("executed_operand_bytes", "bytes", summed=True, get=attrgetter("executed_operand_bytes")),
-        Column("reason", width=30, wraps=True, get=attrgetter("reason")),
-        Column("line", "number", detail=5, get=attrgetter("line")),
+        Column("name", width=24),
+        Column("kind"),
+        Column("axis", optional=True, detail=1),
+        Column("runs", "count", summed=True),
+        Column("executed_operand_bytes", "bytes", summed=True),
+        Column("reason", width=30, wraps=True),
+        Column("line", "number", detail=5),
     ),
 )
 

@@ -24,7 +24,7 @@ from hlo_inspect.passes.collectives.tables import by_axis_and_kind, sizes
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
 from hlo_inspect.passes.pictures.roofline import ROOFLINE_TABLES, roofline_tables
 from hlo_inspect.passes.pictures.trees import Path, TreeMeasure, tree_spec, tree_table
-from hlo_inspect.passes.time.tables import TimePart, step_table, time_parts
+from hlo_inspect.passes.time.tables import STEP, TimePart, step_table, time_parts
 from hlo_inspect.passes.time_events import TIMELINE, timeline_table
 from hlo_inspect.report.model import Section
 from hlo_inspect.report.table import Column, Row, Table, TablePlace, Value
@@ -50,6 +50,10 @@ _FIGURES: tuple[CostFigure, ...] = ("flops", "bytes")
 _SCOPE_TREE = tree_spec("scope_tree", "Time of one step by nested scope", "scope", (*_COST, *_TIME))
 _SOURCE_TREE = tree_spec("source_tree", "Time of one step by file and line", "source", (*_COST, *_TIME))
 
+_KERNEL_SECONDS = replace(
+    STEP, name="kernel_seconds", title="Kernels in schedule order: bound and estimate", place=None, on_page=False
+)
+
 
 def _cost_trees(context: Context) -> Iterator[Table]:
     """Yield FLOPs and bytes of one step, and with a profile the bound and estimate of its time.
@@ -62,8 +66,7 @@ def _cost_trees(context: Context) -> Iterator[Table]:
     parts = time_parts(context) if timelines is not None else []
     if timelines is not None and not timelines.is_scheduled:
         parts = [part for part in parts if part.collective is None]
-        title = "Kernels in schedule order: bound and estimate"
-        yield replace(step_table(parts, timelines.estimate.timeline.reason), name="kernel_seconds", title=title, on_page=False)
+        yield step_table(parts, timelines.estimate.timeline.reason, _KERNEL_SECONDS)
     measures = len(_COST) + (len(_TIME) if parts else 0)
     scopes = _leaves(context, parts, "scope", lambda label: tuple(label.split("/")))
     yield tree_table(_SCOPE_TREE, measures, scopes, join_chains=True)
@@ -190,7 +193,7 @@ _MEMORY_FIT = TableSpec(
     "memory_fit",
     "Does it fit",
     (
-        Column("profile", get=attrgetter("profile")),
+        Column("profile"),
         Column("capacity_bytes", "bytes", get=attrgetter("capacity")),
         Column("needed_bytes", "bytes", get=attrgetter("needed")),
         Column("usable_bytes", "bytes", get=attrgetter("usable")),
@@ -289,6 +292,7 @@ class Pictures(Pass):
     wants = KERNEL_WANTS | phases.WANTS | Wants(entry=True)
     specs = ()
     tables = (
+        _KERNEL_SECONDS,
         _SCOPE_TREE,
         _SOURCE_TREE,
         *ROOFLINE_TABLES,

@@ -56,7 +56,7 @@ _ROOFLINE = TableSpec(
     (
         Column("group", "number", get=attrgetter("number")),
         Column("flops_of_device", "flops", get=attrgetter("flops")),
-        Column("memory_bytes", "bytes", get=attrgetter("memory_bytes")),
+        Column("memory_bytes", "bytes"),
         Column("flop_per_memory_byte", "number", get=attrgetter("flop_per_byte")),
         Column("above_bound_s", "seconds", optional=True, get=attrgetter("above_bound")),
         Column("bound_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.bound)),

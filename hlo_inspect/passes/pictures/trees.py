@@ -86,7 +86,7 @@ def tree_spec(name: str, title: str, path: str, measures: Sequence[TreeMeasure])
     """
     columns = [
         Column("node", "number", get=attrgetter("number")),
-        Column("inside", "number", optional=True, get=attrgetter("inside")),
+        Column("inside", "number", optional=True),
         Column("label", get=attrgetter("node.label")),
         Column(path, get=attrgetter("path")),
     ]

@@ -173,7 +173,7 @@ STEP = TableSpec(
 )
 
 
-def step_table(parts: Sequence[TimePart], unknown_runs: str) -> Table:
+def step_table(parts: Sequence[TimePart], unknown_runs: str, spec: TableSpec = STEP) -> Table:
     """Return the parts of the step: kernels by bound, their fixed costs, and exposed collectives by axis.
 
     `unknown_runs` says why runs of kernels are unknown, if they are: there are no shares then.
@@ -184,7 +184,7 @@ def step_table(parts: Sequence[TimePart], unknown_runs: str) -> Table:
     rows = _shares([*work, (fixed, 1)], lambda part: FIXED if part is fixed else _kind_of_part(part), unknown_runs)
     rows = [row for row in rows if least(row.bound) or least(row.estimate)]
     rows.sort(key=lambda row: (_ORDER.index(row.label) if row.label in _ORDER else len(_ORDER), -least(row.estimate)))
-    return STEP.of(rows)
+    return spec.of(rows)
 
 
 # -- by phase, scope and source ---------------------------------------------------------------------------------------------

@@ -92,12 +92,7 @@ def _group(name: str) -> str:
 
 
 _COMPUTE = Column(
-    "compute",
-    "count",
-    summed=True,
-    bounded=True,
-    meaning="compute time of all passes, in the unit of the file's simulator",
-    get=attrgetter("compute"),
+    "compute", "count", summed=True, bounded=True, meaning="compute time of all passes, in the unit of the file's simulator"
 )
 _SIZE = Column("bytes", "bytes", summed=True, bounded=True, get=attrgetter("size"))
 
@@ -161,7 +156,7 @@ WORKLOAD = TableSpec(
         *_fields("weight_gradient", "weight", "the gradient of weights"),
         Column("update_compute", "count", detail=5, meaning="compute of the update", get=attrgetter("row.update_time")),
         Column("policy", detail=6, optional=True, meaning="policy in the header of the file", get=attrgetter("row.policy")),
-        Column("line", "number", detail=5, get=attrgetter("line")),
+        Column("line", "number", detail=5),
     ),
 )
 
@@ -234,7 +229,7 @@ _LABEL = (
     Column("pass", get=lambda row: _words(row.label.pass_name)),
     Column("collective", meaning="word in the file", get=attrgetter("label.word")),
 )
-_COUNT = Column("count", "count", summed=True, get=attrgetter("count"))
+_COUNT = Column("count", "count", summed=True)
 WORKLOAD_COLLECTIVES = TableSpec(
     "workload_collectives",
     "Collectives by pass and group",
@@ -244,7 +239,7 @@ WORKLOAD_COLLECTIVES = TableSpec(
         Column("group", optional=True, get=lambda row: _group(row.label.group) if row.label.group else None),
         _COUNT._replace(meaning="number of these collectives"),
         _SIZE._replace(meaning="bytes as the simulator counts them"),
-        Column("wire_bytes", "bytes", summed=True, detail=1, bounded=True, get=attrgetter("wire_bytes")),
+        Column("wire_bytes", "bytes", summed=True, detail=1, bounded=True),
     ),
 )
 WORKLOAD_UNKNOWN = TableSpec(
@@ -288,7 +283,7 @@ WORKLOAD_GROUPS = TableSpec(
     "Groups of devices",
     (
         Column("group", get=lambda row: _group(row.name)),
-        Column("devices", "count", meaning="devices of one group", get=attrgetter("devices")),
+        Column("devices", "count", meaning="devices of one group"),
         Column("count", "count", meaning="collectives of the group", get=attrgetter("number")),
         Column("bytes", "bytes", meaning="bytes of these collectives", get=attrgetter("size")),
         Column("from", detail=2, width=24, meaning="header key, or the reason", get=attrgetter("origin")),
@@ -367,7 +362,7 @@ CELLS = TableSpec(
         Column("axis", detail=2, optional=True, get=attrgetter("cell.label.group")),
         Column("phase", detail=2, get=lambda site: _words(site.cell.label.pass_name)),
         Column("form", detail=3, get=attrgetter("cell.label.word")),
-        Column("line", "number", detail=5, get=attrgetter("line")),
+        Column("line", "number", detail=5),
     ),
 )
 
