@@ -146,18 +146,6 @@ class FactSheet:
             self.put(fact.named(member) if member else fact.name, fact.get(source))
 
 
-def unknown(facts: Mapping[str, Value]) -> list[str]:
-    """Return the names of the facts that need a note."""
-    return [name for name, value in facts.items() if value is None]
-
-
-def with_lower_bound(facts: dict[str, Value], name: str, value: Value, lower: Value) -> None:
-    """Set the fact `name`; if its value is unknown and a part is known, set `<name>.lower_bound` too."""
-    facts[name] = value
-    if value is None and lower is not None:
-        facts[f"{name}{LOWER_BOUND}"] = lower
-
-
 def bounded(
     name: str,
     unit: Unit,

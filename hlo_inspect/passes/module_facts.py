@@ -101,7 +101,6 @@ class ModuleFacts(Pass):
         FactSpec("module.slices", "count", "slices of the program, joined by a data-centre network"),
         FactSpec("module.unparsed_lines", "count", "lines inside the module that could not be read"),
     )
-    tables = (_LOG, _LOG_SERIES)
 
     def run(self, context: Context) -> Section:
         module, header, counts = context.module, context.module.header, context.device_counts

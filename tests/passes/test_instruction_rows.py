@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.passes.base import with_lower_bound
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name
-from hlo_inspect.report.table import Value
 
 
 def test_equal_items_are_together_in_the_place_of_the_first() -> None:
@@ -25,11 +23,3 @@ def test_equal_items_are_together_in_the_place_of_the_first() -> None:
 )
 def test_names_join_at_what_they_share(names: list[str], expected: str) -> None:
     assert joined_name(names) == expected
-
-
-def test_a_lower_bound_stands_beside_an_unknown_fact_only() -> None:
-    facts: dict[str, Value] = {}
-    with_lower_bound(facts, "a", 7, 7)
-    with_lower_bound(facts, "b", None, 4)
-    with_lower_bound(facts, "c", None, None)
-    assert facts == {"a": 7, "b": None, "b.lower_bound": 4, "c": None}
