@@ -16,7 +16,7 @@ import pytest
 from hlo_inspect.errors import Location
 from hlo_inspect.report.formats import FORMATS, RenderOptions
 from hlo_inspect.report.model import Finding, Input, Report
-from hlo_inspect.report.table import Column, Plain, Row, Table
+from hlo_inspect.report.table import Column, Plain, Row, Table, TablePlace
 
 GOLDEN = Path(__file__).parent / "golden"
 PATH = "dumps/module_0042.jit_train_step.after_optimizations.txt"
@@ -46,13 +46,13 @@ NOTES = (
 def _buffers() -> Table:
     columns = (Column("buffer"), Column("count", "count", summed=True), Column("bytes", "bytes", summed=True))
     rows: tuple[Row, ...] = (("donated", 290, 193986560), ("not donated", 3, 165388), ("unused", 1, 512))
-    return Table("buffers", "Parameters", columns, rows)
+    return Table("buffers", "Parameters", columns, rows, place=TablePlace("parameters", "Parameters"))
 
 
 def _opcodes() -> Table:
     columns = (Column("opcode"), Column("count", "count", summed=True), Column("flops", "flops", summed=True))
     rows: tuple[Row, ...] = (("fusion", 1234, 0), ("dot", 97, 631400000000), ("custom-call", 4, None))
-    return Table("opcodes", "Instructions", columns, rows)
+    return Table("opcodes", "Instructions", columns, rows, place=TablePlace("program", ""))
 
 
 def _custom_calls() -> Table:
@@ -73,7 +73,8 @@ def _collectives() -> Table:
         Column("line", "number", detail=4),
         Column("form", detail=9),
     )
-    return Table("collectives", "Collectives", columns, tuple(_collective(number) for number in range(25)))
+    place = TablePlace("collectives", "Collectives")
+    return Table("collectives", "Collectives", columns, tuple(_collective(number) for number in range(25)), place=place)
 
 
 def _collective(number: int) -> Row:

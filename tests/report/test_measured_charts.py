@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlo_inspect.report.formats.html.charts.measured import bounds_chart, measured_parts_chart, waits_chart
 from hlo_inspect.report.formats.html.module_sections import module_sections
-from hlo_inspect.report.table import Column
+from hlo_inspect.report.table import Column, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
 
 KERNELS = TableSpec(
@@ -19,6 +19,7 @@ KERNELS = TableSpec(
         Column("phase", get=lambda row: row[5]),
         Column("source", get=lambda row: row[6]),
     ),
+    TablePlace("measured", "Measured kernels"),
 ).of([("dot", 1, 4e-6, 1e-6, 4, "forward", "a.py:1"), ("while", 1, 1e-6, None, None, "loss", "a.py:2")])
 PARTS = TableSpec(
     "measured_parts",
@@ -28,6 +29,7 @@ PARTS = TableSpec(
         Column("time_s", "seconds", get=lambda row: row[1]),
         Column("share", "share", get=lambda row: row[1] / 10e-6),
     ),
+    TablePlace("measured", "Measured time"),
 ).of([("kernels", 5e-6), ("transfer of collectives, d0", 2e-6), ("waiting of collectives, d0", 3e-6), ("idle", 0.0)])
 DEVICES = TableSpec(
     "measured_by_device",
@@ -37,6 +39,7 @@ DEVICES = TableSpec(
         Column("wait_s", "seconds", optional=True, get=lambda row: row[1]),
         Column("held_s", "seconds", optional=True, get=lambda row: row[2]),
     ),
+    TablePlace("measured", "Measured time"),
 ).of([("0", 3e-6, 0.0), ("1", 0.0, 3e-6)])
 TABLES = {table.name: table for table in (KERNELS, PARTS, DEVICES)}
 
