@@ -118,7 +118,10 @@ def test_a_changed_tree_is_found_and_additions_can_be_permitted(tmp_path: Path, 
     assert main(arguments) == 0
     assert "no difference" in capsys.readouterr().out
 
-    added = before.replace('"module.is_scheduled":', '"module.name.upper_bound": 1, "module.is_scheduled":', 1)
+    put = 'facts.put("module.name.upper_bound", 1)'
+    added = before.replace(
+        '        facts.put("module.is_scheduled"', f'        {put}\n        facts.put("module.is_scheduled"', 1
+    )
     assert added != before
     source.write_text(added)
     assert main(arguments) == 1

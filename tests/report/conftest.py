@@ -46,7 +46,7 @@ NOTES = (
 def _buffers() -> Table:
     columns = (Column("buffer"), Column("count", "count", summed=True), Column("bytes", "bytes", summed=True))
     rows: tuple[Row, ...] = (("donated", 290, 193986560), ("not donated", 3, 165388), ("unused", 1, 512))
-    return Table("buffers", "Parameters", columns, rows, place=TablePlace("parameters", "Parameters"))
+    return Table("buffers", "Parameters", columns, rows, place=TablePlace("parameters", "Parameters", "sums", 4))
 
 
 def _opcodes() -> Table:
@@ -73,8 +73,8 @@ def _collectives() -> Table:
         Column("line", "number", detail=4),
         Column("form", detail=9),
     )
-    place = TablePlace("collectives", "Collectives")
-    return Table("collectives", "Collectives", columns, tuple(_collective(number) for number in range(25)), place=place)
+    rows = tuple(_collective(number) for number in range(25))
+    return Table("collectives", "Collectives", columns, rows, place=TablePlace("collectives", "Collectives", "single", 1))
 
 
 def _collective(number: int) -> Row:

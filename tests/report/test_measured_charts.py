@@ -19,7 +19,7 @@ KERNELS = TableSpec(
         Column("phase", get=lambda row: row[5]),
         Column("source", get=lambda row: row[6]),
     ),
-    TablePlace("measured", "Measured kernels"),
+    TablePlace("measured", "Measured kernels", "merged"),
 ).of([("dot", 1, 4e-6, 1e-6, 4, "forward", "a.py:1"), ("while", 1, 1e-6, None, None, "loss", "a.py:2")])
 PARTS = TableSpec(
     "measured_parts",
@@ -29,7 +29,7 @@ PARTS = TableSpec(
         Column("time_s", "seconds", get=lambda row: row[1]),
         Column("share", "share", get=lambda row: row[1] / 10e-6),
     ),
-    TablePlace("measured", "Measured time"),
+    TablePlace("measured", "Measured time", "by part"),
 ).of([("kernels", 5e-6), ("transfer of collectives, d0", 2e-6), ("waiting of collectives, d0", 3e-6), ("idle", 0.0)])
 DEVICES = TableSpec(
     "measured_by_device",
@@ -39,7 +39,7 @@ DEVICES = TableSpec(
         Column("wait_s", "seconds", optional=True, get=lambda row: row[1]),
         Column("held_s", "seconds", optional=True, get=lambda row: row[2]),
     ),
-    TablePlace("measured", "Measured time"),
+    TablePlace("measured", "Measured time", "by device", 4),
 ).of([("0", 3e-6, 0.0), ("1", 0.0, 3e-6)])
 TABLES = {table.name: table for table in (KERNELS, PARTS, DEVICES)}
 
