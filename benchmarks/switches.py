@@ -160,7 +160,7 @@ SWITCHES: dict[str, Switch] = {
     "rows on demand": Switch(
         "a table that a page leaves out has no rows",
         ("top", "time --profile h100-sxm", "collectives"),
-        {"report.table:Table.of": _make_at_once},
+        {"report.table_spec:TableSpec.of": _make_at_once},
     ),
     "fingerprints": Switch(
         "all that follows computations that are alike once",

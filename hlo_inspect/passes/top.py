@@ -108,7 +108,7 @@ class _KernelRow(NamedTuple):
         return share_of(self.cost.time.in_step, self.step)
 
     @property
-    def measured_seconds(self) -> float | None:
+    def measured_s(self) -> float | None:
         return None if self.measured is None else self.measured.seconds_of(self.kernels)
 
 
@@ -190,17 +190,8 @@ _TIMES = (
         meaning="the compiler's own estimate, if the text has it",
     ),
 )
-_MEASURED = Column("measured_s", "seconds", summed=True, optional=True, get=attrgetter("measured_seconds"))
-_STEP_SHARE = Column(
-    "step_share",
-    "share",
-    page_name="share_of_step",
-    optional=True,
-    meaning="share of the step's estimate",
-    get=attrgetter("step_share"),
-)
 _SHARES = (
-    _STEP_SHARE,
+    Column("step_share", "share", page_name="share_of_step", optional=True, meaning="share of the step's estimate"),
     Column("share", "share", optional=True, meaning="share of the bounds of all kernels", get=attrgetter("cost.share")),
     Column(
         "bound_by",
@@ -257,8 +248,9 @@ KERNEL_GROUPS = TableSpec(
 
 def _with_measured(spec: TableSpec) -> TableSpec:
     """Return the table with the measured times of a recorded profile."""
-    place = spec.columns.index(_STEP_SHARE)
-    return replace(spec, columns=(*spec.columns[:place], _MEASURED, *spec.columns[place:]), in_store=False)
+    place = [column.name for column in spec.columns].index("step_share")
+    measured = Column("measured_s", "seconds", summed=True, optional=True)
+    return replace(spec, columns=(*spec.columns[:place], measured, *spec.columns[place:]), in_store=False)
 
 
 MEASURED_KERNELS, MEASURED_KERNEL_GROUPS = map(_with_measured, (KERNELS, KERNEL_GROUPS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -74,8 +74,8 @@ class Column(NamedTuple):
     """A typed column.
 
     `summed` columns have a total. `detail` says how early a narrow terminal drops it (0: never, 9: only in CSV and JSON). In an
-    `optional` column None means that there is no such thing, not that it is unknown. For `Table.of`, `get` returns the value of
-    a row's object; the columns of a finished table have no getter. The values of a `bounded` column may be figures: scripts
+    `optional` column None means that there is no such thing, not that it is unknown. `get` returns the value of a row's object;
+    the columns of a finished table have no getter. The values of a `bounded` column may be figures: scripts
     read their bounds in columns of their own, of which `bound` says the kind.
     `width` is the usual number of characters of a text (default 16): with `detail` it decides which columns have room. A page
     shows the files of a column (`is_file`, or called `source`) relative to their common directory. A column that is
@@ -167,29 +167,6 @@ class Table(Displayable):
     lacks_rows: bool = False
     place: TablePlace | None = None
     shown: Table | None = field(default=None, compare=False)
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        title: str,
-        columns: Iterable[Column],
-        items: Iterable[Any] | Callable[[], Sequence[Any]],
-        *,
-        page_rows: int = 20,
-        page_as: str = "",
-        on_page: bool = True,
-        is_curve: bool = False,
-    ) -> Table:
-        """Return a table with a row for each item. The `get` of each column takes its value from the item.
-
-        `items` is a function if they take long to find: it is called if somebody asks for the rows.
-        """
-        columns = tuple(columns)
-        getters = [column.get for column in columns if column.get is not None]
-        rows = RowsOnDemand(items if callable(items) else list(items), getters)
-        shown = tuple(map(finished, columns))
-        return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page, is_curve=is_curve)
 
     def made(self) -> Table:
         """Return the table with all of its rows, which hold values and nothing else."""

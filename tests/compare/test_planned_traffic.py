@@ -118,3 +118,14 @@ def test_branches_of_equal_sums_that_run_different_collectives_are_unknown(
     facts, _ = compared(capsys, *paths)
     assert (facts["diff.compiled_count"], facts["diff.compiled_count.lower_bound"]) == (None, 2)
     assert (facts["diff.compiled_bytes"], facts["diff.compiled_bytes.lower_bound"]) == (None, 128)
+
+
+def test_unknown_bytes_and_their_ratio_name_the_row_that_cannot_be_read(
+    paths: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(paths[0]).write_text(HEADER.format(4) + ROWS.replace("ALLREDUCE 262144", "ALLREDUCE 26214.4"))
+    assert run(["diff", *paths, "--format", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [report["facts"][f"diff.{name}"] for name in ("planned_count", "planned_bytes", "plan_ratio")] == [3 + 1, None, None]
+    why = "the row on line 4 cannot be read whole"
+    assert report["notes"] == [f"diff.planned_bytes: {why}", f"diff.plan_ratio: {why}"]

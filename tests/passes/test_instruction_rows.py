@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from hlo_inspect.figure import at_least, between
+from hlo_inspect.passes.base import FactSheet
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name
+from hlo_inspect.report.facts import Facts
 
 
 def test_equal_items_are_together_in_the_place_of_the_first() -> None:
@@ -23,3 +26,30 @@ def test_equal_items_are_together_in_the_place_of_the_first() -> None:
 )
 def test_names_join_at_what_they_share(names: list[str], expected: str) -> None:
     assert joined_name(names) == expected
+
+
+def test_a_sheet_has_a_note_for_each_unknown_fact() -> None:
+    facts = FactSheet()
+    facts.put("a", 7)
+    facts.put("b", at_least(4, "a loop"))
+    facts.put("c", between(1, 3, "a branch"))
+    facts.put("d", between(1, 3, "a branch"), "another reason")
+    facts.put("e", None, "no schedule")
+    facts.put("absent", None)
+    facts.put_with_bound("f", at_least(0, "a call"))
+    assert facts.notes == ["b: a loop", "c: a branch: 1 to 3", "d: another reason", "e: no schedule", "f: a call"]
+    assert Facts(facts.values, ()) == {
+        "a": 7,
+        "b": None,
+        "b.lower_bound": 4,
+        "c": None,
+        "c.lower_bound": 1,
+        "c.upper_bound": 3,
+        "d": None,
+        "d.lower_bound": 1,
+        "d.upper_bound": 3,
+        "e": None,
+        "absent": None,
+        "f": None,
+        "f.lower_bound": 0,
+    }

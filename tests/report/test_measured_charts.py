@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hlo_inspect.report.formats.html.charts.measured import bounds_chart, measured_parts_chart, waits_chart
 from hlo_inspect.report.formats.html.module_sections import module_sections
-from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table import Column
+from hlo_inspect.report.table_spec import TableSpec
 
-KERNELS = Table.of(
+KERNELS = TableSpec(
     "measured_kernel_groups",
     "Kernels",
     (
@@ -18,9 +19,8 @@ KERNELS = Table.of(
         Column("phase", get=lambda row: row[5]),
         Column("source", get=lambda row: row[6]),
     ),
-    [("dot", 1, 4e-6, 1e-6, 4, "forward", "a.py:1"), ("while", 1, 1e-6, None, None, "loss", "a.py:2")],
-)
-PARTS = Table.of(
+).of([("dot", 1, 4e-6, 1e-6, 4, "forward", "a.py:1"), ("while", 1, 1e-6, None, None, "loss", "a.py:2")])
+PARTS = TableSpec(
     "measured_parts",
     "Parts",
     (
@@ -28,9 +28,8 @@ PARTS = Table.of(
         Column("time_s", "seconds", get=lambda row: row[1]),
         Column("share", "share", get=lambda row: row[1] / 10e-6),
     ),
-    [("kernels", 5e-6), ("transfer of collectives, d0", 2e-6), ("waiting of collectives, d0", 3e-6), ("idle", 0.0)],
-)
-DEVICES = Table.of(
+).of([("kernels", 5e-6), ("transfer of collectives, d0", 2e-6), ("waiting of collectives, d0", 3e-6), ("idle", 0.0)])
+DEVICES = TableSpec(
     "measured_by_device",
     "Devices",
     (
@@ -38,8 +37,7 @@ DEVICES = Table.of(
         Column("wait_s", "seconds", optional=True, get=lambda row: row[1]),
         Column("held_s", "seconds", optional=True, get=lambda row: row[2]),
     ),
-    [("0", 3e-6, 0.0), ("1", 0.0, 3e-6)],
-)
+).of([("0", 3e-6, 0.0), ("1", 0.0, 3e-6)])
 TABLES = {table.name: table for table in (KERNELS, PARTS, DEVICES)}
 
 

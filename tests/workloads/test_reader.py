@@ -79,6 +79,13 @@ def test_sums_with_an_unreadable_field_are_lower_bounds() -> None:
     assert any(note.startswith("workload.input_gradient.compute: the row on line 4") for note in report.notes)
 
 
+def test_a_sum_names_the_row_that_it_lacks() -> None:
+    """Line 3 lacks a size of the gather, line 4 a compute time."""
+    notes = read(HEADER, "2", ROW.replace(" 32 ", " 3.5 "), ROW.replace(" 20 ", " 20.5 ")).notes
+    assert "workload.allgather.bytes: the row on line 3 cannot be read whole" in notes
+    assert "workload.input_gradient.compute: the row on line 4 cannot be read whole" in notes
+
+
 def test_a_size_that_cannot_be_read_leaves_its_kind_and_group_unknown() -> None:
     facts = read(HEADER, "2", ROW, ROW.replace(" 32 ", " 3.5 ")).facts
     assert (facts["workload.allgather.bytes"], facts["workload.allgather.bytes.lower_bound"]) == (None, 32)

@@ -198,13 +198,11 @@ _COSTS = (
     _figure("transcendentals", "count", "transcendentals", detail=3),
     _figure("matmul_flops", "flops", "matmul_flops", detail=1),
     _figure("bytes_accessed", "bytes", "bytes"),
-    Column("share", "share", detail=1, meaning="share of the time, or of the bytes without a profile", get=attrgetter("share")),
+    Column("share", "share", detail=1, meaning="share of the time, or of the bytes without a profile"),
     bounded("compute_s", "seconds", attrgetter("compute")),
     bounded("memory_s", "seconds", attrgetter("memory")),
 )
-_BOUND = Column(
-    "bound", detail=2, optional=True, meaning="resource whose time is longer, compute or memory", get=attrgetter("bound")
-)
+_BOUND = Column("bound", detail=2, optional=True, meaning="resource whose time is longer, compute or memory")
 _TIMES = frozenset({"compute_s", "memory_s", "bound"})
 
 

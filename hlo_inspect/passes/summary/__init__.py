@@ -85,7 +85,7 @@ _BUFFERS = TableSpec(
     (
         Column("buffers", meaning="kind of arrays", get=attrgetter("label")),
         Column("count", "count", meaning="number of arrays", get=attrgetter("number")),
-        Column("bytes", "bytes", get=attrgetter("bytes")),
+        Column("bytes", "bytes"),
     ),
     TablePlace("parameters", "Parameters", "sums", 4),
     page_rows=0,
@@ -129,9 +129,9 @@ _UPDATE = TableSpec(
     (
         Column("rule", width=8, get=attrgetter("name")),
         Column("weights", "count", get=lambda overview: len(overview.rows)),
-        Column("decayed", "count", detail=3, meaning="weights with weight decay", get=attrgetter("decayed")),
+        Column("decayed", "count", detail=3, meaning="weights with weight decay"),
         *(_hyperparameter(name) for name in HYPERPARAMETERS if name != "nesterov"),
-        Column("clip_norm", "number", optional=True, detail=4, real=True, get=attrgetter("clip_norm")),
+        Column("clip_norm", "number", optional=True, detail=4, real=True),
         Column("rate", optional=True, detail=1, get=_shared_rate),
         Column(
             "weight_bytes",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
@@ -63,8 +62,8 @@ COMPARED = TableSpec(
     "compared",
     "The step on each hardware profile",
     (
-        Column("figure", width=32, meaning="figure of the step", get=attrgetter("figure")),
-        Column("unit", detail=9, meaning="unit of the figure", get=attrgetter("unit")),
+        Column("figure", width=32, meaning="figure of the step"),
+        Column("unit", detail=9, meaning="unit of the figure"),
     ),
     page_rows=0,
 )

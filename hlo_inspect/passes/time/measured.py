@@ -47,7 +47,7 @@ MEASURED_STEP = TableSpec(
     "measured_step",
     "The step: bound, estimate and measured time",
     (
-        Column("part", width=20, get=attrgetter("part")),
+        Column("part", width=20),
         bounded("bound_s", "seconds", attrgetter("bound"), optional=True, summed=False),
         bounded("estimate_s", "seconds", attrgetter("estimate"), optional=True, summed=False),
         Column("measured_s", "seconds", get=attrgetter("measured")),

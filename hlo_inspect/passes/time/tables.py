@@ -330,7 +330,7 @@ EXPOSED = TableSpec(
     (
         Column("name", detail=2, get=attrgetter("collective.start.name")),
         Column("kind", get=attrgetter("collective.kind")),
-        Column("axis", detail=2, optional=True, get=attrgetter("axis")),
+        Column("axis", detail=2, optional=True),
         bounded("runs", "count", attrgetter("estimate.runs"), 3, summed=False),
         bounded(
             "exposed_s",
@@ -362,9 +362,9 @@ EXPOSED = TableSpec(
             meaning="longest kernel of that compute",
             get=lambda row: (row.independent and row.independent.longest) or None,
         ),
-        Column("level", detail=6, optional=True, width=8, get=attrgetter("level")),
+        Column("level", detail=6, optional=True, width=8),
         bounded("bound_exposed_s", "seconds", attrgetter("bound.exposed"), 7, summed=False, meaning="exposed time at bounds"),
-        Column("phase", detail=4, get=attrgetter("phase")),
+        Column("phase", detail=4),
         Column("source", detail=1, width=20, get=attrgetter("collective.origin.source")),
         Column("line", "number", detail=7, get=attrgetter("collective.start.line")),
     ),
