@@ -81,6 +81,7 @@ class ModuleFacts(Pass):
 
     name = "module_facts"
     wants = Wants(opcodes=OPCODES, targets=TARGETS)
+    tables = (_LOG, _LOG_SERIES)
     specs = (
         FactSpec("module.name", "text", "the module's name"),
         FactSpec("module.is_scheduled", "bool", "true if the order of instructions is the schedule"),
