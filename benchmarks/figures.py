@@ -23,7 +23,7 @@ from hlo_inspect.inspection.module_reports import ReportNeeds
 from hlo_inspect.inspection.source_reports import without_collection
 from hlo_inspect.report.formats import RenderOptions
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.options import needed_tables, shown_tables
+from hlo_inspect.report.render_options import needed_tables, shown_tables
 from hlo_inspect.request import PhasesFrom, Request
 
 EVERYTHING = ("summary", "params", "fusions", "collectives", "cost", "optimizer")

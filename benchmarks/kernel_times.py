@@ -14,10 +14,10 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import KERNEL_WANTS
+from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context, ParsedOptions
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
-from hlo_inspect.analysis.time.profiles import MachineOptions
+from hlo_inspect.analysis.time.profile_choice import MachineOptions
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from hlo_inspect.analysis import fusions
-from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS
+from hlo_inspect.analysis import fusion_contents as fusions
+from hlo_inspect.analysis.collectives.logical_collectives import OPCODES, RESIZING_OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules

@@ -39,10 +39,10 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "graph": ("errors", "hlo"),
     "optimizer": ("errors", "hlo", "graph"),
     "analysis": ("errors", "request", "configs", "hlo", "profiler", "graph", "optimizer"),
-    "report.rows": (),
+    "report.rows_on_demand": (),
     "report.displayable": (),
-    "report.table": ("errors", "report.rows", "report.displayable"),  # lazy rows, until a report makes them
-    "report.table_spec": ("report.rows", "report.table"),
+    "report.table": ("errors", "report.rows_on_demand", "report.displayable"),  # lazy rows, until a report makes them
+    "report.table_spec": ("report.rows_on_demand", "report.table"),
     "report.model": ("errors", "report.table", "report.displayable"),
     "report.rule_page": ("errors", "report.model"),
     "report.units": ("errors", "report.model", "report.table"),
@@ -214,22 +214,13 @@ FACES = {"optimizer": "hlo_inspect.optimizer.overview"}
 # A module or folder of `analysis` may import those of its own group and of the groups before it.
 ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("provenance", "hardware", "hardware_figures", "tpu_marks"),
-    ("devices", "collectives", "executed_collectives", "mesh", "mesh_axes"),
-    (
-        "collective_results",
-        "wide_collectives",
-        "related_collectives",
-        "loop_collectives",
-        "loop_copies",
-        "missing_recomputation",
-        "named_gradients",
-    ),
-    ("fusions", "replication", "state_savings"),
+    ("devices", "collectives"),  # the mesh is found from the groups of collectives, which are of devices
+    ("loop_copies", "merged_recomputation", "named_gradients", "fusion_contents", "state_savings"),
     ("cost",),
     ("phases",),
     ("memory",),
     ("time",),
-    ("program", "alpa", "compiler_warnings", "reshards"),
+    ("program", "alpa_costs", "compiler_warnings", "reshards"),
     ("module_analyses",),
     ("program_outline",),
     ("context",),

@@ -13,7 +13,7 @@ from hlo_inspect.analysis.hardware import profile_names
 from hlo_inspect.cli.commands import COMMANDS, find_command
 from hlo_inspect.configs import shipped_configs
 from hlo_inspect.findings import RULE_TABLE, RULES, rule_pages
-from hlo_inspect.findings.base import Rule
+from hlo_inspect.findings.rule import Rule
 from hlo_inspect.passes import OTHERS, PASSES, SUMMARIES, workload_pass, workload_passes
 from hlo_inspect.passes.base import Question
 from hlo_inspect.report.formats import ALL_FORMATS, OWN_FORMATS
@@ -34,7 +34,7 @@ def own_classes(module: str, base: type) -> set[type]:
 
 def files_with(package: str, base: type) -> set[str]:
     """Return the files and folders of a package that define a class of that kind, except the file of its base."""
-    paths = [path for path in (PACKAGE / package).rglob("*.py") if path.stem != "base"]
+    paths = [path for path in (PACKAGE / package).rglob("*.py") if path.stem not in {"base", "rule"}]
     modules = [".".join(("hlo_inspect", *path.relative_to(PACKAGE).with_suffix("").parts)) for path in paths]
     names = [module.removesuffix(".__init__") for module in modules]
     return {name.removeprefix(f"hlo_inspect.{package}.") for name in names if own_classes(name, base)}

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.memory.array_flow import ArrayFlow
 from hlo_inspect.graph.frames import MAX_STEPS
 from hlo_inspect.graph.view import View

@@ -15,13 +15,13 @@ from hlo_inspect.graph.calls import InstructionPlace, place
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
-    from hlo_inspect.analysis.alpa import CostModel
+    from hlo_inspect.analysis.alpa_costs import CostModel
     from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
     from hlo_inspect.analysis.hardware import HardwareProfile
     from hlo_inspect.analysis.time.collective_times import CollectiveTime
     from hlo_inspect.analysis.time.costings import Costing, FindCostings
     from hlo_inspect.analysis.time.kernel_times import KernelTimes
-    from hlo_inspect.analysis.time.profiles import MachineOptions, ProfileChoice
+    from hlo_inspect.analysis.time.profile_choice import MachineOptions, ProfileChoice
     from hlo_inspect.analysis.time.step_times import StepTimes, TimesInStep
     from hlo_inspect.analysis.time.timelines import Timelines
     from hlo_inspect.hlo.module import Module
@@ -54,13 +54,13 @@ def parse_options(request: Request) -> ParsedOptions:
     if request.profiles or request.changes or request.topology is not None or request.devices_per_node is not None:
         from hlo_inspect.analysis.hardware import load_profile
         from hlo_inspect.analysis.time.placement import given_placement
-        from hlo_inspect.analysis.time.profiles import MachineOptions, given_change
+        from hlo_inspect.analysis.time.profile_choice import MachineOptions, given_change
 
         placement = given_placement(request.topology, request.devices_per_node)
         profiles, changes = map(load_profile, request.profiles), map(given_change, request.changes)
         machine = MachineOptions(tuple(profiles), tuple(changes), placement)
     if request.mesh is not None:
-        from hlo_inspect.analysis.mesh_axes import parse_mesh
+        from hlo_inspect.analysis.devices.mesh_axes import parse_mesh
 
         mesh = parse_mesh(request.mesh)
     if request.custom_calls is not None:
@@ -68,7 +68,7 @@ def parse_options(request: Request) -> ParsedOptions:
 
         custom_calls = load_user_rules(request.custom_calls)
     if request.cost_model is not None:
-        from hlo_inspect.analysis.alpa import parse_cost_model
+        from hlo_inspect.analysis.alpa_costs import parse_cost_model
 
         cost_model = parse_cost_model(request.cost_model, request.alpha, request.beta)
     return ParsedOptions(machine, mesh, custom_calls, cost_model)
@@ -94,7 +94,7 @@ class MachineAnalyses:
     @cached_property
     def profile_choice(self) -> ProfileChoice:
         """The hardware profile of the times, and the source that named it."""
-        from hlo_inspect.analysis.time.profiles import choose_profile
+        from hlo_inspect.analysis.time.profile_choice import choose_profile
 
         return choose_profile(self.asked, self._analyses.module, lambda: self._analyses.with_graph)
 
@@ -106,7 +106,7 @@ class MachineAnalyses:
     @property
     def asked(self) -> MachineOptions:
         """The machine options of the user."""
-        from hlo_inspect.analysis.time.profiles import MachineOptions
+        from hlo_inspect.analysis.time.profile_choice import MachineOptions
 
         return self._asked or MachineOptions()
 
@@ -208,7 +208,7 @@ class MachineAnalyses:
     @cached_property
     def collective_times(self) -> list[CollectiveTime]:
         """The time of one run of each of `collectives`; empty without a profile."""
-        from hlo_inspect.analysis.mesh_axes import most_named
+        from hlo_inspect.analysis.devices.mesh_axes import most_named
         from hlo_inspect.analysis.time.collective_times import collective_times
         from hlo_inspect.analysis.time.placement import CollectiveGroups
 

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collective_results import runs_of
-from hlo_inspect.analysis.loop_collectives import element_of_state, new_state
+from hlo_inspect.analysis.collectives.collective_results import runs_of
+from hlo_inspect.analysis.collectives.loop_collectives import element_of_state, new_state
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.loops import Loop
 from hlo_inspect.graph.readers import ViewRow, maker_of, readers_of

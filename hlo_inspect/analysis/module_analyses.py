@@ -13,14 +13,17 @@ from hlo_inspect.hlo.values.op_names import NOT_SOUGHT
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
-    from hlo_inspect.analysis.collectives import Collective, CollectiveFault
+    from hlo_inspect.analysis.collectives.executed_collectives import ExecutedCollectives
+    from hlo_inspect.analysis.collectives.logical_collectives import Collective, CollectiveFault
     from hlo_inspect.analysis.compiler_warnings import JoinedWarning
     from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
     from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
     from hlo_inspect.analysis.cost.module_cost import ModuleCost
-    from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre
-    from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
-    from hlo_inspect.analysis.fusions import Fusion, FusionKind
+    from hlo_inspect.analysis.devices.mesh import Mesh
+    from hlo_inspect.analysis.devices.mesh_axes import PartitionSpecs
+    from hlo_inspect.analysis.devices.participants import DeviceCounts, ShapesAre
+    from hlo_inspect.analysis.devices.replication import Copies
+    from hlo_inspect.analysis.fusion_contents import Fusion, FusionKind
     from hlo_inspect.analysis.memory.array_flow import ArrayFlow, ArrayPlace
     from hlo_inspect.analysis.memory.array_sources import ArraySource, ArraySources
     from hlo_inspect.analysis.memory.host_transfers import HostTransfer
@@ -31,14 +34,11 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.memory.parameter_relations import ParameterRelations, Relation
     from hlo_inspect.analysis.memory.program_memory import ProgramMemory
     from hlo_inspect.analysis.memory.sidecars import Sidecars, StatedFigure
-    from hlo_inspect.analysis.mesh import Mesh
-    from hlo_inspect.analysis.mesh_axes import PartitionSpecs
     from hlo_inspect.analysis.phases.graph_phases import GraphPhases
     from hlo_inspect.analysis.phases.phases import Phases
     from hlo_inspect.analysis.program import Program
     from hlo_inspect.analysis.provenance import Labeller, Labels, Provenances
-    from hlo_inspect.analysis.replication import Copies
-    from hlo_inspect.graph.canonical.module import CanonicalModule
+    from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
     from hlo_inspect.graph.parameters import Interface
     from hlo_inspect.graph.view import View, Views
     from hlo_inspect.hlo.module import Module
@@ -81,8 +81,8 @@ class ModuleAnalyses:
 
     @cached_property
     def device_counts(self) -> DeviceCounts:
-        from hlo_inspect.analysis.devices import device_counts
-        from hlo_inspect.analysis.mesh_axes import require_fit
+        from hlo_inspect.analysis.devices.mesh_axes import require_fit
+        from hlo_inspect.analysis.devices.participants import device_counts
 
         counts = device_counts(self.module)
         if self._user_mesh is not None:
@@ -91,7 +91,7 @@ class ModuleAnalyses:
 
     @cached_property
     def shapes_are(self) -> ShapesAre | None:
-        from hlo_inspect.analysis.devices import shapes_are
+        from hlo_inspect.analysis.devices.participants import shapes_are
 
         return shapes_are(self.module, self.device_counts)
 
@@ -157,14 +157,14 @@ class ModuleAnalyses:
 
     @cached_property
     def mesh(self) -> Mesh:
-        from hlo_inspect.analysis.mesh_axes import mesh_of
+        from hlo_inspect.analysis.devices.mesh_axes import mesh_of
 
         return mesh_of(self.module, self.collectives, self.device_counts, self._user_mesh)
 
     @cached_property
     def axes(self) -> list[str | None]:
         """The mesh axes of each of `collectives`."""
-        from hlo_inspect.analysis.mesh_axes import axis_labels
+        from hlo_inspect.analysis.devices.mesh_axes import axis_labels
 
         return axis_labels(self.collectives, self.device_counts, self.mesh)
 
@@ -175,7 +175,7 @@ class ModuleAnalyses:
     @cached_property
     def executed(self) -> ExecutedCollectives:
         """The runs of collectives in a step, with the bytes that they read and send."""
-        from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
+        from hlo_inspect.analysis.collectives.executed_collectives import ExecutedCollectives
 
         phases = [phase.runs or phase.phase for phase in self.phases.of_collectives]
         return ExecutedCollectives(self.call_graph, self.collectives, self.axes, phases)
@@ -189,7 +189,7 @@ class ModuleAnalyses:
     @cached_property
     def partition_specs(self) -> PartitionSpecs:
         """The partition of arrays, in the names of mesh axes."""
-        from hlo_inspect.analysis.mesh_axes import PartitionSpecs
+        from hlo_inspect.analysis.devices.mesh_axes import PartitionSpecs
 
         weak_self = proxy(self)
         return PartitionSpecs(self.module, lambda: weak_self.mesh)
@@ -197,7 +197,7 @@ class ModuleAnalyses:
     @cached_property
     def sharding_copies(self) -> Copies:
         """The number of devices that hold the same part of a parameter, by the text of its sharding."""
-        from hlo_inspect.analysis.replication import count_copies
+        from hlo_inspect.analysis.devices.replication import count_copies
 
         return count_copies(self.interface.parameters, self.device_counts)
 
@@ -211,7 +211,7 @@ class ModuleAnalyses:
     @cached_property
     def canonical(self) -> CanonicalModule:
         """The module without its names; it has to be read with its graph."""
-        from hlo_inspect.graph.canonical.module import CanonicalModule
+        from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 
         return CanonicalModule(self.module, self.views)
 
@@ -266,25 +266,25 @@ class ModuleAnalyses:
     @cached_property
     def fusions(self) -> list[Fusion]:
         """The fusions; the module has to be read with its graph."""
-        from hlo_inspect.analysis.fusions import find_fusions
+        from hlo_inspect.analysis.fusion_contents import find_fusions
 
         return find_fusions(self.views)
 
     @cached_property
     def fusion_kinds(self) -> list[FusionKind]:
-        from hlo_inspect.analysis.fusions import fusion_kinds
+        from hlo_inspect.analysis.fusion_contents import fusion_kinds
 
         return fusion_kinds(self.module)
 
     @cached_property
     def custom_call_targets(self) -> Counter[str]:
-        from hlo_inspect.analysis.fusions import custom_call_targets
+        from hlo_inspect.analysis.fusion_contents import custom_call_targets
 
         return custom_call_targets(self.module)
 
     @cached_property
     def collectives(self) -> list[Collective]:
-        from hlo_inspect.analysis.collectives import find_collectives
+        from hlo_inspect.analysis.collectives.logical_collectives import find_collectives
 
         return find_collectives(self.module, self.device_counts)
 
@@ -320,7 +320,7 @@ class ModuleAnalyses:
 
     def _named_phases(self, cost: ModuleCost | None) -> Iterator[str]:
         """Yield the phases by names of collectives, fusions and instructions with a cost, with repetitions."""
-        from hlo_inspect.analysis.fusions import metadata_of_fusions
+        from hlo_inspect.analysis.fusion_contents import metadata_of_fusions
 
         names = self.phases.names
         collectives = [collective.inner for collective in self.collectives]
@@ -465,6 +465,6 @@ class ModuleAnalyses:
 
     @cached_property
     def collective_faults(self) -> list[CollectiveFault]:
-        from hlo_inspect.analysis.collectives import collective_faults
+        from hlo_inspect.analysis.collectives.logical_collectives import collective_faults
 
         return collective_faults(self.collectives, self.device_counts)

@@ -15,11 +15,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import OPCODES, TARGETS, Collective
+from hlo_inspect.analysis.collectives.logical_collectives import OPCODES, TARGETS, Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.figure import Quantity
 from hlo_inspect.graph.calls import WANTS
-from hlo_inspect.graph.canonical.computation import numbers_hash, text_hash
+from hlo_inspect.graph.canonical.canonical_computation import numbers_hash, text_hash
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT, TABLE
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.hlo.wants import Wants

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.module_analyses import ModuleAnalyses
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, CONTROL_FLOW, TABLE

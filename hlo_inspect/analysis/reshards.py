@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.errors import HloInspectError
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.input.dump_directory import BEFORE, text_before_partitioning

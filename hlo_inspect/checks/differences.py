@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from hlo_inspect.checks.expressions import COMPARE, Expression, Form, WrittenValue, compare, is_empty, is_within
+from hlo_inspect.checks.expectations import COMPARE, Expression, Form, WrittenValue, compare, is_empty, is_within
 from hlo_inspect.checks.policy import Assertion, assertion_in, find_fact
 from hlo_inspect.checks.runner import CheckResult
 from hlo_inspect.compare.fact_changes import differ, difference, share, value_in

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from hlo_inspect import configs
-from hlo_inspect.checks.expressions import Condition, Expression, bind, parse_expression, parse_value
+from hlo_inspect.checks.expectations import Condition, Expression, bind, parse_expression, parse_value
 from hlo_inspect.checks.ignores import GLOBS, Ignore, parse_ignore
 from hlo_inspect.checks.row_assertions import RowFigure, parse_row_figure
 from hlo_inspect.configs import ConfigFile, Node

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, cast
 
-from hlo_inspect.checks.expressions import Condition
+from hlo_inspect.checks.expectations import Condition
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.figure import Number, Quantity, between, greatest, least, maximum, minimum, total

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hlo_inspect.checks.before_partitioning import REASON, counts_collectives, is_before_partitioning
-from hlo_inspect.checks.expressions import Condition
+from hlo_inspect.checks.expectations import Condition
+from hlo_inspect.checks.failed_rows import cut_to_few, rows_that_broke
 from hlo_inspect.checks.ignores import ignored_findings, notes_on_ignored, stale_entry, without_ignored
 from hlo_inspect.checks.policy import Assertion, Policy, bind_at, remark, resolve, value_of
 from hlo_inspect.checks.row_assertions import RowFigure
-from hlo_inspect.checks.rows import cut_to_few, rows_that_broke
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.findings.reading_problems import FAILED_CHECK, UNKNOWN_VALUE, truncation
 from hlo_inspect.report.facts import exact_name

@@ -25,7 +25,7 @@ from hlo_inspect.report.table import Column, Table, Value, number_of
 from hlo_inspect.report.table_spec import TableSpec
 
 if TYPE_CHECKING:
-    from hlo_inspect.passes.measured.rows import MeasuredRows
+    from hlo_inspect.passes.measured.measured_rows import MeasuredRows
 
 COMMAND = "diff"
 SAME, ANOTHER_SCHEDULE, DIFFERENT = "same program", "same program, another schedule", "different programs"
@@ -98,7 +98,7 @@ class ComparedModule:
         """The measured rows; None unless the module ran in a recorded profile."""
         if self.context is None or self.context.measured is None:
             return None
-        from hlo_inspect.passes.measured.rows import MeasuredRows
+        from hlo_inspect.passes.measured.measured_rows import MeasuredRows
 
         return MeasuredRows(self.context, self.context.measured)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.canonical.device_ids import (
     DEVICE_ATTRIBUTES,
     DeviceTuples,
@@ -15,7 +16,6 @@ from hlo_inspect.graph.canonical.device_ids import (
     group_tuples,
     sharding_tuples,
 )
-from hlo_inspect.graph.canonical.module import CanonicalModule
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.values.device_groups import DeviceGroups, DeviceListError, DevicePairs
 from hlo_inspect.hlo.values.sharding import Sharding

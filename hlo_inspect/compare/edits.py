@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 
 from hlo_inspect.compare.changes import Aspect
 from hlo_inspect.compare.row_matching import MatchingSide, RowMatcher
-from hlo_inspect.graph.canonical.computation import CanonicalComputation, defined
-from hlo_inspect.graph.canonical.module import CanonicalModule
+from hlo_inspect.graph.canonical.canonical_computation import CanonicalComputation, defined
+from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.canonical.spelling import Spelling
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import COMMUTATIVE, Role, callee_roles

@@ -19,7 +19,7 @@ from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.edits import Edit, EditPlace
 from hlo_inspect.compare.kernel_origins import KernelOrigins
 from hlo_inspect.figure import exact
-from hlo_inspect.graph.canonical.module import CanonicalModule
+from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, LITERAL_OPCODES, TABLE, opcodes_that_are
 from hlo_inspect.hlo.values.op_names import UNKNOWN

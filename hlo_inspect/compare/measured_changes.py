@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.passes.instruction_rows import phase_column
-from hlo_inspect.passes.measured.rows import KernelRow, MeasuredRows
+from hlo_inspect.passes.measured.measured_rows import KernelRow, MeasuredRows
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
 from hlo_inspect.report.table import Column
 from hlo_inspect.report.table_spec import TableSpec

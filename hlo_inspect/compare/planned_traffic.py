@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.comparison import COMMAND
 from hlo_inspect.errors import Location, UsageError
-from hlo_inspect.export.axis_words import AxisWords, parse_axis_words
+from hlo_inspect.export.plan.axis_words import AxisWords, parse_axis_words
 from hlo_inspect.figure import Figure, Quantity, add, exact, known_part, least, multiply, reason, total, unknown
 from hlo_inspect.hlo.collective_kinds import KIND_TABLE
 from hlo_inspect.passes.base import FactSheet, bounded

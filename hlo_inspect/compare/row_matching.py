@@ -12,7 +12,7 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-from hlo_inspect.graph.canonical.computation import CanonicalComputation, defined
+from hlo_inspect.graph.canonical.canonical_computation import CanonicalComputation, defined
 from hlo_inspect.hlo.opcodes import COMMUTATIVE, TABLE
 from hlo_inspect.lazy_pattern import lazy_pattern
 

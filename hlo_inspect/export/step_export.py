@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.errors import UsageError
-from hlo_inspect.export.chakra_export import ChakraExport, chakra_export
-from hlo_inspect.export.workload_export import WorkloadExport, workload_export
+from hlo_inspect.export.written.chakra_export import ChakraExport, chakra_export
+from hlo_inspect.export.written.workload_export import WorkloadExport, workload_export
 
 StepExport = ChakraExport | WorkloadExport
 

@@ -15,7 +15,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.registry import Registry
 
 if TYPE_CHECKING:
-    from hlo_inspect.findings.base import Rule
+    from hlo_inspect.findings.rule import Rule
     from hlo_inspect.report.rule_page import RulePage
 
 _CODE = lazy_pattern(r"HI[0-9]{3}", re.ASCII)

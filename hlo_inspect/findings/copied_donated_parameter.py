@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.base import Rule, is_small, is_worth_it, size
+from hlo_inspect.findings.rule import Rule, is_small, is_worth_it, size
 from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.report.model import Finding
 

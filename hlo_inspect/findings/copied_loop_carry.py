@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.loop_copies import find_loop_copies
-from hlo_inspect.findings.base import WORTH_COPYING, Rule, size
+from hlo_inspect.findings.rule import WORTH_COPYING, Rule, size
 from hlo_inspect.report.model import Finding
 
 

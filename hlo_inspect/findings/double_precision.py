@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.wide_products import find_double_precision
-from hlo_inspect.findings.base import Rule
+from hlo_inspect.findings.rule import Rule
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.report.model import Finding, Severity
 from hlo_inspect.report.units import format_value

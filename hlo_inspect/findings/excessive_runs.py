@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.figure import MAX_FIGURE, least
-from hlo_inspect.findings.base import Rule
+from hlo_inspect.findings.rule import Rule
 from hlo_inspect.report.model import Finding
 
 

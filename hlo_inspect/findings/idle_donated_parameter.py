@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
-from hlo_inspect.findings.base import Rule, is_small, least_worth, size
+from hlo_inspect.findings.rule import Rule, is_small, least_worth, size
 from hlo_inspect.graph.parameters import ParameterLeaf
 from hlo_inspect.report.model import Finding
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hlo_inspect.analysis.collectives.loop_collectives import find_invariant
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.loop_collectives import find_invariant
-from hlo_inspect.findings.base import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
 from hlo_inspect.report.model import Finding
 
 

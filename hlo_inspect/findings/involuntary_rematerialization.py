@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlo_inspect.analysis.collective_results import runs_of
+from hlo_inspect.analysis.collectives.collective_results import runs_of
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.base import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
 from hlo_inspect.report.model import Finding
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.figure import least
-from hlo_inspect.findings.base import WORTH_KEEPING, Rule, entry_line, size
+from hlo_inspect.findings.rule import WORTH_KEEPING, Rule, entry_line, size
 from hlo_inspect.report.model import Finding
 
 

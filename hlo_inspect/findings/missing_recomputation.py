@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.missing_recomputation import find_kept
-from hlo_inspect.findings.base import WORTH_KEEPING, Rule, size
+from hlo_inspect.analysis.merged_recomputation import find_kept
+from hlo_inspect.findings.rule import WORTH_KEEPING, Rule, size
 from hlo_inspect.report.model import Finding
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 
-from hlo_inspect.analysis.collectives import groups_attribute
+from hlo_inspect.analysis.collectives.logical_collectives import groups_attribute
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.devices import NOT_PRINTED
+from hlo_inspect.analysis.devices.participants import NOT_PRINTED
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import PART, TRUNCATED, UNREADABLE, Module, Problem, malformed_rows
 from hlo_inspect.report.model import Finding, Report

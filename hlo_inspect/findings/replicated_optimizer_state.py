@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.state_savings import ReplicatedState, bytes_of_a_device, replicated_state
-from hlo_inspect.findings.base import Rule, counted, entry_line, share, size
+from hlo_inspect.findings.rule import Rule, counted, entry_line, share, size
 from hlo_inspect.report.model import Finding
 
 WORTH_DIVIDING = 16 << 20  # bytes per device: a smaller saving is not worth another sharding

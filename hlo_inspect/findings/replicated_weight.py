@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.named_gradients import parameters_with_named_gradients
-from hlo_inspect.findings.base import Rule, entry_line, size
+from hlo_inspect.findings.rule import Rule, entry_line, size
 from hlo_inspect.graph.parameters import ParameterLeaf
 from hlo_inspect.hlo.values.device_groups import DeviceListError
 from hlo_inspect.report.model import Finding

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.mesh import sharding_faults
-from hlo_inspect.findings.base import Rule, entry_line
+from hlo_inspect.analysis.devices.mesh import sharding_faults
+from hlo_inspect.findings.rule import Rule, entry_line
 from hlo_inspect.report.model import Finding
 
 

@@ -6,7 +6,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import rate
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.findings import RULE_TABLE, RULES
-from hlo_inspect.findings.base import Resource
+from hlo_inspect.findings.rule import Resource
 from hlo_inspect.report.model import Finding
 
 _WIDE_TYPES = {"widened-matmul": "f32", "double-precision": "f64"}

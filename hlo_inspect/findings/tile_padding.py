@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
-from hlo_inspect.findings.base import Rule, is_small, is_worth_it, size
+from hlo_inspect.findings.rule import Rule, is_small, is_worth_it, size
 from hlo_inspect.report.model import Finding
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.state_savings import undonated_state
-from hlo_inspect.findings.base import WORTH_DONATING, Rule, entry_line, numbered, size
+from hlo_inspect.findings.rule import WORTH_DONATING, Rule, entry_line, numbered, size
 from hlo_inspect.graph.parameters import ParameterLeaf, fitting
 from hlo_inspect.report.model import Finding, Severity
 

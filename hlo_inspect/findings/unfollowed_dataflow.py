@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.base import Rule, entry_line
+from hlo_inspect.findings.rule import Rule, entry_line
 from hlo_inspect.graph.frames import NO_INDEX, NO_NAME, NOT_DEFINED, Fault
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.report.model import Finding

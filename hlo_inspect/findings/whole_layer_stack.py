@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.parameter_copies import find_layer_stacks
-from hlo_inspect.findings.base import Rule, is_small, least_worth, size
+from hlo_inspect.findings.rule import Rule, is_small, least_worth, size
 from hlo_inspect.report.model import Finding
 
 

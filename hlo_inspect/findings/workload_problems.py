@@ -12,7 +12,8 @@ from hlo_inspect.findings.reading_problems import READING_PROBLEMS
 from hlo_inspect.hlo.module import Problem
 from hlo_inspect.report.model import Finding
 from hlo_inspect.report.rule_page import RulePage
-from hlo_inspect.workloads.faults import (
+from hlo_inspect.workloads.totals import WorkloadTotals
+from hlo_inspect.workloads.workload_faults import (
     GROUPS_MISMATCH,
     NO_CHECKPOINTS,
     NOT_ISSUED,
@@ -20,8 +21,7 @@ from hlo_inspect.workloads.faults import (
     UNKNOWN_COLLECTIVE,
     semantic_faults,
 )
-from hlo_inspect.workloads.reader import HEADER, MALFORMED_ROW, ROW_COUNT
-from hlo_inspect.workloads.totals import WorkloadTotals
+from hlo_inspect.workloads.workload_reader import HEADER, MALFORMED_ROW, ROW_COUNT
 
 _SIMAI = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: {} ep: 1 pp: 1 vpp: 2 ga: 1 all_gpus: 8 pp_comm: 0\n"
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from hlo_inspect.errors import InputError, Location, MissingExtraError, UsageError
 from hlo_inspect.fleet.collection import Analyses, Collection, Counts, Failure, Plan
-from hlo_inspect.fleet.inputs import FleetInput
+from hlo_inspect.fleet.fleet_inputs import FleetInput
 from hlo_inspect.fleet.store import Store
 
 CHUNK_INPUTS, CHUNK_BYTES = 256, 1 << 26

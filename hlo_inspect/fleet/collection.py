@@ -19,8 +19,8 @@ from threading import Lock
 from typing import NamedTuple
 
 from hlo_inspect.errors import HloInspectError, InputError, Location, UsageError, internal_error_text
+from hlo_inspect.fleet.fleet_inputs import FleetInput, absolute, label_pattern
 from hlo_inspect.fleet.input_texts import InputText, read_texts, text_or_error
-from hlo_inspect.fleet.inputs import FleetInput, absolute, label_pattern
 from hlo_inspect.fleet.parts import Encoding, StoreRow
 from hlo_inspect.fleet.reading import ModuleFigures, ReadingOptions, failed_figures, start_reading
 from hlo_inspect.fleet.schema import FINDINGS, MODULES, STORE_SCHEMA

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.sidecars import files_beside
 from hlo_inspect.errors import HloInspectError, InputError, Location
-from hlo_inspect.fleet.inputs import FleetInput, file_version
+from hlo_inspect.fleet.fleet_inputs import FleetInput, file_version
 from hlo_inspect.hlo.input.dump_directory import AFTER, BEFORE, stage_of
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.settings.compile_settings import stablehlo_file

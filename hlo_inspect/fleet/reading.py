@@ -10,8 +10,8 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.platforms import find_platform
 from hlo_inspect.errors import HloInspectError, InputError, printable
+from hlo_inspect.fleet.fleet_inputs import FleetInput, file_version
 from hlo_inspect.fleet.input_texts import InputText, is_same
-from hlo_inspect.fleet.inputs import FleetInput, file_version
 from hlo_inspect.fleet.parts import StoreRow
 from hlo_inspect.fleet.schema import FactValues, fact_values, stored, table_columns
 from hlo_inspect.hlo.input.source import Source, open_source

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo_inspect.errors import HloInspectError, InputError
 from hlo_inspect.fleet.collection import FAILED, Collection, Counts, Failure, Plan
-from hlo_inspect.fleet.inputs import FleetInput, Shard, absolute, find_inputs, label_pattern, parse_assignments
+from hlo_inspect.fleet.fleet_inputs import FleetInput, Shard, absolute, find_inputs, label_pattern, parse_assignments
 from hlo_inspect.fleet.parts import best_encoding, connect, literal
 from hlo_inspect.fleet.reading import ReadingOptions, prepare_reading
 from hlo_inspect.fleet.schema import MODULES, check_tables, passes_of_tables

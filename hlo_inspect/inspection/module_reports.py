@@ -8,8 +8,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from hlo_inspect.analysis.collectives import KERNEL_WANTS
-from hlo_inspect.analysis.collectives import WANTS as COLLECTIVE_WANTS
+from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
+from hlo_inspect.analysis.collectives.logical_collectives import WANTS as COLLECTIVE_WANTS
 from hlo_inspect.analysis.context import Context, parse_options
 from hlo_inspect.errors import UsageError
 from hlo_inspect.findings import LARGE_MODULE, RULE_TABLE, RULES

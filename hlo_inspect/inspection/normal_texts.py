@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, as_internal_errors, printable
-from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText
+from hlo_inspect.graph.canonical.canonical_module import CanonicalModule, CanonicalText
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.input.foreign_text import describe_foreign_text

@@ -31,8 +31,8 @@ from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, HeadlineRow, Input, Report, most_severe_first
 from hlo_inspect.report.table import Column, Table, Value
 from hlo_inspect.report.table_spec import TableSpec
-from hlo_inspect.workloads.reader import Workload, read_workload
 from hlo_inspect.workloads.totals import WorkloadTotals
+from hlo_inspect.workloads.workload_reader import Workload, read_workload
 from hlo_inspect.workloads.writer import written
 
 

@@ -14,8 +14,8 @@ from hlo_inspect.inspection.inspection import STANDARD_INPUT, Inspection
 from hlo_inspect.inspection.saved_reports import holds_report
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request
-from hlo_inspect.workloads.reader import read_workload
 from hlo_inspect.workloads.totals import WorkloadTotals
+from hlo_inspect.workloads.workload_reader import read_workload
 
 
 def is_plan(old: str, new: str) -> bool:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from hlo_inspect.compare.programs.ranks import rank_order
+from hlo_inspect.compare.programs.rank_sets import rank_order
 from hlo_inspect.errors import InputError, Location, UsageError
 from hlo_inspect.lazy_pattern import lazy_pattern
 

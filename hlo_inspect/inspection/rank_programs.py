@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 
-from hlo_inspect.analysis.collectives import WANTS as COLLECTIVE_WANTS
+from hlo_inspect.analysis.collectives.logical_collectives import WANTS as COLLECTIVE_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.programs.deviations import RankProgram
-from hlo_inspect.compare.programs.ranks import RankText
+from hlo_inspect.compare.programs.rank_sets import RankText
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, as_internal_errors
 from hlo_inspect.graph.canonical.unnamed_text import unnamed_digest
 from hlo_inspect.hlo.input.dump_directory import text_before_optimizations

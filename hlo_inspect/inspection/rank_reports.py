@@ -8,8 +8,8 @@ from pathlib import Path
 
 from hlo_inspect.compare.programs.module_set import JobRanks, RankReader
 from hlo_inspect.compare.programs.rank_comparison import ComparedSet, RankDeviation, compare_set, miscount_deviation
+from hlo_inspect.compare.programs.rank_sets import Miscount, ModuleSet, RankText, other_order, pair_modules
 from hlo_inspect.compare.programs.rank_tables import rank_report
-from hlo_inspect.compare.programs.ranks import Miscount, ModuleSet, RankText, other_order, pair_modules
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, as_internal_errors
 from hlo_inspect.hlo.settings.compile_settings import read_settings
 from hlo_inspect.inspection.rank_directories import RankDirectory, rank_directories

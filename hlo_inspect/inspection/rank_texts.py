@@ -10,7 +10,7 @@ from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from hlo_inspect.compare.programs.ranks import RankText
+from hlo_inspect.compare.programs.rank_sets import RankText
 from hlo_inspect.errors import HloInspectError, InputError
 from hlo_inspect.hlo.input.dump_directory import (
     DirectoryFile,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hlo_inspect.compare.programs.compile_record import CompileRecord, record_compile
 from hlo_inspect.compare.programs.recompilation import RecompiledFunction
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, as_internal_errors
-from hlo_inspect.graph.canonical.module import CanonicalModule
+from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.dump_directory import (
     AFTER,

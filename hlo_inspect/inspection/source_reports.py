@@ -167,7 +167,7 @@ class SourceReports:
         """
         from hlo_inspect.inspection.other_inputs import report_on_workload
         from hlo_inspect.passes import find_workload_pass
-        from hlo_inspect.workloads.reader import read_workload
+        from hlo_inspect.workloads.workload_reader import read_workload
 
         passes = [pass_ for name in self._about_workloads if (pass_ := find_workload_pass(name)) is not None]
         if not passes:

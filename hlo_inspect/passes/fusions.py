@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import KERNEL_WANTS
+from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import countable
 from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
-from hlo_inspect.analysis.fusions import CUSTOM_CALL, OPCODES, Fusion
+from hlo_inspect.analysis.fusion_contents import CUSTOM_CALL, OPCODES, Fusion
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.figure import Number, Quantity, least, multiply
 from hlo_inspect.figure import total as sum_figures

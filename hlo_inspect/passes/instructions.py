@@ -8,7 +8,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import KERNEL_WANTS
+from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.figure import Number, least
@@ -16,7 +16,7 @@ from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, DEVICE_NUMBERS, NAMING
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.show.tables import shape_text
+from hlo_inspect.passes.show.show_tables import shape_text
 from hlo_inspect.report.model import Section
 from hlo_inspect.report.table import Column, Table
 from hlo_inspect.report.table_spec import TableSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hlo_inspect.analysis.collectives import OPCODES, TARGETS
+from hlo_inspect.analysis.collectives.logical_collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.module import LogEntry, Module
 from hlo_inspect.hlo.wants import Wants

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import KERNEL_WANTS
+from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.phases import phases
@@ -51,7 +51,7 @@ def _tables(context: Context) -> Iterator[Table]:
         raise UsageError(f"there is no timeline of {context.module.name}: it is not scheduled")
     yield _TIME_EVENTS.of(described_events(context, timelines))
     if context.measured is not None:
-        from hlo_inspect.passes.measured.events import measured_events
+        from hlo_inspect.passes.measured.measured_events import measured_events
 
         yield from measured_events(context, context.measured)
 

@@ -8,7 +8,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from hlo_inspect.analysis.collectives import KERNEL_WANTS
+from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import countable
 from hlo_inspect.analysis.cost.kernels import Kernel
@@ -22,7 +22,7 @@ from hlo_inspect.figure import Quantity, least, total
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.values.shapes import array_leaves
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
-from hlo_inspect.passes.cost.times import bytes_name, inferred_clock, step_words
+from hlo_inspect.passes.cost.step_facts import bytes_name, inferred_clock, step_words
 from hlo_inspect.passes.instruction_rows import (
     CALL_STACKS,
     KERNELS_DIFFERENCES,
@@ -39,7 +39,7 @@ from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
 
 if TYPE_CHECKING:
-    from hlo_inspect.passes.measured.rows import MeasuredRows
+    from hlo_inspect.passes.measured.measured_rows import MeasuredRows
 
 _FACTS = (
     Fact("kernels.count", "count", "kernels: instructions that the device launches by themselves", len),
@@ -284,7 +284,7 @@ def measured_rows(context: Context) -> MeasuredRows | None:
     """Return the recorded times of the module; None without a recorded profile."""
     if context.measured is None:
         return None
-    from hlo_inspect.passes.measured.rows import MeasuredRows  # profiles are not imported without need
+    from hlo_inspect.passes.measured.measured_rows import MeasuredRows  # profiles are not imported without need
 
     return MeasuredRows(context, context.measured)
 

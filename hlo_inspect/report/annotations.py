@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.model import Finding, Report, urgency
-from hlo_inspect.report.options import RenderOptions, rendered
+from hlo_inspect.report.render_options import RenderOptions, rendered
 from hlo_inspect.report.repository import Repository
 
 MAX_NAME = 120

@@ -11,8 +11,8 @@ from hlo_inspect.report.formats import CI_FORMATS, FORMATS_FOR_PEOPLE, FORMATS_O
 from hlo_inspect.report.formats.graphs import MOST_NODES, distance
 from hlo_inspect.report.formats.perfetto import begin
 from hlo_inspect.report.model import SEVERITIES, Report, most_severe_first
-from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.report.page import shown_findings
+from hlo_inspect.report.render_options import RenderOptions, shown_tables
 from hlo_inspect.report.table import Plain, Table
 
 Kind = Literal["module", "first line", "finding", "ignored finding", "fact", "row", "text", "note"]

@@ -21,7 +21,7 @@ from hlo_inspect.report.cuts import Portion, cut_reports, portions_of, prepared
 from hlo_inspect.report.faults import answers
 from hlo_inspect.report.formats import ALL_FORMATS, CI_FORMATS, FORMATS
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.render_options import RenderOptions
 from hlo_inspect.report.table import number_of
 
 _LONGEST_COMMAND = 200

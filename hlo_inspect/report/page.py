@@ -10,7 +10,7 @@ from hlo_inspect.errors import printable
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.layout import Grid
 from hlo_inspect.report.model import Amount, Finding, HeadlineRow, Passage, Report
-from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.render_options import RenderOptions
 from hlo_inspect.report.table import Value, number_of
 from hlo_inspect.report.units import format_value
 

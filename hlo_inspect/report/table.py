@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from hlo_inspect.errors import MissingExtraError
 from hlo_inspect.figure import Figure, Quantity, at_least, least
 from hlo_inspect.report.displayable import Displayable
-from hlo_inspect.report.rows import RowsOnDemand
+from hlo_inspect.report.rows_on_demand import RowsOnDemand
 
 Plain = int | float | bool | str | None
 """A value as scripts read it."""

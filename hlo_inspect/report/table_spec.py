@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from hlo_inspect.report.rows import RowsOnDemand
+from hlo_inspect.report.rows_on_demand import RowsOnDemand
 from hlo_inspect.report.table import Column, Table, TablePlace, Value, finished
 
 RowTest = Callable[[Value, str], bool]

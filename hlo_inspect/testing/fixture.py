@@ -14,7 +14,7 @@ from hlo_inspect.checks.policy import Assertion, assertion_in, given
 from hlo_inspect.errors import HloInspectError
 from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.request import check_names
-from hlo_inspect.testing.program import GoldenPlace, HloProgram, check_facts
+from hlo_inspect.testing.hlo_program import GoldenPlace, HloProgram, check_facts
 
 _CONFIG: pytest.StashKey[Config] = pytest.StashKey()
 

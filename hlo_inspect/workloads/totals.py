@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from hlo_inspect.figure import Quantity, add, known_part, least, multiply, or_unknown, reason, total
 from hlo_inspect.hlo.collective_kinds import KIND_TABLE
-from hlo_inspect.workloads.header import TENSOR_PARALLEL, WorkloadHeader
-from hlo_inspect.workloads.reader import EqualRows, Workload, unreadable_row
 from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, HLO_KINDS, KINDS, NONE, PASSES, WorkloadRow, group_of, kind_of
+from hlo_inspect.workloads.workload_header import TENSOR_PARALLEL, WorkloadHeader
+from hlo_inspect.workloads.workload_reader import EqualRows, Workload, unreadable_row
 
 
 class CollectiveLabel(NamedTuple):

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from hlo_inspect.errors import Location, UsageError
-from hlo_inspect.workloads.header import (
+from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, NONE, TRANSFORMERS, WorkloadRow, kind_of, suffix_of
+from hlo_inspect.workloads.totals import WorkloadTotals
+from hlo_inspect.workloads.workload_header import (
     CHECKPOINTS,
     INITIATES,
     PIPELINE_BYTES,
@@ -19,9 +21,7 @@ from hlo_inspect.workloads.header import (
     Dialect,
     HeaderKey,
 )
-from hlo_inspect.workloads.reader import Workload
-from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, NONE, TRANSFORMERS, WorkloadRow, kind_of, suffix_of
-from hlo_inspect.workloads.totals import WorkloadTotals
+from hlo_inspect.workloads.workload_reader import Workload
 
 WRITTEN: tuple[Literal["simai", "astra-sim", "aicb"], ...] = ("simai", "astra-sim", "aicb")
 """The dialects of `write`; aicb writes SimAI's dialect, with tabs and all keys in its order."""

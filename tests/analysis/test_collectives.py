@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from hlo_inspect.analysis.collectives import OPCODES, TARGETS, Collective
+from hlo_inspect.analysis.collectives.logical_collectives import OPCODES, TARGETS, Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.devices import GroupMode
+from hlo_inspect.analysis.devices.participants import GroupMode
 from hlo_inspect.hlo.wants import Wants
 
 Find = Callable[..., list[Collective]]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.analysis.collectives import OPCODES, TARGETS, WANTS, Collective
+from hlo_inspect.analysis.collectives.logical_collectives import OPCODES, TARGETS, WANTS, Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.wants import Wants
 

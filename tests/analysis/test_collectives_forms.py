@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS, Collective, wire_bytes
+from hlo_inspect.analysis.collectives.logical_collectives import OPCODES, RESIZING_OPCODES, TARGETS, Collective, wire_bytes
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.wants import Wants
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hlo_inspect.analysis.context import Context, ParsedOptions
-from hlo_inspect.analysis.mesh_axes import parse_mesh
+from hlo_inspect.analysis.devices.mesh_axes import parse_mesh
 
 TEXT = """HloModule test, num_partitions=2
 

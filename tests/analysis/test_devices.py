@@ -10,7 +10,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.devices import (
+from hlo_inspect.analysis.devices.participants import (
     DeviceCounts,
     GroupMode,
     group_mode,

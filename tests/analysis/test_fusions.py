@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.fusions import (
+from hlo_inspect.analysis.fusion_contents import (
     Fusion,
     find_fusions,
     fusion_kinds,

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hlo_inspect
-from hlo_inspect.analysis.collectives import OPCODES
+from hlo_inspect.analysis.collectives.logical_collectives import OPCODES
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.devices import DeviceCounts, GroupMode
-from hlo_inspect.analysis.mesh import (
+from hlo_inspect.analysis.devices.mesh import (
     MAX_ORDERED_DEVICES,
     Mesh,
     Run,
@@ -25,13 +24,14 @@ from hlo_inspect.analysis.mesh import (
     runs_of,
     tile_groups,
 )
-from hlo_inspect.analysis.mesh_axes import (
+from hlo_inspect.analysis.devices.mesh_axes import (
     axis_labels,
     axis_of,
     axis_of_pairs,
     mesh_of,
     parse_mesh,
 )
+from hlo_inspect.analysis.devices.participants import DeviceCounts, GroupMode
 from hlo_inspect.hlo.values.device_groups import AxisReference, DeviceListError, Groups, Iota, NamedMesh, parse_groups
 from hlo_inspect.hlo.values.sharding import parse_sharding
 from hlo_inspect.hlo.wants import Wants

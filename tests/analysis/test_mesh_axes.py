@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.mesh import Mesh, module_shardings
-from hlo_inspect.analysis.mesh_axes import axis_names, parse_mesh, printed_meshes
+from hlo_inspect.analysis.devices.mesh import Mesh, module_shardings
+from hlo_inspect.analysis.devices.mesh_axes import axis_names, parse_mesh, printed_meshes
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.values.device_groups import NamedMesh, shardy_meshes
 from hlo_inspect.hlo.values.sharding import parse_sharding

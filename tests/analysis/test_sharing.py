@@ -30,7 +30,7 @@ from hlo_inspect.analysis.time.costings import StepCost, TimesOf
 from hlo_inspect.analysis.time.kernel_times import CompilerEstimate, KernelTime, KernelTimes
 from hlo_inspect.analysis.time.step_times import TimesInStep
 from hlo_inspect.graph import view
-from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText
+from hlo_inspect.graph.canonical.canonical_module import CanonicalModule, CanonicalText
 from hlo_inspect.graph.canonical.spelling import Speller
 from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.graph.value_graph import COLLECTIVE, PRODUCT, SUMS, BodyTemplate, BodyTemplates, ValueGraph

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 import hlo_inspect
-from hlo_inspect.analysis.collectives import WANTS, Collective
+from hlo_inspect.analysis.collectives.logical_collectives import WANTS, Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.report.model import Report

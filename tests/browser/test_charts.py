@@ -10,9 +10,9 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.report.formats import RenderOptions
-from hlo_inspect.report.formats.html.charts.figures import Bar, BarSeries, bars_figure
-from hlo_inspect.report.formats.html.model import Chart, Measure, Page, PageSection, PageView, TableGroup
-from hlo_inspect.report.formats.html.page import write_page
+from hlo_inspect.report.formats.html.charts.drawings import Bar, BarSeries, bars_figure
+from hlo_inspect.report.formats.html.page_model import Chart, Measure, Page, PageSection, PageView, TableGroup
+from hlo_inspect.report.formats.html.page_text import write_page
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Table
 from hlo_inspect.report.units import format_value

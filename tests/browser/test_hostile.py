@@ -13,7 +13,7 @@ import pytest
 from hlo_inspect.cli.main import run
 from hlo_inspect.report.formats.csv import render_csv
 from hlo_inspect.report.model import Input, Report
-from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.render_options import RenderOptions
 from hlo_inspect.report.table import Column, Table
 from tests.browser.conftest import WatchedPage, wait_until
 from tests.browser.hostile_dump import hostile_module, in_one_line

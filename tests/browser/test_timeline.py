@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hlo_inspect.report.formats import RenderOptions
-from hlo_inspect.report.formats.html.charts.timeline import timeline_chart
-from hlo_inspect.report.formats.html.model import Page, PageSection, PageView, TableGroup
-from hlo_inspect.report.formats.html.page import write_page
+from hlo_inspect.report.formats.html.charts.timeline_chart import timeline_chart
+from hlo_inspect.report.formats.html.page_model import Page, PageSection, PageView, TableGroup
+from hlo_inspect.report.formats.html.page_text import write_page
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Table
 from tests.browser.conftest import Opened, wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.checks.differences import as_checks, conditions_table, examined, parse_difference
-from hlo_inspect.checks.expressions import bind, parse_expression
+from hlo_inspect.checks.expectations import bind, parse_expression
 from hlo_inspect.checks.policy import given
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report.facts import Facts

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlo_inspect.checks.expressions import bind, parse_expression
+from hlo_inspect.checks.expectations import bind, parse_expression
 from hlo_inspect.report.table import Unit, Value
 
 MIB = 1024 * 1024

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from hlo_inspect.checks.failed_rows import MAX_ROWS, rows_that_broke
 from hlo_inspect.checks.policy import parse_assertion, resolve
-from hlo_inspect.checks.rows import MAX_ROWS, rows_that_broke
 from hlo_inspect.report.model import FactSpec
 from hlo_inspect.report.table import Column, Table, Value
 from tests.checks.sample import sample_report

@@ -550,7 +550,7 @@ def test_a_column_that_does_not_exist_is_wrong_usage(run: Run, arguments: tuple[
 
 def test_the_name_of_an_instruction_follows_the_inputs(tmp_path: Path) -> None:
     """It is the last argument, if it is no file and looks like a name."""
-    from hlo_inspect.cli.inputs import split_instruction_name
+    from hlo_inspect.cli.report_stream import split_instruction_name
 
     (tmp_path / "exists").write_text("", encoding="utf-8")
     assert split_instruction_name(["a.txt", "fusion.3"]) == (("a.txt",), "fusion.3")

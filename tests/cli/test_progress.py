@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.cli import inputs
-from hlo_inspect.cli.inputs import ReadingBar
+from hlo_inspect.cli import report_stream as inputs
+from hlo_inspect.cli.report_stream import ReadingBar
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.request import Request
 

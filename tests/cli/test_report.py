@@ -107,7 +107,7 @@ def test_an_output_that_cannot_be_written_leaves_the_old_page(tmp_path: Path, ca
         raise OSError(28, "No space left on device")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hlo_inspect.report.formats.html.page.json_block", full)
+        patch.setattr("hlo_inspect.report.formats.html.page_text.json_block", full)
         assert run(["report", str(DUMP), "-q", "-o", str(old)]) == 2
     assert "No space left on device" in capsys.readouterr().err
     assert old.read_text() == "old"
@@ -159,6 +159,6 @@ def test_a_page_that_is_too_large_says_what_makes_it_smaller(
 
 
 def test_marks_that_turn_text_are_escaped_in_the_data() -> None:
-    from hlo_inspect.report.formats.html.page import json_block
+    from hlo_inspect.report.formats.html.page_text import json_block
 
     assert json_block("a\u202e\ud800\u00e9") == r'"a\u202e\ud800' + "\u00e9" + '"'

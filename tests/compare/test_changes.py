@@ -12,7 +12,7 @@ from hlo_inspect.compare.edits import Edit, EditPlace
 from hlo_inspect.compare.explanation import Explanation
 from hlo_inspect.compare.instruction_changes import Regrouping
 from hlo_inspect.compare.row_matching import RowMatcher
-from hlo_inspect.graph.canonical.module import CanonicalModule
+from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module

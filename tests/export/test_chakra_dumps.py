@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.export.chakra_export import ChakraExport
 from hlo_inspect.export.step_export import step_export
+from hlo_inspect.export.written.chakra_export import ChakraExport
 from hlo_inspect.figure import least
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
 from tests.export.exporting import left_out, reported

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.cli.main import run
-from hlo_inspect.export import chakra_export
-from hlo_inspect.export import folder as folders
-from hlo_inspect.export.chakra_export import MAX_GROUPS, prefix_of
-from hlo_inspect.export.chakra_nodes import METADATA
-from hlo_inspect.export.wire_format import delimited, integer, integers, text, varint
+from hlo_inspect.export.written import chakra_export
+from hlo_inspect.export.written import folder as folders
+from hlo_inspect.export.written.chakra_export import MAX_GROUPS, prefix_of
+from hlo_inspect.export.written.chakra_nodes import METADATA
+from hlo_inspect.export.written.wire_format import delimited, integer, integers, text, varint
 from tests.export.exporting import module
 from tests.export.test_chakra_plan import LOOPED, MESH, PERMUTE, REDUCE, P
 from tests.export.traces import load

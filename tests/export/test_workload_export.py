@@ -9,11 +9,11 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.cli.main import run
-from hlo_inspect.export import workload_export
-from hlo_inspect.export.kernel_work import PICOSECONDS
-from hlo_inspect.export.layer_rows import LayerRow
+from hlo_inspect.export.plan.kernel_work import PICOSECONDS
 from hlo_inspect.export.step_export import step_export
-from hlo_inspect.export.workload_export import WorkloadExport
+from hlo_inspect.export.written import workload_export
+from hlo_inspect.export.written.layer_rows import LayerRow
+from hlo_inspect.export.written.workload_export import WorkloadExport
 from hlo_inspect.report.model import Report
 from hlo_inspect.workloads.row import HLO_KINDS, PASSES
 from tests.export.exporting import left_out, module, reported

@@ -16,7 +16,7 @@ import pytest
 
 from hlo_inspect.fleet import cluster
 from hlo_inspect.fleet.collection import Analyses, Collection, Plan
-from hlo_inspect.fleet.inputs import FleetInput, Shard, find_inputs
+from hlo_inspect.fleet.fleet_inputs import FleetInput, Shard, find_inputs
 from hlo_inspect.fleet.store import Store
 from hlo_inspect.remote_files import FileVersion
 from hlo_inspect.request import Request

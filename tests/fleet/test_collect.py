@@ -10,10 +10,11 @@ import pytest
 
 from hlo_inspect.cli.commands.collect import CollectionBar
 from hlo_inspect.errors import InputError
-from hlo_inspect.fleet import input_texts, inputs, parts, run
+from hlo_inspect.fleet import fleet_inputs as inputs
+from hlo_inspect.fleet import input_texts, parts, run
 from hlo_inspect.fleet.collection import Counts
+from hlo_inspect.fleet.fleet_inputs import FleetInput, Shard, find_inputs
 from hlo_inspect.fleet.input_texts import InputText, read_texts
-from hlo_inspect.fleet.inputs import FleetInput, Shard, find_inputs
 from hlo_inspect.fleet.reading import InputReader, ModuleFigures
 from hlo_inspect.fleet.schema import FINDINGS
 from hlo_inspect.remote_files import FileVersion

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.fleet import input_texts, parts, run
+from hlo_inspect.fleet.fleet_inputs import READINGS, FleetInput
 from hlo_inspect.fleet.input_texts import InputText
-from hlo_inspect.fleet.inputs import READINGS, FleetInput
 from hlo_inspect.fleet.reading import InputReader, ModuleFigures
 from hlo_inspect.fleet.schema import FINDINGS
 from hlo_inspect.remote_files import FileVersion

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.fleet import run
-from hlo_inspect.fleet.inputs import FleetInput
+from hlo_inspect.fleet.fleet_inputs import FleetInput
 from hlo_inspect.fleet.parts import connect, literal
 from hlo_inspect.fleet.run import KnownInputs
 from hlo_inspect.fleet.store import Store

@@ -15,7 +15,7 @@ import pytest
 from hlo_inspect.errors import UsageError
 from hlo_inspect.fleet import run
 from hlo_inspect.fleet.database import Database
-from hlo_inspect.fleet.inputs import parse_assignments
+from hlo_inspect.fleet.fleet_inputs import parse_assignments
 from hlo_inspect.fleet.query_reports import find_query, named_queries, query_report
 from hlo_inspect.fleet.store import Store
 from hlo_inspect.report.formats import FORMATS, RenderOptions

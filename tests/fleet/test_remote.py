@@ -15,8 +15,9 @@ from typing import IO, Any
 import pytest
 
 from hlo_inspect import remote_files, remote_listings
-from hlo_inspect.fleet import inputs, run
-from hlo_inspect.fleet.inputs import FleetInput, Shard, find_inputs
+from hlo_inspect.fleet import fleet_inputs as inputs
+from hlo_inspect.fleet import run
+from hlo_inspect.fleet.fleet_inputs import FleetInput, Shard, find_inputs
 from hlo_inspect.hlo.input import source
 from tests.calling import call_text
 from tests.fleet.servers import GCS, S3, python_process, web_server

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.analysis.collectives import OPCODES, TARGETS
+from hlo_inspect.analysis.collectives.executed_collectives import ExecutedTotals
+from hlo_inspect.analysis.collectives.logical_collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.executed_collectives import ExecutedTotals
 from hlo_inspect.figure import Figure, Number, at_least, exact, greatest, least, reason, unknown
 from hlo_inspect.graph.calls import WANTS, CallGraph
 from hlo_inspect.hlo.wants import Wants

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES
+from hlo_inspect.analysis.collectives.logical_collectives import OPCODES, RESIZING_OPCODES
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.graph.slices import transfer_of
 from hlo_inspect.hlo.wants import Wants

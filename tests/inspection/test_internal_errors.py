@@ -14,7 +14,7 @@ import hlo_inspect
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.pass_history import take_snapshot
 from hlo_inspect.compare.comparison import ComparedModule, ModuleComparison
-from hlo_inspect.graph.canonical.module import CanonicalModule
+from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.hlo.input.foreign_text import is_workload
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.inspection import comparisons, normal_texts, pass_histories, source_reports

@@ -9,8 +9,8 @@ from hlo_inspect.optimizer.algebra.normal_form import NormalForms
 from hlo_inspect.optimizer.algebra.reductions import Reductions
 from hlo_inspect.optimizer.algebra.unexplained_updates import describe
 from hlo_inspect.optimizer.graph import Graph
-from hlo_inspect.optimizer.step.dependence import EVERYTHING, InputDependence
 from hlo_inspect.optimizer.step.state_arrays import TrainingStep
+from hlo_inspect.optimizer.step.step_dependence import EVERYTHING, InputDependence
 from tests.optimizer.programs import entry_of, flow_of
 
 LINES = (

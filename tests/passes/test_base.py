@@ -21,7 +21,7 @@ from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.model import FactSpec, Report
-from hlo_inspect.report.options import RenderOptions, needed_tables, shown_tables
+from hlo_inspect.report.render_options import RenderOptions, needed_tables, shown_tables
 from hlo_inspect.report.table import Plain
 from hlo_inspect.request import Request
 from tests.tables import column

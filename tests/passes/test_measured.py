@@ -17,7 +17,7 @@ import hlo_inspect
 from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.cli.main import run
 from hlo_inspect.inspection.inspection import Inspection
-from hlo_inspect.passes.measured.events import in_lanes
+from hlo_inspect.passes.measured.measured_events import in_lanes
 from hlo_inspect.profiler.measurements import ExecutedInstruction
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request

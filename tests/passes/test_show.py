@@ -10,8 +10,8 @@ import pytest
 import hlo_inspect
 from hlo_inspect.report.formats.terminal import render_table
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.page import headline_text
+from hlo_inspect.report.render_options import RenderOptions
 from hlo_inspect.report.table import Value
 from hlo_inspect.report.units import format_value
 from tests.tables import column

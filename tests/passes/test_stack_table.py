@@ -8,7 +8,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.report.formats import FORMATS
-from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.render_options import RenderOptions
 from tests.tables import column
 
 TEXT = """HloModule m, num_partitions=2

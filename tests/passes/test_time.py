@@ -10,7 +10,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.figure import Figure
-from hlo_inspect.passes.time.tables import resources_table
+from hlo_inspect.passes.time.time_tables import resources_table
 from hlo_inspect.report.model import Amount, Report
 from hlo_inspect.report.table import Value, lower_bound, plain
 from tests.tables import column

@@ -15,16 +15,16 @@ import pytest
 import hlo_inspect
 from hlo_inspect.report.formats.html.assets import DRAWINGS
 from hlo_inspect.report.formats.html.charts import palette
-from hlo_inspect.report.formats.html.charts.figures import amounts_axis
+from hlo_inspect.report.formats.html.charts.chart_rows import hover, short
+from hlo_inspect.report.formats.html.charts.drawings import amounts_axis
 from hlo_inspect.report.formats.html.charts.memory import fit_chart
-from hlo_inspect.report.formats.html.charts.rows import hover, short
-from hlo_inspect.report.formats.html.model import Chart
 from hlo_inspect.report.formats.html.module_sections import module_sections
-from hlo_inspect.report.formats.html.page import write_page
+from hlo_inspect.report.formats.html.page_model import Chart
+from hlo_inspect.report.formats.html.page_text import write_page
 from hlo_inspect.report.formats.html.pictures import PICTURES
 from hlo_inspect.report.formats.html.views import distinct_tables, page_of
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.render_options import RenderOptions
 from hlo_inspect.report.table import Column, Table
 from hlo_inspect.report.units import format_value
 from tests.browser.page_data import PageData

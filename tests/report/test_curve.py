@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hlo_inspect.report.curve import HEIGHT, curve_lines
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Row, Table
+from hlo_inspect.report.text_curve import HEIGHT, curve_lines
 
 COLUMNS = (Column("first", "number"), Column("bytes", "bytes"), Column("phase"), Column("loop"))
 

@@ -16,8 +16,8 @@ from hlo_inspect.figure import at_least
 from hlo_inspect.hlo.input.dump_directory import CompiledModule, compiled_modules
 from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.report.formats.html import views
-from hlo_inspect.report.formats.html.model import Chart, Drawing, Measure, Page, PageSection, PageView, TableGroup
 from hlo_inspect.report.formats.html.other_sections import history_section
+from hlo_inspect.report.formats.html.page_model import Chart, Drawing, Measure, Page, PageSection, PageView, TableGroup
 from hlo_inspect.report.formats.html.shown_tables import with_shown_tables
 from hlo_inspect.report.formats.html.views import page_of
 from hlo_inspect.report.model import Input, Report

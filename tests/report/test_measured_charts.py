@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlo_inspect.report.formats.html.charts.measured import bounds_chart, measured_parts_chart, waits_chart
+from hlo_inspect.report.formats.html.charts.measured_charts import bounds_chart, measured_parts_chart, waits_chart
 from hlo_inspect.report.formats.html.module_sections import module_sections
 from hlo_inspect.report.table import Column, TablePlace
 from hlo_inspect.report.table_spec import TableSpec

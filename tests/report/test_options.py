@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hlo_inspect.report.model import Input, Report
-from hlo_inspect.report.options import RenderOptions, needed_tables, shown_tables
+from hlo_inspect.report.render_options import RenderOptions, needed_tables, shown_tables
 from hlo_inspect.report.table import Column, Table
 
 COLUMNS = (Column("name"), Column("bytes", "bytes", summed=True))

@@ -14,7 +14,7 @@ import hlo_inspect
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report.formats import ALL_FORMATS
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.render_options import RenderOptions
 
 DATA = Path(__file__).parents[1] / "data"
 SHARED = Path(__file__).parents[3] / "shared" / "dumps"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.report.options import with_relative_paths
+from hlo_inspect.report.render_options import with_relative_paths
 from hlo_inspect.report.table import Column, Table
 
 SITE = "/venv/lib/python3.11/site-packages"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from hlo_inspect.testing.fixture import Hlo
-from hlo_inspect.testing.program import BeforePartitioningError
+from hlo_inspect.testing.hlo_program import BeforePartitioningError
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"

@@ -6,7 +6,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.report.model import Report
-from hlo_inspect.workloads.header import parse_header
+from hlo_inspect.workloads.workload_header import parse_header
 
 POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 KEYS = "model_parallel_NPU_group: 8 ep: 2 pp: 4 vpp: 3 ga: 5 all_gpus: 256 checkpoints: 0 checkpoint_initiates: 0 pp_comm: 9"

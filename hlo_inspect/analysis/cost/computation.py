@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from hlo_inspect.analysis.cost.bytes_accessed import BYTES_BY_ATTRIBUTES, FusedTraffic, accessed_bytes, fused_traffic
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, bytes_by_space
-from hlo_inspect.analysis.cost.custom_calls.calls import call_cost
 from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS
+from hlo_inspect.analysis.cost.custom_calls.step_calls import call_cost
 from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 from hlo_inspect.analysis.cost.figures import (
     CUSTOM_CALL,

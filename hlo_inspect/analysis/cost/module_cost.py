@@ -12,7 +12,7 @@ from typing import Literal
 
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.computation import Costs, get_counted
-from hlo_inspect.analysis.cost.custom_calls.calls import StepCall
+from hlo_inspect.analysis.cost.custom_calls.step_calls import StepCall
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
 from hlo_inspect.analysis.cost.figures import (
     FIGURES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collective_results import runs_of
+from hlo_inspect.analysis.collectives.collective_results import runs_of
 from hlo_inspect.analysis.cost.computation import Costs
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES
 from hlo_inspect.analysis.cost.figures import FIGURES, UnknownCostError

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collective_results import runs_of
+from hlo_inspect.analysis.collectives.collective_results import runs_of
 from hlo_inspect.analysis.memory.host_transfers import asked_direction, on_host
 from hlo_inspect.errors import HloInspectError
 from hlo_inspect.graph import calls

@@ -22,7 +22,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.figure import Quantity, add, multiply
 from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place

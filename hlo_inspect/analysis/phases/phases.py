@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.phases.names import NOT_CALLED, NamedContext, NamedPhases, OpNamePhase, latest_phase
 from hlo_inspect.analysis.provenance import PHASE_ORDER, InstructionPhase, PhaseSource, Provenances
 from hlo_inspect.figure import Quantity, add, least, multiply

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import Collective, operand_of_result, wire_bytes
-from hlo_inspect.analysis.devices import DeviceCounts
+from hlo_inspect.analysis.collectives.logical_collectives import Collective, operand_of_result, wire_bytes
+from hlo_inspect.analysis.devices.participants import DeviceCounts
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
 from hlo_inspect.analysis.time.links import NOTHING_SENT, LinkTime, TorusLinks, with_model
 from hlo_inspect.analysis.time.node_links import NodeLinks

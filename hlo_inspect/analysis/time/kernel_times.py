@@ -25,11 +25,11 @@ import math
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
-from hlo_inspect.analysis.collectives import ASYNC_DONE_TARGET
+from hlo_inspect.analysis.collectives.logical_collectives import ASYNC_DONE_TARGET
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, Tally, TallyKey
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times, memory_time
-from hlo_inspect.analysis.devices import ShapesAre
+from hlo_inspect.analysis.devices.participants import ShapesAre
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.tpu_marks import SPLIT_OVER_CORES
 from hlo_inspect.figure import least

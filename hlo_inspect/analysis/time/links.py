@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.collectives.logical_collectives import Collective
+from hlo_inspect.analysis.devices.mesh import Run
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
-from hlo_inspect.analysis.mesh import Run
 from hlo_inspect.analysis.time.placement import CollectiveGroups, NodeSpread, Placement, UnknownTimeError, best_shapes, extents
 from hlo_inspect.hlo.collective_kinds import CollectiveKind
 from hlo_inspect.lazy_pattern import lazy_pattern

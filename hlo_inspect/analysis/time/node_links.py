@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
 from hlo_inspect.analysis.time.links import (
     LinkTime,

@@ -15,9 +15,9 @@ from fractions import Fraction
 from itertools import permutations
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.devices import DeviceCounts, GroupMode
-from hlo_inspect.analysis.mesh import Run, device_groups, runs_of
+from hlo_inspect.analysis.collectives.logical_collectives import Collective
+from hlo_inspect.analysis.devices.mesh import Run, device_groups, runs_of
+from hlo_inspect.analysis.devices.participants import DeviceCounts, GroupMode
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.values.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, DevicePairs, Groups
 from hlo_inspect.lazy_pattern import lazy_pattern

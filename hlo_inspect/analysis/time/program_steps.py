@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import ASYNC_DONE_TARGET, Collective
+from hlo_inspect.analysis.collectives.logical_collectives import ASYNC_DONE_TARGET, Collective
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, StartRows
 from hlo_inspect.analysis.cost.operation import RUNNERS, wrapped

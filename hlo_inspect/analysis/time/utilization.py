@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.cost.custom_calls.calls import total_of_step
+from hlo_inspect.analysis.collectives.logical_collectives import Collective
+from hlo_inspect.analysis.cost.custom_calls.step_calls import total_of_step
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, Tally
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import engine_times, rate

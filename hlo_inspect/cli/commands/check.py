@@ -10,9 +10,9 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.config_options import current_config
-from hlo_inspect.cli.inputs import ReportStream
 from hlo_inspect.cli.options import OutputOptions, fail_if_option, inputs_argument, reading_command
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
+from hlo_inspect.cli.report_stream import ReportStream
 from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
 from hlo_inspect.cli.whole_modules import refusing, whole_modules
 from hlo_inspect.passes import all_specs

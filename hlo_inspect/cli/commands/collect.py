@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hlo_inspect.cli.inputs import on_terminal
 from hlo_inspect.cli.options import (
     OutputOptions,
     SectionedCommand,
@@ -18,6 +17,7 @@ from hlo_inspect.cli.options import (
     request_options,
 )
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
+from hlo_inspect.cli.report_stream import on_terminal
 from hlo_inspect.cli.streams import UNREADABLE, reported, tell
 from hlo_inspect.errors import printable
 from hlo_inspect.request import Request

@@ -10,9 +10,9 @@ import click
 from hlo_inspect.checks.differences import DifferenceCondition, conditions_table, conditions_verdict, examined, parse_difference
 from hlo_inspect.checks.policy import given
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.inputs import ReadingBar
 from hlo_inspect.cli.options import OutputOptions, fail_if_option, reading_command
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite, refuse_to_overwrite_dump
+from hlo_inspect.cli.report_stream import ReadingBar
 from hlo_inspect.cli.streams import FAILED, reported
 from hlo_inspect.compare.comparison import ModuleComparison
 from hlo_inspect.compare.planned_traffic import refuse_conditions

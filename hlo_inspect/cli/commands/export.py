@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.inputs import ReportStream
 from hlo_inspect.cli.options import OutputOptions, reading_command
 from hlo_inspect.cli.output import deliver
+from hlo_inspect.cli.report_stream import ReportStream
 from hlo_inspect.inspection.written_exports import WrittenExport
 from hlo_inspect.passes import EXPORT, OTHERS
 from hlo_inspect.report.formats import FORMATS_FOR_PEOPLE
-from hlo_inspect.report.options import needed_tables
+from hlo_inspect.report.render_options import needed_tables
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:

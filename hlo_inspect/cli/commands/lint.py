@@ -9,9 +9,9 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.config_options import current_config
-from hlo_inspect.cli.inputs import ReportStream
 from hlo_inspect.cli.options import OutputOptions, inputs_argument, reading_command
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
+from hlo_inspect.cli.report_stream import ReportStream
 from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
 from hlo_inspect.cli.whole_modules import refusing, whole_modules
 from hlo_inspect.passes import FINDINGS
@@ -20,8 +20,8 @@ from hlo_inspect.report.model import Severity
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
-    from hlo_inspect.checks.lint import LintRun
     from hlo_inspect.checks.lint_config import LintConfig
+    from hlo_inspect.checks.lint_reports import LintRun
 
 
 @reading_command("lint", *CI_FORMATS)
@@ -122,7 +122,7 @@ def _config() -> LintConfig:
 def _run(options: LintOptions, config: LintConfig, fail_on: Severity | None) -> LintRun:
     """Return the run that the options and the configuration ask for. Raise UsageError if they contradict each other."""
     from hlo_inspect.checks.baseline import read_baseline
-    from hlo_inspect.checks.lint import LintRun
+    from hlo_inspect.checks.lint_reports import LintRun
     from hlo_inspect.checks.policy import Policy, read_policy
     from hlo_inspect.checks.rule_selection import RuleSelection
 

@@ -11,15 +11,15 @@ import click
 
 from hlo_inspect.atomic_files import atomic_writer
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.inputs import ReportStream
 from hlo_inspect.cli.options import OutputOptions, reading_command
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
+from hlo_inspect.cli.report_stream import ReportStream
 from hlo_inspect.cli.streams import reported, tell
 from hlo_inspect.errors import InputError
 from hlo_inspect.inspection.fitted_profile import FittedRates
 from hlo_inspect.passes import MEASURED, OTHERS
 from hlo_inspect.report.formats import FORMATS_FOR_PEOPLE
-from hlo_inspect.report.options import needed_tables
+from hlo_inspect.report.render_options import needed_tables
 from hlo_inspect.report.table import number_of
 from hlo_inspect.request import Request
 

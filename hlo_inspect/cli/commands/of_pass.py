@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlo_inspect.cli.inputs import ReportStream, split_instruction_name
 from hlo_inspect.cli.options import (
     OutputOptions,
     SectionedCommand,
@@ -20,9 +19,10 @@ from hlo_inspect.cli.options import (
     request_options,
 )
 from hlo_inspect.cli.output import deliver, deliver_bytes, refuse_to_overwrite
+from hlo_inspect.cli.report_stream import ReportStream, split_instruction_name
 from hlo_inspect.passes import MEASURED, MODULE_FACTS
 from hlo_inspect.report.formats import FORMATS_FOR_PEOPLE
-from hlo_inspect.report.options import needed_tables
+from hlo_inspect.report.render_options import needed_tables
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:

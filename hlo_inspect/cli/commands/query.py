@@ -29,7 +29,7 @@ def query(store: str | None, sql: str | None, *, lists: bool, settings: tuple[st
     A query is one SELECT statement. It can read the store and nothing else, and cannot write.
     """
     from hlo_inspect.fleet.database import Database
-    from hlo_inspect.fleet.inputs import parse_assignments
+    from hlo_inspect.fleet.fleet_inputs import parse_assignments
     from hlo_inspect.fleet.query_reports import find_query, queries_report, query_report, views_report
     from hlo_inspect.fleet.store import Store
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from hlo_inspect.cli.inputs import ReadingBar, require_local
 from hlo_inspect.cli.options import OutputOptions, SectionedCommand, fail_if_option, inputs_argument, output_options
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite_dump
+from hlo_inspect.cli.report_stream import ReadingBar, require_local
 from hlo_inspect.cli.streams import FAILED, reported
 
 

@@ -11,7 +11,6 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.commands.diff import PairedModules
-from hlo_inspect.cli.inputs import ReportStream
 from hlo_inspect.cli.options import (
     OutputOptions,
     SectionedCommand,
@@ -20,6 +19,7 @@ from hlo_inspect.cli.options import (
     request_options,
 )
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
+from hlo_inspect.cli.report_stream import ReportStream
 from hlo_inspect.cli.streams import reported, tell
 from hlo_inspect.compare.comparison import PairList
 from hlo_inspect.errors import InputError, InternalError, Location, UsageError, as_internal_errors

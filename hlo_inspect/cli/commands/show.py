@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.inputs import ReportStream
 from hlo_inspect.cli.options import OutputOptions, reading_command
 from hlo_inspect.cli.output import deliver
+from hlo_inspect.cli.report_stream import ReportStream
 from hlo_inspect.passes import SHOW
 from hlo_inspect.passes.show import Show
 from hlo_inspect.request import Request

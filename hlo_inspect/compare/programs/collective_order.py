@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
-from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.devices import DeviceCounts, GroupMode
+from hlo_inspect.analysis.devices.participants import DeviceCounts, GroupMode
 from hlo_inspect.compare.programs.meetings import (
     MOST_STEPS,
     Alternatives,

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from hlo_inspect.compare.programs.skeleton import Skeleton, find_skeleton
+from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.canonical.elided_constants import elided_constants, hash_with_constants
-from hlo_inspect.graph.canonical.module import CanonicalModule
 from hlo_inspect.graph.parameters import Interface, Output, ParameterLeaf, find_interface
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module

@@ -17,9 +17,9 @@ from hlo_inspect.compare.programs.first_difference import (
     first_unequal,
 )
 from hlo_inspect.compare.programs.meetings import Steps, UndecidedError, unrolled
-from hlo_inspect.graph.canonical.computation import CanonicalComputation
+from hlo_inspect.graph.canonical.canonical_computation import CanonicalComputation
+from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.canonical.elided_constants import hash_with_constants
-from hlo_inspect.graph.canonical.module import CanonicalModule
 from hlo_inspect.graph.canonical.spelling import Spelling
 from hlo_inspect.graph.canonical.tuning import TUNED_ATTRIBUTE
 from hlo_inspect.hlo.settings.stablehlo import ElidedConstant

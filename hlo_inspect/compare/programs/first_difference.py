@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hlo_inspect.graph.canonical.computation import CanonicalComputation
-from hlo_inspect.graph.canonical.module import CanonicalModule
+from hlo_inspect.graph.canonical.canonical_computation import CanonicalComputation
+from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.canonical.spelling import Spelling
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.values.op_names import origin_of

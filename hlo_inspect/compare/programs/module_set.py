@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from hlo_inspect.compare.programs.deviations import ProgramDeviation, RankProgram, find_deviation
-from hlo_inspect.compare.programs.ranks import ModuleSet, RankText, majority
+from hlo_inspect.compare.programs.rank_sets import ModuleSet, RankText, majority
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
 
 _MOST_NAMED = 4

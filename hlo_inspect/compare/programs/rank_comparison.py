@@ -10,7 +10,7 @@ from pathlib import PurePath
 from hlo_inspect.compare.programs.deviations import HARMLESS, VERDICTS, RankVerdict
 from hlo_inspect.compare.programs.first_difference import NO_DIFFERENCE, InstructionDifference, contrast
 from hlo_inspect.compare.programs.module_set import JobRanks, RankReader, SetPrograms
-from hlo_inspect.compare.programs.ranks import Miscount, ModuleSet, RankText, majority
+from hlo_inspect.compare.programs.rank_sets import Miscount, ModuleSet, RankText, majority
 from hlo_inspect.compare.programs.set_meetings import SetMeetings
 from hlo_inspect.compare.setting_changes import incomparable_settings, setting_changes
 from hlo_inspect.report.table import number_of

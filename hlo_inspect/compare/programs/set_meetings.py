@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.compare.programs.meetings import Decision, DeviceOrder, Steps, decide
 from hlo_inspect.compare.programs.module_set import SetPrograms
-from hlo_inspect.compare.programs.ranks import RankText
+from hlo_inspect.compare.programs.rank_sets import RankText
 
 Assignment = tuple[tuple[str, ...], ...]
 """The devices of the replicas of each partition, as the options of a compile list them."""

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from hlo_inspect.graph.canonical.computation import CanonicalComputation, numbers_hash
+from hlo_inspect.graph.canonical.canonical_computation import CanonicalComputation, numbers_hash
 from hlo_inspect.graph.canonical.spelling import Speller, Spelling
 from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.module import Module

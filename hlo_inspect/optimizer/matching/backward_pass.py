@@ -22,8 +22,8 @@ from hlo_inspect.optimizer.algebra.normal_form import Atom, Monomial, Sum, is_co
 from hlo_inspect.optimizer.algebra.update import Update
 from hlo_inspect.optimizer.elementwise_inputs import SOLVED, UNSEEN
 from hlo_inspect.optimizer.operations import SOME_VALUES
-from hlo_inspect.optimizer.step.dependence import EVERYTHING, InputDependence
 from hlo_inspect.optimizer.step.products import Factor, StepProducts
+from hlo_inspect.optimizer.step.step_dependence import EVERYTHING, InputDependence
 
 MAX_PAIRS = 100_000  # pairs of products and cofactors that are compared
 MAX_DEPTH = 12  # nested functions around a gradient

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.graph.parameters import Interface, Output, ParameterLeaf
 from hlo_inspect.optimizer.matching.backward_pass import BackwardPasses
-from hlo_inspect.optimizer.step.dependence import InputDependence
+from hlo_inspect.optimizer.step.step_dependence import InputDependence
 from hlo_inspect.optimizer.step.successions import FLOATS
 
 LEAST_GRADIENTS = 2

@@ -14,8 +14,8 @@ from hlo_inspect.optimizer.algebra.update import LEAST_KEPT, WeightAverage, spli
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.matching.backward_pass import BackwardPasses
 from hlo_inspect.optimizer.operations import IN_PLACE
-from hlo_inspect.optimizer.step.dependence import InputDependence
 from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
+from hlo_inspect.optimizer.step.step_dependence import InputDependence
 
 MAX_AVERAGED = 4  # terms of an average
 

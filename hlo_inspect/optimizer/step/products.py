@@ -21,7 +21,7 @@ from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.elementwise_inputs import MOVING, UNSEEN, ElementwiseInputs
 from hlo_inspect.optimizer.graph import each_bit
 from hlo_inspect.optimizer.operations import ELEMENTWISE, GEMM_TARGETS
-from hlo_inspect.optimizer.step.dependence import EVERYTHING, InputDependence
+from hlo_inspect.optimizer.step.step_dependence import EVERYTHING, InputDependence
 
 MAX_BETWEEN = 100  # steps between two products
 

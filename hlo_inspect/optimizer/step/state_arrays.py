@@ -20,7 +20,7 @@ from hlo_inspect.optimizer.array_slices import Cuts, flat_range, flat_ranges
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.graph import Graph, each_bit, with_bits
 from hlo_inspect.optimizer.operations import SOME_VALUES, apply
-from hlo_inspect.optimizer.step.dependence import InputDependence
+from hlo_inspect.optimizer.step.step_dependence import InputDependence
 from hlo_inspect.optimizer.step.successions import FLOATS, Result, Successions, is_resharded
 
 MAX_ROUNDS = 4

@@ -30,7 +30,7 @@ from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.graph import Graph, each_bit
-from hlo_inspect.optimizer.step.dependence import InputDependence
+from hlo_inspect.optimizer.step.step_dependence import InputDependence
 
 FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 """Types of weights and moments."""

@@ -8,18 +8,18 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple, TypeVar, cast
 
-from hlo_inspect.analysis.collectives import KERNEL_WANTS, WANTS, Collective
+from hlo_inspect.analysis.collectives.executed_collectives import NOT_EXECUTED
+from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS, WANTS, Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED
 from hlo_inspect.figure import Quantity, add, at_least, least, multiply, total
 from hlo_inspect.graph.loops import Loop
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.op_names import PHASES, origin_of
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
-from hlo_inspect.passes.collectives import tables
-from hlo_inspect.passes.compiler_warnings import WARNINGS, warnings_notes, warnings_rows, warnings_table
+from hlo_inspect.passes.collectives import collective_tables as tables
 from hlo_inspect.passes.instruction_rows import CALL_STACKS, COLLECTIVES_DIFFERENCES, call_stacks, differences, phase_notes
+from hlo_inspect.passes.warning_tables import WARNINGS, warnings_notes, warnings_rows, warnings_table
 from hlo_inspect.report.model import FactSpec, Section
 from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
@@ -232,7 +232,7 @@ def loops(context: Context) -> Table:
 
 def loops_with_costs(context: Context) -> Table:
     """Return the loops with their FLOPs and bytes, which need the whole graph."""
-    from hlo_inspect.passes.cost.times import bytes_name  # costs are not imported without need
+    from hlo_inspect.passes.cost.step_facts import bytes_name  # costs are not imported without need
 
     columns = LOOPS_WITH_COSTS.with_flags({"bytes_accessed": {"page_name": bytes_name(context)}})
     return LOOPS_WITH_COSTS.of(_loop_rows(context, with_cost=True), columns=columns)

@@ -8,9 +8,9 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple, cast
 
-from hlo_inspect.analysis.collectives import KERNEL_WANTS
+from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.calls import attention_of_step, total_of_step
+from hlo_inspect.analysis.cost.custom_calls.step_calls import attention_of_step, total_of_step
 from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, CostFigure, Tally
 from hlo_inspect.analysis.cost.kernels import labels_of_kernels
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, bound, percent, rates_taken
@@ -21,8 +21,8 @@ from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.figure import Figure, Quantity, exact, least, reason
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
-from hlo_inspect.passes.cost import times as step_times
-from hlo_inspect.passes.cost.products import MATMULS_BY_TYPE, SPEC, matmul_facts, matmuls_by_type
+from hlo_inspect.passes.cost import step_facts as step_times
+from hlo_inspect.passes.cost.product_tables import MATMULS_BY_TYPE, SPEC, matmul_facts, matmuls_by_type
 from hlo_inspect.passes.instruction_rows import phase_notes
 from hlo_inspect.report.model import Section
 from hlo_inspect.report.table import Column, Table, TablePlace, Unit, number_of

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from hlo_inspect.analysis.collectives import KERNEL_WANTS
+from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.phases import phases
-from hlo_inspect.export.chakra_export import ChakraExport
 from hlo_inspect.export.step_export import StepExport, step_export
+from hlo_inspect.export.written.chakra_export import ChakraExport
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, specs_of
-from hlo_inspect.passes.export.tables import COMMUNICATION, NOT_EXPRESSED, contained, headline, notes
+from hlo_inspect.passes.export.export_tables import COMMUNICATION, NOT_EXPRESSED, contained, headline, notes
 from hlo_inspect.report.model import Section
 
 _KINDS = frozenset(COLLECTIVE_KINDS)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 
-from hlo_inspect.analysis.collectives import KERNEL_WANTS
+from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.phases import phases
@@ -15,8 +15,8 @@ from hlo_inspect.analysis.time.utilization import executed_seconds, model_second
 from hlo_inspect.figure import Figure, Quantity, least, or_unknown, reason, unknown
 from hlo_inspect.findings.measured_problems import FASTER_THAN_BOUND, UNATTRIBUTED, UNKNOWN_INSTRUCTIONS
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, specs_of
-from hlo_inspect.passes.measured.rows import MeasuredRows
-from hlo_inspect.passes.measured.tables import TABLES, measured_tables
+from hlo_inspect.passes.measured.measured_rows import MeasuredRows
+from hlo_inspect.passes.measured.measured_tables import TABLES, measured_tables
 from hlo_inspect.profiler.measurements import labels_of_devices
 from hlo_inspect.report.model import Amount, Finding, HeadlineRow, Parts, Section, sentence
 from hlo_inspect.report.table import Unit, Value, number_of

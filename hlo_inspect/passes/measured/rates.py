@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import limiting_rate
-from hlo_inspect.passes.measured.rows import MeasuredRows
+from hlo_inspect.passes.measured.measured_rows import MeasuredRows
 from hlo_inspect.report.table import Column, Table, TablePlace, Unit
 from hlo_inspect.report.table_spec import TableSpec
 

@@ -16,9 +16,11 @@ from hlo_inspect.graph import calls
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import FactSheet, Pass
-from hlo_inspect.passes.memory import buffers, tables, xla_reports
-from hlo_inspect.passes.memory.buffers import buffer_tables
-from hlo_inspect.passes.memory.tables import (
+from hlo_inspect.passes.memory import buffer_tables as buffers
+from hlo_inspect.passes.memory import memory_tables as tables
+from hlo_inspect.passes.memory import xla_reports
+from hlo_inspect.passes.memory.buffer_tables import buffer_tables
+from hlo_inspect.passes.memory.memory_tables import (
     host_copies,
     largest_arrays,
     live_tables,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.analysis.memory.out_of_memory import OutOfMemory, ReportedAllocation, read_reports
-from hlo_inspect.passes.memory.tables import LIVE
+from hlo_inspect.passes.memory.memory_tables import LIVE
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
 from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec

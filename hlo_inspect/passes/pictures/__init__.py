@@ -9,22 +9,22 @@ from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.collectives import KERNEL_WANTS
+from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import CostFigure
+from hlo_inspect.analysis.devices.mesh import Mesh
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LARGEST, CurvePoint, LargestLive, LiveArray, largest_live, live_curve
-from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.provenance import NOT_PRINTED
 from hlo_inspect.figure import Quantity
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.collectives.tables import by_axis_and_kind, sizes
+from hlo_inspect.passes.collectives.collective_tables import by_axis_and_kind, sizes
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
-from hlo_inspect.passes.pictures.roofline import ROOFLINE_TABLES, roofline_tables
+from hlo_inspect.passes.pictures.roofline_tables import ROOFLINE_TABLES, roofline_tables
 from hlo_inspect.passes.pictures.trees import Path, TreeMeasure, tree_spec, tree_table
-from hlo_inspect.passes.time.tables import STEP, TimePart, step_table, time_parts
+from hlo_inspect.passes.time.time_tables import STEP, TimePart, step_table, time_parts
 from hlo_inspect.passes.time_events import TIMELINE, timeline_table
 from hlo_inspect.report.model import Section
 from hlo_inspect.report.table import Column, Row, Table, TablePlace, Value

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from hlo_inspect.analysis.collectives import KERNEL_WANTS, Collective
+from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS, Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.fusions import OPCODES
+from hlo_inspect.analysis.fusion_contents import OPCODES
 from hlo_inspect.analysis.memory.array_sources import ArraySource
 from hlo_inspect.analysis.memory.buffer_life import find_lives
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
@@ -31,23 +31,26 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.instruction_rows import CALL_STACKS, stacks_of
 from hlo_inspect.passes.params import index_text
-from hlo_inspect.passes.show import neighbour_tables, reshards, source_lines, tables
+from hlo_inspect.passes.show import neighbour_tables
+from hlo_inspect.passes.show import reshard_table as reshards
+from hlo_inspect.passes.show import show_tables as tables
+from hlo_inspect.passes.show import source_line_table as source_lines
 from hlo_inspect.passes.show.neighbour_tables import path_tables, path_text, tables_around
-from hlo_inspect.passes.show.reshards import CollectiveReshards
-from hlo_inspect.passes.show.source_lines import (
+from hlo_inspect.passes.show.reshard_table import CollectiveReshards
+from hlo_inspect.passes.show.show_tables import (
+    InstructionFigures,
+    instructions_table,
+    named_operands,
+    operand_names,
+    shape_text,
+)
+from hlo_inspect.passes.show.source_line_table import (
     LineFigures,
     asks_for_source,
     by_cost,
     find_source_lines,
     source_lines_table,
     source_rows,
-)
-from hlo_inspect.passes.show.tables import (
-    InstructionFigures,
-    instructions_table,
-    named_operands,
-    operand_names,
-    shape_text,
 )
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, sentence
 from hlo_inspect.report.table import Table, number_of

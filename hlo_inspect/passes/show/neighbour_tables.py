@@ -14,7 +14,7 @@ from hlo_inspect.graph.neighbourhood.neighbourhood import MAX_NEIGHBOURS, Neighb
 from hlo_inspect.graph.neighbourhood.paths import InstructionPaths
 from hlo_inspect.hlo.values.shapes import Shape
 from hlo_inspect.passes.instruction_rows import phase_column
-from hlo_inspect.passes.show.tables import Describer, InstructionRow, instructions_table, shape_text
+from hlo_inspect.passes.show.show_tables import Describer, InstructionRow, instructions_table, shape_text
 from hlo_inspect.report.table import Column, Table, number_of
 from hlo_inspect.report.table_spec import TableSpec
 

@@ -13,14 +13,13 @@ from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.optimizer.overview import HYPERPARAMETERS, Overview
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, specs_of
-from hlo_inspect.passes.collectives import loops, loops_with_costs
-from hlo_inspect.passes.collectives import tables as collective_tables
-from hlo_inspect.passes.compiler_warnings import WARNINGS, warnings_notes, warnings_table
+from hlo_inspect.passes.collectives import collective_tables, loops, loops_with_costs
 from hlo_inspect.passes.cost import cost_by_phase
 from hlo_inspect.passes.custom_calls import custom_calls_by_target
 from hlo_inspect.passes.flags import FLAGS, flags_notes, flags_table
 from hlo_inspect.passes.fusions import fusions_by_kind
 from hlo_inspect.passes.summary.headline import headline_rows
+from hlo_inspect.passes.warning_tables import WARNINGS, warnings_notes, warnings_table
 from hlo_inspect.report.model import Section
 from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec

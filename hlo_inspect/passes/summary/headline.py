@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from hlo_inspect.analysis.collectives.executed_collectives import NOT_EXECUTED
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.calls import attention_of_step, total_of_step
-from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED
+from hlo_inspect.analysis.cost.custom_calls.step_calls import attention_of_step, total_of_step
 from hlo_inspect.analysis.memory.host_transfers import host_parameters
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.analysis.time.collective_times import ALL
@@ -21,8 +21,8 @@ from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.optimizer.overview import Overview
-from hlo_inspect.passes.compiler_warnings import warnings_rows
-from hlo_inspect.passes.memory.tables import array_groups, total_moved
+from hlo_inspect.passes.memory.memory_tables import array_groups, total_moved
+from hlo_inspect.passes.warning_tables import warnings_rows
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
 
 _AXES = 4

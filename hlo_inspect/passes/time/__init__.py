@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import ClassVar
 
-from hlo_inspect.analysis.collectives import KERNEL_WANTS
+from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import share_of
 from hlo_inspect.analysis.phases import phases
@@ -15,12 +15,12 @@ from hlo_inspect.analysis.time.step_times import StepTimes, compiler_cycles, com
 from hlo_inspect.analysis.time.utilization import bottleneck
 from hlo_inspect.figure import Quantity, exact, least, reason
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.collectives.times import LINKS, link_table
-from hlo_inspect.passes.cost.times import amount_of, step_words
-from hlo_inspect.passes.time import tables
-from hlo_inspect.passes.time.comparison import COMPARED, comparison
-from hlo_inspect.passes.time.measured import MEASURED_STEP, measured_step_table, measured_words
-from hlo_inspect.passes.time.tables import (
+from hlo_inspect.passes.collectives.row_times import LINKS, link_table
+from hlo_inspect.passes.cost.step_facts import amount_of, step_words
+from hlo_inspect.passes.time import time_tables as tables
+from hlo_inspect.passes.time.measured_step import MEASURED_STEP, measured_step_table, measured_words
+from hlo_inspect.passes.time.profile_comparison import COMPARED, comparison
+from hlo_inspect.passes.time.time_tables import (
     TimePart,
     breakdowns,
     busy_resources,

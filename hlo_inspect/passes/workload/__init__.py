@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from hlo_inspect.figure import unknown
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
 from hlo_inspect.passes.base import FactSheet, WorkloadPass
-from hlo_inspect.passes.workload import tables
+from hlo_inspect.passes.workload import workload_tables as tables
 from hlo_inspect.report.model import FactSpec, Section
 from hlo_inspect.report.table import Table
-from hlo_inspect.workloads.header import PIPELINE_BYTES
 from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, GROUPS, HLO_KINDS, PASSES, POLICIES
 from hlo_inspect.workloads.totals import KIND_NAMES, UPDATE, WorkloadTotals
+from hlo_inspect.workloads.workload_header import PIPELINE_BYTES
 from hlo_inspect.workloads.writer import WRITTEN
 
 _GROUPS = frozenset(GROUPS)

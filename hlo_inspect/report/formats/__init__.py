@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from hlo_inspect.report.options import Renderer, RenderOptions
+from hlo_inspect.report.render_options import Renderer, RenderOptions
 
 
 class Formats(Mapping[str, Renderer]):

@@ -18,7 +18,7 @@ from typing import TextIO
 
 from hlo_inspect.errors import UsageError, printable
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.options import RenderOptions, rendered, shown_tables
+from hlo_inspect.report.render_options import RenderOptions, rendered, shown_tables
 from hlo_inspect.report.table import Row, Value
 
 _FORMULA_STARTS = ("=", "+", "-", "@")

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from hlo_inspect.report.annotations import Annotation, annotate
 from hlo_inspect.report.model import Report, Severity
-from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.render_options import RenderOptions
 
 SHOWN = 10
 """Annotations of one kind that GitHub shows for a step; the log has all."""

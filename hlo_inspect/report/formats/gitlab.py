@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from hlo_inspect.report.annotations import annotate, stable_name
 from hlo_inspect.report.model import Report, Severity
-from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.render_options import RenderOptions
 
 SEVERITY_NAMES: dict[Severity, str] = {"error": "critical", "warning": "major", "info": "info"}
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, TextIO
 from hlo_inspect.errors import MissingExtraError, UsageError, printable
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.options import RenderOptions, rendered
+from hlo_inspect.report.render_options import RenderOptions, rendered
 from hlo_inspect.report.table import Value
 
 MOST_NODES = 300

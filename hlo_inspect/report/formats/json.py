@@ -14,7 +14,7 @@ from itertools import chain, repeat
 from typing import Any, TextIO
 
 from hlo_inspect.report.model import LEFT_OUT, SCHEMA_VERSION, Finding, Report
-from hlo_inspect.report.options import RenderOptions, rendered, shown_tables
+from hlo_inspect.report.render_options import RenderOptions, rendered, shown_tables
 from hlo_inspect.report.table import Row, Table, Value
 from hlo_inspect.version import __version__
 

@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 from hlo_inspect.errors import printable
 from hlo_inspect.report.formats.terminal import table_text
 from hlo_inspect.report.model import Finding, Report
-from hlo_inspect.report.options import RenderOptions, rendered
+from hlo_inspect.report.render_options import RenderOptions, rendered
 from hlo_inspect.report.table import Plain, Table
 from hlo_inspect.report.units import as_unit, format_like
 

@@ -11,10 +11,8 @@ from typing import TextIO
 
 from hlo_inspect.errors import printable
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.curve import curve_lines, is_drawn
 from hlo_inspect.report.layout import PAGE_WIDTH, Grid, make_grid
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.options import RenderOptions, rendered, shown_tables
 from hlo_inspect.report.page import (
     findings_heading,
     findings_left_out,
@@ -28,7 +26,9 @@ from hlo_inspect.report.page import (
     paragraphs,
     shown_findings,
 )
+from hlo_inspect.report.render_options import RenderOptions, rendered, shown_tables
 from hlo_inspect.report.table import number_of
+from hlo_inspect.report.text_curve import curve_lines, is_drawn
 
 _MARKUP = lazy_pattern(r"[\\`*_{}\[\]<>|~&#$]")
 _REFERENCE = lazy_pattern(r"@(?=\w)|#(?=[0-9])")

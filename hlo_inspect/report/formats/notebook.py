@@ -9,7 +9,7 @@ from io import StringIO
 from hlo_inspect.report.formats.terminal import render_table, table_text
 from hlo_inspect.report.layout import PAGE_WIDTH, Grid, make_grid
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.render_options import RenderOptions
 from hlo_inspect.report.table import Table
 
 _OPTIONS = RenderOptions(width=PAGE_WIDTH)

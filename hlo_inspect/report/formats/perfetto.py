@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.model import LEFT_OUT, Report
-from hlo_inspect.report.options import RenderOptions, rendered
+from hlo_inspect.report.render_options import RenderOptions, rendered
 from hlo_inspect.report.table import Plain, Table
 
 _NANOSECONDS = 10**9

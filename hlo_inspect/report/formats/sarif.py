@@ -14,7 +14,7 @@ from urllib.parse import quote
 from hlo_inspect.errors import printable
 from hlo_inspect.report.annotations import Annotation, annotate
 from hlo_inspect.report.model import LEFT_OUT, Finding, Report, Severity
-from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.render_options import RenderOptions
 from hlo_inspect.report.rule_page import HEADINGS, RulePage
 from hlo_inspect.version import __version__
 

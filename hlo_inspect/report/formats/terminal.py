@@ -12,10 +12,8 @@ from itertools import groupby, zip_longest
 from typing import TextIO
 
 from hlo_inspect.errors import printable
-from hlo_inspect.report.curve import curve_lines, is_drawn
 from hlo_inspect.report.layout import GAP, PAGE_WIDTH, Grid, cell_width, make_grid, pad, wrap
 from hlo_inspect.report.model import Finding, HeadlineRow, Report, Severity
-from hlo_inspect.report.options import RenderOptions, rendered, shown_tables
 from hlo_inspect.report.page import (
     NO_BREAK,
     findings_heading,
@@ -32,7 +30,9 @@ from hlo_inspect.report.page import (
     shown_findings,
     split_headline,
 )
+from hlo_inspect.report.render_options import RenderOptions, rendered, shown_tables
 from hlo_inspect.report.table import Table, number_of
+from hlo_inspect.report.text_curve import curve_lines, is_drawn
 
 Line = list[tuple[str, str]]  # pieces of text, each with its style
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hlo_inspect.analysis.collectives import OPCODES, TARGETS
+from hlo_inspect.analysis.collectives.logical_collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.phases.names import find_phases
 from hlo_inspect.hlo.wants import Wants

@@ -15,7 +15,7 @@ from hlo_inspect.analysis.context import Context, ParsedOptions
 from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.placement import given_placement
-from hlo_inspect.analysis.time.profiles import MachineOptions
+from hlo_inspect.analysis.time.profile_choice import MachineOptions
 from hlo_inspect.hlo.collective_kinds import KIND_TABLE
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules

@@ -10,7 +10,7 @@ from hlo_inspect.analysis.context import Context, ParsedOptions
 from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.time.collective_times import ALL, CollectiveTime
 from hlo_inspect.analysis.time.placement import given_placement
-from hlo_inspect.analysis.time.profiles import MachineOptions
+from hlo_inspect.analysis.time.profile_choice import MachineOptions
 from hlo_inspect.errors import UsageError
 from hlo_inspect.figure import exact, least, reason
 from hlo_inspect.hlo.input.source import open_source

@@ -12,7 +12,7 @@ from hlo_inspect.analysis.context import Context, ParsedOptions
 from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.memory.platforms import find_platform
 from hlo_inspect.analysis.time.placement import Placement, given_placement
-from hlo_inspect.analysis.time.profiles import MachineOptions, ProfileChoice, changed, given_change
+from hlo_inspect.analysis.time.profile_choice import MachineOptions, ProfileChoice, changed, given_change
 from hlo_inspect.analysis.time.utilization import Bottleneck, bottleneck
 from hlo_inspect.errors import UsageError
 from hlo_inspect.figure import exact

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.time.program_steps import IssuedWork, IssueStep, LoopStep, Step, issued_work

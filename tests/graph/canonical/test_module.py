@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import hlo_inspect
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.graph.canonical.computation import Traversal
-from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText
+from hlo_inspect.graph.canonical.canonical_computation import Traversal
+from hlo_inspect.graph.canonical.canonical_module import CanonicalModule, CanonicalText
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlo_inspect.graph.canonical.module import CanonicalModule
+from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.canonical.tuning import without_tuning, without_workspace
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.source import open_source

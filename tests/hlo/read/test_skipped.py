@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 
-from hlo_inspect.analysis.collectives import WANTS
+from hlo_inspect.analysis.collectives.logical_collectives import WANTS
 from hlo_inspect.graph.loops import find_loops
 from hlo_inspect.hlo.module import Module
 from tests.hlo.reading import module

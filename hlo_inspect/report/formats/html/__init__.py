@@ -11,13 +11,13 @@ from importlib.util import find_spec
 from typing import TextIO
 
 from hlo_inspect.report.formats.html.assets import need_extra, read_asset
-from hlo_inspect.report.formats.html.page import render_template, write_page
+from hlo_inspect.report.formats.html.page_text import render_template, write_page
 from hlo_inspect.report.formats.html.view_texts import ViewText
 from hlo_inspect.report.formats.html.views import page_of
 from hlo_inspect.report.layout import Grid, make_grid
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.report.page import findings_left_out, shown_findings
+from hlo_inspect.report.render_options import RenderOptions, shown_tables
 
 
 def render_html(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hlo_inspect.report.cells import cell, heading
-from hlo_inspect.report.formats.html.charts.roofline import kernels_left_out
-from hlo_inspect.report.formats.html.charts.rows import Tables, by_name
-from hlo_inspect.report.formats.html.model import PageSection, TableGroup
+from hlo_inspect.report.formats.html.charts.chart_rows import Tables, by_name
+from hlo_inspect.report.formats.html.charts.roofline_chart import kernels_left_out
+from hlo_inspect.report.formats.html.page_model import PageSection, TableGroup
 from hlo_inspect.report.formats.html.pictures import pictures_of
-from hlo_inspect.report.options import with_relative_paths
+from hlo_inspect.report.render_options import with_relative_paths
 from hlo_inspect.report.table import Column, Row, Table
 
 

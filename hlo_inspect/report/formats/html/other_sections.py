@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hlo_inspect.report.formats.html.charts.rows import by_name
-from hlo_inspect.report.formats.html.model import PageSection, TableGroup
+from hlo_inspect.report.formats.html.charts.chart_rows import by_name
+from hlo_inspect.report.formats.html.page_model import PageSection, TableGroup
 from hlo_inspect.report.formats.html.pictures import pictures_of
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.units import format_value

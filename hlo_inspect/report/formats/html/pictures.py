@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hlo_inspect.report.formats.html.charts.collectives import axes_chart, largest_chart, mesh_chart, sizes_chart
-from hlo_inspect.report.formats.html.charts.differences import (
+from hlo_inspect.report.formats.html.charts.chart_rows import Tables
+from hlo_inspect.report.formats.html.charts.collective_charts import axes_chart, largest_chart, mesh_chart, sizes_chart
+from hlo_inspect.report.formats.html.charts.difference_charts import (
     before_after_chart,
     changes_chart,
     collectives_by_pass_chart,
@@ -13,14 +14,13 @@ from hlo_inspect.report.formats.html.charts.differences import (
     peak_differences_chart,
     scope_differences_chart,
 )
-from hlo_inspect.report.formats.html.charts.measured import bounds_chart, measured_parts_chart, waits_chart
+from hlo_inspect.report.formats.html.charts.measured_charts import bounds_chart, measured_parts_chart, waits_chart
 from hlo_inspect.report.formats.html.charts.memory import curve_chart, fit_chart, parameters_chart
-from hlo_inspect.report.formats.html.charts.roofline import roofline_chart
-from hlo_inspect.report.formats.html.charts.rows import Tables
+from hlo_inspect.report.formats.html.charts.roofline_chart import roofline_chart
 from hlo_inspect.report.formats.html.charts.step import loops_chart, step_chart
-from hlo_inspect.report.formats.html.charts.timeline import timeline_chart
-from hlo_inspect.report.formats.html.charts.trees import live_chart, scopes_chart, sources_chart
-from hlo_inspect.report.formats.html.model import Chart
+from hlo_inspect.report.formats.html.charts.timeline_chart import timeline_chart
+from hlo_inspect.report.formats.html.charts.tree_charts import live_chart, scopes_chart, sources_chart
+from hlo_inspect.report.formats.html.page_model import Chart
 
 PICTURES: Mapping[str, tuple[Callable[[Tables], Chart | None], ...]] = {
     "measured": (measured_parts_chart, bounds_chart, waits_chart),

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import replace
 
-from hlo_inspect.report.formats.html.charts.rows import by_name
-from hlo_inspect.report.formats.html.model import PageView, TableGroup
+from hlo_inspect.report.formats.html.charts.chart_rows import by_name
+from hlo_inspect.report.formats.html.page_model import PageView, TableGroup
 from hlo_inspect.report.table import Row, Table
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.figure import at_least
-from hlo_inspect.report.formats.html.charts.measured import colour_of_measured
+from hlo_inspect.report.formats.html.charts.chart_rows import ChartRow, Tables, rows_of
+from hlo_inspect.report.formats.html.charts.measured_charts import colour_of_measured
 from hlo_inspect.report.formats.html.charts.memory import colour_of_part
 from hlo_inspect.report.formats.html.charts.palette import colour, rank
-from hlo_inspect.report.formats.html.charts.rows import ChartRow, Tables, rows_of
 from hlo_inspect.report.formats.html.charts.step import colours_of_step
 from hlo_inspect.report.units import format_value
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hlo_inspect.errors import printable
-from hlo_inspect.report.formats.html.model import Chart, PageSection, PageView, TableGroup
+from hlo_inspect.report.formats.html.page_model import Chart, PageSection, PageView, TableGroup
 from hlo_inspect.report.formats.html.strips import strips_of
 from hlo_inspect.report.layout import Grid, make_grid
 from hlo_inspect.report.model import Finding, HeadlineRow, Passage, Report
-from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.page import SUMMARY, headline_text, input_details, module_details, page_notes, split_headline
+from hlo_inspect.report.render_options import RenderOptions
 from hlo_inspect.report.table import Table, Value
 
 _LINES = "finding_lines"

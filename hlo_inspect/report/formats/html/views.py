@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from hlo_inspect.errors import printable
-from hlo_inspect.report.formats.html.model import Page, PageSection, PageView
 from hlo_inspect.report.formats.html.module_sections import module_sections
 from hlo_inspect.report.formats.html.other_sections import difference_sections, history_section, index_section, is_index
+from hlo_inspect.report.formats.html.page_model import Page, PageSection, PageView
 from hlo_inspect.report.formats.html.shown_tables import with_shown_tables
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.options import naming
 from hlo_inspect.report.page import module_name
+from hlo_inspect.report.render_options import naming
 from hlo_inspect.report.table import Row, Table, Value
 
 MOST_VIEWS = 300

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost
-from hlo_inspect.analysis.cost.custom_calls.calls import call_cost
+from hlo_inspect.analysis.cost.custom_calls.step_calls import call_cost
 from tests.analysis.cost.small import operation
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hlo_inspect.report.formats.html.charts.figures import (
+from hlo_inspect.report.formats.html.charts.chart_rows import (
+    LONGEST,
+    ChartRow,
+    Tables,
+    alt_text,
+    hover,
+    role_words,
+    rows_of,
+    short,
+)
+from hlo_inspect.report.formats.html.charts.drawings import (
     Bar,
     BarSeries,
     amounts_axis,
@@ -13,8 +23,7 @@ from hlo_inspect.report.formats.html.charts.figures import (
     marks,
 )
 from hlo_inspect.report.formats.html.charts.palette import colour, rank
-from hlo_inspect.report.formats.html.charts.rows import LONGEST, ChartRow, Tables, alt_text, hover, role_words, rows_of, short
-from hlo_inspect.report.formats.html.model import Chart, Measure
+from hlo_inspect.report.formats.html.page_model import Chart, Measure
 
 _UNKNOWN = "unknown"
 _PARTS = {
