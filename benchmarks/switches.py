@@ -180,7 +180,7 @@ SWITCHES: dict[str, Switch] = {
     "equal kernels": Switch(
         "kernels that are alike are spelled once",
         ("fingerprint", "diff"),
-        {"graph.canonical.module:CanonicalModule.__init__": _drop_fingerprints},
+        {"graph.canonical.canonical_module:CanonicalModule.__init__": _drop_fingerprints},
     ),
     "costs of equal computations": Switch(
         "fused and applied computations that are alike are counted once",

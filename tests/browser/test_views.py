@@ -42,14 +42,14 @@ def test_a_row_of_the_index_leads_to_its_module_and_back(twelve: Path, opened: O
     rows.first.wait_for()
     assert page.locator("svg.picture").count() == 0  # modules are made when they are shown
     rows.nth(3).get_by_role("link").first.click()
-    wait_until(page, "() => !document.querySelector('main[data-view=\"\"]').checkVisibility()")
+    wait_until(page, "() => !document.querySelector('main[data-view=\"\"]')?.checkVisibility()")
     view = page.locator(f"main[data-view='{link[1:]}']")
     assert view.is_visible()
     assert index.rows[3][index.names.index("path")].rpartition("/")[2] in view.locator(".details").inner_text()
     assert page.locator("main:visible").count() == 1
     assert view.locator("nav.views [aria-current=page]").get_attribute("href") == link
     view.get_by_role("link", name="12 modules").click()
-    wait_until(page, "() => document.querySelector('main[data-view=\"\"]').checkVisibility()")
+    wait_until(page, "() => document.querySelector('main[data-view=\"\"]')?.checkVisibility()")
 
 
 def test_a_page_of_changes_begins_with_them_and_links_both_modules(written: Written, opened: Opened) -> None:
@@ -66,7 +66,7 @@ def test_a_page_of_changes_begins_with_them_and_links_both_modules(written: Writ
     assert len(opcodes) > 10
     wait_until(page, f"{bars} === {2 * len(opcodes)}")  # one before and one after
     page.get_by_role("link", name="NEW: jit_step").first.click()
-    wait_until(page, "() => document.querySelector('main[data-view=\"new\"]').checkVisibility()")
+    wait_until(page, "() => document.querySelector('main[data-view=\"new\"]')?.checkVisibility()")
 
 
 def test_a_mark_of_a_pass_leads_to_its_row(written: Written, opened: Opened) -> None:

@@ -252,7 +252,7 @@ def fail_to_render(name: str, place: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 STEPS = {
     "check": ("checks.runner._outcome", ("--assert", "params.count == 1"), "FAILED 1 of 4 modules (1 not checked)"),
-    "lint": ("checks.lint.group_findings", (), "4 modules (1 not linted)"),
+    "lint": ("checks.lint_reports.group_findings", (), "4 modules (1 not linted)"),
     "params": ("cli.output.selected", ("--sort", "bytes"), ""),
 }
 """A step of a command that judges a report after the module was read, its options, and the verdict if it fails for one."""
