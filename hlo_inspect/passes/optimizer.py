@@ -16,7 +16,7 @@ from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.passes.params import index_text
 from hlo_inspect.report.model import FactSpec, Section
 from hlo_inspect.report.table import Column, Table, TablePlace, Value
-from hlo_inspect.report.table_spec import CountedRows, TableSpec
+from hlo_inspect.report.table_spec import CountedRows, TableSpec, is_set
 
 RULE_NAMES = rule_names()
 WITHOUT_RULE = ["shampoo", "soap"]
@@ -219,10 +219,6 @@ def _number_of(role: str) -> Callable[[_WeightRow], int | None]:
     return number
 
 
-def _is_set(value: Value, _: str) -> bool:
-    return bool(value)
-
-
 _RULE = Column("rule", get=attrgetter("row.rule"))
 _VALUES = tuple(
     Column(name, "number", detail=_DETAILS.get(name, 2), optional=True, real=True, get=_value_of(name)) for name in VALUES
@@ -283,7 +279,7 @@ _WEIGHTS = TableSpec(
     TablePlace("optimizer", "Updates", "by weight", 1),
     in_store=True,
     assertable=True,
-    counts=(CountedRows(r"optimizer\.decayed_count", (("weight_decay", _is_set),), could_be=True),),
+    counts=(CountedRows(r"optimizer\.decayed_count", (("weight_decay", is_set),), could_be=True),),
 )
 _GROUPS = TableSpec(
     "optimizer_groups",

@@ -22,8 +22,8 @@ from hlo_inspect.optimizer.overview import role_names
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, specs_of
 from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, sentence
-from hlo_inspect.report.table import Column, Table, TablePlace, Value
-from hlo_inspect.report.table_spec import CountedRows, TableSpec
+from hlo_inspect.report.table import Column, Table, TablePlace
+from hlo_inspect.report.table_spec import CountedRows, TableSpec, is_absent, is_set, is_there
 
 Leaves = Sequence[ParameterLeaf] | Sequence[Output]
 
@@ -210,18 +210,6 @@ def _not_donated_reason(leaf: ParameterLeaf) -> str:
     return f"not asked for: {FITS}" if leaf.could_be_donated else leaf.kept_because
 
 
-def _is_set(value: Value, _: str) -> bool:
-    return bool(value)
-
-
-def _is_there(value: Value, _: str) -> bool:
-    return value not in (None, "")
-
-
-def _is_absent(value: Value, _: str) -> bool:
-    return value in (None, "")
-
-
 _PARAMS = TableSpec(
     "params",
     "Parameters",
@@ -249,10 +237,10 @@ _PARAMS = TableSpec(
     in_store=True,
     assertable=True,
     counts=(
-        CountedRows(r"params\.aliased_\w+", (("aliased_output", _is_there),), could_be=True, value="bytes"),
-        CountedRows(r"params\.donor_\w+", (("donated", _is_set), ("aliased_output", _is_absent)), could_be=True, value="bytes"),
-        CountedRows(r"params\.donated_\w+", (("donated", _is_set),), could_be=True, value="bytes"),
-        CountedRows(r"params\.unused_\w+", (("unused", _is_set),), value="bytes"),
+        CountedRows(r"params\.aliased_\w+", (("aliased_output", is_there),), could_be=True, value="bytes"),
+        CountedRows(r"params\.donor_\w+", (("donated", is_set), ("aliased_output", is_absent)), could_be=True, value="bytes"),
+        CountedRows(r"params\.donated_\w+", (("donated", is_set),), could_be=True, value="bytes"),
+        CountedRows(r"params\.unused_\w+", (("unused", is_set),), value="bytes"),
     ),
     page_as="params_by_role",
 )
@@ -421,7 +409,7 @@ _OUTPUTS = TableSpec(
     TablePlace("parameters", "Outputs", "single", 1),
     in_store=True,
     assertable=True,
-    counts=(CountedRows(r"outputs\.aliased_\w+", (("aliased_parameter", _is_there),), could_be=True, value="bytes"),),
+    counts=(CountedRows(r"outputs\.aliased_\w+", (("aliased_parameter", is_there),), could_be=True, value="bytes"),),
     page_as="output_groups",
 )
 _OUTPUT_GROUPS = TableSpec(

@@ -20,6 +20,21 @@ def is_member(value: Value, member: str) -> bool:
     return str(value) == member
 
 
+def is_set(value: Value, _: str) -> bool:
+    """Return True for a value that is true, not 0 and not empty."""
+    return bool(value)
+
+
+def is_there(value: Value, _: str) -> bool:
+    """Return True for a value that its row has, though it be 0."""
+    return value not in (None, "")
+
+
+def is_absent(value: Value, _: str) -> bool:
+    """Return True for a value that its row lacks."""
+    return value in (None, "")
+
+
 class CountedRows(NamedTuple):
     """The rows that the facts of the pattern `fact` count: those whose columns pass the tests `wanted`.
 

@@ -20,7 +20,7 @@ from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.instruction_rows import joined_name, joined_sources, loop_names, phase_column, phase_source
 from hlo_inspect.report.table import Column, Table, TablePlace, Value
-from hlo_inspect.report.table_spec import CountedRows, TableSpec, is_member
+from hlo_inspect.report.table_spec import CountedRows, TableSpec, is_member, is_set
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.time.timelines import Timelines
@@ -79,10 +79,6 @@ def _is_collective(value: Value, _: str) -> bool:
     return value not in POINT_TO_POINT  # totals leave their rows out
 
 
-def _is_set(value: Value, _: str) -> bool:
-    return bool(value)
-
-
 _COUNTED = (("kind", _is_collective),)
 SITES = TableSpec(
     "collectives",
@@ -135,7 +131,7 @@ SITES = TableSpec(
     in_store=True,
     assertable=True,
     counts=(
-        CountedRows(r"collectives\.async_count", (("is_async", _is_set),), among=_COUNTED, could_be=True),
+        CountedRows(r"collectives\.async_count", (("is_async", is_set),), among=_COUNTED, could_be=True),
         CountedRows(r"collectives\.executed_count", _COUNTED, value="runs"),
         CountedRows(r"collectives\.\w+", _COUNTED),
         CountedRows(r"collectives\.group_size\.(.+)\.\w+", (("group_size", is_member),)),
