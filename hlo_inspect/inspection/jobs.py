@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -143,6 +144,7 @@ class Jobs(Generic[T, R]):
 
 def _serve(connection: Connection, others: Iterable[Connection], start: Callable[[], Callable[[Any], Iterable[Any]]]) -> None:
     """Work until the connection closes. Ignore interruptions: the process that started this one handles them."""
+    gc.freeze()  # what a fork copied is the parent's: closing a database without its threads ends the process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):

@@ -61,8 +61,9 @@ def _rows_of(store: Store, path: str, relation: str) -> Iterator[dict[str, Any]]
     if path.endswith(".parquet"):
         with closing(connect(store.root)) as connection:
             cursor = connection.execute(f"SELECT * FROM read_parquet({literal(path)})")  # noqa: S608 - a path of the test
-            assert [column[0] for column in cursor.description or []] == list(types)
-            yield from (dict(zip(types, row, strict=True)) for row in cursor.fetchall())
+            names = [column[0] for column in cursor.description or []]
+            assert names == [name for name in types if name in names]  # a part of an older version lacks some
+            yield from (dict(zip(names, row, strict=True)) for row in cursor.fetchall())
         return
     for line in store.read(path).splitlines():
         row = dict.fromkeys(types) | json.loads(line)

@@ -107,9 +107,9 @@ def test_parts_with_fewer_and_more_columns_answer_together(tmp_path: Path, monke
         for relation in ("modules", "tables/params"):
             (part,) = (store / relation).glob("*.parquet")
             part.rename(part.with_suffix(f".{dump.stem[:11]}"))
-    without = 'SELECT * EXCLUDE ("params.bytes", lower_bounds)'
-    with_bounds = "SELECT *, MAP {'params.bytes': 99.0::DOUBLE} AS upper_bounds"
-    with_cells = "SELECT *, 7::BIGINT AS bytes_upper_bound"
+    without = 'SELECT * EXCLUDE ("params.bytes", lower_bounds, upper_bounds)'
+    with_bounds = "SELECT * REPLACE (MAP {'params.bytes': 99.0::DOUBLE} AS upper_bounds), 1 AS later"
+    with_cells = "SELECT *, 7::BIGINT AS later_bytes"
     for name, modules, cells in (
         ("module_0000", without, "SELECT * EXCLUDE (bytes)"),
         ("module_0001", with_bounds, with_cells),
@@ -125,9 +125,9 @@ def test_parts_with_fewer_and_more_columns_answer_together(tmp_path: Path, monke
     answers = ask(
         store, 'SELECT "module.name", "params.bytes", lower_bounds, upper_bounds, "opcode.add" FROM modules ORDER BY 1'
     )
-    assert answers == ["jit_f0,,,,1", 'jit_f1,16,{},"{""params.bytes"": 99.0}",1', "jit_f2,20,{},,1"]
+    assert answers == ["jit_f0,,,,1", 'jit_f1,16,{},"{""params.bytes"": 99.0}",1', "jit_f2,20,{},{},1"]
     # of f1 and f2, p has 8 and 12 bytes, and q 8
-    assert ask(store, "SELECT number, bytes, bytes_upper_bound FROM params ORDER BY ALL") == [
+    assert ask(store, "SELECT number, bytes, later_bytes FROM params ORDER BY ALL") == [
         "0,8,7",
         "0,12,",
         "0,,",
