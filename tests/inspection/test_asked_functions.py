@@ -10,6 +10,7 @@ import pytest
 
 import hlo_inspect
 
+DATA = Path(__file__).parents[1] / "data"
 PACKAGE = str(Path(hlo_inspect.__file__).parent)
 ONE_ALL_REDUCE = """HloModule jit_f, entry_computation_layout={(f32[1024]{0})->f32[1024]{0}}, num_partitions=4
 
@@ -27,9 +28,9 @@ to_apply=%add
 """
 
 
-def called_functions(question: str) -> set[CodeType]:
+def called_functions(question: str, source: str = ONE_ALL_REDUCE) -> set[CodeType]:
     """Return the functions of the package that a second question calls, without those that only fill a new object."""
-    hlo_inspect.inspect(ONE_ALL_REDUCE, question)
+    hlo_inspect.inspect(source, question)
     called: set[CodeType] = set()
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
@@ -39,10 +40,10 @@ def called_functions(question: str) -> set[CodeType]:
 
     sys.setprofile(note)
     try:
-        report = hlo_inspect.inspect(ONE_ALL_REDUCE, question)
+        report = hlo_inspect.inspect(source, question)
     finally:
         sys.setprofile(None)
-    assert report.facts["collectives.phase.unknown.count"] == 1
+    assert report.facts["collectives.count"] == source.count("all-reduce(")
     return called
 
 
@@ -55,3 +56,9 @@ def test_a_module_that_adds_nothing_is_read_once_and_without_its_optimizer() -> 
     files = {Path(code.co_filename).relative_to(PACKAGE) for code in called_functions("collectives")}
     assert not {file for file in files if file.parts[0] == "optimizer"}
     assert Path("hlo/read/selective.py") in files and Path("analysis/phases/names.py") not in files
+
+
+def test_a_step_without_collectives_is_not_read_for_their_phases() -> None:
+    step = (DATA / "cpu" / "adamw_step.before.txt").read_text(encoding="utf-8")
+    files = {Path(code.co_filename).relative_to(PACKAGE).parts[0] for code in called_functions("collectives", step)}
+    assert "passes" in files and "optimizer" not in files

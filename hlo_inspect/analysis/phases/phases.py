@@ -177,6 +177,8 @@ class Phases:
 
         A named collective can serve another phase too. The graph shows it if names leave the phase of a collective unknown.
         """
+        if not self._collectives:
+            return []
         are_unnamed = all(collective.inner.attr("metadata") is None for collective in self._collectives)
         if self._seeks_all and are_unnamed and self._analyses.graph_phases is None:
             return [_phase(UNKNOWN, "")] * len(self._collectives)
