@@ -75,7 +75,9 @@ def test_a_key_opens_the_search_of_the_page(path: Path, page_data: PageData, ope
         ("kernels single", "", ""),
         (page_data.table("params").title, "table", "#table/params"),
     ):
+        wait_until(page, "() => !document.querySelector('dialog[open]')")
         page.locator("body").press("/")
+        wait_until(page, "() => document.querySelector('#finder[open]')?.contains(document.activeElement)")
         page.keyboard.type(words)
         if not kind:
             assert finder.locator(".nothing").inner_text() == "nothing found"
