@@ -68,31 +68,22 @@ def _unpriced(costs: Iterable[MeshCost]) -> Iterator[str]:
         yield f"{which} no cost: the mesh axis is unknown, or Alpa has no formula for the kind"
 
 
-_ALPA_SEARCH = TableSpec(
-    "alpa_search",
-    "Cost of Alpa's search (no unit)",
-    (
-        Column("kind"),
-        Column("count", "count", get=attrgetter("matched")),
-        Column("amount", "count", optional=True),
-        Column("of", get=lambda part: "multiplications" if part.kind == GEMMS else "elements" if part.factor else ""),
-        Column("factor", "number", optional=True),
-        Column("cost", "number", summed=True),
-    ),
-    page_rows=0,
+_ALPA_SEARCH = TableSpec("alpa_search", "Cost of Alpa's search (no unit)", page_rows=0).with_columns(
+    Column("kind"),
+    Column("count", "count", get=attrgetter("matched")),
+    Column("amount", "count", optional=True),
+    Column("of", get=lambda part: "multiplications" if part.kind == GEMMS else "elements" if part.factor else ""),
+    Column("factor", "number", optional=True),
+    Column("cost", "number", summed=True),
 )
-_ALPA_MESH = TableSpec(
-    "alpa_mesh",
-    "Costs on Alpa's device mesh (no unit)",
-    (
-        Column("kind"),
-        Column("axis", optional=True),
-        Column("group_size", "number", optional=True),
-        Column("sites", "count", summed=True, get=lambda row: len(row.runs)),
-        Column("whole_bytes", "bytes", get=attrgetter("size")),
-        Column("cost_of_one", "number", get=attrgetter("cost")),
-        Column("cost", "number", summed=True, bounded=True, get=attrgetter("total")),
-    ),
+_ALPA_MESH = TableSpec("alpa_mesh", "Costs on Alpa's device mesh (no unit)").with_columns(
+    Column("kind"),
+    Column("axis", optional=True),
+    Column("group_size", "number", optional=True),
+    Column("sites", "count", summed=True, get=lambda row: len(row.runs)),
+    Column("whole_bytes", "bytes", get=attrgetter("size")),
+    Column("cost_of_one", "number", get=attrgetter("cost")),
+    Column("cost", "number", summed=True, bounded=True, get=attrgetter("total")),
 )
 
 

@@ -149,7 +149,7 @@ class FactSheet:
 def bounded(
     name: str,
     unit: Unit,
-    figure: Callable[[Any], Quantity | None],
+    figure: Callable[[Any], Quantity | None] | None = None,
     detail: int = 0,
     *,
     optional: bool = False,

@@ -144,65 +144,56 @@ _TITLE = "Custom calls of one step by target"
 _CUSTOM_CALLS = TableSpec(
     "custom_calls",
     _TITLE,
-    _COLUMNS,
     TablePlace("custom-calls", "Custom calls", "by target, short", 3),
     in_store=True,
     assertable=True,
     page_as="custom_call_groups",
-)
+).with_columns(*_COLUMNS)
 _CUSTOM_CALL_GROUPS = TableSpec(
-    "custom_call_groups", _TITLE, _COLUMNS, TablePlace("custom-calls", "Custom calls", "merged, short", 2)
-)
+    "custom_call_groups", _TITLE, TablePlace("custom-calls", "Custom calls", "merged, short", 2)
+).with_columns(*_COLUMNS)
 _CALLS_BY_TARGET = TableSpec(
     "custom_calls_by_target",
     _TITLE,
-    (
-        *_COLUMNS,
-        Column(
-            "operand_bytes",
-            "bytes",
-            summed=True,
-            detail=9,
-            meaning="bytes of the operands of all calls",
-            get=lambda group: _printed(group, operand_bytes),
-        ),
-        Column(
-            "result_bytes",
-            "bytes",
-            summed=True,
-            detail=9,
-            meaning="bytes of the results of all calls",
-            get=lambda group: _printed(group, result_bytes),
-        ),
-    ),
     TablePlace("custom-calls", "Custom calls", "by target", 1),
     counts=(CountedRows(r"custom_calls\.count"), CountedRows(r"custom_calls\.target\.(.+)", (("target", is_member),))),
     page_as="custom_call_target_groups",
+).with_columns(
+    *_COLUMNS,
+    Column(
+        "operand_bytes",
+        "bytes",
+        summed=True,
+        detail=9,
+        meaning="bytes of the operands of all calls",
+        get=lambda group: _printed(group, operand_bytes),
+    ),
+    Column(
+        "result_bytes",
+        "bytes",
+        summed=True,
+        detail=9,
+        meaning="bytes of the results of all calls",
+        get=lambda group: _printed(group, result_bytes),
+    ),
 )
 _TARGET_GROUPS = TableSpec(
-    "custom_call_target_groups",
-    _TITLE,
-    _CALLS_BY_TARGET.columns,
-    TablePlace("custom-calls", "Custom calls", "merged"),
-)
+    "custom_call_target_groups", _TITLE, TablePlace("custom-calls", "Custom calls", "merged")
+).with_columns(*_CALLS_BY_TARGET.columns)
 _HOST_TRANSFERS = TableSpec(
-    "host_transfers",
-    "Host transfers of one step by target",
-    (_TARGET, _COUNT, bounded("runs", "count", _figure("runs")), bounded("bytes", "bytes", _moved)),
-    TablePlace("memory", "Host transfers", "calls", 1),
-)
+    "host_transfers", "Host transfers of one step by target", TablePlace("memory", "Host transfers", "calls", 1)
+).with_columns(_TARGET, _COUNT, bounded("runs", "count", _figure("runs")), bounded("bytes", "bytes", _moved))
 _UNKNOWN_CALLS = TableSpec(
     "unknown_custom_calls",
     "Custom calls whose work is unknown",
-    (
-        _TARGET,
-        Column("kernel", get=lambda group: group[0].kernel),
-        _COUNT,
-        bounded("runs", "count", _figure("runs"), 1),
-        _BYTES,
-        Column("line", "number", get=lambda group: group[0].line),
-    ),
     TablePlace("custom-calls", "Custom calls", "of unknown work", 4),
+).with_columns(
+    _TARGET,
+    Column("kernel", get=lambda group: group[0].kernel),
+    _COUNT,
+    bounded("runs", "count", _figure("runs"), 1),
+    _BYTES,
+    Column("line", "number", get=lambda group: group[0].line),
 )
 
 BY_TARGET = (_CALLS_BY_TARGET, _TARGET_GROUPS)

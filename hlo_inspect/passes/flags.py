@@ -9,11 +9,8 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
 
-FLAGS = TableSpec(
-    "flags",
-    "Flags that differ from XLA's defaults",
-    (Column("name", width=40, meaning="flag or option", get=itemgetter(0)), Column("value", width=24, get=itemgetter(1))),
-    TablePlace("program", "", "", 1),
+FLAGS = TableSpec("flags", "Flags that differ from XLA's defaults", TablePlace("program", "", "", 1)).with_columns(
+    Column("name", width=40, meaning="flag or option", get=itemgetter(0)), Column("value", width=24, get=itemgetter(1))
 )
 
 

@@ -204,20 +204,6 @@ def _is_several(value: Value, _: str) -> bool:
 _FUSIONS = TableSpec(
     "fusions",
     "Fusions of one step, by bytes accessed",
-    (
-        Column("name", get=attrgetter("name")),
-        _KIND,
-        _ROOT,
-        *_OF_STEP,
-        Column("instructions", "count", summed=True, detail=3, get=attrgetter("form.instructions")),
-        Column("outputs", "count", summed=True, detail=4, meaning="number of results", get=attrgetter("form.outputs")),
-        Column("operand_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.operand_bytes")),
-        Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.result_bytes")),
-        Column("computation", detail=8, get=attrgetter("computation")),
-        Column("op_name", detail=6, get=attrgetter("op_name")),
-        _SOURCE,
-        Column("line", "number", detail=7, get=attrgetter("line")),
-    ),
     TablePlace("fusions", "Fusions", "single", 1),
     in_store=True,
     assertable=True,
@@ -226,21 +212,31 @@ _FUSIONS = TableSpec(
         CountedRows(r"fusions\.multi_output_count", (("outputs", _is_several),)),
     ),
     page_as="fusion_groups",
+).with_columns(
+    Column("name"),
+    _KIND,
+    _ROOT,
+    *_OF_STEP,
+    Column("instructions", "count", summed=True, detail=3, get=attrgetter("form.instructions")),
+    Column("outputs", "count", summed=True, detail=4, meaning="number of results", get=attrgetter("form.outputs")),
+    Column("operand_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.operand_bytes")),
+    Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.result_bytes")),
+    Column("computation", detail=8),
+    Column("op_name", detail=6),
+    _SOURCE,
+    Column("line", "number", detail=7),
 )
 _FUSION_GROUPS = TableSpec(
-    "fusion_groups",
-    "Fusions of one step, merged, by bytes accessed",
-    (
-        Column("name", width=28, get=lambda group: joined_name([row.name for row in group.rows])),
-        _KIND,
-        _ROOT,
-        Column("shape", detail=9, get=attrgetter("form.shape")),
-        Column("sites", "count", summed=True, detail=2, get=lambda group: len(group.rows)),
-        *_OF_STEP,
-        Column("instructions", "count", detail=3, get=attrgetter("form.instructions")),
-        _SOURCE,
-    ),
-    TablePlace("fusions", "Fusions", "merged"),
+    "fusion_groups", "Fusions of one step, merged, by bytes accessed", TablePlace("fusions", "Fusions", "merged")
+).with_columns(
+    Column("name", width=28, get=lambda group: joined_name([row.name for row in group.rows])),
+    _KIND,
+    _ROOT,
+    Column("shape", detail=9, get=attrgetter("form.shape")),
+    Column("sites", "count", summed=True, detail=2, get=lambda group: len(group.rows)),
+    *_OF_STEP,
+    Column("instructions", "count", detail=3, get=attrgetter("form.instructions")),
+    _SOURCE,
 )
 
 
@@ -286,42 +282,29 @@ def _sum_of_kind(groups: Sequence[_EqualFusions]) -> _OfKind:
 _AS_PRINTED = (
     Column("kind", meaning=_KIND_AS_PRINTED, get=lambda kind: kind.kind or "(none printed)"),
     Column("count", "count", summed=True, meaning="number of fusions", get=attrgetter("members")),
-    Column(
-        "multi_output", "count", summed=True, detail=3, meaning="fusions with several results", get=attrgetter("multi_output")
-    ),
+    Column("multi_output", "count", summed=True, detail=3, meaning="fusions with several results"),
 )
 _FUSIONS_BY_KIND = TableSpec(
-    "fusions_by_kind",
-    "Fusions of one step by kind",
-    (
-        *_AS_PRINTED,
-        *_OF_STEP,
-        Column("instructions", "count", summed=True, detail=4, get=attrgetter("instructions")),
-        Column("operand_bytes", "bytes", summed=True, detail=9, get=attrgetter("operand_bytes")),
-        Column("result_bytes", "bytes", summed=True, detail=9, get=attrgetter("result_bytes")),
-    ),
-    TablePlace("fusions", "Fusions", "by kind", 2),
+    "fusions_by_kind", "Fusions of one step by kind", TablePlace("fusions", "Fusions", "by kind", 2)
+).with_columns(
+    *_AS_PRINTED,
+    *_OF_STEP,
+    Column("instructions", "count", summed=True, detail=4),
+    Column("operand_bytes", "bytes", summed=True, detail=9),
+    Column("result_bytes", "bytes", summed=True, detail=9),
 )
 _FUSIONS_BY_ROOT = TableSpec(
-    "fusions_by_root",
-    "Fusions by root",
-    (
-        Column("kind", meaning=_KIND_AS_PRINTED, get=lambda row: row[0][0]),
-        Column("root", get=lambda row: row[0][1]),
-        Column("count", "count", summed=True, meaning="number of fusions", get=itemgetter(1)),
-    ),
-    TablePlace("fusions", "Fusions", "by root", 3),
-    page_rows=12,
+    "fusions_by_root", "Fusions by root", TablePlace("fusions", "Fusions", "by root", 3), page_rows=12
+).with_columns(
+    Column("kind", meaning=_KIND_AS_PRINTED, get=lambda row: row[0][0]),
+    Column("root", get=lambda row: row[0][1]),
+    Column("count", "count", summed=True, meaning="number of fusions", get=itemgetter(1)),
 )
 _FUSION_CONTENT = TableSpec(
-    "fusion_content",
-    "Opcodes inside fusions",
-    (
-        Column("opcode", get=itemgetter(0)),
-        Column("count", "count", summed=True, meaning="instructions of this opcode inside fusions", get=itemgetter(1)),
-    ),
-    TablePlace("fusions", "Fusions", "by opcode inside", 4),
-    page_rows=12,
+    "fusion_content", "Opcodes inside fusions", TablePlace("fusions", "Fusions", "by opcode inside", 4), page_rows=12
+).with_columns(
+    Column("opcode", get=itemgetter(0)),
+    Column("count", "count", summed=True, meaning="instructions of this opcode inside fusions", get=itemgetter(1)),
 )
 
 

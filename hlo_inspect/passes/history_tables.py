@@ -68,50 +68,41 @@ def _change(row: PassRow) -> str:
     return ", ".join([*changes, "scheduled"] if new.is_scheduled and not old.is_scheduled else changes)
 
 
-_HISTORY = TableSpec(
-    "history",
-    "Passes that changed the module",
-    (
-        Column(
-            "file",
-            detail=5,
-            width=4,
-            meaning="number of the file in the dump",
-            get=lambda row: "" if row.file.number is None else f"{row.file.number:04d}",
-        ),
-        Column("pass", width=28, meaning="compiler pass", get=attrgetter("file.name")),
-        Column("pipeline", detail=6, meaning="pipeline of the pass", get=attrgetter("file.pipeline")),
-        Column("change", width=40, meaning="change by the pass", get=_change),
-        Column("rewritten", "count", optional=True, meaning="instructions that are new or changed"),
-        Column(
-            "collectives", "count", meaning="collectives after the pass", get=lambda row: sum(row.after.collectives.values())
-        ),
-        *map(_kind_column, _KINDS),
-        Column(
-            "async_count",
-            "count",
-            detail=4,
-            meaning="asynchronous collectives after the pass",
-            get=attrgetter("after.async_collectives"),
-        ),
-        Column("fusions", "count", meaning="fusions after the pass", get=attrgetter("after.fusions")),
-        Column("copies", "count", detail=2, meaning="copies after the pass", get=attrgetter("after.copies")),
-        Column("instructions", "count", meaning="instructions after the pass", get=attrgetter("after.instructions")),
-        Column("flops", "flops", bounded=True, meaning="FLOPs of one step after the pass", get=attrgetter("after.flops")),
-        Column(
-            "bytes",
-            "bytes",
-            detail=1,
-            bounded=True,
-            meaning="bytes accessed in one step after the pass",
-            get=attrgetter("after.bytes"),
-        ),
-        Column(
-            "largest_array_bytes", "bytes", detail=1, meaning="bytes of the largest array after the pass", get=_largest_bytes
-        ),
-        Column("largest_array", detail=4, meaning="name of that array", get=lambda row: str(row.after.largest_array or "")),
+_HISTORY = TableSpec("history", "Passes that changed the module", page_rows=ALL_ROWS).with_columns(
+    Column(
+        "file",
+        detail=5,
+        width=4,
+        meaning="number of the file in the dump",
+        get=lambda row: "" if row.file.number is None else f"{row.file.number:04d}",
     ),
-    page_rows=ALL_ROWS,
+    Column("pass", width=28, meaning="compiler pass", get=attrgetter("file.name")),
+    Column("pipeline", detail=6, meaning="pipeline of the pass", get=attrgetter("file.pipeline")),
+    Column("change", width=40, meaning="change by the pass", get=_change),
+    Column("rewritten", "count", optional=True, meaning="instructions that are new or changed"),
+    Column("collectives", "count", meaning="collectives after the pass", get=lambda row: sum(row.after.collectives.values())),
+    *map(_kind_column, _KINDS),
+    Column(
+        "async_count",
+        "count",
+        detail=4,
+        meaning="asynchronous collectives after the pass",
+        get=attrgetter("after.async_collectives"),
+    ),
+    Column("fusions", "count", meaning="fusions after the pass", get=attrgetter("after.fusions")),
+    Column("copies", "count", detail=2, meaning="copies after the pass", get=attrgetter("after.copies")),
+    Column("instructions", "count", meaning="instructions after the pass", get=attrgetter("after.instructions")),
+    Column("flops", "flops", bounded=True, meaning="FLOPs of one step after the pass", get=attrgetter("after.flops")),
+    Column(
+        "bytes",
+        "bytes",
+        detail=1,
+        bounded=True,
+        meaning="bytes accessed in one step after the pass",
+        get=attrgetter("after.bytes"),
+    ),
+    Column("largest_array_bytes", "bytes", detail=1, meaning="bytes of the largest array after the pass", get=_largest_bytes),
+    Column("largest_array", detail=4, meaning="name of that array", get=lambda row: str(row.after.largest_array or "")),
 )
 
 
@@ -132,40 +123,31 @@ def _became(group: Sequence[PassTrace]) -> Value:
 
 
 _SPARSE = ("merged_by", "async_by", "became", "became_by", "gone_by")
-_TRACES = TableSpec(
-    "traces",
-    "Pass that introduced each instruction",
-    (
-        Column("kind", meaning="opcode of the instruction", get=lambda group: group[0].first.kind),
-        Column("count", "count", summed=True, meaning="equal instructions that share the row", get=len),
-        Column("shape", get=lambda group: group[0].first.shape),
-        Column("operand_bytes", "bytes", summed=True, detail=5, get=lambda group: total(trace.first.bytes for trace in group)),
-        Column(
-            "brought_in_by", width=24, is_chosen=True, meaning="pass that introduced it", get=lambda group: group[0].brought_by
-        ),
-        Column(
-            "merged_by",
-            optional=True,
-            width=24,
-            meaning="pass that merged it with others",
-            get=lambda group: group[0].merged_by or None,
-        ),
-        Column(
-            "async_by",
-            optional=True,
-            width=24,
-            meaning="pass that made it asynchronous",
-            get=lambda group: group[0].async_by or None,
-        ),
-        Column("became", optional=True, width=24, meaning="instruction that it became", get=_became),
-        Column(
-            "became_by", optional=True, width=24, meaning="pass that did this", get=lambda group: group[0].became_by or None
-        ),
-        Column("gone_by", optional=True, width=24, meaning="pass that removed it", get=lambda group: group[0].gone_by or None),
-        Column("name", detail=6, get=lambda group: group[0].now.name),
-        Column("op_name", width=24, get=lambda group: group[0].first.op_name),
+_TRACES = TableSpec("traces", "Pass that introduced each instruction", page_rows=ALL_ROWS).with_columns(
+    Column("kind", meaning="opcode of the instruction", get=lambda group: group[0].first.kind),
+    Column("count", "count", summed=True, meaning="equal instructions that share the row", get=len),
+    Column("shape", get=lambda group: group[0].first.shape),
+    Column("operand_bytes", "bytes", summed=True, detail=5, get=lambda group: total(trace.first.bytes for trace in group)),
+    Column("brought_in_by", width=24, is_chosen=True, meaning="pass that introduced it", get=lambda group: group[0].brought_by),
+    Column(
+        "merged_by",
+        optional=True,
+        width=24,
+        meaning="pass that merged it with others",
+        get=lambda group: group[0].merged_by or None,
     ),
-    page_rows=ALL_ROWS,
+    Column(
+        "async_by",
+        optional=True,
+        width=24,
+        meaning="pass that made it asynchronous",
+        get=lambda group: group[0].async_by or None,
+    ),
+    Column("became", optional=True, width=24, meaning="instruction that it became", get=_became),
+    Column("became_by", optional=True, width=24, meaning="pass that did this", get=lambda group: group[0].became_by or None),
+    Column("gone_by", optional=True, width=24, meaning="pass that removed it", get=lambda group: group[0].gone_by or None),
+    Column("name", detail=6, get=lambda group: group[0].now.name),
+    Column("op_name", width=24, get=lambda group: group[0].first.op_name),
 )
 TABLES = (_HISTORY, _TRACES)
 

@@ -207,42 +207,38 @@ _SOURCE = Column("source", detail=1, width=16, get=_label_getter(lambda labels: 
 KERNELS = TableSpec(
     "kernels",
     "Kernels of one step",
-    (
-        Column("name", get=lambda row: row.kernels[0].name if row.kernels else NO_KERNEL),
-        _KIND,
-        _FUSION_KIND,
-        Column("shape", detail=9, get=_shape),
-        Column("computation", detail=8, get=lambda row: row.kernels[0].place[0] if row.kernels else None),
-        *_COSTS,
-        *_TIMES,
-        *_SHARES,
-        phase_source(_label_getter(attrgetter("phase_from"), "")),
-        Column("op_name", detail=6, get=_label_getter(attrgetter("op_name"), None)),
-        _SOURCE,
-        Column("line", "number", detail=7, get=lambda row: row.kernels[0].place[1] if row.kernels else None),
-    ),
     TablePlace("kernels", "Kernels", "single", 1),
     in_store=True,
     assertable=True,
     page_as="kernel_groups",
+).with_columns(
+    Column("name", get=lambda row: row.kernels[0].name if row.kernels else NO_KERNEL),
+    _KIND,
+    _FUSION_KIND,
+    Column("shape", detail=9, get=_shape),
+    Column("computation", detail=8, get=lambda row: row.kernels[0].place[0] if row.kernels else None),
+    *_COSTS,
+    *_TIMES,
+    *_SHARES,
+    phase_source(_label_getter(attrgetter("phase_from"), "")),
+    Column("op_name", detail=6, get=_label_getter(attrgetter("op_name"), None)),
+    _SOURCE,
+    Column("line", "number", detail=7, get=lambda row: row.kernels[0].place[1] if row.kernels else None),
 )
 KERNEL_GROUPS = TableSpec(
-    "kernel_groups",
-    "Kernels of one step, merged",
-    (
-        Column("name", get=_name, width=20),
-        _KIND._replace(detail=4),
-        _FUSION_KIND,
-        Column("shape", detail=3, get=_short_shape, width=24),
-        Column("sites", "count", summed=True, detail=3, get=lambda row: len(row.kernels)),
-        *_COSTS,
-        *_TIMES,
-        *_SHARES,
-        phase_source(lambda row: joined_sources(kernel.labels.phase_from for kernel in row.kernels)),
-        Column("scope", detail=6, get=_label_getter(attrgetter("scope"), None)),
-        _SOURCE,
-    ),
-    TablePlace("kernels", "Kernels", "merged"),
+    "kernel_groups", "Kernels of one step, merged", TablePlace("kernels", "Kernels", "merged")
+).with_columns(
+    Column("name", get=_name, width=20),
+    _KIND._replace(detail=4),
+    _FUSION_KIND,
+    Column("shape", detail=3, get=_short_shape, width=24),
+    Column("sites", "count", summed=True, detail=3, get=lambda row: len(row.kernels)),
+    *_COSTS,
+    *_TIMES,
+    *_SHARES,
+    phase_source(lambda row: joined_sources(kernel.labels.phase_from for kernel in row.kernels)),
+    Column("scope", detail=6, get=_label_getter(attrgetter("scope"), None)),
+    _SOURCE,
 )
 
 
@@ -250,7 +246,7 @@ def _with_measured(spec: TableSpec) -> TableSpec:
     """Return the table with the measured times of a recorded profile."""
     place = [column.name for column in spec.columns].index("step_share")
     measured = Column("measured_s", "seconds", summed=True, optional=True)
-    return replace(spec, columns=(*spec.columns[:place], measured, *spec.columns[place:]), in_store=False)
+    return replace(spec.with_columns(*spec.columns[:place], measured, *spec.columns[place:]), in_store=False)
 
 
 MEASURED_KERNELS, MEASURED_KERNEL_GROUPS = map(_with_measured, (KERNELS, KERNEL_GROUPS))

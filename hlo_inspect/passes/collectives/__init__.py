@@ -201,28 +201,23 @@ class _Row(NamedTuple):
 
 
 LOOPS = TableSpec(
-    "loops",
-    "Loops, with the work inside them in one step",
-    (
-        Column("loop", get=lambda row: row.loop.instruction.name),
-        Column("parent", detail=2, get=lambda row: row.parent),
-        Column("trip_count", "count", get=lambda row: row.loop.trip_count),
-        bounded("runs", "count", lambda row: row.runs, summed=False),
-        bounded("collectives", "count", attrgetter("inside.collectives"), 2, summed=False),
-        bounded("executed_wire_bytes", "bytes", attrgetter("inside.wire_bytes"), 1, summed=False, page_name="sent"),
-        Column("known_from", detail=3, get=lambda row: row.loop.source or f"not known: it {row.loop.reason}"),
-        Column("source", detail=2, get=lambda row: row.source),
-        Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),
-    ),
-    TablePlace("loops", ""),
-    in_store=True,
-    assertable=True,
+    "loops", "Loops, with the work inside them in one step", TablePlace("loops", ""), in_store=True, assertable=True
+).with_columns(
+    Column("loop", get=lambda row: row.loop.instruction.name),
+    Column("parent", detail=2),
+    Column("trip_count", "count", get=lambda row: row.loop.trip_count),
+    bounded("runs", "count", summed=False),
+    bounded("collectives", "count", attrgetter("inside.collectives"), 2, summed=False),
+    bounded("executed_wire_bytes", "bytes", attrgetter("inside.wire_bytes"), 1, summed=False, page_name="sent"),
+    Column("known_from", detail=3, get=lambda row: row.loop.source or f"not known: it {row.loop.reason}"),
+    Column("source", detail=2),
+    Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),
 )
 _COSTS = (
     bounded("flops", "flops", attrgetter("inside.flops"), summed=False),
     bounded("bytes_accessed", "bytes", attrgetter("inside.bytes_accessed"), 1, summed=False),
 )
-LOOPS_WITH_COSTS = replace(LOOPS, columns=(*LOOPS.columns[:4], *_COSTS, *LOOPS.columns[4:]), in_store=False)
+LOOPS_WITH_COSTS = replace(LOOPS.with_columns(*LOOPS.columns[:4], *_COSTS, *LOOPS.columns[4:]), in_store=False)
 
 
 def loops(context: Context) -> Table:

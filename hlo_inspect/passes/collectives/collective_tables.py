@@ -83,50 +83,6 @@ _COUNTED = (("kind", _is_collective),)
 SITES = TableSpec(
     "collectives",
     "Collectives, by bytes sent in one step",
-    (
-        Column("name", detail=1, get=lambda site: site.collective.start.name),
-        Column("kind", members=KINDS, get=lambda site: site.collective.kind),
-        bounded("runs", "count", lambda site: site.runs),
-        _step_column("executed_operand_bytes", "operands", lambda collective: collective.operand_bytes, detail=2),
-        _step_column("executed_wire_bytes", "sent", lambda collective: collective.wire_bytes),
-        *_TIMES,
-        Column("dtype", detail=9, get=lambda site: leaf_dtype(site.collective.result_shape)),
-        Column("shape", detail=4, get=lambda site: _shape(site.collective)),
-        Column(
-            "operand_bytes",
-            "bytes",
-            True,
-            5,
-            page_name="operands_a_run",
-            get=lambda site: _total_bytes(site.collective, site.collective.operand_bytes),
-        ),
-        Column("result_bytes", "bytes", True, 7, get=lambda site: _total_bytes(site.collective, site.collective.result_bytes)),
-        Column(
-            "wire_bytes",
-            "bytes",
-            True,
-            6,
-            page_name="sent_a_run",
-            get=lambda site: _total_bytes(site.collective, site.collective.wire_bytes),
-        ),
-        Column("group_size", "number", detail=1, optional=True, get=lambda site: site.collective.group_size),
-        Column("replica_groups", detail=6, get=lambda site: site.collective.replica_groups),
-        Column("source_target_pairs", detail=9, get=lambda site: site.collective.source_target_pairs),
-        Column("trip_count", "count", detail=9, get=lambda site: exact(site.runs)),
-        Column("axis", detail=2, optional=True, get=lambda site: site.axis),
-        phase_column(lambda site: site.phase.phase, detail=3),
-        phase_source(lambda site: site.phase.phase_from),
-        Column("also_phase", detail=9, optional=True, only_verbose=True, get=lambda site: site.phase.also_phase or None),
-        Column("channel_id", "number", detail=9, optional=True, get=lambda site: site.collective.channel_id),
-        Column("reduction", detail=3, get=lambda site: site.collective.reduction),
-        Column("is_async", "bool", detail=5, get=lambda site: site.collective.is_async),
-        Column("form", detail=9, get=lambda site: site.collective.start.opcode),
-        Column("computation", detail=8, get=lambda site: site.collective.start.computation.name),
-        Column("loop", detail=5, optional=True, get=lambda site: site.loop or None),
-        Column("op_name", detail=6, get=lambda site: site.collective.origin.op_name),
-        Column("source", detail=2, get=lambda site: site.collective.origin.source),
-        Column("line", "number", detail=7, get=lambda site: site.collective.start.line),
-    ),
     TablePlace("collectives", "Collectives", "single", 1),
     in_store=True,
     assertable=True,
@@ -143,6 +99,49 @@ SITES = TableSpec(
         CountedRows(r"collectives\.(.+)\.\w+", (("kind", is_member),)),
     ),
     page_as="collective_groups",
+).with_columns(
+    Column("name", detail=1, get=lambda site: site.collective.start.name),
+    Column("kind", members=KINDS, get=lambda site: site.collective.kind),
+    bounded("runs", "count"),
+    _step_column("executed_operand_bytes", "operands", lambda collective: collective.operand_bytes, detail=2),
+    _step_column("executed_wire_bytes", "sent", lambda collective: collective.wire_bytes),
+    *_TIMES,
+    Column("dtype", detail=9, get=lambda site: leaf_dtype(site.collective.result_shape)),
+    Column("shape", detail=4, get=lambda site: _shape(site.collective)),
+    Column(
+        "operand_bytes",
+        "bytes",
+        True,
+        5,
+        page_name="operands_a_run",
+        get=lambda site: _total_bytes(site.collective, site.collective.operand_bytes),
+    ),
+    Column("result_bytes", "bytes", True, 7, get=lambda site: _total_bytes(site.collective, site.collective.result_bytes)),
+    Column(
+        "wire_bytes",
+        "bytes",
+        True,
+        6,
+        page_name="sent_a_run",
+        get=lambda site: _total_bytes(site.collective, site.collective.wire_bytes),
+    ),
+    Column("group_size", "number", detail=1, optional=True, get=lambda site: site.collective.group_size),
+    Column("replica_groups", detail=6, get=lambda site: site.collective.replica_groups),
+    Column("source_target_pairs", detail=9, get=lambda site: site.collective.source_target_pairs),
+    Column("trip_count", "count", detail=9, get=lambda site: exact(site.runs)),
+    Column("axis", detail=2, optional=True),
+    phase_column(lambda site: site.phase.phase, detail=3),
+    phase_source(lambda site: site.phase.phase_from),
+    Column("also_phase", detail=9, optional=True, only_verbose=True, get=lambda site: site.phase.also_phase or None),
+    Column("channel_id", "number", detail=9, optional=True, get=lambda site: site.collective.channel_id),
+    Column("reduction", detail=3, get=lambda site: site.collective.reduction),
+    Column("is_async", "bool", detail=5, get=lambda site: site.collective.is_async),
+    Column("form", detail=9, get=lambda site: site.collective.start.opcode),
+    Column("computation", detail=8, get=lambda site: site.collective.start.computation.name),
+    Column("loop", detail=5, optional=True, get=lambda site: site.loop or None),
+    Column("op_name", detail=6, get=lambda site: site.collective.origin.op_name),
+    Column("source", detail=2, get=lambda site: site.collective.origin.source),
+    Column("line", "number", detail=7, get=lambda site: site.collective.start.line),
 )
 
 
@@ -222,25 +221,22 @@ _FIGURES_OF_STEP = (
 )
 _OF_ONE_STEP = (_SITE_COUNT, *_FIGURES_OF_STEP)
 GROUPS = TableSpec(
-    "collective_groups",
-    "Collectives of one step, merged, by bytes sent",
-    (
-        Column("kind", members=KINDS, get=lambda row: row.label.kind),
-        Column("shape", detail=1, get=lambda row: row.label.shape),
-        _SITE_COUNT._replace(detail=3),  # at 80 columns the phase says more: without it rows of one shape look equal
-        *_FIGURES_OF_STEP,
-        *_TIMES,
-        Column("group_size", "number", detail=4, optional=True, get=lambda row: row.label.group_size),
-        Column("axis", detail=2, optional=True, get=lambda row: row.label.axis),
-        phase_column(lambda row: row.label.phase, detail=2),
-        phase_source(lambda row: joined_sources(row.phase_sources)),
-        Column("reduction", detail=4, get=lambda row: row.label.reduction),
-        Column("is_async", "bool", detail=5, get=lambda row: row.label.is_async),
-        Column("names", detail=7, get=lambda row: joined_name([collective.start.name for collective in row.members])),
-        Column("source", detail=1, get=lambda row: row.label.source),
-        Column("loop", detail=3, optional=True, get=lambda row: row.loop),
-    ),
-    TablePlace("collectives", "Collectives", "merged"),
+    "collective_groups", "Collectives of one step, merged, by bytes sent", TablePlace("collectives", "Collectives", "merged")
+).with_columns(
+    Column("kind", members=KINDS, get=lambda row: row.label.kind),
+    Column("shape", detail=1, get=lambda row: row.label.shape),
+    _SITE_COUNT._replace(detail=3),  # at 80 columns the phase says more: without it rows of one shape look equal
+    *_FIGURES_OF_STEP,
+    *_TIMES,
+    Column("group_size", "number", detail=4, optional=True, get=lambda row: row.label.group_size),
+    Column("axis", detail=2, optional=True, get=lambda row: row.label.axis),
+    phase_column(lambda row: row.label.phase, detail=2),
+    phase_source(lambda row: joined_sources(row.phase_sources)),
+    Column("reduction", detail=4, get=lambda row: row.label.reduction),
+    Column("is_async", "bool", detail=5, get=lambda row: row.label.is_async),
+    Column("names", detail=7, get=lambda row: joined_name([collective.start.name for collective in row.members])),
+    Column("source", detail=1, get=lambda row: row.label.source),
+    Column("loop", detail=3, optional=True),
 )
 
 
@@ -277,15 +273,12 @@ def point_to_point(context: Context) -> Table:
 
 
 POINT_TO_POINT_ROWS = TableSpec(
-    "point_to_point",
-    "send and recv of one step (in no total)",
-    (
-        Column("kind", get=lambda row: row.label[0]),
-        Column("transfer", get=lambda row: row.label[1]),
-        Column("axis", get=lambda row: row.label[2]),
-        *_OF_ONE_STEP,
-    ),
-    TablePlace("collectives", "Collectives", "point to point", 12),
+    "point_to_point", "send and recv of one step (in no total)", TablePlace("collectives", "Collectives", "point to point", 12)
+).with_columns(
+    Column("kind", get=lambda row: row.label[0]),
+    Column("transfer", get=lambda row: row.label[1]),
+    Column("axis", get=lambda row: row.label[2]),
+    *_OF_ONE_STEP,
 )
 
 
@@ -329,7 +322,9 @@ _AS_PRINTED = (
 def _by_label(name: str, by: str, columns: Sequence[Column], rank: int, label: str = "") -> TableSpec:
     """Return the table of the collectives of a step by a label; `columns` are those of the label."""
     place = TablePlace("collectives", "Collectives", label or f"by {by}", rank)
-    return TableSpec(name, f"Collectives of one step by {by}", (*columns, *_OF_ONE_STEP, *_TIMES, *_AS_PRINTED), place)
+    return TableSpec(name, f"Collectives of one step by {by}", place).with_columns(
+        *columns, *_OF_ONE_STEP, *_TIMES, *_AS_PRINTED
+    )
 
 
 BY_KIND = _by_label(

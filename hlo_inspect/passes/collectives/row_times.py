@@ -188,29 +188,26 @@ def link_table(context: Context) -> Table:
 LINKS = TableSpec(
     "collective_links",
     "Collectives of one step by link and size; times ignore overlap",
-    (
-        Column("kind", get=lambda row: row.kind),
-        Column("axis", detail=1, get=lambda row: row.axis),
-        Column("level", detail=1, width=8, get=lambda row: row.level),
-        Column(
-            "sent_a_run",
-            page_name="size_of_a_run",
-            detail=2,
-            width=10,
-            meaning="range of bytes sent in one run",
-            get=lambda row: row.size,
-        ),
-        Column("sites", "count", summed=True, detail=4, get=lambda row: len(row.members)),
-        bounded("runs", "count", lambda row: row.runs),
-        bounded("wire_bytes", "bytes", lambda row: row.sent, 3, page_name="sent", meaning="bytes sent in one step"),
-        bounded("bound_s", "seconds", lambda row: row.bound),
-        bounded("estimate_s", "seconds", lambda row: row.estimate),
-        Column(
-            "bus_bandwidth", "bytes_per_s", optional=True, get=lambda row: bus_bandwidth(row.context, row.members, row.times)
-        ),
-    ),
     TablePlace("collectives", "Collectives", "by link", 9),
     page_rows=12,
+).with_columns(
+    Column("kind"),
+    Column("axis", detail=1),
+    Column("level", detail=1, width=8),
+    Column(
+        "sent_a_run",
+        page_name="size_of_a_run",
+        detail=2,
+        width=10,
+        meaning="range of bytes sent in one run",
+        get=lambda row: row.size,
+    ),
+    Column("sites", "count", summed=True, detail=4, get=lambda row: len(row.members)),
+    bounded("runs", "count"),
+    bounded("wire_bytes", "bytes", lambda row: row.sent, 3, page_name="sent", meaning="bytes sent in one step"),
+    bounded("bound_s", "seconds", lambda row: row.bound),
+    bounded("estimate_s", "seconds", lambda row: row.estimate),
+    Column("bus_bandwidth", "bytes_per_s", optional=True, get=lambda row: bus_bandwidth(row.context, row.members, row.times)),
 )
 
 

@@ -210,22 +210,21 @@ def _cost_by(label: str, words: str, rank: int) -> TableSpec:
     """Return the table of the cost of one step by a label."""
     columns = (Column(label, get=attrgetter("label")), *_COSTS, _BOUND)
     place = TablePlace("work", "Work of the step", f"by {words}", rank)
-    return TableSpec(f"cost_by_{label}", f"Cost of one step by {words}", columns, place)
+    return TableSpec(f"cost_by_{label}", f"Cost of one step by {words}", place).with_columns(*columns)
 
 
 _COST = TableSpec(
     "cost",
     "Cost of one step by opcode",
-    (Column("opcode", get=attrgetter("label")), *_COSTS),  # the work of a fusion counts inside, its bytes with the fusion
     TablePlace("work", "Work of the step", "by opcode", 3),
     in_store=True,
     counts=(CountedRows(r"cost\.executed_(\w+)"),),
-)
+).with_columns(Column("opcode", get=attrgetter("label")), *_COSTS)  # a fusion's work counts inside, its bytes with the fusion
 _BY_SCOPE = _cost_by("scope", "scope", 0)
 _BY_SOURCE = replace(_cost_by("source", "source line", 1), in_store=True)
 BY_PHASE = replace(_cost_by("phase", "phase", 2), in_store=True)
 _KIND = Column("kind", meaning="kind that XLA prints, such as `kLoop`", get=attrgetter("label"))
-_BY_FUSION_KIND = replace(_cost_by("fusion_kind", "kind of fusion", 4), columns=(_KIND, *_COSTS, _BOUND))
+_BY_FUSION_KIND = _cost_by("fusion_kind", "kind of fusion", 4).with_columns(_KIND, *_COSTS, _BOUND)
 
 
 def _cost_table(context: Context, spec: TableSpec, tally: Tally) -> Table:

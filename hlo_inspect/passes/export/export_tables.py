@@ -47,29 +47,21 @@ def contained(export: StepExport) -> list[Contained]:
     return [Contained(*key, runs[key], size) for key, size in sizes.most_common()]
 
 
-COMMUNICATION = TableSpec(
-    "export",
-    "Communication in the files, per rank and step",
-    (
-        Column("kind"),
-        Column("axis", optional=True),
-        Column("group_size", "number", optional=True),
-        Column("runs", "count", summed=True),
-        Column("executed_operand_bytes", "bytes", summed=True),
-    ),
+COMMUNICATION = TableSpec("export", "Communication in the files, per rank and step").with_columns(
+    Column("kind"),
+    Column("axis", optional=True),
+    Column("group_size", "number", optional=True),
+    Column("runs", "count", summed=True),
+    Column("executed_operand_bytes", "bytes", summed=True),
 )
-NOT_EXPRESSED = TableSpec(
-    "not_expressed",
-    "Not in the files",
-    (
-        Column("name", width=24),
-        Column("kind"),
-        Column("axis", optional=True, detail=1),
-        Column("runs", "count", summed=True),
-        Column("executed_operand_bytes", "bytes", summed=True),
-        Column("reason", width=30, wraps=True),
-        Column("line", "number", detail=5),
-    ),
+NOT_EXPRESSED = TableSpec("not_expressed", "Not in the files").with_columns(
+    Column("name", width=24),
+    Column("kind"),
+    Column("axis", optional=True, detail=1),
+    Column("runs", "count", summed=True),
+    Column("executed_operand_bytes", "bytes", summed=True),
+    Column("reason", width=30, wraps=True),
+    Column("line", "number", detail=5),
 )
 
 

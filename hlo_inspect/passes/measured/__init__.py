@@ -97,10 +97,7 @@ _FACTS = (
     _fact("events", "count", "events of devices that name an instruction", attrgetter("times.events")),
     _fact("joined_events", "count", "events whose instruction is in the module", attrgetter("rows.joined_events")),
     _fact(
-        "unattributed_events",
-        "count",
-        "events of devices that name no instruction",
-        attrgetter("times.unattributed.events"),
+        "unattributed_events", "count", "events of devices that name no instruction", attrgetter("times.unattributed.events")
     ),
     _fact(
         "unattributed_s",

@@ -56,10 +56,10 @@ def _rounded(ratio: float | None) -> float | None:
 
 
 _SHARE_OF_SELF = "share of the self times of all kernels"
-_SELF_S = Column("self_s", "seconds", summed=True, get=attrgetter("self_s"))
-_SHARE = Column("share", "share", summed=True, page_name="share_of_self", meaning=_SHARE_OF_SELF, get=attrgetter("share"))
+_SELF_S = Column("self_s", "seconds", summed=True)
+_SHARE = Column("share", "share", summed=True, page_name="share_of_self", meaning=_SHARE_OF_SELF)
 _BOUNDS = (
-    Column("bound_s", "seconds", detail=9, optional=True, get=attrgetter("bound_s")),
+    Column("bound_s", "seconds", detail=9, optional=True),
     Column("ratio", "number", detail=9, optional=True, real=True, page_name="self/bound", get=lambda row: _rounded(row.ratio)),
     Column("flops_per_s", "flops_per_s", detail=5, optional=True, get=lambda row: row.rate(row.flops)),
     Column("bytes_per_s", "bytes_per_s", detail=6, optional=True, get=lambda row: row.rate(row.bytes)),
@@ -67,39 +67,25 @@ _BOUNDS = (
 _KERNELS = TableSpec(
     "measured_kernels",
     "Measured instructions by self time; medians are of one execution, self times are means of a step",
-    (
-        Column("name", get=attrgetter("name")),
-        Column("kind", detail=4, meaning="opcode", get=attrgetter("kind")),
-        Column("computation", detail=8, get=attrgetter("computation")),
-        Column("events", "count", summed=True, detail=8, get=attrgetter("events")),
-        Column("runs", "number", real=True, get=attrgetter("runs")),
-        Column("median_s", "seconds", get=attrgetter("median_s")),
-        Column("p90_s", "seconds", detail=2, meaning="90th percentile of the time of one execution", get=attrgetter("p90_s")),
-        Column(
-            "time_s",
-            "seconds",
-            detail=7,
-            meaning="time of all executions in one step, with all that they contain",
-            get=attrgetter("time_s"),
-        ),
-        _SELF_S,
-        _SHARE,
-        Column(
-            "async_s",
-            "seconds",
-            detail=7,
-            optional=True,
-            meaning="time from start to done of an asynchronous operation",
-            get=attrgetter("async_s"),
-        ),
-        *_BOUNDS,
-        phase_column(attrgetter("labels.phase"), detail=3),
-        Column("op_name", detail=8, get=lambda row: row.labels.op_name or None),
-        Column("source", detail=1, width=16, get=lambda row: printed(row.labels.source)),
-        Column("line", "number", detail=8, get=attrgetter("line")),
-    ),
     TablePlace("measured", "Measured kernels", "single", 1),
     page_as="measured_kernel_groups",
+).with_columns(
+    Column("name"),
+    Column("kind", detail=4, meaning="opcode"),
+    Column("computation", detail=8),
+    Column("events", "count", summed=True, detail=8),
+    Column("runs", "number", real=True),
+    Column("median_s", "seconds"),
+    Column("p90_s", "seconds", detail=2, meaning="90th percentile of the time of one execution"),
+    Column("time_s", "seconds", detail=7, meaning="time of all executions in one step, with all that they contain"),
+    _SELF_S,
+    _SHARE,
+    Column("async_s", "seconds", detail=7, optional=True, meaning="time from start to done of an asynchronous operation"),
+    *_BOUNDS,
+    phase_column(attrgetter("labels.phase"), detail=3),
+    Column("op_name", detail=8, get=lambda row: row.labels.op_name or None),
+    Column("source", detail=1, width=16, get=lambda row: printed(row.labels.source)),
+    Column("line", "number", detail=8),
 )
 
 
@@ -156,19 +142,18 @@ class _KernelGroup(NamedTuple):
 _KERNEL_GROUPS = TableSpec(
     "measured_kernel_groups",
     "Measured kernels of one step, merged, by self time; medians are of one execution",
-    (
-        Column("name", width=24, get=lambda group: joined_name([row.name for row in group.kernels])),
-        Column("kind", detail=4, meaning="opcode", get=lambda group: group.kernels[0].kind),
-        Column("runs", "number", detail=1, real=True, get=attrgetter("runs")),
-        Column("median_s", "seconds", detail=1, get=attrgetter("median_s")),
-        _SELF_S,
-        _SHARE,
-        *_BOUNDS,
-        phase_column(attrgetter("labels.phase"), detail=2),
-        Column("source", detail=1, width=16, get=lambda group: printed(group.labels.source)),
-    ),
     TablePlace("measured", "Measured kernels", "merged"),
     page_rows=15,
+).with_columns(
+    Column("name", width=24, get=lambda group: joined_name([row.name for row in group.kernels])),
+    Column("kind", detail=4, meaning="opcode", get=lambda group: group.kernels[0].kind),
+    Column("runs", "number", detail=1, real=True),
+    Column("median_s", "seconds", detail=1),
+    _SELF_S,
+    _SHARE,
+    *_BOUNDS,
+    phase_column(attrgetter("labels.phase"), detail=2),
+    Column("source", detail=1, width=16, get=lambda group: printed(group.labels.source)),
 )
 
 
@@ -188,20 +173,19 @@ def _sent(row: CollectiveRow) -> int | None:
 _COLLECTIVES = TableSpec(
     "measured_collectives",
     "Measured collectives of one step by self time",
-    (
-        Column("name", get=attrgetter("collective.start.name")),
-        Column("kind", detail=2, get=attrgetter("collective.kind")),
-        Column("axis", detail=1, optional=True, get=attrgetter("axis")),
-        Column("group_size", "count", detail=3, optional=True, get=attrgetter("collective.group_size")),
-        Column("runs", "number", real=True, get=attrgetter("runs")),
-        Column("median_s", "seconds", detail=1, get=attrgetter("median_s")),
-        _SELF_S,
-        Column("wait_s", "seconds", optional=True, get=attrgetter("wait_s")),
-        Column("transfer_s", "seconds", optional=True, get=attrgetter("transfer_s")),
-        Column("executed_wire_bytes", "bytes", page_name="sent", optional=True, get=_sent),
-        Column("bus_bytes_per_s", "bytes_per_s", page_name="bus_bandwidth", optional=True, get=attrgetter("bus")),
-    ),
     TablePlace("measured", "Measured collectives", "single"),
+).with_columns(
+    Column("name", get=attrgetter("collective.start.name")),
+    Column("kind", detail=2, get=attrgetter("collective.kind")),
+    Column("axis", detail=1, optional=True),
+    Column("group_size", "count", detail=3, optional=True, get=attrgetter("collective.group_size")),
+    Column("runs", "number", real=True),
+    Column("median_s", "seconds", detail=1),
+    _SELF_S,
+    Column("wait_s", "seconds", optional=True),
+    Column("transfer_s", "seconds", optional=True),
+    Column("executed_wire_bytes", "bytes", page_name="sent", optional=True, get=_sent),
+    Column("bus_bytes_per_s", "bytes_per_s", page_name="bus_bandwidth", optional=True, get=attrgetter("bus")),
 )
 
 
@@ -220,7 +204,7 @@ def _spec_by(label: str, title: str, place: TablePlace, meaning: str = _SHARE_OF
         _SELF_S,
         _SHARE._replace(summed=False, bar="stacked", width=32, meaning=meaning),
     )
-    return TableSpec(f"measured_by_{label}", title, columns, place, page_rows=10)
+    return TableSpec(f"measured_by_{label}", title, place, page_rows=10).with_columns(*columns)
 
 
 _BY_PHASE = _spec_by("phase", "Self time by phase", TablePlace("measured", "Measured time", "by phase", 1))
@@ -286,38 +270,35 @@ def _devices(rows: MeasuredRows) -> list[_DeviceRow]:
 _DEVICES = TableSpec(
     "measured_by_device",
     "Devices: median step and busy time; waiting in collectives of a step, its own and that of others for it",
-    (
-        Column("device", get=attrgetter("device")),
-        Column("samples", "count", summed=True, meaning="runs of the device", get=attrgetter("samples")),
-        Column("step_s", "seconds", get=attrgetter("step_s")),
-        Column("busy_s", "seconds", meaning="time in which an execution runs", get=attrgetter("busy_s")),
-        Column(
-            "wait_s",
-            "seconds",
-            page_name="waits",
-            optional=True,
-            meaning="time of the step in which the device waits in collectives",
-            get=attrgetter("wait_s"),
-        ),
-        Column(
-            "held_s",
-            "seconds",
-            page_name="others_wait",
-            optional=True,
-            meaning="time of the step in which others wait for the device",
-            get=attrgetter("held_s"),
-        ),
-        Column(
-            "last",
-            "count",
-            page_name="times_last",
-            optional=True,
-            meaning="collectives that the device began last",
-            get=lambda row: row.waits and row.waits.last,
-        ),
-    ),
     TablePlace("measured", "Measured time", "by device", 4),
     page_rows=8,
+).with_columns(
+    Column("device"),
+    Column("samples", "count", summed=True, meaning="runs of the device"),
+    Column("step_s", "seconds"),
+    Column("busy_s", "seconds", meaning="time in which an execution runs"),
+    Column(
+        "wait_s",
+        "seconds",
+        page_name="waits",
+        optional=True,
+        meaning="time of the step in which the device waits in collectives",
+    ),
+    Column(
+        "held_s",
+        "seconds",
+        page_name="others_wait",
+        optional=True,
+        meaning="time of the step in which others wait for the device",
+    ),
+    Column(
+        "last",
+        "count",
+        page_name="times_last",
+        optional=True,
+        meaning="collectives that the device began last",
+        get=lambda row: row.waits and row.waits.last,
+    ),
 )
 
 
@@ -328,23 +309,19 @@ class _Part(NamedTuple):
 
 
 _PARTS = TableSpec(
-    "measured_parts",
-    "The measured step by what waits, mean",
-    (
-        Column("part", width=34, meaning="kernels, waiting, transfers, idle", get=attrgetter("part")),
-        Column("time_s", "seconds", summed=True, meaning="mean time of the part in one step", get=attrgetter("time_s")),
-        Column(
-            "share",
-            "share",
-            page_name="share_of_parts",
-            bar="stacked",
-            width=32,
-            meaning="share of all parts",
-            get=lambda part: part.time_s / part.whole_s,
-        ),
+    "measured_parts", "The measured step by what waits, mean", TablePlace("measured", "Measured time", "by part"), page_rows=0
+).with_columns(
+    Column("part", width=34, meaning="kernels, waiting, transfers, idle"),
+    Column("time_s", "seconds", summed=True, meaning="mean time of the part in one step"),
+    Column(
+        "share",
+        "share",
+        page_name="share_of_parts",
+        bar="stacked",
+        width=32,
+        meaning="share of all parts",
+        get=lambda part: part.time_s / part.whole_s,
     ),
-    TablePlace("measured", "Measured time", "by part"),
-    page_rows=0,
 )
 
 
@@ -371,16 +348,12 @@ class _Run(NamedTuple):
 
 
 _RUNS = TableSpec(
-    "measured_runs",
-    "Runs by step, the slowest first",
-    (
-        Column("device", get=attrgetter("device")),
-        Column("run", "number", meaning="number of the run", get=attrgetter("sample.run")),
-        Column("events", "count", summed=True, get=attrgetter("sample.events")),
-        Column("step_s", "seconds", get=lambda run: run.sample.step * SECONDS_PER_PS),
-    ),
-    TablePlace("measured", "Measured time", "by run", 5),
-    page_rows=6,
+    "measured_runs", "Runs by step, the slowest first", TablePlace("measured", "Measured time", "by run", 5), page_rows=6
+).with_columns(
+    Column("device"),
+    Column("run", "number", meaning="number of the run", get=attrgetter("sample.run")),
+    Column("events", "count", summed=True, get=attrgetter("sample.events")),
+    Column("step_s", "seconds", get=lambda run: run.sample.step * SECONDS_PER_PS),
 )
 
 TABLES = (

@@ -63,27 +63,26 @@ _ROLES = "weight, moment, input, …; temporary, constant or tuple table"
 LIVE = TableSpec(
     "live_at_peak",
     "Live at the peak",
-    (
-        Column("name", meaning="instruction that defines the array", get=attrgetter("name")),
-        Column("shape_index", detail=9, get=lambda array: index_text(array.element)),
-        Column("shape", get=lambda array: "" if array.shape is None else str(array.shape)),
-        Column("bytes", "bytes", summed=True, get=attrgetter("bytes")),
-        Column("padding_bytes", "bytes", summed=True, detail=3, get=attrgetter("padding")),
-        Column("role", meaning=_ROLES, get=lambda array: array.role or None),
-        Column("live_from", "number", detail=2, optional=True, get=attrgetter("live_from")),
-        Column("live_to", "number", detail=2, optional=True, get=attrgetter("live_to")),
-        Column("memory_space", "number", detail=5, get=attrgetter("space")),
-        Column("of_parameter", "number", detail=9, optional=True, get=attrgetter("parameter")),
-        Column("path", detail=3, optional=True, get=lambda array: array.path or None),
-        phase_column(attrgetter("labels.phase"), detail=2),
-        Column("op_name", detail=6, get=attrgetter("labels.op_name")),
-        Column("source", detail=1, get=lambda array: printed(array.labels.source)),
-        Column("line", "number", detail=4, optional=True, get=attrgetter("line")),
-    ),
     TablePlace("memory", "Live at the peak", "single", 1),
     in_store=True,
     assertable=True,
     page_as="live_at_peak_groups",
+).with_columns(
+    Column("name", meaning="instruction that defines the array"),
+    Column("shape_index", detail=9, get=lambda array: index_text(array.element)),
+    Column("shape", get=lambda array: "" if array.shape is None else str(array.shape)),
+    Column("bytes", "bytes", summed=True),
+    Column("padding_bytes", "bytes", summed=True, detail=3, get=attrgetter("padding")),
+    Column("role", meaning=_ROLES, get=lambda array: array.role or None),
+    Column("live_from", "number", detail=2, optional=True),
+    Column("live_to", "number", detail=2, optional=True),
+    Column("memory_space", "number", detail=5, get=attrgetter("space")),
+    Column("of_parameter", "number", detail=9, optional=True, get=attrgetter("parameter")),
+    Column("path", detail=3, optional=True, get=lambda array: array.path or None),
+    phase_column(attrgetter("labels.phase"), detail=2),
+    Column("op_name", detail=6, get=attrgetter("labels.op_name")),
+    Column("source", detail=1, get=lambda array: printed(array.labels.source)),
+    Column("line", "number", detail=4, optional=True),
 )
 
 Group = Sequence[LiveArray]
@@ -116,22 +115,18 @@ def _line_or_path(group: Group) -> str:
 
 
 _LIVE_GROUPS = TableSpec(
-    "live_at_peak_groups",
-    "Live at the peak",
-    (
-        Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
-        Column("shape", width=20, get=lambda group: "" if group[0].shape is None else str(group[0].shape)),
-        Column("arrays", "count", summed=True, detail=1, get=len),
-        Column("bytes", "bytes", summed=True, get=_bytes),
-        Column("padding_bytes", "bytes", summed=True, detail=3, get=lambda group: sum(array.padding for array in group)),
-        Column("role", meaning=_ROLES, get=lambda group: group[0].role or None),
-        Column("live", detail=2, width=11, meaning="first and last position of the schedule at which it is live", get=_lives),
-        Column("memory_space", "number", detail=8, get=lambda group: group[0].space),
-        phase_column(lambda group: group[0].labels.phase, detail=3),
-        Column("source", detail=1, get=_line_or_path),
-    ),
-    TablePlace("memory", "Live at the peak", "merged"),
-    page_rows=24,
+    "live_at_peak_groups", "Live at the peak", TablePlace("memory", "Live at the peak", "merged"), page_rows=24
+).with_columns(
+    Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
+    Column("shape", width=20, get=lambda group: "" if group[0].shape is None else str(group[0].shape)),
+    Column("arrays", "count", summed=True, detail=1, get=len),
+    Column("bytes", "bytes", summed=True, get=_bytes),
+    Column("padding_bytes", "bytes", summed=True, detail=3, get=lambda group: sum(array.padding for array in group)),
+    Column("role", meaning=_ROLES, get=lambda group: group[0].role or None),
+    Column("live", detail=2, width=11, meaning="first and last position of the schedule at which it is live", get=_lives),
+    Column("memory_space", "number", detail=8, get=lambda group: group[0].space),
+    phase_column(lambda group: group[0].labels.phase, detail=3),
+    Column("source", detail=1, get=_line_or_path),
 )
 
 
@@ -151,17 +146,13 @@ def _totals(live: Sequence[LiveArray], key: Callable[[LiveArray], str]) -> list[
 
 
 _OF_TOTAL = (
-    Column("arrays", "count", summed=True, get=attrgetter("arrays")),
+    Column("arrays", "count", summed=True),
     Column("bytes", "bytes", summed=True, get=attrgetter("size")),
-    Column("share", "share", optional=True, meaning="share of the peak", get=attrgetter("share")),
+    Column("share", "share", optional=True, meaning="share of the peak"),
 )
 _LIVE_BY_ROLE, _LIVE_BY_SOURCE, _LIVE_BY_SCOPE = (
-    TableSpec(
-        f"live_by_{label}",
-        title,
-        (Column(label, width=28, meaning=meaning, get=attrgetter("label")), *_OF_TOTAL),
-        TablePlace("memory", "Live at the peak", choice, rank),
-        page_rows=10,
+    TableSpec(f"live_by_{label}", title, TablePlace("memory", "Live at the peak", choice, rank), page_rows=10).with_columns(
+        Column(label, width=28, meaning=meaning, get=attrgetter("label")), *_OF_TOTAL
     )
     for rank, label, title, choice, meaning in (
         (2, "role", "Live at the peak by role", "by role", _ROLES),
@@ -177,16 +168,15 @@ _LIVE_BY_ROLE, _LIVE_BY_SOURCE, _LIVE_BY_SCOPE = (
 _LIVE_BYTES = TableSpec(
     "live_bytes",
     "Live bytes over the schedule",
-    (
-        Column("first", "number", get=attrgetter("first")),
-        Column("last", "number", get=attrgetter("last")),
-        Column("bytes", "bytes", get=attrgetter("bytes")),
-        phase_column(attrgetter("phase")),
-        Column("loop", get=attrgetter("loop")),
-    ),
     TablePlace("memory", "Live bytes over the schedule", "bytes", 1),
     page_rows=0,
     is_curve=True,
+).with_columns(
+    Column("first", "number"),
+    Column("last", "number"),
+    Column("bytes", "bytes"),
+    phase_column(attrgetter("phase")),
+    Column("loop"),
 )
 
 
@@ -255,32 +245,31 @@ def _space(array: LargeArray) -> int:
 _LARGEST = TableSpec(
     "largest_arrays",
     "Largest arrays",
-    (
-        Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
-        Column("opcode", detail=4, get=lambda group: group[0].opcode),
-        Column("shape", width=24, get=lambda group: str(group[0].shape)),
-        Column("bytes", "bytes", meaning="bytes of one array", get=lambda group: group[0].shape.bytes),
-        Column("padded_bytes", "bytes", detail=9, get=lambda group: group[0].shape.padded_bytes),
-        Column("count", "count", meaning="instructions that define an array of this shape and origin", get=len),
-        Column(
-            "total_bytes",
-            "bytes",
-            detail=3,
-            meaning="bytes of all these arrays",
-            get=lambda group: (group[0].shape.padded_bytes or 0) * len(group),
-        ),
-        Column("of_parameter", detail=1, optional=True, width=12, get=_parameters),
-        Column("relation", detail=1, optional=True, get=lambda group: str(group[0].relation) if group[0].relation else None),
-        Column("path", detail=4, optional=True, get=_path),
-        Column("memory_space", "number", detail=9, get=lambda group: _space(group[0])),
-        phase_column(_phases, detail=5),
-        Column("op_name", detail=6, get=lambda group: group[0].labels.op_name),
-        Column("source", detail=1, get=lambda group: printed(group[0].labels.source)),
-        Column("line", "number", detail=7, get=lambda group: group[0].line),
-    ),
     TablePlace("memory", "Live at the peak", "largest arrays, live or not", 5),
     in_store=True,
     assertable=True,
+).with_columns(
+    Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
+    Column("opcode", detail=4, get=lambda group: group[0].opcode),
+    Column("shape", width=24, get=lambda group: str(group[0].shape)),
+    Column("bytes", "bytes", meaning="bytes of one array", get=lambda group: group[0].shape.bytes),
+    Column("padded_bytes", "bytes", detail=9, get=lambda group: group[0].shape.padded_bytes),
+    Column("count", "count", meaning="instructions that define an array of this shape and origin", get=len),
+    Column(
+        "total_bytes",
+        "bytes",
+        detail=3,
+        meaning="bytes of all these arrays",
+        get=lambda group: (group[0].shape.padded_bytes or 0) * len(group),
+    ),
+    Column("of_parameter", detail=1, optional=True, width=12, get=_parameters),
+    Column("relation", detail=1, optional=True, get=lambda group: str(group[0].relation) if group[0].relation else None),
+    Column("path", detail=4, optional=True, get=_path),
+    Column("memory_space", "number", detail=9, get=lambda group: _space(group[0])),
+    phase_column(_phases, detail=5),
+    Column("op_name", detail=6, get=lambda group: group[0].labels.op_name),
+    Column("source", detail=1, get=lambda group: printed(group[0].labels.source)),
+    Column("line", "number", detail=7, get=lambda group: group[0].line),
 )
 
 
@@ -318,30 +307,22 @@ def _copying(array: LargeArray) -> str:
 
 
 _PARAMETER_COPIES = TableSpec(
-    "parameter_copies",
-    "Copies of parameters in one step",
-    (
-        Column("relation", width=24, get=lambda row: _copying(row.arrays[0])),
-        Column("memory_space", "number", detail=1, get=lambda row: _space(row.arrays[0])),
-        Column("arrays", "count", summed=True, get=lambda row: len(row.arrays)),
-        Column(
-            "padded_bytes",
-            "bytes",
-            summed=True,
-            page_name="size",
-            get=lambda row: total(array.shape.padded_bytes for array in row.arrays),
-        ),
-        bounded("runs", "count", attrgetter("runs"), 1),
-        bounded(
-            "written_bytes",
-            "bytes",
-            attrgetter("written"),
-            page_name="written",
-            meaning="bytes that the copies write in one step",
-        ),
+    "parameter_copies", "Copies of parameters in one step", TablePlace("memory", ""), assertable=True
+).with_columns(
+    Column("relation", width=24, get=lambda row: _copying(row.arrays[0])),
+    Column("memory_space", "number", detail=1, get=lambda row: _space(row.arrays[0])),
+    Column("arrays", "count", summed=True, get=lambda row: len(row.arrays)),
+    Column(
+        "padded_bytes",
+        "bytes",
+        summed=True,
+        page_name="size",
+        get=lambda row: total(array.shape.padded_bytes for array in row.arrays),
     ),
-    TablePlace("memory", ""),
-    assertable=True,
+    bounded("runs", "count", detail=1),
+    bounded(
+        "written_bytes", "bytes", attrgetter("written"), page_name="written", meaning="bytes that the copies write in one step"
+    ),
 )
 
 
@@ -364,18 +345,15 @@ def total_moved(transfers: Sequence[HostTransfer]) -> Quantity:
 
 
 _HOST_COPIES = TableSpec(
-    "host_copies",
-    "Host transfers of one step by target",
-    (
-        Column("direction", get=lambda group: group[0].direction),
-        Column("name", width=20, get=lambda group: joined_name([transfer.view.names[transfer.row] for transfer in group])),
-        Column("shape", get=lambda group: str(group[0].shape)),
-        Column("sites", "count", summed=True, get=len),
-        bounded("runs", "count", lambda group: sum_figures(transfer.runs for transfer in group)),
-        bounded("bytes", "bytes", total_moved),
-        Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
-    ),
-    TablePlace("memory", "Host transfers", "copies"),
+    "host_copies", "Host transfers of one step by target", TablePlace("memory", "Host transfers", "copies")
+).with_columns(
+    Column("direction", get=lambda group: group[0].direction),
+    Column("name", width=20, get=lambda group: joined_name([transfer.view.names[transfer.row] for transfer in group])),
+    Column("shape", get=lambda group: str(group[0].shape)),
+    Column("sites", "count", summed=True, get=len),
+    bounded("runs", "count", lambda group: sum_figures(transfer.runs for transfer in group)),
+    bounded("bytes", "bytes", total_moved),
+    Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
 )
 
 

@@ -95,26 +95,19 @@ MAX_DEVICES = 1024
 _MAX_COLUMNS = 32
 
 _MESH_AXES = TableSpec(
-    "mesh_axes",
-    "Axes of the device mesh, major to minor",
-    (
-        Column("axis", get=itemgetter(0)),
-        Column("size", "count", get=itemgetter(1)),
-        Column("stride", "count", get=itemgetter(2)),
-    ),
-    TablePlace("collectives", "Mesh of devices", "axes"),
+    "mesh_axes", "Axes of the device mesh, major to minor", TablePlace("collectives", "Mesh of devices", "axes")
+).with_columns(
+    Column("axis", get=itemgetter(0)),
+    Column("size", "count", get=itemgetter(1)),
+    Column("stride", "count", get=itemgetter(2)),
 )
 _MESH_DEVICES = TableSpec(
-    "mesh_devices",
-    "Devices of the mesh",
-    (
-        Column("device", "number", get=itemgetter(0)),
-        Column("row", "number", get=itemgetter(1)),
-        Column("column", "number", get=itemgetter(2)),
-        Column("coordinates", get=itemgetter(3)),
-    ),
-    TablePlace("collectives", "Mesh of devices", "devices", 1),
-    on_page=False,
+    "mesh_devices", "Devices of the mesh", TablePlace("collectives", "Mesh of devices", "devices", 1), on_page=False
+).with_columns(
+    Column("device", "number", get=itemgetter(0)),
+    Column("row", "number", get=itemgetter(1)),
+    Column("column", "number", get=itemgetter(2)),
+    Column("coordinates", get=itemgetter(3)),
 )
 
 
@@ -160,12 +153,8 @@ def memory_picture_tables(context: Context) -> Iterator[Table]:
 
 
 _MEMORY_PARTS = TableSpec(
-    "memory_parts",
-    "Device memory that the program needs",
-    (Column("part", get=itemgetter(0)), Column("bytes", "bytes", summed=True, get=itemgetter(1))),
-    TablePlace("memory", "Device memory", "parts"),
-    on_page=False,
-)
+    "memory_parts", "Device memory that the program needs", TablePlace("memory", "Device memory", "parts"), on_page=False
+).with_columns(Column("part", get=itemgetter(0)), Column("bytes", "bytes", summed=True, get=itemgetter(1)))
 
 
 def _parts(context: Context) -> dict[str, Value]:
@@ -190,18 +179,14 @@ class _Fit(NamedTuple):
 
 
 _MEMORY_FIT = TableSpec(
-    "memory_fit",
-    "Does it fit",
-    (
-        Column("profile"),
-        Column("capacity_bytes", "bytes", get=attrgetter("capacity")),
-        Column("needed_bytes", "bytes", get=attrgetter("needed")),
-        Column("usable_bytes", "bytes", get=attrgetter("usable")),
-        Column("left_bytes", "bytes", signed=True, get=lambda fit: fit.usable - fit.needed),
-        Column("fits", "bool", get=lambda fit: fit.needed <= fit.usable),
-    ),
-    TablePlace("memory", "Device memory", "fit", 1),
-    on_page=False,
+    "memory_fit", "Does it fit", TablePlace("memory", "Device memory", "fit", 1), on_page=False
+).with_columns(
+    Column("profile"),
+    Column("capacity_bytes", "bytes", get=attrgetter("capacity")),
+    Column("needed_bytes", "bytes", get=attrgetter("needed")),
+    Column("usable_bytes", "bytes", get=attrgetter("usable")),
+    Column("left_bytes", "bytes", signed=True, get=lambda fit: fit.usable - fit.needed),
+    Column("fits", "bool", get=lambda fit: fit.needed <= fit.usable),
 )
 
 
@@ -234,27 +219,26 @@ def _size(part: _CurvePart, rank: int) -> Value:
 _LIVE_CURVE = TableSpec(
     "live_curve",
     "Live bytes over the schedule",
-    (
-        Column("first", "number", get=attrgetter("point.first")),
-        Column("last", "number", get=attrgetter("point.last")),
-        Column("bytes", "bytes", get=attrgetter("point.bytes")),
-        phase_column(attrgetter("point.phase")),
-        Column("loop", get=attrgetter("point.loop")),
-        Column("highest_at", "number", get=attrgetter("point.highest")),
-        Column("highest_name", get=lambda part: part.device.schedule.name(part.point.highest)),
-        Column("static_bytes", "bytes", get=attrgetter("device.static_bytes")),
-        Column("temporaries", "count", get=attrgetter("live.arrays")),
-        *(
-            column
-            for rank in range(LARGEST)
-            for column in (
-                Column(f"name_{rank + 1}", optional=True, get=partial(_name, rank=rank)),
-                Column(f"bytes_{rank + 1}", "bytes", optional=True, get=partial(_size, rank=rank)),
-            )
-        ),
-    ),
     TablePlace("memory", "Live bytes over the schedule", "with arrays"),
     on_page=False,
+).with_columns(
+    Column("first", "number", get=attrgetter("point.first")),
+    Column("last", "number", get=attrgetter("point.last")),
+    Column("bytes", "bytes", get=attrgetter("point.bytes")),
+    phase_column(attrgetter("point.phase")),
+    Column("loop", get=attrgetter("point.loop")),
+    Column("highest_at", "number", get=attrgetter("point.highest")),
+    Column("highest_name", get=lambda part: part.device.schedule.name(part.point.highest)),
+    Column("static_bytes", "bytes", get=attrgetter("device.static_bytes")),
+    Column("temporaries", "count", get=attrgetter("live.arrays")),
+    *(
+        column
+        for rank in range(LARGEST)
+        for column in (
+            Column(f"name_{rank + 1}", optional=True, get=partial(_name, rank=rank)),
+            Column(f"bytes_{rank + 1}", "bytes", optional=True, get=partial(_size, rank=rank)),
+        )
+    ),
 )
 
 

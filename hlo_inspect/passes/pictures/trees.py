@@ -95,7 +95,7 @@ def tree_spec(name: str, title: str, path: str, measures: Sequence[TreeMeasure])
         columns.append(Column(measure.name, measure.unit, bounded=measure.bounded, get=sum_))
         columns.append(Column(f"{measure.name}_own", measure.unit, get=own))
         columns.append(Column(f"{measure.name}_share", "share", optional=True, get=share))
-    return TableSpec(name, title, tuple(columns), on_page=False)
+    return TableSpec(name, title, on_page=False).with_columns(*tuple(columns))
 
 
 def _sum(row: _TreeRow, index: int) -> Value:

@@ -208,33 +208,28 @@ class _CountedRow(NamedTuple):
     runs: Quantity | None
 
 
-_INSTRUCTIONS = TableSpec(
-    "show",
-    "Instructions",
-    (
-        Column("name", get=attrgetter("instruction.name")),
-        Column("opcode", detail=2, get=attrgetter("instruction.opcode")),
-        Column("shape", detail=1, width=20, get=attrgetter("instruction.shape")),
-        Column("bytes", "bytes", detail=3, meaning="bytes of the result", get=attrgetter("instruction.size")),
-        Column("expression", width=40, optional=True, get=lambda row: row.instruction.expression or None),
-        Column("computation", get=attrgetter("instruction.computation")),
-        bounded("runs", "count", attrgetter("runs"), 3, optional=True, summed=False),
-        Column("flops", "flops", detail=3, optional=True, get=lambda row: row.kernel.get("flops")),
-        Column(
-            "accessed_bytes",
-            "bytes",
-            detail=3,
-            optional=True,
-            meaning="bytes read and written in one step",
-            get=lambda row: row.kernel.get("bytes"),
-        ),
-        Column("bound_s", "seconds", detail=3, optional=True, bounded=True, get=lambda row: row.kernel.get("bound_s")),
-        phase_column(attrgetter("instruction.phase"), detail=2),
-        Column("op_name", detail=6, get=attrgetter("instruction.op_name")),
-        Column("source", detail=4, get=attrgetter("instruction.source")),
-        Column("line", "number", get=attrgetter("instruction.line")),
+_INSTRUCTIONS = TableSpec("show", "Instructions", page_rows=40).with_columns(
+    Column("name", get=attrgetter("instruction.name")),
+    Column("opcode", detail=2, get=attrgetter("instruction.opcode")),
+    Column("shape", detail=1, width=20, get=attrgetter("instruction.shape")),
+    Column("bytes", "bytes", detail=3, meaning="bytes of the result", get=attrgetter("instruction.size")),
+    Column("expression", width=40, optional=True, get=lambda row: row.instruction.expression or None),
+    Column("computation", get=attrgetter("instruction.computation")),
+    bounded("runs", "count", detail=3, optional=True, summed=False),
+    Column("flops", "flops", detail=3, optional=True, get=lambda row: row.kernel.get("flops")),
+    Column(
+        "accessed_bytes",
+        "bytes",
+        detail=3,
+        optional=True,
+        meaning="bytes read and written in one step",
+        get=lambda row: row.kernel.get("bytes"),
     ),
-    page_rows=40,
+    Column("bound_s", "seconds", detail=3, optional=True, bounded=True, get=lambda row: row.kernel.get("bound_s")),
+    phase_column(attrgetter("instruction.phase"), detail=2),
+    Column("op_name", detail=6, get=attrgetter("instruction.op_name")),
+    Column("source", detail=4, get=attrgetter("instruction.source")),
+    Column("line", "number", get=attrgetter("instruction.line")),
 )
 
 TABLES = (_INSTRUCTIONS,)

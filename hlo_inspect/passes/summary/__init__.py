@@ -79,15 +79,11 @@ class _Buffers(NamedTuple):
 
 
 _BUFFERS = TableSpec(
-    "buffers",
-    "Entry parameters and outputs",
-    (
-        Column("buffers", meaning="kind of arrays", get=attrgetter("label")),
-        Column("count", "count", meaning="number of arrays", get=attrgetter("number")),
-        Column("bytes", "bytes"),
-    ),
-    TablePlace("parameters", "Parameters", "sums", 4),
-    page_rows=0,
+    "buffers", "Entry parameters and outputs", TablePlace("parameters", "Parameters", "sums", 4), page_rows=0
+).with_columns(
+    Column("buffers", meaning="kind of arrays", get=attrgetter("label")),
+    Column("count", "count", meaning="number of arrays", get=attrgetter("number")),
+    Column("bytes", "bytes"),
 )
 
 
@@ -122,31 +118,26 @@ def _shared_rate(overview: Overview) -> str | None:
 
 _DETAILS = {"learning_rate": 1, "beta1": 1, "beta2": 1, "weight_decay": 1, "epsilon": 2, "momentum": 3}
 """Order in which a narrow page drops the hyper-parameters that most optimizers have."""
-_UPDATE = TableSpec(
-    "optimizer_update",
-    "Optimizer",
-    (
-        Column("rule", width=8, get=attrgetter("name")),
-        Column("weights", "count", get=lambda overview: len(overview.rows)),
-        Column("decayed", "count", detail=3, meaning="weights with weight decay"),
-        *(_hyperparameter(name) for name in HYPERPARAMETERS if name != "nesterov"),
-        Column("clip_norm", "number", optional=True, detail=4, real=True),
-        Column("rate", optional=True, detail=1, get=_shared_rate),
-        Column(
-            "weight_bytes",
-            "bytes",
-            detail=5,
-            meaning="bytes of the weights",
-            get=lambda overview: overview.bytes_of(row.weight for row in overview.rows),
-        ),
-        Column(
-            "state_bytes",
-            "bytes",
-            meaning="bytes of moments and other state",
-            get=lambda overview: overview.bytes_of(overview.states),
-        ),
+_UPDATE = TableSpec("optimizer_update", "Optimizer", TablePlace("optimizer", "Updates", "sum", 2)).with_columns(
+    Column("rule", width=8, get=attrgetter("name")),
+    Column("weights", "count", get=lambda overview: len(overview.rows)),
+    Column("decayed", "count", detail=3, meaning="weights with weight decay"),
+    *(_hyperparameter(name) for name in HYPERPARAMETERS if name != "nesterov"),
+    Column("clip_norm", "number", optional=True, detail=4, real=True),
+    Column("rate", optional=True, detail=1, get=_shared_rate),
+    Column(
+        "weight_bytes",
+        "bytes",
+        detail=5,
+        meaning="bytes of the weights",
+        get=lambda overview: overview.bytes_of(row.weight for row in overview.rows),
     ),
-    TablePlace("optimizer", "Updates", "sum", 2),
+    Column(
+        "state_bytes",
+        "bytes",
+        meaning="bytes of moments and other state",
+        get=lambda overview: overview.bytes_of(overview.states),
+    ),
 )
 
 
@@ -159,15 +150,9 @@ def _optimizer_table(overview: Overview) -> Table:
     return _UPDATE.of([overview] if overview.rows else [], columns=_UPDATE.with_flags(flags))
 
 
-_OPCODES = TableSpec(
-    "opcodes",
-    "Instructions by opcode",
-    (
-        Column("opcode", get=itemgetter(0)),
-        Column("count", "count", summed=True, meaning="instructions of all computations", get=itemgetter(1)),
-    ),
-    TablePlace("program", ""),
-    page_rows=10,
+_OPCODES = TableSpec("opcodes", "Instructions by opcode", TablePlace("program", ""), page_rows=10).with_columns(
+    Column("opcode", get=itemgetter(0)),
+    Column("count", "count", summed=True, meaning="instructions of all computations", get=itemgetter(1)),
 )
 
 

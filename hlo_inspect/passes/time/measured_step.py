@@ -43,20 +43,13 @@ def measured_step_table(context: Context, rows: MeasuredRows, times: StepTimes) 
     return MEASURED_STEP.of(parts)
 
 
-MEASURED_STEP = TableSpec(
-    "measured_step",
-    "The step: bound, estimate and measured time",
-    (
-        Column("part", width=20),
-        bounded("bound_s", "seconds", attrgetter("bound"), optional=True, summed=False),
-        bounded("estimate_s", "seconds", attrgetter("estimate"), optional=True, summed=False),
-        Column("measured_s", "seconds", get=attrgetter("measured")),
-        Column("over_bound", "number", page_name="measured/bound", optional=True, get=lambda row: row.ratio(row.bound)),
-        Column(
-            "over_estimate", "number", page_name="measured/estimate", optional=True, get=lambda row: row.ratio(row.estimate)
-        ),
-    ),
-    page_rows=0,
+MEASURED_STEP = TableSpec("measured_step", "The step: bound, estimate and measured time", page_rows=0).with_columns(
+    Column("part", width=20),
+    bounded("bound_s", "seconds", attrgetter("bound"), optional=True, summed=False),
+    bounded("estimate_s", "seconds", attrgetter("estimate"), optional=True, summed=False),
+    Column("measured_s", "seconds", get=attrgetter("measured")),
+    Column("over_bound", "number", page_name="measured/bound", optional=True, get=lambda row: row.ratio(row.bound)),
+    Column("over_estimate", "number", page_name="measured/estimate", optional=True, get=lambda row: row.ratio(row.estimate)),
 )
 
 

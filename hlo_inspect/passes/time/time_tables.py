@@ -152,24 +152,20 @@ _SHARE_OF_ESTIMATE = Column(
     get=lambda row: share_of(row.estimate, row.whole_estimate),
 )
 STEP = TableSpec(
-    "step",
-    "Parts of the step: bound and estimate",
-    (
-        Column("part", width=30, meaning="part of the step", get=attrgetter("label")),
-        _BOUND,
-        Column(
-            "bound_share",
-            "share",
-            page_name="share_of_bound",
-            detail=2,
-            meaning=_OF_BOUND,
-            get=lambda row: share_of(row.bound, row.whole_bound),
-        ),
-        _ESTIMATE,
-        _SHARE_OF_ESTIMATE,
+    "step", "Parts of the step: bound and estimate", TablePlace("step", "Time of the step", "by part"), page_rows=0
+).with_columns(
+    Column("part", width=30, meaning="part of the step", get=attrgetter("label")),
+    _BOUND,
+    Column(
+        "bound_share",
+        "share",
+        page_name="share_of_bound",
+        detail=2,
+        meaning=_OF_BOUND,
+        get=lambda row: share_of(row.bound, row.whole_bound),
     ),
-    TablePlace("step", "Time of the step", "by part"),
-    page_rows=0,
+    _ESTIMATE,
+    _SHARE_OF_ESTIMATE,
 )
 
 
@@ -193,30 +189,26 @@ def step_table(parts: Sequence[TimePart], unknown_runs: str, spec: TableSpec = S
 def _time_by(label: str, title: str, words: str, rank: int) -> TableSpec:
     """Return the table of the step by a label; a collective counts its exposed part."""
     return TableSpec(
-        f"time_by_{label}",
-        title,
-        (
-            Column(label, width=9 if label == "phase" else 34, get=attrgetter("label")),
-            _BOUND,
-            _ESTIMATE,
-            bounded(
-                "exposed_s",
-                "seconds",
-                methodcaller("of_collectives", "estimate"),
-                1,
-                meaning="exposed time of its collectives and copies in the estimate",
-            ),
-            bounded(
-                "collective_s",
-                "seconds",
-                methodcaller("of_collectives", "estimate_busy"),
-                3,
-                meaning="whole time of its collectives in the estimate",
-            ),
-            _SHARE_OF_ESTIMATE,
+        f"time_by_{label}", title, TablePlace("step", "Time of the step", words, rank), page_rows=0 if label == "phase" else 10
+    ).with_columns(
+        Column(label, width=9 if label == "phase" else 34, get=attrgetter("label")),
+        _BOUND,
+        _ESTIMATE,
+        bounded(
+            "exposed_s",
+            "seconds",
+            methodcaller("of_collectives", "estimate"),
+            1,
+            meaning="exposed time of its collectives and copies in the estimate",
         ),
-        TablePlace("step", "Time of the step", words, rank),
-        page_rows=0 if label == "phase" else 10,
+        bounded(
+            "collective_s",
+            "seconds",
+            methodcaller("of_collectives", "estimate_busy"),
+            3,
+            meaning="whole time of its collectives in the estimate",
+        ),
+        _SHARE_OF_ESTIMATE,
     )
 
 
@@ -277,28 +269,27 @@ class _Resource(NamedTuple):
 RESOURCES = TableSpec(
     "resources",
     "Busy time of each resource at its peak rate",
-    (
-        Column("resource", width=14, meaning="unit, memory or link", get=attrgetter("name")),
-        bounded(
-            "busy_s",
-            "seconds",
-            attrgetter("busy"),
-            summed=False,
-            meaning="time that the work needs at the peak rate of the resource",
-        ),
-        Column("of_bound", "share", page_name="share_of_bound", meaning=_OF_BOUND, get=lambda row: row.share(row.step)),
-        Column(
-            "of_estimate",
-            "share",
-            page_name="share_of_estimate",
-            width=32,
-            bar="alone",
-            meaning=_OF_ESTIMATE,
-            get=lambda row: row.share(row.estimate),
-        ),
-    ),
     TablePlace("step", "Time of the step", "by resource", 1),
     page_rows=0,
+).with_columns(
+    Column("resource", width=14, meaning="unit, memory or link", get=attrgetter("name")),
+    bounded(
+        "busy_s",
+        "seconds",
+        attrgetter("busy"),
+        summed=False,
+        meaning="time that the work needs at the peak rate of the resource",
+    ),
+    Column("of_bound", "share", page_name="share_of_bound", meaning=_OF_BOUND, get=lambda row: row.share(row.step)),
+    Column(
+        "of_estimate",
+        "share",
+        page_name="share_of_estimate",
+        width=32,
+        bar="alone",
+        meaning=_OF_ESTIMATE,
+        get=lambda row: row.share(row.estimate),
+    ),
 )
 
 
@@ -327,48 +318,47 @@ class _ExposedCollective(NamedTuple):
 EXPOSED = TableSpec(
     "exposed_collectives",
     "Collectives by exposed time of the estimate, and the compute that could hide each",
-    (
-        Column("name", detail=2, get=attrgetter("collective.start.name")),
-        Column("kind", get=attrgetter("collective.kind")),
-        Column("axis", detail=2, optional=True),
-        bounded("runs", "count", attrgetter("estimate.runs"), 3, summed=False),
-        bounded(
-            "exposed_s",
-            "seconds",
-            attrgetter("estimate.exposed"),
-            summed=False,
-            meaning="time of the estimate that the step waits for it",
-        ),
-        bounded("estimate_s", "seconds", attrgetter("estimate.busy"), 2, summed=False),
-        bounded(
-            "window_s",
-            "seconds",
-            attrgetter("estimate.window"),
-            1,
-            summed=False,
-            meaning="time of the estimate between start and done that hides it",
-        ),
-        Column(
-            "could_hide_s",
-            "seconds",
-            detail=1,
-            meaning="time of compute that does not depend on it and could hide it",
-            get=lambda row: row.independent and row.independent.seconds,
-        ),
-        Column(
-            "longest",
-            detail=5,
-            optional=True,
-            meaning="longest kernel of that compute",
-            get=lambda row: (row.independent and row.independent.longest) or None,
-        ),
-        Column("level", detail=6, optional=True, width=8),
-        bounded("bound_exposed_s", "seconds", attrgetter("bound.exposed"), 7, summed=False, meaning="exposed time at bounds"),
-        Column("phase", detail=4),
-        Column("source", detail=1, width=20, get=attrgetter("collective.origin.source")),
-        Column("line", "number", detail=7, get=attrgetter("collective.start.line")),
-    ),
     TablePlace("collectives", "Collectives", "exposed", 10),
+).with_columns(
+    Column("name", detail=2, get=attrgetter("collective.start.name")),
+    Column("kind", get=attrgetter("collective.kind")),
+    Column("axis", detail=2, optional=True),
+    bounded("runs", "count", attrgetter("estimate.runs"), 3, summed=False),
+    bounded(
+        "exposed_s",
+        "seconds",
+        attrgetter("estimate.exposed"),
+        summed=False,
+        meaning="time of the estimate that the step waits for it",
+    ),
+    bounded("estimate_s", "seconds", attrgetter("estimate.busy"), 2, summed=False),
+    bounded(
+        "window_s",
+        "seconds",
+        attrgetter("estimate.window"),
+        1,
+        summed=False,
+        meaning="time of the estimate between start and done that hides it",
+    ),
+    Column(
+        "could_hide_s",
+        "seconds",
+        detail=1,
+        meaning="time of compute that does not depend on it and could hide it",
+        get=lambda row: row.independent and row.independent.seconds,
+    ),
+    Column(
+        "longest",
+        detail=5,
+        optional=True,
+        meaning="longest kernel of that compute",
+        get=lambda row: (row.independent and row.independent.longest) or None,
+    ),
+    Column("level", detail=6, optional=True, width=8),
+    bounded("bound_exposed_s", "seconds", attrgetter("bound.exposed"), 7, summed=False, meaning="exposed time at bounds"),
+    Column("phase", detail=4),
+    Column("source", detail=1, width=20, get=attrgetter("collective.origin.source")),
+    Column("line", "number", detail=7, get=attrgetter("collective.start.line")),
 )
 
 
