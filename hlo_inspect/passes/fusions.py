@@ -245,7 +245,9 @@ def fusions_by_kind(context: Context, *, with_cost: bool) -> Table:
     if with_cost:
         return _by_kind_of_step(_merge_fusions(sorted(_rows(context), key=_WEIGHT, reverse=True)))
     kinds = sorted(context.fusion_kinds, key=attrgetter("members"), reverse=True)
-    return _FUSIONS_BY_KIND.of(kinds, title="Fusions by kind, each site once", columns=_AS_PRINTED)
+    return _FUSIONS_BY_KIND.of(
+        kinds, title="Fusions by kind, each site once", columns=_FUSIONS_BY_KIND.columns[: len(_AS_PRINTED)]
+    )
 
 
 def _by_kind_of_step(groups: Sequence[_EqualFusions]) -> Table:

@@ -17,7 +17,8 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.op_names import PHASES, origin_of
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
-from hlo_inspect.passes.collectives import collective_tables as tables
+from hlo_inspect.passes.collectives import collectives_by_label as tables
+from hlo_inspect.passes.collectives.collective_sites import KINDS, SITES, sites
 from hlo_inspect.passes.instruction_rows import CALL_STACKS, COLLECTIVES_DIFFERENCES, call_stacks, differences, phase_notes
 from hlo_inspect.passes.warning_tables import WARNINGS, warnings_notes, warnings_rows, warnings_table
 from hlo_inspect.report.model import FactSpec, Section
@@ -27,7 +28,6 @@ from hlo_inspect.report.table_spec import TableSpec
 Label = TypeVar("Label", bound=Hashable)
 
 _GROUPED_KINDS = frozenset(COLLECTIVE_KINDS)
-_KINDS = tables.KINDS
 _PHASES = frozenset(PHASES)
 
 
@@ -67,11 +67,11 @@ _EXECUTED = (
     Fact("collectives.executed_wire_bytes", "bytes", "bytes that one device sends in one step", _RUN_SENT),
 )
 _OF_KIND = (
-    Fact("collectives.<kind>.count", "count", "collectives of a kind", _number, _KINDS),
+    Fact("collectives.<kind>.count", "count", "collectives of a kind", _number, KINDS),
     Fact("collectives.<kind>.operand_bytes", "bytes", "operand bytes, each site once", _operands, _GROUPED_KINDS),
 )
 _EXECUTED_OF_KIND = (
-    Fact("collectives.<kind>.executed_count", "count", "runs of a kind in one step", _RUNS, _KINDS),
+    Fact("collectives.<kind>.executed_count", "count", "runs of a kind in one step", _RUNS, KINDS),
     Fact(
         "collectives.<kind>.executed_operand_bytes",
         "bytes",
@@ -108,7 +108,7 @@ _EXECUTED_OF_PHASE = (
 
 
 def _tables(context: Context) -> Iterator[Table]:
-    yield tables.sites(context)
+    yield sites(context)
     yield tables.groups(context)
     yield tables.by_kind(context)
     others = (
@@ -306,7 +306,7 @@ class Collectives(Pass):
         FactSpec("mesh.shape", "text", "sizes of the device mesh that fits all groups and shardings, for example 2x8"),
         FactSpec("mesh.order", "text", "`iota`, or the devices in the mesh's row-major order"),
     )
-    tables = (*tables.TABLES, LOOPS, WARNINGS, COLLECTIVES_DIFFERENCES, CALL_STACKS)
+    tables = (SITES, *tables.TABLES, LOOPS, WARNINGS, COLLECTIVES_DIFFERENCES, CALL_STACKS)
 
     def run(self, context: Context) -> Section:
         facts = FactSheet()

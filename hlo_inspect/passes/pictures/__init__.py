@@ -20,7 +20,7 @@ from hlo_inspect.analysis.provenance import NOT_PRINTED
 from hlo_inspect.figure import Quantity
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.collectives.collective_tables import by_axis_and_kind, sizes
+from hlo_inspect.passes.collectives.collectives_by_label import by_axis_and_kind, sizes
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
 from hlo_inspect.passes.pictures.roofline_tables import ROOFLINE_TABLES, roofline_tables
 from hlo_inspect.passes.pictures.trees import Path, TreeMeasure, tree_spec, tree_table

@@ -16,7 +16,7 @@ from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
 from hlo_inspect.passes.base import bounded
-from hlo_inspect.passes.collectives.collective_tables import sites
+from hlo_inspect.passes.collectives.collective_sites import sites
 from hlo_inspect.passes.cost.step_facts import bytes_name
 from hlo_inspect.passes.instruction_rows import phase_column
 from hlo_inspect.passes.top import kernels_table

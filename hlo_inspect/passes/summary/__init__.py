@@ -13,7 +13,7 @@ from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.optimizer.overview import HYPERPARAMETERS, Overview
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, specs_of
-from hlo_inspect.passes.collectives import collective_tables, loops, loops_with_costs
+from hlo_inspect.passes.collectives import collectives_by_label, loops, loops_with_costs
 from hlo_inspect.passes.cost import cost_by_phase
 from hlo_inspect.passes.custom_calls import custom_calls_by_target
 from hlo_inspect.passes.flags import FLAGS, flags_notes, flags_table
@@ -53,10 +53,10 @@ def _tables(context: Context) -> Iterator[Table]:
         yield cost_by_phase(context)
         yield _optimizer_table(context.optimizer)
     yield fusions_by_kind(context, with_cost=with_cost)
-    yield collective_tables.by_kind(context)
-    yield collective_tables.point_to_point(context)
-    yield collective_tables.by_axis(context)
-    yield collective_tables.by_phase(context)
+    yield collectives_by_label.by_kind(context)
+    yield collectives_by_label.point_to_point(context)
+    yield collectives_by_label.by_axis(context)
+    yield collectives_by_label.by_phase(context)
     yield loops_with_costs(context) if with_cost else loops(context)
     yield from custom_calls_by_target(context, with_cost=with_cost)
     yield _OPCODES.of(context.module.opcode_counts.most_common())
