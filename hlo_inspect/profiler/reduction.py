@@ -25,9 +25,7 @@ from hlo_inspect.profiler.outline import NO_OUTLINE, ProgramOutline
 from hlo_inspect.profiler.wanted_samples import WantedSamples
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Numbers = np.ndarray[Any, np.dtype[np.int64]]
+    from hlo_inspect.profiler.event_fields import Numbers
 
 _UNKNOWN = -1
 """Number of the computation of an instruction that the module lacks."""
