@@ -30,32 +30,22 @@ from hlo_inspect.report.table_spec import CountedRows, TableSpec, is_member
 KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})
 
 
-_COUNT = Fact(
-    "fusions.count",
-    "count",
-    "fusion instructions in all computations",
-    lambda context: sum(kind.members for kind in context.fusion_kinds),
-)
+def _sum_of_kinds(count: str) -> Callable[[Context], int]:
+    return lambda context: sum(map(attrgetter(count), context.fusion_kinds))
+
+
+def _markers(context: Context) -> int:
+    return sum(count for target, count in context.custom_call_targets.items() if is_marker(target))
+
+
+_COUNT = Fact("fusions.count", "count", "fusion instructions in all computations", _sum_of_kinds("members"))
 _COUNT_OF_KIND = Fact("fusions.kind.<kind>", "count", "fusions of a kind", int, KINDS)
 _OTHER_COUNTS = (
+    Fact("fusions.multi_output_count", "count", "fusions whose root is a tuple", _sum_of_kinds("multi_output")),
     Fact(
-        "fusions.multi_output_count",
-        "count",
-        "fusions whose root is a tuple",
-        lambda context: sum(kind.multi_output for kind in context.fusion_kinds),
+        "custom_calls.count", "count", "custom-call instructions in all computations", lambda c: c.custom_call_targets.total()
     ),
-    Fact(
-        "custom_calls.count",
-        "count",
-        "custom-call instructions in all computations",
-        lambda context: context.custom_call_targets.total(),
-    ),
-    Fact(
-        "custom_calls.marker_count",
-        "count",
-        "custom calls that compute and move nothing themselves",
-        lambda context: sum(count for target, count in context.custom_call_targets.items() if is_marker(target)),
-    ),
+    Fact("custom_calls.marker_count", "count", "custom calls that compute and move nothing themselves", _markers),
 )
 _COUNT_OF_TARGET = Fact("custom_calls.target.<target>", "count", "custom calls of a target", int)
 

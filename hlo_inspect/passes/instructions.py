@@ -224,7 +224,6 @@ class Instructions(Pass):
     name = "instructions"
     uses_profile = True
     wants = KERNEL_WANTS
-    specs = ()
     tables = (_INSTRUCTIONS,)
 
     def run(self, context: Context) -> Section:

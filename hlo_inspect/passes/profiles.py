@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,21 +85,19 @@ def _basis(figure: HardwareFigure) -> str:
     return ", ".join(words)
 
 
+_SENT = attrgetter("send_bandwidth")
 _PROFILES = TableSpec("profiles", "Hardware profiles", page_rows=0).with_columns(
     Column("name", width=14, meaning="name for `--profile`"),
     Column("title", detail=2, width=24, meaning="accelerator"),
     Column(
-        "bf16",
-        "flops_per_s",
-        meaning="peak of matrix multiplications in bf16, dense",
-        get=lambda profile: profile.value("matmul.bf16"),
+        "bf16", "flops_per_s", meaning="peak of matrix multiplications in bf16, dense", get=methodcaller("value", "matmul.bf16")
     ),
     Column("memory", "bytes", meaning="memory that the maker states", get=attrgetter("memory_capacity")),
     Column(
         "usable_memory",
         "bytes",
         meaning="memory that the runtime leaves to a program",
-        get=lambda profile: profile.value("memory.usable"),
+        get=methodcaller("value", "memory.usable"),
         page_name="usable",
     ),
     Column("memory_bandwidth", "bytes_per_s", meaning="bandwidth of that memory", page_name="bandwidth"),
@@ -109,7 +107,7 @@ _PROFILES = TableSpec("profiles", "Hardware profiles", page_rows=0).with_columns
         "link_bandwidth",
         "bytes_per_s",
         meaning="bytes a second that one device sends on it, in one direction",
-        get=_link_getter(0, attrgetter("send_bandwidth")),
+        get=_link_getter(0, _SENT),
     ),
     Column(
         "link_devices",
@@ -123,7 +121,7 @@ _PROFILES = TableSpec("profiles", "Hardware profiles", page_rows=0).with_columns
         "bytes_per_s",
         detail=3,
         meaning="bytes a second that one device sends on the farthest link",
-        get=_link_getter(-1, attrgetter("send_bandwidth")),
+        get=_link_getter(-1, _SENT),
     ),
 )
 _PROFILE_FIGURES = TableSpec("profile", "Hardware profile", page_rows=0).with_columns(

@@ -203,7 +203,6 @@ class TimeEvents(Pass):
     name = "time-events"
     uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS
-    specs = ()
     tables = (_TIME_EVENTS,)
 
     def run(self, context: Context) -> Section:

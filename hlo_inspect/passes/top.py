@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
@@ -47,7 +47,7 @@ _FACTS = (
         "kernels.executed_count",
         "count",
         "runs of kernels in one step",
-        lambda kernels: countable(total(kernel.runs for kernel in kernels)),
+        lambda kernels: countable(total(k.runs for k in kernels)),
     ),
 )
 
@@ -106,6 +106,10 @@ class _KernelRow(NamedTuple):
         if self.cost.time is None or self.cost.time.in_step is None or self.step is None:
             return None
         return share_of(self.cost.time.in_step, self.step)
+
+    @property
+    def bound_by(self) -> str | None:
+        return self.cost.time and self.cost.time.bound_by
 
     @property
     def measured_s(self) -> float | None:
@@ -169,37 +173,23 @@ _COSTS = (
         get=attrgetter("cost.intensity"),
     ),
 )
+
+
+def _time(name: str, time: str, **more: Any) -> Column:  # noqa: ANN401 - those of `bounded`
+    return bounded(name, "seconds", attrgetter(f"cost.time.{time}"), **more)
+
+
+_EXPOSED = "exposed part of a collective or copy"
 _TIMES = (
-    bounded("bound_s", "seconds", attrgetter("cost.time.bound")),
-    bounded("estimate_s", "seconds", attrgetter("cost.time.estimate"), optional=True),
-    bounded(
-        "estimate_exposed_s",
-        "seconds",
-        attrgetter("cost.time.exposed"),
-        optional=True,
-        summed=False,
-        page_name="exposed",
-        meaning="exposed part of a collective or copy",
-    ),
-    bounded(
-        "compiler_s",
-        "seconds",
-        attrgetter("cost.time.compiler"),
-        5,
-        optional=True,
-        meaning="the compiler's own estimate, if the text has it",
-    ),
+    _time("bound_s", "bound"),
+    _time("estimate_s", "estimate", optional=True),
+    _time("estimate_exposed_s", "exposed", optional=True, summed=False, page_name="exposed", meaning=_EXPOSED),
+    _time("compiler_s", "compiler", detail=5, optional=True, meaning="the compiler's own estimate, if the text has it"),
 )
 _SHARES = (
     Column("step_share", "share", page_name="share_of_step", optional=True, meaning="share of the step's estimate"),
     Column("share", "share", optional=True, meaning="share of the bounds of all kernels", get=attrgetter("cost.share")),
-    Column(
-        "bound_by",
-        detail=2,
-        optional=True,
-        meaning="resource that decides the bound; compute, memory or collective",
-        get=lambda row: row.cost.time and row.cost.time.bound_by,
-    ),
+    Column("bound_by", detail=2, optional=True, meaning="resource that decides the bound; compute, memory or collective"),
     phase_column(_label_getter(attrgetter("phase"), UNKNOWN), detail=2),
 )
 _SOURCE = Column("source", detail=1, width=16, get=_label_getter(lambda labels: printed(labels.source), ""))

@@ -70,22 +70,6 @@ _OF_KIND = (
     Fact("collectives.<kind>.count", "count", "collectives of a kind", _number, KINDS),
     Fact("collectives.<kind>.operand_bytes", "bytes", "operand bytes, each site once", _operands, _GROUPED_KINDS),
 )
-_EXECUTED_OF_KIND = (
-    Fact("collectives.<kind>.executed_count", "count", "runs of a kind in one step", _RUNS, KINDS),
-    Fact(
-        "collectives.<kind>.executed_operand_bytes",
-        "bytes",
-        "operand bytes of all runs in one step",
-        _RUN_OPERANDS,
-        _GROUPED_KINDS,
-    ),
-    Fact("collectives.<kind>.executed_wire_bytes", "bytes", "sent bytes of all runs in one step", _RUN_SENT, _GROUPED_KINDS),
-)
-_OF_AXIS = (
-    Fact("collectives.axis.<axis>.executed_count", "count", "runs along a mesh axis in one step", _RUNS),
-    Fact("collectives.axis.<axis>.executed_operand_bytes", "bytes", "operand bytes of all runs in one step", _RUN_OPERANDS),
-    Fact("collectives.axis.<axis>.executed_wire_bytes", "bytes", "sent bytes of all runs in one step", _RUN_SENT),
-)
 _OF_SIZE = (
     Fact("collectives.group_size.<n>.count", "count", "collectives over groups of n devices", _number),
     Fact("collectives.group_size.<n>.operand_bytes", "bytes", "operand bytes, each site once", _operands),
@@ -94,17 +78,23 @@ _OF_PHASE = (
     Fact("collectives.phase.<phase>.count", "count", "collectives of a phase of the step", _number, _PHASES),
     Fact("collectives.phase.<phase>.operand_bytes", "bytes", "operand bytes, each site once", _operands, _PHASES),
 )
-_EXECUTED_OF_PHASE = (
-    Fact("collectives.phase.<phase>.executed_count", "count", "runs of a phase in one step", _RUNS, _PHASES),
-    Fact(
-        "collectives.phase.<phase>.executed_operand_bytes",
-        "bytes",
-        "operand bytes of all runs in one step",
-        _RUN_OPERANDS,
-        _PHASES,
-    ),
-    Fact("collectives.phase.<phase>.executed_wire_bytes", "bytes", "sent bytes of all runs in one step", _RUN_SENT, _PHASES),
-)
+
+
+def _executed(
+    label: str, runs: str, members: frozenset[str] | None = None, of_bytes: frozenset[str] | None = None
+) -> tuple[Fact, ...]:
+    """Return the facts of all runs of a label: number, operand bytes and sent bytes; `of_bytes` are members that have bytes."""
+    name, of_bytes = f"collectives.{label}.executed", of_bytes or members
+    return (
+        Fact(f"{name}_count", "count", f"{runs} in one step", _RUNS, members),
+        Fact(f"{name}_operand_bytes", "bytes", "operand bytes of all runs in one step", _RUN_OPERANDS, of_bytes),
+        Fact(f"{name}_wire_bytes", "bytes", "sent bytes of all runs in one step", _RUN_SENT, of_bytes),
+    )
+
+
+_EXECUTED_OF_KIND = _executed("<kind>", "runs of a kind", KINDS, _GROUPED_KINDS)
+_OF_AXIS = _executed("axis.<axis>", "runs along a mesh axis")
+_EXECUTED_OF_PHASE = _executed("phase.<phase>", "runs of a phase", _PHASES)
 
 
 def _tables(context: Context) -> Iterator[Table]:

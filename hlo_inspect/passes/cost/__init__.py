@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple, cast
@@ -13,6 +13,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step_calls import attention_of_step, total_of_step
 from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, CostFigure, Tally
 from hlo_inspect.analysis.cost.kernels import labels_of_kernels
+from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, bound, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.phases import phases
@@ -28,36 +29,26 @@ from hlo_inspect.report.model import Section
 from hlo_inspect.report.table import Column, Table, TablePlace, Unit, number_of
 from hlo_inspect.report.table_spec import CountedRows, TableSpec
 
+
+def _as_xla(figure: CostFigure) -> Callable[[ModuleCost], Quantity]:
+    return lambda cost: cost.as_xla.bounds(figure)
+
+
+def _of_step(figure: CostFigure) -> Callable[[ModuleCost], Quantity]:
+    return lambda cost: cost.step[figure]
+
+
 _AS_XLA = (
-    Fact(
-        "cost.flops",
-        "flops",
-        "XLA's FLOPs, in float32: a loop counts once, custom calls not at all",
-        lambda cost: cost.as_xla.bounds("flops"),
-    ),
-    Fact(
-        "cost.transcendentals",
-        "count",
-        "XLA's count of transcendental functions",
-        lambda cost: cost.as_xla.bounds("transcendentals"),
-    ),
-    Fact("cost.bytes_accessed", "bytes", "XLA's count of bytes accessed", lambda cost: cost.as_xla.bounds("bytes")),
+    Fact("cost.flops", "flops", "XLA's FLOPs, in float32: a loop counts once, custom calls not at all", _as_xla("flops")),
+    Fact("cost.transcendentals", "count", "XLA's count of transcendental functions", _as_xla("transcendentals")),
+    Fact("cost.bytes_accessed", "bytes", "XLA's count of bytes accessed", _as_xla("bytes")),
 )
-_AS_XLA_EXACT = Fact(
-    "cost.matmul_flops",
-    "flops",
-    "FLOPs of matrix multiplications and custom calls; a loop counts once",
-    lambda cost: cost.as_xla.bounds("matmul_flops"),
-)
+_MATMULS = "FLOPs of matrix multiplications and custom calls; a loop counts once"
+_AS_XLA_EXACT = Fact("cost.matmul_flops", "flops", _MATMULS, _as_xla("matmul_flops"))
 _EXECUTED = (
-    Fact("cost.executed_flops", "flops", "FLOPs of one step", lambda cost: cost.step["flops"]),
-    Fact(
-        "cost.executed_matmul_flops",
-        "flops",
-        "FLOPs of matrix multiplications in one step",
-        lambda cost: cost.step["matmul_flops"],
-    ),
-    Fact("cost.executed_bytes_accessed", "bytes", "bytes accessed in one step", lambda cost: cost.step["bytes"]),
+    Fact("cost.executed_flops", "flops", "FLOPs of one step", _of_step("flops")),
+    Fact("cost.executed_matmul_flops", "flops", "FLOPs of matrix multiplications in one step", _of_step("matmul_flops")),
+    Fact("cost.executed_bytes_accessed", "bytes", "bytes accessed in one step", _of_step("bytes")),
 )
 _OF_CALLS = (
     Fact("cost.attention_flops", "flops", "FLOPs of attention kernels in one step", lambda cost: attention_of_step(cost.calls)),
@@ -310,7 +301,7 @@ class Cost(Pass):
         for name, amount in (executed | matmul_facts(context)).items():
             facts.put(name, amount, step_reason(amount))
         attention, unknown_calls = _OF_CALLS
-        facts.put_with_bound(attention.name, attention.get(cost))
+        facts.put(attention.name, attention.get(cost), with_bound=True)
         facts.put_all([unknown_calls], cost)
         step_times.put_times(context, facts)
         return Section(facts.values, _tables(context), _notes(context, facts.notes))

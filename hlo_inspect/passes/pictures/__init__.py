@@ -274,7 +274,6 @@ class Pictures(Pass):
     asks_phases = True
     uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS | Wants(entry=True)
-    specs = ()
     tables = (
         _KERNEL_SECONDS,
         _SCOPE_TREE,

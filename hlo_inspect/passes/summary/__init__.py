@@ -16,7 +16,6 @@ from hlo_inspect.passes.base import Fact, FactSheet, Pass, specs_of
 from hlo_inspect.passes.collectives import collectives_by_label, loops, loops_with_costs
 from hlo_inspect.passes.cost import cost_by_phase
 from hlo_inspect.passes.custom_calls import custom_calls_by_target
-from hlo_inspect.passes.flags import FLAGS, flags_notes, flags_table
 from hlo_inspect.passes.fusions import fusions_by_kind
 from hlo_inspect.passes.summary.headline import headline_rows
 from hlo_inspect.passes.warning_tables import WARNINGS, warnings_notes, warnings_table
@@ -26,12 +25,7 @@ from hlo_inspect.report.table_spec import TableSpec
 
 _FACTS = (
     Fact("module.computations", "count", "computations, as printed", attrgetter("computation_count")),
-    Fact(
-        "module.instructions",
-        "count",
-        "instructions of all computations, as printed",
-        lambda module: module.opcode_counts.total(),
-    ),
+    Fact("module.instructions", "count", "instructions of all computations, as printed", lambda m: m.opcode_counts.total()),
 )
 _ENTRY = Fact(
     "module.entry_instructions",
@@ -60,7 +54,7 @@ def _tables(context: Context) -> Iterator[Table]:
     yield loops_with_costs(context) if with_cost else loops(context)
     yield from custom_calls_by_target(context, with_cost=with_cost)
     yield _OPCODES.of(context.module.opcode_counts.most_common())
-    yield from flags_table(context)
+    yield from _flags_table(context)
 
 
 class _Buffers(NamedTuple):
@@ -156,6 +150,29 @@ _OPCODES = TableSpec("opcodes", "Instructions by opcode", TablePlace("program", 
 )
 
 
+_FLAGS = TableSpec("flags", "Flags that differ from XLA's defaults", TablePlace("program", "", "", 1)).with_columns(
+    Column("name", width=40, meaning="flag or option", get=itemgetter(0)), Column("value", width=24, get=itemgetter(1))
+)
+
+
+def _flags_table(context: Context) -> Iterator[Table]:
+    """Yield the flags from the file `.debug_options` beside the text, nothing without that file."""
+    settings = context.settings
+    if settings is not None and settings.flags is not None:
+        yield _FLAGS.of(sorted(settings.flags.items()))
+
+
+def _flags_notes(context: Context) -> Iterator[str]:
+    """Yield why flags are unknown, for a text of a dump directory."""
+    settings = context.settings
+    if settings is None:
+        return
+    if settings.unknown:
+        yield f"flags: {settings.unknown[0]}"
+    elif settings.flags is None:
+        yield "flags: the dump states all flags and no defaults; `hlo-inspect diff` names those that differ from another dump"
+
+
 class Summary(Pass):
     """Show one page: the module, its buffers, costs, optimizer, fusions, collectives, opcodes and findings.
 
@@ -169,7 +186,7 @@ class Summary(Pass):
     includes = ("params", "fusions", "collectives")
     unless_quick = ("cost", "optimizer")
     specs = specs_of((*_FACTS, _ENTRY, _OF_OPCODE))
-    tables = (_BUFFERS, _UPDATE, _OPCODES, FLAGS, WARNINGS)
+    tables = (_BUFFERS, _UPDATE, _OPCODES, _FLAGS, WARNINGS)
 
     def run(self, context: Context) -> Section:
         module, facts = context.module, FactSheet()
@@ -177,5 +194,5 @@ class Summary(Pass):
         facts.put(_ENTRY.name, _ENTRY.get(module), "the text ends before the entry computation")
         for opcode, count in sorted(module.opcode_counts.items()):
             facts.put_all([_OF_OPCODE], count, opcode)
-        notes = (*facts.notes, *warnings_notes(context), *flags_notes(context))
+        notes = (*facts.notes, *warnings_notes(context), *_flags_notes(context))
         return Section(facts.values, (table for table in _tables(context) if table.rows), notes, headline_rows(context))
