@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial, wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.config_options import config_options, current_thresholds
-from hlo_inspect.report.formats import FORMATS, RenderOptions
+from hlo_inspect.report.formats import FORMATS, FORMATS_FOR_PEOPLE
 from hlo_inspect.report.model import SEVERITIES
+from hlo_inspect.report.render_options import RenderOptions, needed_tables
 from hlo_inspect.report.selection import TableSelection
 from hlo_inspect.request import Option, Request, option_named, options_of
+
+if TYPE_CHECKING:
+    from hlo_inspect.inspection.module_reports import NeededTables
 
 F = TypeVar("F", bound=Callable[..., Any])
 Command = Callable[..., int]
@@ -39,6 +43,12 @@ class OutputOptions(NamedTuple):
     def rendering(self) -> RenderOptions:
         """Return the choices that do not depend on the destination."""
         return RenderOptions(self.top, self.table, self.raw_bytes, verbose=self.verbose, quiet=self.quiet, sites=self.sites)
+
+    @property
+    def needed_tables(self) -> NeededTables | None:
+        """The function that cuts tables to what a page shows; None for output that takes all of them."""
+        is_page = self.format in FORMATS_FOR_PEOPLE and not self.selection
+        return partial(needed_tables, options=self.rendering()) if is_page else None
 
 
 class SectionOption(click.Option):
