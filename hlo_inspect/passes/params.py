@@ -15,7 +15,7 @@ from hlo_inspect.figure import Quantity, at_least, least, or_unknown
 from hlo_inspect.figure import total as sum_of
 from hlo_inspect.graph.parameters import FITS, Interface, Output, ParameterLeaf
 from hlo_inspect.hlo.values.header import ShapeIndex
-from hlo_inspect.hlo.values.shapes import total
+from hlo_inspect.hlo.values.shapes import ArrayShape, total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.optimizer.overview import role_names
@@ -185,9 +185,9 @@ def _replicated_words(name: str, group: Sequence[_Parameter]) -> Parts:
 # -- one row an array -------------------------------------------------------------------------------------------------------
 
 
-def _memory_space(parameter: _Parameter) -> int:
-    layout = parameter.leaf.shape.layout
-    return layout.memory_space if layout else 0
+def memory_space(shape: ArrayShape) -> int:
+    """Return the memory space in the layout of a shape, 0 without one."""
+    return shape.layout.memory_space if shape.layout is not None else 0
 
 
 def index_text(index: ShapeIndex) -> str:
@@ -228,7 +228,7 @@ _PARAMS = TableSpec(
     Column("dtype", detail=9, get=lambda p: p.leaf.shape.dtype),
     Column("bytes", "bytes", summed=True, get=lambda p: p.leaf.shape.bytes),
     Column("padded_bytes", "bytes", summed=True, detail=6, get=lambda p: p.leaf.shape.padded_bytes),
-    Column("memory_space", "number", detail=9, get=_memory_space),
+    Column("memory_space", "number", detail=9, get=lambda p: memory_space(p.leaf.shape)),
     Column("role", detail=1, width=8, optional=True, get=lambda p: p.role or None),
     Column("sharding", detail=9, get=lambda p: p.leaf.sharding.text if p.leaf.sharding else ""),
     Column("partition_spec", detail=3, get=lambda p: p.spec),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective, leaf_dtype
 from hlo_inspect.analysis.context import Context
@@ -26,15 +27,29 @@ KINDS = frozenset((*COLLECTIVE_KINDS, *POINT_TO_POINT))
 
 # -- times ------------------------------------------------------------------------------------------------------------------
 
+
+def _seconds(
+    name: str,
+    time: Literal["bound", "estimate"],
+    part: Literal["busy", "window", "exposed"],
+    detail: int,
+    page_name: str = "",
+) -> Column:
+    """Return the column of a part of the time of all runs; windows and exposed times need a schedule."""
+    return bounded(
+        name, "seconds", lambda row: row.times.seconds(time, part), detail, optional=part != "busy", page_name=page_name
+    )
+
+
 TIMES = (
-    bounded("bound_s", "seconds", lambda row: row.times.bound, 3),
-    bounded("estimate_s", "seconds", lambda row: row.times.estimate, 1),
-    bounded("estimate_window_s", "seconds", lambda row: row.times.estimate_window, 6, optional=True, page_name="window"),
-    bounded("estimate_exposed_s", "seconds", lambda row: row.times.estimate_exposed, 2, optional=True, page_name="exposed"),
-    bounded("window_s", "seconds", lambda row: row.times.bound_window, 9, optional=True, page_name="bound_window"),
-    bounded("exposed_s", "seconds", lambda row: row.times.bound_exposed, 9, optional=True, page_name="bound_exposed"),
-    Column("bus_bandwidth", "bytes_per_s", detail=3, optional=True, get=lambda row: row.times.bus_bandwidth),
-    Column("level", detail=5, optional=True, width=8, get=lambda row: row.times.level),
+    _seconds("bound_s", "bound", "busy", 3),
+    _seconds("estimate_s", "estimate", "busy", 1),
+    _seconds("estimate_window_s", "estimate", "window", 6, "window"),
+    _seconds("estimate_exposed_s", "estimate", "exposed", 2, "exposed"),
+    _seconds("window_s", "bound", "window", 9, "bound_window"),
+    _seconds("exposed_s", "bound", "exposed", 9, "bound_exposed"),
+    Column("bus_bandwidth", "bytes_per_s", detail=3, optional=True, get=attrgetter("times.bus_bandwidth")),
+    Column("level", detail=5, optional=True, width=8, get=attrgetter("times.level")),
 )
 """Columns that a hardware profile adds. Pages show windows and exposed times by estimate."""
 _TIME_NAMES = frozenset(column.name for column in TIMES)

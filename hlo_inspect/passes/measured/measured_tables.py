@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.provenance import Labels, printed
+from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
 from hlo_inspect.passes.measured.measured_rows import CollectiveRow, KernelRow, MeasuredRows
@@ -21,8 +21,11 @@ from hlo_inspect.report.table_spec import TableSpec
 def measured_tables(context: Context, rows: MeasuredRows) -> Iterator[Table]:
     """Yield the tables, the kernels first."""
     has_bounds = context.on_machine.kernel_times is not None
-    yield _KERNELS.of(rows.kernels, columns=_with_bounds(_KERNELS, has_bounds=has_bounds))
-    yield _KERNEL_GROUPS.of(_kernel_groups(rows), columns=_with_bounds(_KERNEL_GROUPS, has_bounds=has_bounds))
+    flags = {name: {"detail": 0} for name in ("bound_s", "ratio")} if has_bounds else {}
+    yield _KERNELS.of(rows.kernels, columns=_KERNELS.with_flags(flags))
+    equal = group_rows(rows.kernels, lambda row: (row.kind, row.labels, row.flops, row.bytes, row.runs, row.bound_s))
+    groups = sorted(map(_merged, equal), key=lambda row: -row.self_s)
+    yield _KERNEL_GROUPS.of(groups, columns=_KERNEL_GROUPS.with_flags(flags))
     yield _PARTS.of(_parts(rows))
     if rows.collectives:
         yield _COLLECTIVES.of(rows.collectives)
@@ -41,12 +44,6 @@ def measured_tables(context: Context, rows: MeasuredRows) -> Iterator[Table]:
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------------
-
-
-def _with_bounds(table: TableSpec, *, has_bounds: bool) -> list[Column]:
-    """Return the columns. Those of bounds are on the page if a hardware profile gives bounds."""
-    details = {"bound_s": 0, "ratio": 0} if has_bounds else {}
-    return [column._replace(detail=details.get(column.name, column.detail)) for column in table.columns]
 
 
 def _rounded(ratio: float | None) -> float | None:
@@ -89,54 +86,23 @@ _KERNELS = TableSpec(
 )
 
 
-class _KernelGroup(NamedTuple):
-    """Equal kernels of several layers. Figures are sums of a step."""
+def _merged(kernels: Sequence[KernelRow]) -> KernelRow:
+    """Return equal kernels of several layers as one row. Its figures are sums of a step, its median is the middle one."""
 
-    kernels: Sequence[KernelRow]
-
-    @property
-    def labels(self) -> Labels:
-        return self.kernels[0].labels
-
-    @property
-    def runs(self) -> float:
-        return math.fsum(row.runs for row in self.kernels)
-
-    @property
-    def median_s(self) -> float:
-        ordered = sorted(row.median_s for row in self.kernels)
-        return ordered[len(ordered) // 2]
-
-    @property
-    def self_s(self) -> float:
-        return math.fsum(row.self_s for row in self.kernels)
-
-    @property
-    def share(self) -> float:
-        return math.fsum(row.share for row in self.kernels)
-
-    @property
-    def bound_s(self) -> float | None:
-        return self._sum([row.bound_s for row in self.kernels])
-
-    @property
-    def ratio(self) -> float | None:
-        return self.self_s / self.bound_s if self.bound_s else None
-
-    @property
-    def flops(self) -> float | None:
-        return self._sum([row.flops for row in self.kernels])
-
-    @property
-    def bytes(self) -> float | None:
-        return self._sum([row.bytes for row in self.kernels])
-
-    def rate(self, amount: float | None) -> float | None:
-        return amount / self.self_s if amount is not None and self.self_s else None
-
-    def _sum(self, values: Sequence[float | None]) -> float | None:
+    def whole(values: Iterable[float | None]) -> float | None:
         numbers = [value for value in values if value is not None]
-        return math.fsum(numbers) if len(numbers) == len(values) else None
+        return math.fsum(numbers) if len(numbers) == len(kernels) else None
+
+    return kernels[0]._replace(
+        name=joined_name([row.name for row in kernels]),
+        runs=math.fsum(row.runs for row in kernels),
+        median_s=sorted(row.median_s for row in kernels)[len(kernels) // 2],
+        self_s=math.fsum(row.self_s for row in kernels),
+        share=math.fsum(row.share for row in kernels),
+        bound_s=whole(row.bound_s for row in kernels),
+        flops=whole(row.flops for row in kernels),
+        bytes=whole(row.bytes for row in kernels),
+    )
 
 
 _KERNEL_GROUPS = TableSpec(
@@ -145,22 +111,16 @@ _KERNEL_GROUPS = TableSpec(
     TablePlace("measured", "Measured kernels", "merged"),
     page_rows=15,
 ).with_columns(
-    Column("name", width=24, get=lambda group: joined_name([row.name for row in group.kernels])),
-    Column("kind", detail=4, meaning="opcode", get=lambda group: group.kernels[0].kind),
+    Column("name", width=24),
+    Column("kind", detail=4, meaning="opcode"),
     Column("runs", "number", detail=1, real=True),
     Column("median_s", "seconds", detail=1),
     _SELF_S,
     _SHARE,
     *_BOUNDS,
     phase_column(attrgetter("labels.phase"), detail=2),
-    Column("source", detail=1, width=16, get=lambda group: printed(group.labels.source)),
+    Column("source", detail=1, width=16, get=lambda row: printed(row.labels.source)),
 )
-
-
-def _kernel_groups(rows: MeasuredRows) -> list[_KernelGroup]:
-    """Return the instructions in groups: equal kernels of layers are one."""
-    merged = group_rows(rows.kernels, lambda row: (row.kind, row.labels, row.flops, row.bytes, row.runs, row.bound_s))
-    return sorted(map(_KernelGroup, merged), key=lambda group: -group.self_s)
 
 
 # -- collectives ------------------------------------------------------------------------------------------------------------
@@ -229,12 +189,9 @@ def _by(
     for row in rows:
         key = label(row)  # type: ignore[arg-type]
         sums[key] = sums.get(key, 0.0) + row.self_s
-    labelled = sorted((_Labelled(key, self_s, self_s / whole if whole else 0.0) for key, self_s in sums.items()), key=_longest)
+    labelled = [_Labelled(key, self_s, self_s / whole if whole else 0.0) for key, self_s in sums.items()]
+    labelled.sort(key=lambda row: -row.self_s)
     return table.of(labelled, on_page=len(labelled) > 1)
-
-
-def _longest(row: _Labelled) -> float:
-    return -row.self_s
 
 
 class _DeviceRow(NamedTuple):

@@ -19,7 +19,7 @@ from hlo_inspect.hlo.values.op_names import NOT_SOUGHT
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
-from hlo_inspect.passes.params import index_text, joined_path, number_ranges
+from hlo_inspect.passes.params import index_text, joined_path, memory_space, number_ranges
 from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
 
@@ -38,25 +38,20 @@ def space_name(space: int) -> str:
 def live_tables(context: Context, device: DeviceMemory) -> Iterator[Table]:
     """Yield every array at the peak, and merged rows of them; the curve; totals by role, source and scope."""
     live = context.live_arrays
-    yield LIVE.of(live, columns=_fitted(LIVE, live))
+    flags = {  # padding and memory space are on the page if there is padding, or more than one space
+        "padding_bytes": {"detail": 2 if any(array.padding for array in live) else 9},
+        "memory_space": {"detail": 3 if len({array.space for array in live}) > 1 else 9},
+    }
+    yield LIVE.of(live, columns=LIVE.with_flags(flags))
     groups = group_rows(live, _array_key)
     groups.sort(key=_bytes, reverse=True)
-    yield _LIVE_GROUPS.of(groups, columns=_fitted(_LIVE_GROUPS, live))
+    yield _LIVE_GROUPS.of(groups, columns=_LIVE_GROUPS.with_flags(flags))
     yield _live_bytes(context, device)
     if not context.request.quick:
         yield _LIVE_BY_ROLE.of(_totals(live, attrgetter("role")))
     yield _LIVE_BY_SOURCE.of(_totals(live, attrgetter("source")))
     if any(array.labels.scope not in {NOT_PRINTED, NO_SCOPE} for array in live):
         yield _LIVE_BY_SCOPE.of(_totals(live, attrgetter("scope")))
-
-
-def _fitted(table: TableSpec, live: Sequence[LiveArray]) -> tuple[Column, ...]:
-    """Return the columns. Those of padding and memory space are on the page if there is padding, or more than one space."""
-    details = {
-        "padding_bytes": 2 if any(array.padding for array in live) else 9,
-        "memory_space": 3 if len({array.space for array in live}) > 1 else 9,
-    }
-    return tuple(column._replace(detail=details.get(column.name, column.detail)) for column in table.columns)
 
 
 _ROLES = "weight, moment, input, …; temporary, constant or tuple table"
@@ -198,10 +193,9 @@ def largest_arrays(context: Context) -> Table:
     """Return the arrays in merged rows, the largest first. The title says if XLA may fuse them away."""
     groups = array_groups(context.largest_arrays.found)
     has_padding = any(group[0].shape.padded_bytes != group[0].shape.bytes for group in groups)
-    details = {"bytes": 3, "padded_bytes": 0} if has_padding else {}
-    columns = [column._replace(detail=details.get(column.name, column.detail)) for column in _LARGEST.columns]
+    flags = {"bytes": {"detail": 3}, "padded_bytes": {"detail": 0}} if has_padding else {}
     title = "" if _is_optimized(context) else f"{_LARGEST.title} before fusion; XLA may fuse some of them away"
-    table = _LARGEST.of(groups, columns=columns, title=title)
+    table = _LARGEST.of(groups, columns=_LARGEST.with_flags(flags), title=title)
     return replace(table, page_rows=8) if context.module.header.is_scheduled else table
 
 
@@ -218,7 +212,7 @@ def _is_optimized(context: Context) -> bool:
 def _large_array_key(array: LargeArray) -> object:
     """Return the properties that the arrays of one row share."""
     steps = array.relation.steps if array.relation is not None else None
-    return (array.opcode, str(array.shape), array.shape.padded_bytes, _space(array), steps, array.labels.source)
+    return (array.opcode, str(array.shape), array.shape.padded_bytes, memory_space(array.shape), steps, array.labels.source)
 
 
 def _phases(group: ArrayGroup) -> str:
@@ -235,11 +229,6 @@ def _parameters(group: ArrayGroup) -> str | None:
 def _path(group: ArrayGroup) -> str | None:
     paths = [array.path for array in group if array.path]
     return joined_path(paths) if paths else None
-
-
-def _space(array: LargeArray) -> int:
-    layout = array.shape.layout
-    return layout.memory_space if layout is not None else 0
 
 
 _LARGEST = TableSpec(
@@ -265,7 +254,7 @@ _LARGEST = TableSpec(
     Column("of_parameter", detail=1, optional=True, width=12, get=_parameters),
     Column("relation", detail=1, optional=True, get=lambda group: str(group[0].relation) if group[0].relation else None),
     Column("path", detail=4, optional=True, get=_path),
-    Column("memory_space", "number", detail=9, get=lambda group: _space(group[0])),
+    Column("memory_space", "number", detail=9, get=lambda group: memory_space(group[0].shape)),
     phase_column(_phases, detail=5),
     Column("op_name", detail=6, get=lambda group: group[0].labels.op_name),
     Column("source", detail=1, get=lambda group: printed(group[0].labels.source)),
@@ -291,7 +280,7 @@ def parameter_copies(context: Context) -> Iterator[Table]:
     """
     copies = context.largest_arrays.parameter_copies() if _is_optimized(context) else []
     if copies:
-        groups = group_rows(copies, lambda array: (_copying(array), _space(array)))
+        groups = group_rows(copies, lambda array: (_copying(array), memory_space(array.shape)))
         rows = [_counted_copies(context, group) for group in groups]
         yield _PARAMETER_COPIES.of(sorted(rows, key=lambda row: -least(row.written)))
 
@@ -310,7 +299,7 @@ _PARAMETER_COPIES = TableSpec(
     "parameter_copies", "Copies of parameters in one step", TablePlace("memory", ""), assertable=True
 ).with_columns(
     Column("relation", width=24, get=lambda row: _copying(row.arrays[0])),
-    Column("memory_space", "number", detail=1, get=lambda row: _space(row.arrays[0])),
+    Column("memory_space", "number", detail=1, get=lambda row: memory_space(row.arrays[0].shape)),
     Column("arrays", "count", summed=True, get=lambda row: len(row.arrays)),
     Column(
         "padded_bytes",

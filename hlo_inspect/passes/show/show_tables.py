@@ -196,8 +196,7 @@ def instructions_table(context: Context, places: Sequence[RowPlace], graph: Inst
         "computation": {"detail": 4 if is_unique else 1},
         "accessed_bytes": {"page_name": bytes_name(context)},
     }
-    columns = [column._replace(**shown.get(column.name, {})) for column in _INSTRUCTIONS.columns]
-    return _INSTRUCTIONS.of(rows, columns=columns, on_page=len(places) > 1)
+    return _INSTRUCTIONS.of(rows, columns=_INSTRUCTIONS.with_flags(shown), on_page=len(places) > 1)
 
 
 class _CountedRow(NamedTuple):

@@ -110,9 +110,7 @@ TABLES = (_SOURCE_LINES,)
 
 def source_lines_table(context: Context, lines: Sequence[LineFigures]) -> Table:
     """Return one row per source line."""
-    named = {"bytes_accessed": bytes_name(context)}
-    columns = [column._replace(page_name=named.get(column.name, column.page_name)) for column in _SOURCE_LINES.columns]
-    return _SOURCE_LINES.of(lines, columns=columns)
+    return _SOURCE_LINES.of(lines, columns=_SOURCE_LINES.with_flags({"bytes_accessed": {"page_name": bytes_name(context)}}))
 
 
 def source_rows(lines: Sequence[LineFigures]) -> Iterator[HeadlineRow]:

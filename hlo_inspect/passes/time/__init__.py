@@ -18,7 +18,7 @@ from hlo_inspect.analysis.time.utilization import bottleneck
 from hlo_inspect.figure import Figure, Quantity, exact, least, reason
 from hlo_inspect.passes.base import Pass, bounded
 from hlo_inspect.passes.collectives.row_times import LINKS, link_table
-from hlo_inspect.passes.cost.step_facts import amount_of, step_words
+from hlo_inspect.passes.cost.step_facts import step_words
 from hlo_inspect.passes.time import time_tables as tables
 from hlo_inspect.passes.time.profile_comparison import COMPARED, comparison
 from hlo_inspect.passes.time.time_tables import (
@@ -176,7 +176,7 @@ def _share_of_step(part: Quantity, step: Quantity) -> Parts:
 
 def _kernels(times: StepTimes, step: Quantity, parts: Iterable[TimePart]) -> Parts:
     """Yield the estimate of the kernels and the shares bound by memory and by compute."""
-    yield from sentence("estimate {}", amount_of(times.estimate_kernels))
+    yield from sentence("estimate {}", Amount(times.estimate_kernels, "seconds"))
     whole = exact(times.estimate_kernels)
     if not whole:
         return
@@ -197,14 +197,14 @@ def _exposed(times: StepTimes, step: Quantity, parts: Iterable[TimePart]) -> Par
         yield f"unknown: {reason(times.estimate_exposed)}"
         return
     busy = total_seconds(counted(collectives), lambda part: part.estimate_busy)
-    yield from sentence("estimate {} of {} of collectives", amount_of(times.estimate_exposed), amount_of(busy))
+    yield from sentence("estimate {} of {} of collectives", Amount(times.estimate_exposed, "seconds"), Amount(busy, "seconds"))
     yield from _share_of_step(times.estimate_exposed, step)
     axes: dict[str, Quantity] = {}
     for part in collectives:
         axes[part.axis or ""] = sum_of(axes.get(part.axis or "", 0.0), part.estimate)
     ordered = sorted(axes.items(), key=lambda item: -least(item[1]))
     for index, (axis, seconds) in enumerate(ordered[:_AXES] if len(axes) > 1 else []):
-        yield from sentence(", {} {}" if index else ": {} {}", axis, amount_of(seconds))
+        yield from sentence(", {} {}" if index else ": {} {}", axis, Amount(seconds, "seconds"))
     if len(ordered) > _AXES:
         yield ", …"
 
@@ -237,7 +237,7 @@ def _compiler(context: Context) -> Parts:
     stated = Amount(cycles, "count", "cycle")
     if least(seconds):
         clock = ", at an inferred clock" if times.profile.clock_is_inferred else ""
-        yield from sentence("{} by the compiler's own estimates ({}{})", amount_of(seconds), stated, clock)
+        yield from sentence("{} by the compiler's own estimates ({}{})", Amount(seconds, "seconds"), stated, clock)
     else:
         yield stated
     count = sum(times.for_kernel(kernel).compiler_cycles is not None for kernel in kernels)

@@ -60,24 +60,20 @@ def _kind_and_size(totals: WorkloadTotals) -> Parts:
 
 def _compute(totals: WorkloadTotals) -> Parts:
     everything = total(totals.compute[name] for name in PASSES)
-    yield from sentence("{} {}", _amount(everything, "count"), time_unit(totals))
+    yield from sentence("{} {}", Amount(everything, "count"), time_unit(totals))
     for index, name in enumerate(PASSES):
-        yield from sentence(", {} {}" if index else ": {} {}", _words(name), _amount(totals.compute[name], "count"))
-    yield from sentence("; {} {}", UPDATE, _amount(totals.compute[UPDATE], "count"))
+        yield from sentence(", {} {}" if index else ": {} {}", _words(name), Amount(totals.compute[name], "count"))
+    yield from sentence("; {} {}", UPDATE, Amount(totals.compute[UPDATE], "count"))
 
 
 def _moved(totals: WorkloadTotals) -> Parts:
-    yield from sentence("{}, {}", _amount(totals.count(), "count"), _amount(totals.size(), "bytes"))
+    yield from sentence("{}, {}", Amount(totals.count(), "count"), Amount(totals.size(), "bytes"))
     groups = [(group, totals.size(group=group)) for group in GROUPS] if totals.has_groups else []
     for index, (group, size) in enumerate([(group, size) for group, size in groups if least(size)]):
-        yield from sentence(", {} {}" if index else ": {} {}", _group(group), _amount(size, "bytes"))
+        yield from sentence(", {} {}" if index else ": {} {}", _group(group), Amount(size, "bytes"))
     unknown = totals.unknown_size()
     if least(unknown):
-        yield from sentence("; {} under unknown words", _amount(unknown, "bytes"))
-
-
-def _amount(amount: Quantity, unit: str) -> Amount:
-    return Amount(amount, "bytes" if unit == "bytes" else "count")
+        yield from sentence("; {} under unknown words", Amount(unknown, "bytes"))
 
 
 def _words(name: str) -> str:
