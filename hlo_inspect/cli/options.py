@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -76,7 +76,12 @@ class SectionedCommand(click.Command):
 
 def comma_separated(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
     """Return the names of a list with commas."""
-    return tuple(name for name in map(str.strip, (text or "").split(",")) if name)
+    return split_names(text or "")
+
+
+def split_names(*texts: str) -> tuple[str, ...]:
+    """Return the names of lists with commas."""
+    return tuple(name for text in texts for name in map(str.strip, text.split(",")) if name)
 
 
 def _section(name: str) -> Callable[..., Callable[[F], F]]:
@@ -185,19 +190,14 @@ def request_options(command_name: str) -> Callable[[Command], Command]:
         @wraps(command)
         def run(**arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
             options = {option.name: arguments.pop(option.name) for option in taken}
-            request = Request(**options, thresholds=current_thresholds(), configured=_configured(taken))
+            source_of = click.get_current_context().get_parameter_source
+            configured = tuple(name for name in options if source_of(name) is ParameterSource.DEFAULT_MAP)
+            request = Request(**options, thresholds=current_thresholds(), configured=configured)
             return command(request=request, **arguments)
 
         return _decorated(run, (*map(_click_option, taken), *config_options(_section("Configuration"))))
 
     return decorated
-
-
-def _configured(options: Iterable[Option]) -> tuple[str, ...]:
-    """Return the names of the options whose value is that of the configuration."""
-    context = click.get_current_context()
-    sources = ((option.name, context.get_parameter_source(option.name)) for option in options)
-    return tuple(name for name, source in sources if source is ParameterSource.DEFAULT_MAP)
 
 
 fail_on_option = click.option(

@@ -19,7 +19,6 @@ from hlo_inspect.analysis.alpa_costs import (
 from hlo_inspect.analysis.collectives import logical_collectives as collectives
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.figure import Figure, Quantity, at_least, least
-from hlo_inspect.hlo.module import Module
 from hlo_inspect.passes.base import FactSheet, Pass
 from hlo_inspect.report.model import FactSpec, Section
 from hlo_inspect.report.table import Column
@@ -35,12 +34,6 @@ _FACTS = (
     FactSpec("alpa.collectives.<kind>", "count", "communication primitives as Alpa counts them", _COUNTS),
     FactSpec("alpa.nonscalar_collectives.<kind>", "count", "the same without all-reduces of one number", _COUNTS),
 )
-
-
-def _put_counts(facts: FactSheet, module: Module) -> None:
-    for family, without_scalars in (("collectives", False), ("nonscalar_collectives", True)):
-        for name, count in primitive_counts(module, without_scalars=without_scalars).items():
-            facts.put(f"alpa.{family}.{name}", count)
 
 
 def _mesh_cost(along: Sequence[MeshCost]) -> Quantity:
@@ -101,7 +94,9 @@ class Alpa(Pass):
     def run(self, context: Context) -> Section:
         facts, search = FactSheet(), search_cost(context.module)
         costs = mesh_costs(context.collectives, context.axes, context.call_graph.runs, context.mesh, context.cost_model)
-        _put_counts(facts, context.module)
+        for family, without_scalars in (("collectives", False), ("nonscalar_collectives", True)):
+            for name, count in primitive_counts(context.module, without_scalars=without_scalars).items():
+                facts.put(f"alpa.{family}.{name}", count)
         facts.put("alpa.search_cost", search.value, search.reason)
         for axis, along in by_axis(costs):
             facts.put(f"alpa.mesh_cost.{axis}", _mesh_cost(along))

@@ -144,11 +144,11 @@ def _kind_of_part(part: TimePart) -> str:
     return _KERNELS.get(part.bound_by or "", _OTHER_KERNELS)
 
 
-def _subtract(whole: Quantity, part: Quantity) -> Quantity:
-    return known_part(least(whole) - least(part), reason(whole))
-
-
 _BOUND, _ESTIMATE = (bounded(f"{name}_s", "seconds", attrgetter(name)) for name in ("bound", "estimate"))
+
+
+def _without_fixed(part: TimePart) -> Quantity:
+    return known_part(least(part.estimate) - least(part.fixed), reason(part.estimate))
 
 
 def _share(name: str, whole: str, get: Callable[[Any], float | None], **more: Any) -> Column:  # noqa: ANN401 - those of Column
@@ -181,7 +181,7 @@ def step_table(parts: Sequence[TimePart], unknown_runs: str, spec: TableSpec = S
     `unknown_runs` says why runs of kernels are unknown, if they are: there are no shares then.
     """
     distinct = counted(parts)
-    work = [(part._replace(estimate=_subtract(part.estimate, part.fixed)), count) for part, count in distinct]
+    work = [(part._replace(estimate=_without_fixed(part)), count) for part, count in distinct]
     fixed = TimePart(None, None, None, "", "", "", 0.0, total_seconds(distinct, attrgetter("fixed")), 0.0)
     rows = _shares([*work, (fixed, 1)], lambda part: FIXED if part is fixed else _kind_of_part(part), unknown_runs)
     rows = [row for row in rows if least(row.bound) or least(row.estimate)]
