@@ -6,16 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
-from hlo_inspect.analysis.alpa_costs import (
-    GEMMS,
-    KINDS,
-    WANTS,
-    MeshCost,
-    by_axis,
-    mesh_costs,
-    primitive_counts,
-    search_cost,
-)
+from hlo_inspect.analysis.alpa_costs import GEMMS, KINDS, WANTS, MeshCost, by_axis, mesh_costs, primitive_counts, search_cost
 from hlo_inspect.analysis.collectives import logical_collectives as collectives
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.figure import Figure, Quantity, at_least, least

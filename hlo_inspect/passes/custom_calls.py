@@ -9,13 +9,7 @@ from operator import itemgetter
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.step_calls import (
-    CallFigure,
-    StepCall,
-    step_by_target,
-    total_of_step,
-    with_unknown,
-)
+from hlo_inspect.analysis.cost.custom_calls.step_calls import CallFigure, StepCall, step_by_target, total_of_step, with_unknown
 from hlo_inspect.figure import Quantity, least, multiply, or_unknown
 from hlo_inspect.figure import total as sum_figures
 from hlo_inspect.hlo.instruction import Instruction

@@ -166,12 +166,7 @@ class EventReader:
         is_unusual[spans.events[~(is_reference | is_text)]] = True
 
     def _take_unusual(
-        self,
-        data: bytes,
-        index: int,
-        decoded: EventFields,
-        integers: Mapping[str, IntegerColumn],
-        texts: Mapping[str, Numbers],
+        self, data: bytes, index: int, decoded: EventFields, integers: Mapping[str, IntegerColumn], texts: Mapping[str, Numbers]
     ) -> bool:
         """Decode an event with a long stat or an unknown field. Return False if it lacks all needed stats."""
         if self._marks and not any(mark in data for mark in self._marks):

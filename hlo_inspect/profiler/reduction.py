@@ -143,12 +143,7 @@ class _ProgramReduction:
     """Reduction of the samples of one program."""
 
     def __init__(
-        self,
-        events: DeviceEvents,
-        outline: ProgramOutline,
-        ranges: _Ranges,
-        transfers: _Ranges,
-        place: tuple[int, int],
+        self, events: DeviceEvents, outline: ProgramOutline, ranges: _Ranges, transfers: _Ranges, place: tuple[int, int]
     ) -> None:
         import numpy as np
 

@@ -42,12 +42,7 @@ def command_of(pass_: Question) -> click.Command:
     @fail_on_option
     @inputs_argument("INPUT... [NAME]" if pass_.takes_name else "INPUT...", required=not pass_.takes_recorded)
     def run(
-        inputs: tuple[str, ...],
-        fail_on: Severity | None,
-        *,
-        output: OutputOptions,
-        request: Request,
-        to: str | None = None,
+        inputs: tuple[str, ...], fail_on: Severity | None, *, output: OutputOptions, request: Request, to: str | None = None
     ) -> int:
         if pass_.takes_name:
             inputs, name = split_instruction_name(inputs)

@@ -29,11 +29,7 @@ KINDS = frozenset((*COLLECTIVE_KINDS, *POINT_TO_POINT))
 
 
 def _seconds(
-    name: str,
-    time: Literal["bound", "estimate"],
-    part: Literal["busy", "window", "exposed"],
-    detail: int,
-    page_name: str = "",
+    name: str, time: Literal["bound", "estimate"], part: Literal["busy", "window", "exposed"], detail: int, page_name: str = ""
 ) -> Column:
     """Return the column of a part of the time of all runs; windows and exposed times need a schedule."""
     return bounded(
