@@ -16,15 +16,20 @@ from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "list"
 
+_FACTS = {
+    "devices": "module.devices",
+    "flops": "cost.executed_flops",
+    "collectives": "collectives.executed_count",
+    "parameters": "params.leaf_count",
+    "argument_bytes": "params.bytes",
+}
+"""Columns that show a fact. One is left out if no report has its fact."""
+
 
 def _fact(column: str) -> Callable[[Report], Value]:
     """Return a getter of the fact of a column; None for a report that does not have it."""
-
-    def value(report: Report) -> Value:
-        name = _FACTS[column]
-        return figure_of(report.facts, name) if name in report.facts else None
-
-    return value
+    name = _FACTS[column]
+    return lambda report: figure_of(report.facts, name) if name in report.facts else None
 
 
 def _stage(report: Report) -> str | None:
@@ -42,15 +47,6 @@ def _counted(severity: str = "") -> Callable[[Report], Value]:
 
     return value
 
-
-_FACTS = {
-    "devices": "module.devices",
-    "flops": "cost.executed_flops",
-    "collectives": "collectives.executed_count",
-    "parameters": "params.leaf_count",
-    "argument_bytes": "params.bytes",
-}
-"""Columns that show a fact. One is left out if no report has its fact."""
 
 _MODULES = TableSpec("modules", "Modules", page_rows=ALL_ROWS).with_columns(
     Column("name", meaning="name of the module", get=attrgetter("module_name")),

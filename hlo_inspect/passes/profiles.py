@@ -62,12 +62,7 @@ def _figures(profile: HardwareProfile) -> Iterator[_NamedFigure]:
 
 def _link_getter(position: int, get: Callable[[Link], Value]) -> Callable[[HardwareProfile], Value]:
     """Return a getter for a level of links: the nearest (0), or the farthest (-1) if there are several."""
-
-    def value(profile: HardwareProfile) -> Value:
-        links = profile.networks
-        return get(links[position]) if len(links) > (position != 0) else None
-
-    return value
+    return lambda profile: get(profile.networks[position]) if len(profile.networks) > (position != 0) else None
 
 
 def _stated(get: Callable[[HardwareFigure], Value]) -> Callable[[_NamedFigure], Value]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Literal, NamedTuple
 
@@ -206,14 +205,18 @@ class _CurvePart(NamedTuple):
     live: LargestLive
 
 
-def _name(part: _CurvePart, rank: int) -> Value:
-    device, largest = part.device, part.live.largest
-    return device.place(device.values.times[largest[rank][0]]).name if rank < len(largest) else None
+def _columns_of_rank(rank: int) -> Iterator[Column]:
+    """Yield name and size of one of the largest temporaries; None if there are fewer."""
 
+    def name(part: _CurvePart) -> Value:
+        device, largest = part.device, part.live.largest
+        return device.place(device.values.times[largest[rank][0]]).name if rank < len(largest) else None
 
-def _size(part: _CurvePart, rank: int) -> Value:
-    largest = part.live.largest
-    return largest[rank][1] if rank < len(largest) else None
+    def size(part: _CurvePart) -> Value:
+        return part.live.largest[rank][1] if rank < len(part.live.largest) else None
+
+    yield Column(f"name_{rank + 1}", optional=True, get=name)
+    yield Column(f"bytes_{rank + 1}", "bytes", optional=True, get=size)
 
 
 _LIVE_CURVE = TableSpec(
@@ -231,14 +234,7 @@ _LIVE_CURVE = TableSpec(
     Column("highest_name", get=lambda part: part.device.schedule.name(part.point.highest)),
     Column("static_bytes", "bytes", get=attrgetter("device.static_bytes")),
     Column("temporaries", "count", get=attrgetter("live.arrays")),
-    *(
-        column
-        for rank in range(LARGEST)
-        for column in (
-            Column(f"name_{rank + 1}", optional=True, get=partial(_name, rank=rank)),
-            Column(f"bytes_{rank + 1}", "bytes", optional=True, get=partial(_size, rank=rank)),
-        )
-    ),
+    *(column for rank in range(LARGEST) for column in _columns_of_rank(rank)),
 )
 
 
