@@ -74,23 +74,18 @@ def _tables(context: Context, instructions: Sequence[tuple[View, int]]) -> Itera
     yield _INSTRUCTIONS.of(rows)
 
 
-_INSTRUCTIONS = TableSpec(
-    "instructions",
-    "Instructions and their neighbours",
-    (
-        Column("name", get=attrgetter("name")),
-        Column("opcode", get=lambda entry: entry.view.opcodes[entry.row]),
-        Column("shape", width=24, get=lambda entry: shape_text(entry.view.shapes[entry.row])),
-        Column("computes", optional=True, width=40, get=lambda entry: entry.computes or None),
-        Column("operands", width=30, get=attrgetter("operands")),
-        Column("used_by", width=30, get=attrgetter("users")),
-        Column("computation", detail=7, get=attrgetter("view.computation.name")),
-        Column("op_name", detail=6, get=attrgetter("op_name")),
-        Column("source", get=attrgetter("source")),
-        Column("line", "number", detail=5, get=lambda entry: entry.view.lines[entry.row]),
-        Column("text", detail=9, width=120, get=attrgetter("text")),
-    ),
-    on_page=False,
+_INSTRUCTIONS = TableSpec("instructions", "Instructions and their neighbours", on_page=False).with_columns(
+    Column("name"),
+    Column("opcode", get=lambda entry: entry.view.opcodes[entry.row]),
+    Column("shape", width=24, get=lambda entry: shape_text(entry.view.shapes[entry.row])),
+    Column("computes", optional=True, width=40, get=lambda entry: entry.computes or None),
+    Column("operands", width=30),
+    Column("used_by", width=30, get=attrgetter("users")),
+    Column("computation", detail=7, get=attrgetter("view.computation.name")),
+    Column("op_name", detail=6),
+    Column("source"),
+    Column("line", "number", detail=5, get=lambda entry: entry.view.lines[entry.row]),
+    Column("text", detail=9, width=120),
 )
 
 
@@ -229,7 +224,6 @@ class Instructions(Pass):
     name = "instructions"
     uses_profile = True
     wants = KERNEL_WANTS
-    specs = ()
     tables = (_INSTRUCTIONS,)
 
     def run(self, context: Context) -> Section:

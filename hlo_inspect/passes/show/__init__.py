@@ -83,7 +83,6 @@ class Show(Pass):
     uses_profile = True
     formats = ("dot", "svg", "mermaid")
     wants = KERNEL_WANTS | phases.WANTS | Wants(opcodes=OPCODES, operands=OPCODES, entry=True, graph=True, checked=True)
-    specs = ()
     tables = (*tables.TABLES, *neighbour_tables.TABLES, *source_lines.TABLES, *reshards.TABLES, CALL_STACKS)
 
     def run(self, context: Context) -> Section:

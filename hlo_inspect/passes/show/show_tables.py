@@ -16,7 +16,7 @@ from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
 from hlo_inspect.passes.base import bounded
-from hlo_inspect.passes.collectives.collective_tables import sites
+from hlo_inspect.passes.collectives.collective_sites import sites
 from hlo_inspect.passes.cost.step_facts import bytes_name
 from hlo_inspect.passes.instruction_rows import phase_column
 from hlo_inspect.passes.top import kernels_table
@@ -196,8 +196,7 @@ def instructions_table(context: Context, places: Sequence[RowPlace], graph: Inst
         "computation": {"detail": 4 if is_unique else 1},
         "accessed_bytes": {"page_name": bytes_name(context)},
     }
-    columns = [column._replace(**shown.get(column.name, {})) for column in _INSTRUCTIONS.columns]
-    return _INSTRUCTIONS.of(rows, columns=columns, on_page=len(places) > 1)
+    return _INSTRUCTIONS.of(rows, columns=_INSTRUCTIONS.with_flags(shown), on_page=len(places) > 1)
 
 
 class _CountedRow(NamedTuple):
@@ -208,33 +207,28 @@ class _CountedRow(NamedTuple):
     runs: Quantity | None
 
 
-_INSTRUCTIONS = TableSpec(
-    "show",
-    "Instructions",
-    (
-        Column("name", get=attrgetter("instruction.name")),
-        Column("opcode", detail=2, get=attrgetter("instruction.opcode")),
-        Column("shape", detail=1, width=20, get=attrgetter("instruction.shape")),
-        Column("bytes", "bytes", detail=3, meaning="bytes of the result", get=attrgetter("instruction.size")),
-        Column("expression", width=40, optional=True, get=lambda row: row.instruction.expression or None),
-        Column("computation", get=attrgetter("instruction.computation")),
-        bounded("runs", "count", attrgetter("runs"), 3, optional=True, summed=False),
-        Column("flops", "flops", detail=3, optional=True, get=lambda row: row.kernel.get("flops")),
-        Column(
-            "accessed_bytes",
-            "bytes",
-            detail=3,
-            optional=True,
-            meaning="bytes read and written in one step",
-            get=lambda row: row.kernel.get("bytes"),
-        ),
-        Column("bound_s", "seconds", detail=3, optional=True, bounded=True, get=lambda row: row.kernel.get("bound_s")),
-        phase_column(attrgetter("instruction.phase"), detail=2),
-        Column("op_name", detail=6, get=attrgetter("instruction.op_name")),
-        Column("source", detail=4, get=attrgetter("instruction.source")),
-        Column("line", "number", get=attrgetter("instruction.line")),
+_INSTRUCTIONS = TableSpec("show", "Instructions", page_rows=40).with_columns(
+    Column("name", get=attrgetter("instruction.name")),
+    Column("opcode", detail=2, get=attrgetter("instruction.opcode")),
+    Column("shape", detail=1, width=20, get=attrgetter("instruction.shape")),
+    Column("bytes", "bytes", detail=3, meaning="bytes of the result", get=attrgetter("instruction.size")),
+    Column("expression", width=40, optional=True, get=lambda row: row.instruction.expression or None),
+    Column("computation", get=attrgetter("instruction.computation")),
+    bounded("runs", "count", detail=3, optional=True, summed=False),
+    Column("flops", "flops", detail=3, optional=True, get=lambda row: row.kernel.get("flops")),
+    Column(
+        "accessed_bytes",
+        "bytes",
+        detail=3,
+        optional=True,
+        meaning="bytes read and written in one step",
+        get=lambda row: row.kernel.get("bytes"),
     ),
-    page_rows=40,
+    Column("bound_s", "seconds", detail=3, optional=True, bounded=True, get=lambda row: row.kernel.get("bound_s")),
+    phase_column(attrgetter("instruction.phase"), detail=2),
+    Column("op_name", detail=6, get=attrgetter("instruction.op_name")),
+    Column("source", detail=4, get=attrgetter("instruction.source")),
+    Column("line", "number", get=attrgetter("instruction.line")),
 )
 
 TABLES = (_INSTRUCTIONS,)
