@@ -60,9 +60,7 @@ class CallGraph:
         reached: dict[str, list[Call]] = {}
         holders = {computation.name for computation in self._module.holding if not computation.is_entry}
         calling = _CALLING if holders else _CALLING - _FUSING
-        callees = (
-            None if self._module.wants.graph else holders
-        )  # calls of computations without kept instructions are not needed
+        callees = None if self._module.wants.graph else holders  # calls of computations without kept instructions do not matter
         waiting = [self._module.entry.name] if self._module.entry is not None else []
         while waiting:
             name = waiting.pop()

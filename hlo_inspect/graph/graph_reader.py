@@ -191,15 +191,14 @@ class _ValueReader:
     def _pass_first_operand(self, frame: CallFrame, row: int) -> Value:
         return frame.operand(row, 0)
 
-    def _return_nothing(self, frame: CallFrame, row: int) -> Value:
-        return None
-
     def _bitcast(self, frame: CallFrame, row: int) -> Value:
         value = self._pass_first_operand(frame, row)
         if isinstance(value, SlicedValue):
             shape = frame.view.shapes[row]
             if not isinstance(shape, ArrayShape) or shape.dimensions[:1] != (value.stop,):
-                return self._join(frame, row, value)
+                if value.joined is None:
+                    value.joined = self.graph.new(frame, row, list(value.nodes), MOVES)
+                return value.joined
         return value
 
     # -- calls, loops and branches --------------------------------------------------------------------------------------
@@ -326,12 +325,6 @@ class _ValueReader:
         low, high = ranges[0].start, ranges[0].limit
         return self.graph.new(frame, row, whole.overlapping(low, high), MOVES)
 
-    def _join(self, frame: CallFrame, row: int, parts: SlicedValue) -> int:
-        """Return one node for all parts of an array."""
-        if parts.joined is None:
-            parts.joined = self.graph.new(frame, row, list(parts.nodes), MOVES)
-        return parts.joined
-
     def _collective(self, frame: CallFrame, row: int) -> Value:
         """Make a node for each operand, because a combined collective stands for several collectives."""
         view = frame.view
@@ -363,8 +356,8 @@ class _ValueReader:
     def _dot(self, frame: CallFrame, row: int) -> Value:
         """Make a node of a dot: a product, unless an operand is a scalar that only scales the other."""
         view = frame.view
-        shapes = [view.operand_shape(row, number) for number in range(len(view.operand_rows(row)))]
-        kind = 0 if any(map(_is_scalar, shapes)) else PRODUCT | (SCALAR if _is_scalar(view.shapes[row]) else 0)
+        is_scaled = any(map(_is_scalar, view.operand_shapes(row)))
+        kind = 0 if is_scaled else PRODUCT | (SCALAR if _is_scalar(view.shapes[row]) else 0)
         return self.graph.new(frame, row, self.graph.made_of(frame, row), kind)
 
     # -- send and recv: TPU slices exchange arrays over the network of their hosts by such pairs ---------------------------
@@ -404,7 +397,7 @@ _METHODS: dict[str, Callable[[_ValueReader, CallFrame, int], Value]] = {
     "copy-start": _ValueReader._make_node,
     "dot": _ValueReader._dot,
     "add-dependency": _ValueReader._pass_first_operand,
-    "after-all": _ValueReader._return_nothing,
+    "after-all": lambda reader, frame, row: None,
     "domain": _ValueReader._pass_first_operand,
     "bitcast": _ValueReader._bitcast,
     "parameter": _ValueReader._parameter,

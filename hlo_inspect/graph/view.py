@@ -168,16 +168,12 @@ class View:
         """
         operands = self._operands.get(index)
         if operands is None:
-            operands = self._operands[index] = self._read_operands(index)
+            try:
+                operands = () if self.opcodes[index] in LITERAL_OPCODES else operands_of(self.tails[index])
+            except tokens.ScanError:
+                operands = _UNREADABLE
+            self._operands[index] = operands
         return operands
-
-    def _read_operands(self, index: int) -> tuple[Operand, ...]:
-        if self.opcodes[index] in LITERAL_OPCODES:
-            return ()
-        try:
-            return operands_of(self.tails[index])
-        except tokens.ScanError:
-            return _UNREADABLE
 
     def parameter_number(self, index: int) -> int | None:
         """Return the number of a parameter; None if it cannot be read."""
@@ -340,6 +336,10 @@ class Views:
         if view is None:
             view = self._known[name] = View(self.computations[name])
         return view
+
+    def find(self, name: str | None) -> View | None:
+        """Return the view of a computation; None if the module has no computation of that name."""
+        return self.for_computation(name) if name is not None and name in self.computations else None
 
     @cached_property
     def fusions(self) -> dict[str, tuple[View, int]]:

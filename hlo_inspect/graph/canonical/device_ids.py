@@ -9,15 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from hlo_inspect.hlo.values.device_groups import (
-    DeviceGroups,
-    DeviceListError,
-    DevicePairs,
-    Iota,
-    NamedMesh,
-    parse_groups,
-    parse_pairs,
-)
+from hlo_inspect.hlo.values.device_groups import DeviceGroups, DeviceListError, DevicePairs, Iota, parse_groups, parse_pairs
 from hlo_inspect.hlo.values.sharding import Sharding, parse_sharding
 
 DEVICE_ATTRIBUTES = frozenset({"replica_groups", "source_target_pairs", "sharding"})
@@ -93,13 +85,8 @@ def sharding_tuples(sharding: Sharding) -> DeviceTuples:
         return tuple(devices for element in sharding.elements for devices in sharding_tuples(element))
     if sharding.device is not None:
         return ((sharding.device,),)
+    ids, count = sharding.device_ids, sharding.devices
     if sharding.mesh is not None:
-        return (_mesh_ids(sharding.mesh),)
-    ids = sharding.device_ids
-    return (tuple(ids.ids(sharding.devices)) if isinstance(ids, Iota) else ids,)
-
-
-def _mesh_ids(mesh: NamedMesh) -> tuple[int, ...]:
-    if mesh.device_ids is None:
-        return tuple(range(mesh.size))
-    return tuple(mesh.device_ids.ids(mesh.size)) if isinstance(mesh.device_ids, Iota) else mesh.device_ids
+        count = sharding.mesh.size
+        ids = tuple(range(count)) if sharding.mesh.device_ids is None else sharding.mesh.device_ids
+    return (tuple(ids.ids(count)) if isinstance(ids, Iota) else ids,)
