@@ -155,7 +155,7 @@ class CallGraph:
             if counted:
                 total = dict(own.get(name, {}))
                 for calls in counted:
-                    _add(total, _figures_of_call(calls, inclusive))
+                    add_figures(total, _figures_of_call(calls, inclusive))
                 inclusive[name] = total
             elif own.get(name):
                 inclusive[name] = own[name]
@@ -173,7 +173,7 @@ class CallGraph:
         ordered = set(self.order)
         for name in (name for name in own if name not in ordered):
             runs = self.runs(name)
-            _add(total, {figure: multiply(amount, runs) for figure, amount in own[name].items()})
+            add_figures(total, {figure: multiply(amount, runs) for figure, amount in own[name].items()})
         return total
 
 
@@ -184,7 +184,7 @@ def _figures_of_call(calls: Sequence[Call], inclusive: Mapping[str, Mapping[_Key
         return _branch_bounds(callees, f"{reason(calls[0].times)}, which differ")
     total: dict[_Key, Quantity] = {}
     for call, figures in zip(calls, callees, strict=True):
-        _add(total, {figure: multiply(amount, call.times) for figure, amount in figures.items()})
+        add_figures(total, {figure: multiply(amount, call.times) for figure, amount in figures.items()})
     return total
 
 
@@ -200,7 +200,8 @@ def _branch_bounds(branches: Sequence[Mapping[_Key, Quantity]], why: str) -> dic
     return {figure: any_of(choices, why) for figure, choices in amounts.items()}
 
 
-def _add(figures: dict[_Key, Quantity], more: Mapping[_Key, Quantity]) -> None:
+def add_figures(figures: dict[_Key, Quantity], more: Mapping[_Key, Quantity]) -> None:
+    """Add each of `more` to the figure of its key."""
     for figure, amount in more.items():
         before = figures.get(figure)
         figures[figure] = amount if before is None else add(before, amount)

@@ -414,7 +414,7 @@ class Frames:
         return operand if operand is not None and self.size(operand) in {1, self.size(place)} else None
 
     def _custom_call(self, place: Place) -> Place | None:
-        """Step through a marker; TPU's lead from the end of a collective to the collective, and from its start to its operand."""
+        """Step through a marker; TPU's lead from the end of a collective to its start, and from the start to the operand."""
         target = self.target(place)
         if target in UNCHANGED_TARGETS:
             return self._passed_operand(place)

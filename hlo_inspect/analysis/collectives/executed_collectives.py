@@ -14,8 +14,8 @@ from itertools import compress
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
-from hlo_inspect.figure import Figure, Quantity, add, at_least, between, greatest, least, multiply
-from hlo_inspect.graph.calls import CallGraph
+from hlo_inspect.figure import Figure, Quantity, at_least, between, greatest, least, multiply
+from hlo_inspect.graph.calls import CallGraph, add_figures
 
 _Label = TypeVar("_Label", bound=Hashable)
 
@@ -108,10 +108,7 @@ class ExecutedCollectives:
         )
 
     def by_label(
-        self,
-        labels: Sequence[_Label],
-        chosen: Sequence[bool],
-        split: Iterable[tuple[Collective, _Label, Quantity]] = (),
+        self, labels: Sequence[_Label], chosen: Sequence[bool], split: Iterable[tuple[Collective, _Label, Quantity]] = ()
     ) -> dict[_Label, ExecutedTotals]:
         """Return the figures of the `chosen` collectives by label, in the order in which labels occur.
 
@@ -133,9 +130,8 @@ class ExecutedCollectives:
         entry = next(iter(self._graph.order), "")
         entry_figures = dict(own.get(entry, {}))
         for c, label, runs in split:
-            for figure, amount in _figures(_CollectiveKey(label, *_sizes(c)), 1, c):
-                before, added = entry_figures.get((label, figure)), multiply(amount, runs)
-                entry_figures[label, figure] = added if before is None else add(before, added)
+            figures = _figures(_CollectiveKey(label, *_sizes(c)), 1, c)
+            add_figures(entry_figures, {(label, figure): multiply(amount, runs) for figure, amount in figures})
             seen[label] = None
         own[entry] = entry_figures
         bounds = self._graph.bounds(own)
@@ -175,9 +171,8 @@ def _own_figures(
         if figures is None:
             figures = cache[key] = {}
             for size_key, count in counts:
-                for figure, amount in _figures(size_key, count, unknown.get(size_key)):
-                    before = figures.get((size_key.label, figure))
-                    figures[size_key.label, figure] = amount if before is None else add(before, amount)
+                of_key = _figures(size_key, count, unknown.get(size_key))
+                add_figures(figures, {(size_key.label, figure): amount for figure, amount in of_key})
         own[name] = figures
     return own
 

@@ -13,9 +13,6 @@ from hlo_inspect.graph.readers import ViewRow, maker_of, readers_of
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.values.shapes import BITS, ArrayShape
 
-CONVERSION = "convert_element_type"
-"""The primitive of a conversion that the program contains; compilers give theirs the name of a neighbor, or none."""
-
 MAX_STEPS = 64
 """Slices that are followed from a collective's operand."""
 
@@ -44,15 +41,11 @@ def find_wide(views: Views, calls: CallGraph, collectives: Iterable[Collective],
         sent = (collective.wire_bytes or 0) * results[0].runs
         if sent < least:
             continue
-        wide = [(result, conversion) for result in results if (conversion := _conversion(views, result)) is not None]
+        conversions = [(result, _narrowing(views, result) or _widening(views, result)) for result in results]
+        wide = [(result, conversion) for result, conversion in conversions if conversion is not None]
         saved = sent * sum(map(_narrowed_bytes, wide)) // max(sum(result.bytes for result in results), 1)
         if wide and saved >= least:
             yield WidelySent(collective, _narrow_type(wide[0][1]), wide[0][1], saved)
-
-
-def _conversion(views: Views, result: CollectiveResult) -> ViewRow | None:
-    """Return the conversion that shows that an array is sent in a wider type than it has."""
-    return _narrowing(views, result) or _widening(views, result)
 
 
 def _narrowed_bytes(wide: tuple[CollectiveResult, ViewRow]) -> int:
@@ -72,12 +65,11 @@ def _narrowing(views: Views, result: CollectiveResult) -> ViewRow | None:
             if reader is None:
                 return None
             if reader.opcode in _MOVES:
-                key = (reader.view.computation.name, reader.row)
-                waiting += [(reader, ())] if key not in seen else []
-                seen.add(key)
+                waiting += [(reader, ())] if reader.key not in seen else []
+                seen.add(reader.key)
                 continue
-            made = reader.view.shapes[reader.row]
-            if reader.opcode != "convert" or not isinstance(made, ArrayShape) or not _is_of_program(reader):
+            made = reader.shape
+            if reader.opcode != "convert" or not isinstance(made, ArrayShape) or not is_of_program(reader):
                 return None
             types.add(made.dtype)
             first = first or reader
@@ -87,26 +79,27 @@ def _narrowing(views: Views, result: CollectiveResult) -> ViewRow | None:
 def _widening(views: Views, result: CollectiveResult) -> ViewRow | None:
     """Return the conversion from a narrower type that makes the operand."""
     start = place_of(views, result.collective)
-    row = start.view.operand_row(start.row, next(iter(result.element), 0)) if start is not None else None
-    made = maker_of(views, ViewRow(start.view, row)) if start is not None and row is not None else None
+    operand = start.operand(next(iter(result.element), 0)) if start is not None else None
+    made: ViewRow | None = None
     for _ in range(MAX_STEPS):
+        made = maker_of(views, operand) if operand is not None else None
         if made is None or made.opcode not in _PARTS:
             break
-        row = made.view.operand_row(made.row, 0)
-        made = maker_of(views, ViewRow(made.view, row)) if row is not None else None
+        operand = made.operand(0)
     read = made.view.operand_shape(made.row, 0) if made is not None and made.opcode == "convert" else None
     is_wider = isinstance(read, ArrayShape) and is_narrower(result.shape.dtype, read.dtype)
-    return made if made is not None and is_wider and _is_of_program(made) else None
+    return made if made is not None and is_wider and is_of_program(made) else None
 
 
 def _narrow_type(conversion: ViewRow) -> str:
-    shapes = (conversion.view.operand_shape(conversion.row, 0), conversion.view.shapes[conversion.row])
+    shapes = (conversion.view.operand_shape(conversion.row, 0), conversion.shape)
     types = [shape.dtype for shape in shapes if isinstance(shape, ArrayShape)]
     return min(types, key=lambda dtype: BITS.get(dtype, 0))
 
 
-def _is_of_program(place: ViewRow) -> bool:
-    return place.view.op_name(place.row).endswith(CONVERSION)
+def is_of_program(conversion: ViewRow) -> bool:
+    """Return True if the program contains a conversion; compilers give theirs the name of a neighbor, or none."""
+    return conversion.op_name.endswith("convert_element_type")
 
 
 _FLOATS = ("f", "bf")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives.collective_results import runs_of
+from hlo_inspect.analysis.collectives.wide_collectives import is_of_program
 from hlo_inspect.analysis.cost.computation import Costs
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES
 from hlo_inspect.analysis.cost.figures import FIGURES, UnknownCostError
@@ -15,9 +16,6 @@ from hlo_inspect.graph.readers import ViewRow, maker_of
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import PRODUCTS, opcodes_that_call
 from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, array_leaves
-
-CONVERSION = "convert_element_type"
-"""The primitive of a conversion that the program contains; compilers give theirs the name of a neighbor, or none."""
 
 _PRODUCTS = PRODUCTS | {"custom-call"}  # calls of a library have FLOPs if they are products
 _CALLS = opcodes_that_call("run", "body", "condition", "branch", "fused")
@@ -70,7 +68,7 @@ def _narrow_type(views: Views, view: View, row: int, number: int) -> str:
         return ""
     made = maker_of(views, ViewRow(view, operand))
     read = made.view.operand_shape(made.row, 0) if made.opcode == "convert" else None
-    if not isinstance(read, ArrayShape) or not made.view.op_name(made.row).endswith(CONVERSION):
+    if not isinstance(read, ArrayShape) or not is_of_program(made):
         return ""
     is_float = read.dtype.startswith(("f", "bf"))
     return read.dtype if is_float and _bits(read.dtype) < _bits(shape.dtype) else ""
