@@ -111,6 +111,10 @@ class HardwareProfile:
         figure = self.figures.get(name)
         return None if figure is None else figure.value
 
+    def _count(self, name: str) -> int | None:
+        count = self.value(name)
+        return None if count is None else int(count)
+
     @property
     def memory_capacity(self) -> float | None:
         """Bytes of one device."""
@@ -128,8 +132,7 @@ class HardwareProfile:
 
     @property
     def devices_per_node(self) -> int | None:
-        count = self.value("devices_per_node")
-        return None if count is None else int(count)
+        return self._count("devices_per_node")
 
     @property
     def clock(self) -> float | None:
@@ -160,13 +163,11 @@ class HardwareProfile:
     @property
     def cores_per_device(self) -> int | None:
         """The number of cores that form one device of a program."""
-        count = self.value("cores_per_device")
-        return None if count is None else int(count)
+        return self._count("cores_per_device")
 
     @property
     def cores_per_chip(self) -> int | None:
-        count = self.value("cores_per_chip")
-        return None if count is None else int(count)
+        return self._count("cores_per_chip")
 
     @property
     def host_bandwidth(self) -> float | None:

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.cost.module_cost import ModuleCost
     from hlo_inspect.analysis.devices.mesh import Mesh
     from hlo_inspect.analysis.devices.mesh_axes import PartitionSpecs
-    from hlo_inspect.analysis.devices.participants import DeviceCounts, ShapesAre
-    from hlo_inspect.analysis.devices.replication import Copies
+    from hlo_inspect.analysis.devices.participants import Copies, DeviceCounts, ShapesAre
     from hlo_inspect.analysis.fusion_contents import Fusion, FusionKind
-    from hlo_inspect.analysis.memory.array_flow import ArrayFlow, ArrayPlace
+    from hlo_inspect.analysis.memory.array_flow import ArrayFlow
     from hlo_inspect.analysis.memory.array_sources import ArraySource, ArraySources
     from hlo_inspect.analysis.memory.host_transfers import HostTransfer
     from hlo_inspect.analysis.memory.ignored_offload import OffloadRequests
@@ -197,7 +196,7 @@ class ModuleAnalyses:
     @cached_property
     def sharding_copies(self) -> Copies:
         """The number of devices that hold the same part of a parameter, by the text of its sharding."""
-        from hlo_inspect.analysis.devices.replication import count_copies
+        from hlo_inspect.analysis.devices.participants import count_copies
 
         return count_copies(self.interface.parameters, self.device_counts)
 
@@ -421,15 +420,11 @@ class ModuleAnalyses:
 
     @cached_property
     def _parameter_relations(self) -> ParameterRelations:
-        from hlo_inspect.analysis.memory.parameter_relations import ParameterRelations
-
-        return ParameterRelations(self._array_flow, self._made_arrays())
-
-    def _made_arrays(self) -> dict[ArrayPlace, Relation]:
-        from hlo_inspect.analysis.memory.parameter_relations import made_arrays
+        from hlo_inspect.analysis.memory.parameter_relations import ParameterRelations, made_arrays
 
         overview = None if self.request.quick else self.optimizer
-        return made_arrays(self.interface, overview, self.views, self.module.entry.name if self.module.entry else "")
+        entry = self.module.entry.name if self.module.entry else ""
+        return ParameterRelations(self._array_flow, made_arrays(self.interface, overview, self.views, entry))
 
     @cached_property
     def host_transfers(self) -> list[HostTransfer]:
@@ -459,9 +454,10 @@ class ModuleAnalyses:
     @cached_property
     def ignored_offload(self) -> OffloadRequests | None:
         """The requests for host memory that an optimized program ignores."""
-        from hlo_inspect.analysis.memory.ignored_offload import find_ignored_offload
+        from hlo_inspect.analysis.memory.ignored_offload import uses_host
 
-        return find_ignored_offload(self.offload_requests, self.views)
+        requests = self.offload_requests
+        return requests if requests is not None and not uses_host(self.views) else None
 
     @cached_property
     def collective_faults(self) -> list[CollectiveFault]:

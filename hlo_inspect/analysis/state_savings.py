@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.devices.participants import DeviceCounts, parts_among
-from hlo_inspect.analysis.devices.replication import MAX_PARTITIONS
+from hlo_inspect.analysis.devices.participants import MAX_PARTITIONS, DeviceCounts, parts_among
 from hlo_inspect.graph.parameters import Interface, ParameterLeaf, fitting
 from hlo_inspect.hlo.values.device_groups import Groups
 from hlo_inspect.optimizer.overview import Overview

@@ -6,7 +6,13 @@ from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hlo_inspect.analysis.cost.bytes_accessed import BYTES_BY_ATTRIBUTES, FusedTraffic, accessed_bytes, fused_traffic
+from hlo_inspect.analysis.cost.bytes_accessed import (
+    BYTES_BY_ATTRIBUTES,
+    TRANSFER_ENDS,
+    FusedTraffic,
+    accessed_bytes,
+    fused_traffic,
+)
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, bytes_by_space
 from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS
 from hlo_inspect.analysis.cost.custom_calls.step_calls import call_cost
@@ -25,7 +31,6 @@ from hlo_inspect.analysis.cost.figures import (
     Work,
 )
 from hlo_inspect.analysis.cost.operation import RUNNERS, Counted, Operation, callee_names, callees, elements, row_gap, wrapped
-from hlo_inspect.analysis.cost.transfer_shapes import TRANSFER_ENDS
 from hlo_inspect.analysis.cost.work import (
     BY_SHAPES,
     COMPARING,

@@ -27,15 +27,9 @@ from hlo_inspect.analysis.cost.figures import (
     XlaSum,
     countable,
 )
-from hlo_inspect.analysis.cost.operation import (
-    RUNNERS,
-    Counted,
-    callee_names,
-    callees,
-    wrapped,
-)
+from hlo_inspect.analysis.cost.operation import RUNNERS, Counted, callee_names, callees, wrapped
 from hlo_inspect.analysis.provenance import Labeller, Labels, Provenances
-from hlo_inspect.figure import MAX_FIGURE, Figure, Number, Quantity, known_part, least, reason, unknown
+from hlo_inspect.figure import MAX_FIGURE, Figure, Quantity, known_part, least, reason, unknown
 from hlo_inspect.graph.calls import Call, CallGraph
 from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.module import Module
@@ -83,13 +77,9 @@ def _runs_of_call(
     """Return the least runs of the computations that an instruction calls; a conditional runs its cheapest branch."""
     if len(calls) == 1 or calls[0].instruction.opcode != "conditional":
         return [(call.callee, tuple(runs * int(least(call.times)) for runs in caller)) for call in calls]
-    chosen = [min(calls, key=lambda call: _least(bounds_by_computation, call.callee, figure)).callee for figure in FIGURES]
-    names = dict.fromkeys(call.callee for call in calls)
-    return [(name, tuple(runs * (name == best) for runs, best in zip(caller, chosen, strict=True))) for name in names]
-
-
-def _least(bounds_by_computation: Mapping[str, Mapping[CostFigure, Quantity]], name: str, figure: CostFigure) -> Number:
-    return least(bounds_by_computation.get(name, {}).get(figure, 0))
+    figures = {call.callee: bounds_by_computation.get(call.callee, {}) for call in calls}
+    chosen = [min(figures, key=lambda callee: least(figures[callee].get(figure, 0))) for figure in FIGURES]
+    return [(name, tuple(runs * (name == best) for runs, best in zip(caller, chosen, strict=True))) for name in figures]
 
 
 # -- costs --------------------------------------------------------------------------------------------------------------------

@@ -333,8 +333,7 @@ def _sizes(values: Values, buffers: Buffers, platform: Platform, faults: list[Me
         shape = values.shape(value)
         cached = cache.get(id(shape))
         if cached is None:
-            layout = shape.layout if isinstance(shape, ArrayShape) else None
-            cached = cache[id(shape)] = platform.bytes_of(shape), layout.memory_space if layout is not None else 0
+            cached = cache[id(shape)] = platform.bytes_of(shape), shape.memory_space if isinstance(shape, ArrayShape) else 0
         size, space = cached
         if size is None or space >= MAX_SPACES:
             time = values.times[value]

@@ -50,6 +50,13 @@ class Change(NamedTuple):
     gets: bool
     live: int
 
+    def apply(self, held: dict[int, int]) -> None:
+        """Update the value that holds the memory allocated for each value."""
+        if self.gets:
+            held[self.base] = self.value
+        else:
+            held.pop(self.base, None)
+
 
 @dataclass(slots=True)
 class Trace:
@@ -75,10 +82,7 @@ class Trace:
         """Return the bytes of each value that has memory at the peak."""
         live: dict[int, int] = {}
         for change in self.changes[: self.changes_to_peak]:
-            if change.gets:
-                live[change.base] = change.value
-            else:
-                live.pop(change.base, None)
+            change.apply(live)
         return {value: self.intervals[base].bytes for base, value in live.items()}
 
 

@@ -301,9 +301,6 @@ class _Dataflow:
             forwarded[1,] = self._operand_result(run.root)
         return self._parts(time, forwarded, leaves=True)
 
-    def _async_update(self, time: int) -> Result:
-        return self._parts(time, {(i,): self._part_of(time, i) for i in (0, 1)}, leaves=True)
-
     # -- computations ---------------------------------------------------------------------------------------------------
 
     def _parameter(self, time: int) -> Result:
@@ -387,7 +384,7 @@ _HANDLERS: dict[str, Callable[[_Dataflow, int], Result]] = {
     "all-reduce-done": _Dataflow._pass_on,
     "async-done": _Dataflow._gather_done,
     "async-start": _Dataflow._async_start,
-    "async-update": _Dataflow._async_update,
+    "async-update": lambda flow, time: flow._parts(time, {(i,): flow._part_of(time, i) for i in (0, 1)}, leaves=True),
     "bitcast": _Dataflow._pass_on,
     "call": _Dataflow._call,
     "collective-permute-done": _Dataflow._gather_done,

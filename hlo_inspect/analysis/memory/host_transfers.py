@@ -52,7 +52,7 @@ class HostTransfer(NamedTuple):
 
 def on_host(shape: Shape | None) -> bool:
     """Return True if an array is in host memory."""
-    return isinstance(shape, ArrayShape) and shape.layout is not None and shape.layout.memory_space == HOST_SPACE
+    return isinstance(shape, ArrayShape) and shape.memory_space == HOST_SPACE
 
 
 def host_parameters(interface: Interface) -> list[ParameterLeaf]:
@@ -78,7 +78,7 @@ def _transfers(view: View, runs: Quantity) -> Iterator[HostTransfer]:
         if opcode == "custom-call":
             direction, shape = asked_direction(view.instruction_at(row)), view.shapes[row]
         elif opcode in _COPYING:
-            direction, shape = _copied(view, row)
+            direction, shape = copied_array(view, row)
         else:
             continue
         if direction is not None and shape is not None:
@@ -93,13 +93,11 @@ def asked_direction(call: Instruction) -> Direction | None:
     return _PLACEMENTS.get((call.attr("frontend_attributes") or {}).get("_xla_buffer_placement", ""))
 
 
-def copy_direction(view: View, row: int) -> Direction | None:
-    """Return the direction in which an instruction that copies blocks of memory crosses between host and device, if it does."""
-    return _copied(view, row)[0]
+def copied_array(view: View, row: int) -> tuple[Direction | None, Shape | None]:
+    """Return the direction in which an instruction that copies blocks of memory crosses between host and device, if it does.
 
-
-def _copied(view: View, row: int) -> tuple[Direction | None, Shape | None]:
-    """Return the direction of a copy, and the shape of the copied array."""
+    Also return the shape of the copied array.
+    """
     opcode = view.opcodes[row]
     read = 1 if opcode in _WRITING else 0
     source = view.operand_shape(row, read)

@@ -46,11 +46,6 @@ def find_offload_requests(module: Module) -> OffloadRequests | None:
     return _requests_of_file(before, module.name) if before is not None else own
 
 
-def find_ignored_offload(requests: OffloadRequests | None, views: Views) -> OffloadRequests | None:
-    """Return the requests if the module has no array in host memory; None otherwise."""
-    return requests if requests is not None and not _uses_host(views) else None
-
-
 def _requests(module: Module) -> OffloadRequests | None:
     asking = [call for call in module.with_opcodes(_CALLS) if asked_direction(call) == "to host"]
     if not asking:
@@ -91,7 +86,7 @@ def _requests_of_file(path: Path, name: str) -> OffloadRequests | None:
     return next((requests for module in modules if module.name == name and (requests := _requests(module))), None)
 
 
-def _uses_host(views: Views) -> bool:
+def uses_host(views: Views) -> bool:
     """Return True if an array of the program is in host memory."""
     shapes = {id(shape): shape for name in views.computations for shape in views.for_computation(name).shapes}
     return any(on_host(leaf) for shape in shapes.values() for _, leaf in array_leaves(shape))

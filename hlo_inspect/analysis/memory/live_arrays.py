@@ -318,17 +318,11 @@ class _LiveTemporaries:
         highest = max((change.live for change in changes), default=self._bytes)
         largest = self._largest() if highest <= self._bytes else None
         for change in changes:
-            self._follow(change)
+            change.apply(self._held)
+            self._bytes = change.live
             if largest is None and self._bytes == highest:
                 largest = self._largest()
         return largest or self._largest()
-
-    def _follow(self, change: Change) -> None:
-        self._bytes = change.live
-        if change.gets:
-            self._held[change.base] = change.value
-        else:
-            self._held.pop(change.base, None)
 
     def _largest(self) -> LargestLive:
         sized = ((value, self._intervals[base].bytes) for base, value in self._held.items())

@@ -229,7 +229,8 @@ class GpuHints:
         fused = self._views.fused(view, row)
         if fused is None:
             return False
-        if not _same_elements(given, subshape(view.shapes[row], index) if view.shapes[row] is not None else None):  # type: ignore[arg-type]
+        shape = view.shapes[row]
+        if not _same_elements(given, subshape(shape, index) if shape is not None else None):
             return False
         key = (fused.name, number, index)
         cached = self._fused.get(key)
@@ -289,14 +290,7 @@ class _FusionHint:
 
     def holds(self, number: int) -> bool:
         fused = self._fused
-        parameter = next(
-            (
-                row
-                for row, opcode in enumerate(fused.opcodes)
-                if opcode == "parameter" and fused.parameter_number(row) == number
-            ),
-            None,
-        )
+        parameter = fused.parameters_by_number().get(number)
         if parameter is None or self._output is None or self._origin is None:
             return False
         visited = {parameter}

@@ -106,8 +106,7 @@ def _phase_before_gradient(step: StepValues, node: int, bits: int) -> str:
 def collective_key(graph: ValueGraph, node: int) -> tuple[str, ...]:
     """Return the kind of a collective and the shapes of its operands."""
     view, row = graph.frames[graph.frame_of[node]].view, graph.row_of[node]
-    shapes = [view.operand_shape(row, number) for number in range(len(view.operand_rows(row)))]
-    return base_opcode(view.opcodes[row]), *map(str, shapes)
+    return base_opcode(view.opcodes[row]), *map(str, view.operand_shapes(row))
 
 
 def step_values(graph: ValueGraph, facts: ComponentFacts, *, is_scheduled: bool) -> StepValues:

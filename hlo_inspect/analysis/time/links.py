@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from math import prod
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
@@ -123,30 +124,25 @@ def torus_axes(runs: Mapping[int, Run], shape: tuple[int, ...], link: Link) -> l
 
     An axis is a ring if all of it wraps round and the group covers it.
     """
-    axes = []
-    for axis, run in runs.items():
-        is_whole = run.size * run.stride == shape[axis]
-        axes.append(TorusAxis(run.size, run.stride, is_whole and link.wraps(shape[axis])))
-    return axes
+    return [
+        TorusAxis(run.size, run.stride, run.size * run.stride == shape[axis] and link.wraps(shape[axis]))
+        for axis, run in runs.items()
+    ]
 
 
 def torus_bound(
-    kind: CollectiveKind, whole: float, axes: Iterable[TorusAxis], bandwidth: float, links: float | None = None
+    kind: CollectiveKind, whole: float, axes: Sequence[TorusAxis], bandwidth: float, links: float | None = None
 ) -> float:
     """Return a bound in seconds along axes of a torus whose links send `bandwidth` each way.
 
     `links` is the number of links used at a time; None counts those of the device with the fewest.
     """
-    group_axes = list(axes)
-    devices = 1
-    for axis in group_axes:
-        devices *= axis.size
+    devices = prod(axis.size for axis in axes)
     if devices == 1:
         return 0.0
-    used = links or sum(axis.links for axis in group_axes)
     if kind.is_exchange:
-        return max(_all_to_all_seconds(whole, axis, bandwidth) for axis in group_axes)
-    return whole * kind.share_sent(devices) / (bandwidth * used)
+        return max(_all_to_all_seconds(whole, axis, bandwidth) for axis in axes)
+    return whole * kind.share_sent(devices) / (bandwidth * (links or sum(axis.links for axis in axes)))
 
 
 def _all_to_all_seconds(whole: float, axis: TorusAxis, bandwidth: float) -> float:

@@ -13,15 +13,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
-from hlo_inspect.analysis.time.links import (
-    LinkTime,
-    known,
-    network_bound,
-    no_model,
-    node_bound,
-    slowest,
-    with_model,
-)
+from hlo_inspect.analysis.time.links import LinkTime, known, network_bound, no_model, node_bound, slowest, with_model
 from hlo_inspect.analysis.time.placement import CollectiveGroups, NodeSpread, Placement, UnknownTimeError
 from hlo_inspect.hlo.collective_kinds import CollectiveKind
 

@@ -14,7 +14,7 @@ from hlo_inspect.analysis.collectives.logical_collectives import ASYNC_DONE_TARG
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, StartRows
 from hlo_inspect.analysis.cost.operation import RUNNERS, wrapped
-from hlo_inspect.analysis.memory.host_transfers import copy_direction
+from hlo_inspect.analysis.memory.host_transfers import copied_array
 from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.collective_kinds import is_named_as_collective
@@ -221,22 +221,20 @@ class _StepBuilder:
                 yield CallStep(position, name)
                 continue
             self.parallel[position] = name
-            moves = all(opcode in FREE or opcode in _MOVING for opcode in self._opcodes(name))
-            stream = _copy_stream(self._views.for_computation(name)) if moves else _thread(rows.view.instruction_at(row))
+            view = self._views.find(name)
+            moves = view is not None and all(opcode in FREE or opcode in _MOVING for opcode in view.opcodes)
+            stream = _copy_stream(view) if view is not None and moves else _thread(rows.view.instruction_at(row))
             self.streams[position] = (stream,)
             yield IssueStep(position, waits=False)
-
-    def _opcodes(self, name: str) -> Iterable[str]:
-        return self._views.for_computation(name).opcodes if name in self._views.computations else ()
 
     def _ended_collective(
         self, rows: _Rows, row: int, started: Mapping[InstructionPlace, Collective]
     ) -> InstructionPlace | None:
         """Return the fused collective that a fusion ends: the collective that it holds a copy of, else the first."""
         for _, name in rows.called(row):
-            if name not in self._views.computations:
+            view = self._views.find(name)
+            if view is None:
                 continue
-            view = self._views.for_computation(name)
             inner = [view.instruction(i) for i, opcode in enumerate(view.opcodes) if opcode == "custom-call"]
             if not any(ASYNC_DONE_TARGET in (instruction.attr("custom_call_target") or "") for instruction in inner):
                 continue
@@ -280,7 +278,7 @@ class _Rows:
 def _copy_stream(view: View, row: int | None = None) -> str:
     """Return the stream of a copy, or of the copies of a computation: the link to the host if one end is in host memory."""
     rows = range(len(view.opcodes)) if row is None else (row,)
-    directions = (copy_direction(view, copy) for copy in rows)
+    directions = (copied_array(view, copy)[0] for copy in rows)
     return next((_HOST_STREAMS[direction] for direction in directions if direction is not None), COPIES)
 
 
