@@ -15,9 +15,8 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hlo_inspect.errors import Location, UsageError, did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -35,8 +34,7 @@ _NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _LINE_BREAK = lazy_pattern("\r\n|[\r\n\x85\u2028\u2029]")  # the line ends of YAML
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigFile:
+class ConfigFile(NamedTuple):
     """Configuration file. If it `is_private`, errors show only the keys of its `lines`."""
 
     path: str
@@ -52,8 +50,7 @@ class ConfigFile:
         return UsageError(message, Location(self.path, line, column), shown)
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """Value of a YAML file and its place. `scalar` is the text of a scalar without its quotes."""
 
     file: ConfigFile

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
+from typing import NamedTuple
 
 from hlo_inspect import configs
 from hlo_inspect.analysis.hardware_figures import HardwareFigure, ProfileContents, SourceDocument, extends_node, parse_contents
@@ -83,8 +84,7 @@ class Link:
         return size == figure.value if figure.when == "exactly" else size % int(figure.value) == 0
 
 
-@dataclass(frozen=True, slots=True)
-class HardwareProfile:
+class HardwareProfile(NamedTuple):
     """An accelerator.
 
     `figures` holds every figure by its dotted name, in the order of the file; None if no source states it. `links` are the
@@ -189,7 +189,7 @@ class HardwareProfile:
         """Return the profile with other figures, and with the links that follow from them."""
         changed = {**self.figures, **figures}
         links = _links({name: link.topology for name, link in self.links.items()}, changed)
-        return replace(self, figures=changed, links=links, changes=(*self.changes, *changes))
+        return self._replace(figures=changed, links=links, changes=(*self.changes, *changes))
 
 
 def profile_names() -> tuple[str, ...]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.figure import Figure, least
@@ -38,8 +37,7 @@ _OF_JAX = ("jit_", "pjit_", "pmap_", "xmap_")
 _Dimensions = tuple[int | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """The kind of program.
 
     `cache` are the parameters in which a decode or inference step keeps earlier positions. `opcode` is the opcode of a program
@@ -186,8 +184,7 @@ def _transposed_orders(views: Views) -> dict[_Dimensions, set[_Dimensions]]:
     return orders
 
 
-@dataclass(frozen=True, slots=True)
-class _Write:
+class _Write(NamedTuple):
     """An instruction that writes a part of an array: the sizes of the array and of the part, unordered for a scatter."""
 
     whole: _Dimensions

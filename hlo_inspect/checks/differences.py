@@ -15,7 +15,7 @@ Examples:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -26,8 +26,9 @@ from hlo_inspect.compare.fact_changes import differ, difference, share, value_in
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.figure import Quantity, between, greatest, least, reason
+from hlo_inspect.passes import specs_about
 from hlo_inspect.report.facts import find_spec
-from hlo_inspect.report.model import FactSpec, Report, Verdict
+from hlo_inspect.report.model import Report, Verdict
 from hlo_inspect.report.table import Column, Table, Unit, Value, plain
 from hlo_inspect.report.table_spec import TableSpec
 from hlo_inspect.report.units import format_like, parse_quantity
@@ -81,13 +82,13 @@ def _as_part(change: Quantity, old: Value) -> Quantity | None:
     return math.copysign(math.inf, change) if isinstance(change, int | float) and old == 0 else None
 
 
-def parse_difference(written: Node, specs: Sequence[FactSpec]) -> DifferenceCondition:
+def parse_difference(written: Node) -> DifferenceCondition:
     """Parse a condition of `--fail-if` or a policy. Raise UsageError if its fact is unknown or does not fit the expression."""
     text = written.scalar.strip()
     if text in (DIFFERENT, FLAGS):
         return DifferenceCondition(text)
     assertion = assertion_in(written)
-    spec, _ = find_fact(assertion, specs)
+    spec, _ = find_fact(assertion, specs_about(assertion.fact.scalar))
     try:
         form, bounds = _bind(assertion.expression, spec.unit)
     except ValueError as error:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TypeVar, cast
@@ -99,7 +99,7 @@ def assertion_in(written: Node) -> Assertion:
         raise written.error("an assertion is a fact and an expression: `collectives.count == 0`")
     is_option = not written.file.is_private
     fact, place = (
-        replace(written, column=written.column + (match.start(group) if is_option else 0), scalar=match[group])
+        written._replace(column=written.column + (match.start(group) if is_option else 0), scalar=match[group])
         for group in (1, 2)
     )
     return _assertion(fact, place)

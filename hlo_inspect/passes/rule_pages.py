@@ -61,7 +61,7 @@ def truncation_rows(findings: Iterable[Finding]) -> Iterator[HeadlineRow]:
 
 def findings_row(findings: Sequence[Finding], scope: str = "") -> HeadlineRow:
     """Count the findings by severity, and name their rules. `scope` names their subject, and says what is left out."""
-    names = {page.code: page.name for page in rule_pages()}
+    names = {page.code: page.name for page in rule_pages()} if findings else {}
     severities = [finding.severity for finding in findings]
     parts: list[str | Amount] = []
     for severity in SEVERITIES:

@@ -19,7 +19,7 @@ from hlo_inspect.checks.runner import CheckResult, CheckRun
 from hlo_inspect.errors import HloInspectError, InputError, UnknownFactError, did_you_mean, printable
 from hlo_inspect.findings.reading_problems import truncation
 from hlo_inspect.hlo.input.source import Openable
-from hlo_inspect.passes import FINDINGS, all_specs
+from hlo_inspect.passes import FINDINGS, all_specs, specs_about
 from hlo_inspect.report.facts import fact_names, find_spec
 from hlo_inspect.report.formats.terminal import table_text
 from hlo_inspect.report.model import Finding, Report, Severity, reaching
@@ -48,7 +48,7 @@ def check_facts(assertions: Sequence[Assertion]) -> None:
     """Raise UsageError for a fact that does not exist, or an expectation that does not fit it."""
     for assertion in assertions:
         if assertion.rows is None:
-            resolve(assertion, all_specs())
+            resolve(assertion, specs_about(assertion.fact.scalar))
 
 
 class HloProgram:
@@ -105,7 +105,7 @@ class HloProgram:
     def fact(self, name: str) -> Value:
         """Return the value of a fact. Raise BeforePartitioningError if it is about collectives that are not there yet."""
         __tracebackhide__ = True
-        specs = all_specs()
+        specs = specs_about(name)
         if find_spec(name, specs) is None:
             raise UnknownFactError(f"there is no fact {name!r}{did_you_mean(name, fact_names(specs), cutoff=0.4)}")
         policy = Policy((assertion_in(given("facts", f"{name} known")),))

@@ -131,7 +131,8 @@ class ExecutedCollectives:
         entry_figures = dict(own.get(entry, {}))
         for c, label, runs in split:
             figures = _figures(_CollectiveKey(label, *_sizes(c)), 1, c)
-            add_figures(entry_figures, {(label, figure): multiply(amount, runs) for figure, amount in figures})
+            more: dict[_Key, Quantity] = {(label, figure): multiply(amount, runs) for figure, amount in figures}
+            add_figures(entry_figures, more)
             seen[label] = None
         own[entry] = entry_figures
         bounds = self._graph.bounds(own)

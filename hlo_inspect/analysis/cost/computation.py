@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Set
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.cost.bytes_accessed import (
     BYTES_BY_ATTRIBUTES,
@@ -61,8 +60,7 @@ _BY_HEADS = _spellings(BY_SHAPES - BYTES_BY_ATTRIBUTES)
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class FusedCost:
+class FusedCost(NamedTuple):
     """A fused computation: the cost of a fusion that calls it, and its traffic, or the gap if the traffic is unknown.
 
     `kernel` is the cost of its first gather or scatter.

@@ -8,7 +8,6 @@ are one kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.figures import (
@@ -136,8 +135,7 @@ def sum_of_step(parts: Iterable[CountedCost], figure: CostFigure) -> Quantity:
     return total(part.of_step(figure) for part in parts)
 
 
-@dataclass(frozen=True)
-class Kernels:
+class Kernels(NamedTuple):
     """The kernels of a module in the order of the text, and the costs outside kernels.
 
     The latter are costs of tables of pointers, of barriers, and of calls of unknown computations.

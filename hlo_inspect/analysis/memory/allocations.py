@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.memory.buffers import Buffers, LiveRanges, ValueUses
 from hlo_inspect.analysis.memory.hlo_values import Values
@@ -41,8 +41,7 @@ class Allocation:
     number: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BufferFacts:
+class BufferFacts(NamedTuple):
     """The input of the assignment.
 
     By buffer: `sizes` in bytes, `spaces`, and `outputs`, True if it is live at the end. `parameters`: number, shape index and

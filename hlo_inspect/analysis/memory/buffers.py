@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.hlo_values import Values
 from hlo_inspect.analysis.memory.in_place import InPlace
@@ -22,8 +23,7 @@ _READS_TABLE = frozenset({"get-tuple-element", "copy"})
 _READS_NOTHING = frozenset({"tuple", "domain"})
 
 
-@dataclass(frozen=True, slots=True)
-class LiveRanges:
+class LiveRanges(NamedTuple):
     """For each value the first and the last time at which it is live, and the last result that holds it (time and place)."""
 
     starts: list[int]

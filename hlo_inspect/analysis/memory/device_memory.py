@@ -59,8 +59,7 @@ class LiveBuffer(NamedTuple):
     allocation: Allocation | None
 
 
-@dataclass(frozen=True, slots=True)
-class Heap:
+class Heap(NamedTuple):
     """The temporaries of one memory space: their trace over time, and their offsets."""
 
     space: int

@@ -269,8 +269,7 @@ def _trace(facts: BufferFacts, events: Sequence[tuple[int, bool, int]], spans: d
     return trace
 
 
-@dataclass(frozen=True, slots=True)
-class Packing:
+class Packing(NamedTuple):
     """The height of a heap in bytes, and the offset of each value that does not share another's memory."""
 
     bytes: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory, find_device_memory
 from hlo_inspect.analysis.memory.platforms import Platform, find_platform
@@ -31,8 +31,7 @@ FIGURES = (
 """The first three figures are known without a schedule; the others depend on layouts and on the order of instructions."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramMemory:
+class ProgramMemory(NamedTuple):
     """The memory of a module. If nothing is known, `device` is None and `reason` says why.
 
     `figures` by name, in bytes, None if unknown; `spaces` is the peak of each memory space. `reasons` explain each unknown

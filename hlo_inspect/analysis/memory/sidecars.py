@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -73,8 +73,7 @@ class PlacedAllocation:
     values: list[PlacedValue] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class BufferAssignmentFile:
+class BufferAssignmentFile(NamedTuple):
     """The content of `-buffer-assignment.txt`."""
 
     allocations: tuple[PlacedAllocation, ...]
@@ -120,8 +119,7 @@ def _is_static(allocation: PlacedAllocation) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class LiveRangeFile:
+class LiveRangeFile(NamedTuple):
     """The content of `-live-range.txt`: schedule, live ranges, and the values that XLA lists at its peak.
 
     That peak counts parameters up to their last use.
@@ -133,8 +131,7 @@ class LiveRangeFile:
     at_peak: tuple[tuple[ValueName, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UsageReportFile:
+class UsageReportFile(NamedTuple):
     """`-memory-usage-report.txt`: all bytes of each memory space, by its number; a file of 2024 counts them together as 0."""
 
     totals: dict[int, int]
@@ -278,8 +275,7 @@ _LEAST_KNOWN = 0.9
 _File = TypeVar("_File")
 
 
-@dataclass(frozen=True, slots=True)
-class Sidecars:
+class Sidecars(NamedTuple):
     """The content of the files. `found` are their names; `refused` says why they are not used."""
 
     assignment: BufferAssignmentFile | None = None
@@ -432,4 +428,4 @@ def with_stated(memory: ProgramMemory, sidecars: Sidecars) -> tuple[ProgramMemor
         if None not in parts:
             figures_by_name["needed_bytes"] = (argument or 0) + (output or 0) - (alias or 0) + (constant or 0) + (temp or 0)
     reasons = {name: reason for name, reason in memory.reasons.items() if figures_by_name.get(name) is None}
-    return replace(memory, figures=figures_by_name, reasons=reasons), figures
+    return memory._replace(figures=figures_by_name, reasons=reasons), figures

@@ -23,20 +23,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import ASYNC_DONE_TARGET
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, Tally, TallyKey
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times, memory_time
 from hlo_inspect.analysis.devices.participants import ShapesAre
-from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.tpu_marks import SPLIT_OVER_CORES
 from hlo_inspect.figure import least
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.values.attributes import BackendConfig
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, array_leaves
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.hardware import HardwareProfile
 
 _EMPTY = '"reification_cost":[]'
 _NO_ESTIMATE = 2**62

@@ -10,7 +10,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
 from typing import NamedTuple
@@ -43,8 +42,7 @@ class NodeSpread(NamedTuple):
     part: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     """The machine as a user describes it.
 
     `shape` holds the sizes of its axes, major to minor. `order` lists the axes, the one that changes slowest with the device

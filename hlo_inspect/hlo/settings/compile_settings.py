@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.settings.text_proto import Message, joined_entries, parse_lines, parse_text_proto, read_file
@@ -54,8 +54,7 @@ _IRRELEVANT_OPTION = lazy_pattern(
 _STAMP = lazy_pattern(r"\d++\.(?=module_\d)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class CompileSettings:
+class CompileSettings(NamedTuple):
     """Flags, options and devices of one compile. A field that no file states is None, and `unknown` has the reasons.
 
     `flags` differ from XLA's defaults: a flag that is not in them has its default. If they are not `complete`, it is unknown.

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
@@ -14,10 +14,7 @@ from hlo_inspect.analysis.cost.custom_calls.step_calls import attention_of_step,
 from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, CostFigure, Tally
 from hlo_inspect.analysis.cost.kernels import labels_of_kernels
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, bound, percent, rates_taken
-from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.phases import phases
-from hlo_inspect.analysis.time.kernel_times import KernelTimes
-from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.figure import Figure, Quantity, exact, least, reason
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
@@ -27,6 +24,10 @@ from hlo_inspect.passes.instruction_rows import phase_notes
 from hlo_inspect.report.model import Section
 from hlo_inspect.report.table import Column, Table, TablePlace, Unit, number_of
 from hlo_inspect.report.table_spec import CountedRows, TableSpec
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.hardware import HardwareProfile
+    from hlo_inspect.analysis.time.kernel_times import KernelTimes
 
 _AS_XLA = (
     Fact(
@@ -256,6 +257,8 @@ def _row(label: str, tally: Tally, times: KernelTimes | None) -> _CostRow:
     if times is None:
         size = tally.bounds("bytes")
         return _CostRow(label, tally, _NO_TIME, _NO_TIME, least(size), not isinstance(size, Figure))
+    from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
+
     compute, memory = flops_time(tally, times), bytes_time(tally, times)
     are_known = not isinstance(compute, Figure) and not isinstance(memory, Figure)
     return _CostRow(label, tally, compute, memory, max(least(compute), least(memory)), are_known)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
-from hlo_inspect.analysis.time.step_times import StepTimes, compiler_cycles
-from hlo_inspect.analysis.time.utilization import model_seconds, utilization_bound
 from hlo_inspect.figure import Figure, Quantity, least, reason
 from hlo_inspect.passes.base import FactSheet
 from hlo_inspect.report.model import Amount, FactSpec, Parts, sentence
 from hlo_inspect.report.table import Unit
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.time.step_times import StepTimes
 
 _NO_PROFILE = "times need a hardware profile: give --profile NAME"
 
@@ -37,6 +40,9 @@ def put_times(context: Context, facts: FactSheet) -> None:
     if times is None or kernel_times is None:
         facts.values.update(dict.fromkeys(spec.name for spec in SPECS))
         return
+    from hlo_inspect.analysis.time.step_times import compiler_cycles
+    from hlo_inspect.analysis.time.utilization import model_seconds, utilization_bound
+
     for name, time in zip(_NAMES, times, strict=True):
         facts.put(name, time)
     cycles = compiler_cycles(context.kernels.launched, kernel_times)

@@ -10,9 +10,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step_calls import attention_of_step, total_of_step
 from hlo_inspect.analysis.memory.host_transfers import host_parameters
 from hlo_inspect.analysis.provenance import printed
-from hlo_inspect.analysis.time.collective_times import ALL
 from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
-from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.figure import Quantity, at_least, exact, least, reason
 from hlo_inspect.findings import LARGE_MODULE
 from hlo_inspect.graph.parameters import ParameterLeaf
@@ -151,6 +149,9 @@ def _time(context: Context) -> Parts:
     profile, times = context.on_machine.profile, context.on_machine.kernel_times
     if profile is None or times is None:
         return
+    from hlo_inspect.analysis.time.collective_times import ALL
+    from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
+
     alone = {
         "compute": least(flops_time(context.cost.opcodes, times)),
         "memory": least(bytes_time(context.cost.opcodes, times)),
