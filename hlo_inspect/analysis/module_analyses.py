@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.fusion_contents import Fusion, FusionKind
     from hlo_inspect.analysis.memory.array_flow import ArrayFlow
     from hlo_inspect.analysis.memory.array_sources import ArraySource, ArraySources
-    from hlo_inspect.analysis.memory.host_transfers import HostTransfer
-    from hlo_inspect.analysis.memory.ignored_offload import OffloadRequests
+    from hlo_inspect.analysis.memory.host_transfers import HostTransfer, OffloadRequests
     from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
     from hlo_inspect.analysis.memory.live_arrays import LiveArray
     from hlo_inspect.analysis.memory.parameter_copies import GatheredParameter
@@ -447,14 +446,14 @@ class ModuleAnalyses:
     @cached_property
     def offload_requests(self) -> OffloadRequests | None:
         """The requests for host memory of an optimized program, which the text before optimizations has."""
-        from hlo_inspect.analysis.memory.ignored_offload import find_offload_requests
+        from hlo_inspect.analysis.memory.host_transfers import find_offload_requests
 
         return find_offload_requests(self.module)
 
     @cached_property
     def ignored_offload(self) -> OffloadRequests | None:
         """The requests for host memory that an optimized program ignores."""
-        from hlo_inspect.analysis.memory.ignored_offload import uses_host
+        from hlo_inspect.analysis.memory.host_transfers import uses_host
 
         requests = self.offload_requests
         return requests if requests is not None and not uses_host(self.views) else None

@@ -1,4 +1,4 @@
-"""Fingerprints that computations share if they differ only in names and metadata.
+"""Fingerprints that computations share if they differ only in names and metadata, and of texts that renaming does not change.
 
 A program repeats a few computations many times, and repeated ones cost the same. This is for a pass over one module;
 `canonical` compares modules, and allows rows in any order.
@@ -11,14 +11,17 @@ any `%` only the numbers of names may differ, as in `add.12` and `add.7`.
 from __future__ import annotations
 
 import re
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 from itertools import count
 from typing import NamedTuple
 
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.rows import NO_ROWS, HeadColumn, Rows
+from hlo_inspect.hlo.values.op_names import TABLE
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _METADATA = lazy_pattern(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}')
@@ -213,3 +216,33 @@ def without_metadata(text: str) -> str:
     if '\\"' not in text and not any(part.count('"') % 2 for part in (*text.split("\n"), *text.split(_BEGIN))):
         return _METADATA.sub("", text)  # all strings are closed, and the match begins outside of them
     return _STRING_OR_METADATA.sub(r"\1", text)
+
+
+# -- texts of ranks -----------------------------------------------------------------------------------------------------------
+
+
+_COMPUTATION = lazy_pattern(r"^(?:ENTRY )?%", re.MULTILINE)
+_SIGNATURE = lazy_pattern(r"^((?:ENTRY )?%[\w.\-]++) \([^\n]*+(?<=\{)$", re.ASCII | re.MULTILINE)
+_MARKED_NAME = lazy_pattern(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
+_MODULE_NAME = lazy_pattern(r"HloModule [\w.\-]++", re.ASCII)
+
+
+def unnamed_digest(text: str) -> bytes | None:
+    """Return a hash of a text that renaming does not change, without reading its instructions.
+
+    Ranks of a job print one program with other names, numbers, paths and lines. Equal hashes mean equal programs and
+    schedules; programs that are equal may have different hashes, as by the number of a channel. None for texts in another form
+    than that of XLA's printer.
+    """
+    start = _COMPUTATION.search(text)
+    if start is None:
+        return None
+    head, body = text[: start.start()], without_metadata(text[start.start() :])
+    if "%" in head or "%" in "".join(body.split('"')[1::2]):  # a name in a string is no name
+        return None
+    parts = _MARKED_NAME.split(_SIGNATURE.sub(r"\1 {", body))
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    hashed = blake2b(_MODULE_NAME.sub("", TABLE.sub("", head), count=1).encode(errors="surrogatepass"), digest_size=16)
+    hashed.update("%".join(parts[::2]).encode(errors="surrogatepass"))
+    hashed.update(array("q", map(numbers.__getitem__, parts[1::2])).tobytes())
+    return hashed.digest()

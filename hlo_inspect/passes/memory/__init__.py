@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
-from hlo_inspect.analysis.memory.ignored_offload import OffloadRequests
+from hlo_inspect.analysis.memory.host_transfers import OffloadRequests
 from hlo_inspect.analysis.memory.live_arrays import loop_around
 from hlo_inspect.analysis.memory.platforms import MAX_SPACES, Platform
 from hlo_inspect.analysis.memory.program_memory import ProgramMemory
