@@ -55,13 +55,8 @@ class Fusion(NamedTuple):
 
 def find_fusions(views: Views) -> list[Fusion]:
     """Return the fusions of a module that was read with its graph, in the order of the text."""
-    holding = [name for name, computation in views.computations.items() if "fusion" in computation.opcodes]
-    return [
-        Fusion(view, row, view.fusion_kind(row) or "", views.fused(view, row))
-        for view in map(views.for_computation, holding)
-        for row, opcode in enumerate(view.opcodes)
-        if opcode == "fusion"
-    ]
+    rows = views.rows_with({"fusion"})
+    return [Fusion(view, row, view.fusion_kind(row) or "", views.fused(view, row)) for view, row in rows]
 
 
 def metadata_of_fusions(module: Module) -> Iterator[Metadata]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hlo_inspect.graph.readers import ViewRow, maker_of, readers_of
+from hlo_inspect.graph.readers import ViewRow, maker_of, readers_behind
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, SLICES
 from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, PRODUCT_PRIMITIVES, RECOMPUTE, UNKNOWN, scope_of
@@ -105,11 +105,5 @@ def _is_read_backward(views: Views, array: ViewRow) -> bool:
 
 def _names_of_readers(views: Views, place: ViewRow) -> Iterator[str]:
     """Yield the op_names of the instructions that read an array, in fusions too, behind instructions without a name."""
-    waiting, steps = [place], 0
-    while waiting and steps < MAX_STEPS:
-        steps += 1
-        for reader in readers_of(views, waiting.pop()):
-            if reader is not None and reader.op_name:
-                yield reader.op_name
-            elif reader is not None:
-                waiting.append(reader)
+    readers = readers_behind(views, place, (), lambda reader: not reader.op_name, MAX_STEPS)
+    return (reader.op_name for reader in readers if reader is not None)

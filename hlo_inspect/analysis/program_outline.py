@@ -36,7 +36,7 @@ def executed_name(collective: Collective) -> str:
 
 
 def _called(view: View, row: int, numbers: dict[str, int]) -> set[int]:
-    return {numbers[callee.name] for callee in view.called(row) if callee.name in numbers}
+    return {numbers[callee.name] for callee in view.called_at(row) if callee.name in numbers}
 
 
 def _starts(view: View) -> list[tuple[str, str]]:

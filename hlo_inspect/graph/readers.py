@@ -6,7 +6,7 @@ read the whole value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 from hlo_inspect.graph.view import View, Views
@@ -17,6 +17,8 @@ from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
 MOVES = opcodes_that_are("relayout") | {"opt-barrier", "copy-start"}
 MAX_READERS = 4096
 """Instructions that are visited for one value; beyond it the value has unknown readers."""
+MAX_PASSED = 64
+"""Instructions that are passed over from a value to its maker."""
 
 
 class ViewRow(NamedTuple):
@@ -94,6 +96,31 @@ def readers_of(views: Views, place: ViewRow, index: ShapeIndex = ()) -> Iterator
                     drops = value.view.opcodes[user] == "get-tuple-element"  # it takes another element of the tuple
                     if not passed and not drops:
                         yield ViewRow(value.view, user)
+
+
+def readers_behind(
+    views: Views, place: ViewRow, index: ShapeIndex, passes: Callable[[ViewRow], bool], most: int = MAX_READERS
+) -> Iterator[ViewRow | None]:
+    """Yield the readers of a value, and instead of those that pass it on the readers of their results, `most` times."""
+    waiting = [(place, index)]
+    seen: set[tuple[str, int]] = set()
+    while waiting and len(seen) < most:
+        for reader in readers_of(views, *waiting.pop()):
+            if reader is None or not passes(reader):
+                yield reader
+            elif reader.key not in seen:
+                seen.add(reader.key)
+                waiting.append((reader, ()))
+
+
+def maker_behind(views: Views, place: ViewRow | None, passes: Container[str]) -> ViewRow | None:
+    """Return the instruction that makes a value, behind those of opcodes that pass on their first operand."""
+    for _ in range(MAX_PASSED):
+        made = maker_of(views, place) if place is not None else None
+        if made is None or made.opcode not in passes:
+            return made
+        place = made.operand(0)
+    return None
 
 
 def _outside(views: Views, value: _Followed) -> _Followed | None:

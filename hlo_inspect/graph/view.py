@@ -6,7 +6,7 @@ A row is an index. Everything is read on first use and kept, so that the analyse
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import count
 from typing import TypeVar
@@ -288,11 +288,6 @@ class View:
     def _kept(self) -> dict[tuple[int, str], Instruction]:
         return {(kept.line, kept.name): kept for kept in self.computation.instructions}
 
-    def called(self, index: int) -> list[Callee]:
-        """Return the computations that a row calls. Raise ScanError if its operands are not closed."""
-        printed = self.printed_fusions.get(index)
-        return self.instruction(index).called if printed is None else [Callee("calls", "fused", printed[1])]
-
     def called_names(self, index: int) -> list[str]:
         """Return the names of the computations that a row calls. Raise ScanError if its operands are not closed."""
         printed = self.printed_fusions.get(index)
@@ -336,6 +331,13 @@ class Views:
         if view is None:
             view = self._known[name] = View(self.computations[name])
         return view
+
+    def rows_with(self, opcodes: Set[str]) -> Iterator[tuple[View, int]]:
+        """Yield the rows of these opcodes, one computation after the other."""
+        for name, computation in self.computations.items():
+            if not opcodes.isdisjoint(computation.opcodes):
+                view = self.for_computation(name)
+                yield from ((view, row) for row, opcode in enumerate(view.opcodes) if opcode in opcodes)
 
     def find(self, name: str | None) -> View | None:
         """Return the view of a computation; None if the module has no computation of that name."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.figure import exact
 from hlo_inspect.graph.calls import CallGraph
-from hlo_inspect.graph.readers import ViewRow, readers_of
+from hlo_inspect.graph.readers import ViewRow, readers_behind
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, ELEMENTWISE
 from hlo_inspect.hlo.values.attributes import SliceDimension
@@ -115,7 +115,7 @@ def _read_slices(views: Views, place: ViewRow, element: ShapeIndex, shape: Array
     boxes: dict[tuple[int | None, ...], list[tuple[SliceDimension, ...]]] = {}
     dynamic = 0
     reading = _Reading([], [], 0)
-    for reader in _readers_behind_elementwise(views, place, element):
+    for reader in readers_behind(views, place, element, lambda reader: reader.opcode in ELEMENTWISE):
         if reader is None:
             return None
         read, made = reader.view.operand_shape(reader.row, 0), reader.shape
@@ -134,19 +134,6 @@ def _read_slices(views: Views, place: ViewRow, element: ShapeIndex, shape: Array
             reading.of_compiler.append((reader, made))
     covered = dynamic + sum(_union(each) for each in boxes.values())
     return reading._replace(unread=max(0, (shape.elements or 0) - covered))
-
-
-def _readers_behind_elementwise(views: Views, place: ViewRow, element: ShapeIndex) -> Iterator[ViewRow | None]:
-    """Yield the readers of an array, and instead of elementwise ones the readers of their results; None for unknown readers."""
-    waiting = [(place, element)]
-    seen: set[tuple[str, int]] = set()
-    while waiting:
-        for reader in readers_of(views, *waiting.pop()):
-            if reader is None or reader.opcode not in ELEMENTWISE:
-                yield reader
-            elif reader.key not in seen:
-                seen.add(reader.key)
-                waiting.append((reader, ()))
 
 
 def _union(boxes: list[tuple[SliceDimension, ...]]) -> int:

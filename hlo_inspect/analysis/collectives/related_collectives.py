@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives.collective_results import place_of, runs_of
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.graph.calls import CallGraph
-from hlo_inspect.graph.readers import ViewRow, maker_of
+from hlo_inspect.graph.readers import ViewRow, maker_behind, maker_of
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.values.op_names import RECOMPUTE, scope_of
 from hlo_inspect.hlo.values.shapes import ArrayShape
@@ -18,9 +18,6 @@ PhaseOf = Callable[[Collective], str]
 MANY = 8
 SMALL = 256 << 10
 """Least number of small collectives, and the largest bytes of an operand of each."""
-
-MAX_CONVERSIONS = 16
-"""Conversions that are followed from a gather to an input."""
 
 
 class RelatedCollectives(NamedTuple):
@@ -62,13 +59,8 @@ def _groups(collective: Collective) -> Hashable:
 
 def _gathers_input(views: Views, collective: Collective) -> bool:
     place = place_of(views, collective) if collective.kind == "all-gather" else None
-    operand = place.operand(0) if place is not None else None
-    for _ in range(MAX_CONVERSIONS):
-        made = maker_of(views, operand) if operand is not None else None
-        if made is None or made.opcode != "convert":
-            return made is not None and made.opcode in {"parameter", "get-tuple-element"}
-        operand = made.operand(0)
-    return False
+    made = maker_behind(views, place.operand(0) if place is not None else None, {"convert"})
+    return made is not None and made.opcode in {"parameter", "get-tuple-element"}
 
 
 def _independent(view: View, members: Sequence[Collective]) -> Iterable[list[Collective]]:

@@ -13,13 +13,10 @@ from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES
 from hlo_inspect.analysis.cost.figures import FIGURES, UnknownCostError
 from hlo_inspect.analysis.cost.operation import callees
 from hlo_inspect.graph.calls import CallGraph
-from hlo_inspect.graph.readers import ViewRow, maker_of, readers_of
+from hlo_inspect.graph.readers import ViewRow, maker_behind, maker_of, readers_of
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import PRODUCTS, opcodes_that_call
 from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, array_leaves
-
-MAX_STEPS = 64
-"""Slices that are followed from a collective's operand."""
 
 _PARTS = {"slice", "dynamic-slice"}
 _MOVES = _PARTS | {"concatenate"}
@@ -85,12 +82,7 @@ def _widening(views: Views, result: CollectiveResult) -> ViewRow | None:
     """Return the conversion from a narrower type that makes the operand."""
     start = place_of(views, result.collective)
     operand = start.operand(next(iter(result.element), 0)) if start is not None else None
-    made: ViewRow | None = None
-    for _ in range(MAX_STEPS):
-        made = maker_of(views, operand) if operand is not None else None
-        if made is None or made.opcode not in _PARTS:
-            break
-        operand = made.operand(0)
+    made = maker_behind(views, operand, _PARTS)
     read = made.view.operand_shape(made.row, 0) if made is not None and made.opcode == "convert" else None
     is_wider = isinstance(read, ArrayShape) and is_narrower(result.shape.dtype, read.dtype)
     return made if made is not None and is_wider and _is_of_program(made) else None

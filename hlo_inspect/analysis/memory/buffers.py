@@ -185,8 +185,9 @@ def find_buffers(values: Values, in_place: InPlace, outputs: Iterable[tuple[int,
     sets = _Sets(len(values.times))
     for value, other in outputs:
         sets.join(value, other)
-    for group in _control_flow(values):
-        sets.join_all(group)
+    for first, *others in _control_flow(values):
+        for other in others:
+            sets.join(first, other)
     for value, other in _in_place(values, in_place):
         sets.join(value, other)
     return sets.buffers()
@@ -242,10 +243,6 @@ class _Sets:
         value, other = self._find(value), self._find(other)
         if value != other:
             self._parents[max(value, other)] = min(value, other)
-
-    def join_all(self, group: Sequence[int]) -> None:
-        for other in group[1:]:
-            self.join(group[0], other)
 
     def buffers(self) -> Buffers:
         numbers: dict[int, int] = {}

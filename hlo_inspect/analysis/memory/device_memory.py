@@ -31,17 +31,12 @@ from hlo_inspect.hlo.values.shapes import HOST_SPACE, ArrayShape, Shape
 
 
 class ScheduledInstruction(NamedTuple):
-    """An instruction of the text: the row of a computation.
-
-    `is_printed` is false if a short spelling of an asynchronous instruction leaves the instruction out. The row is then the row
-    of the short spelling.
-    """
+    """An instruction of the text. If a short spelling of an asynchronous instruction leaves it out, that spelling."""
 
     computation: str
     row: int
     name: str
     line: int
-    is_printed: bool
 
 
 class LiveBuffer(NamedTuple):
@@ -242,7 +237,7 @@ class DeviceMemory:
         """Return the instruction that runs at a time."""
         schedule = self.schedule
         view, row = schedule.view(time), schedule.rows[time]
-        return ScheduledInstruction(view.computation.name, row, view.names[row], view.lines[row], time not in schedule.wrapped)
+        return ScheduledInstruction(view.computation.name, row, view.names[row], view.lines[row])
 
     def live_range(self, buffer: int) -> tuple[int, int]:
         """Return the first and the last time at which a buffer is live."""

@@ -112,8 +112,9 @@ class LiveArrays:
         """Return the arrays, the largest first."""
         device = self._device
         rows = [self.describe(row) for row in device.live_at_peak]
-        if device.thread_local.constant_bytes:
-            rows.append(_applied_constants(device.thread_local.constant_bytes))
+        if size := device.thread_local.constant_bytes:
+            name, labels = "(constants of computations that are applied)", Labels("", "", NOT_PRINTED)
+            rows.append(LiveArray(name, "constant", (), None, size, 0, "constant", CONSTANT, 0, None, None, labels, None))
         return sorted(rows, key=lambda array: -array.bytes)
 
     def describe(self, row: LiveBuffer) -> LiveArray:
@@ -223,12 +224,6 @@ class LiveArrays:
     def _phases(self, times: Iterable[int]) -> set[str]:
         schedule = self._device.schedule
         return {self._phase_of(schedule.view(time), schedule.rows[time]) for time in times}
-
-
-def _applied_constants(size: int) -> LiveArray:
-    labels = Labels("", "", NOT_PRINTED)
-    name = "(constants of computations that are applied)"
-    return LiveArray(name, "constant", (), None, size, 0, "constant", CONSTANT, 0, None, None, labels, None)
 
 
 MAX_POINTS = 512

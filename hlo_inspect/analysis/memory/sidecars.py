@@ -110,13 +110,8 @@ class BufferAssignmentFile(NamedTuple):
     @property
     def static_bytes(self) -> int:
         """Parameters, constants and outputs, each once."""
-        return sum(allocation.size for allocation in self.allocations if _is_static(allocation))
-
-
-def _is_static(allocation: PlacedAllocation) -> bool:
-    return not allocation.is_thread_local and (
-        allocation.parameter is not None or allocation.is_constant or allocation.is_live_out
-    )
+        kept = (allocation for allocation in self.allocations if not allocation.is_thread_local)
+        return sum(part.size for part in kept if part.parameter is not None or part.is_constant or part.is_live_out)
 
 
 class LiveRangeFile(NamedTuple):

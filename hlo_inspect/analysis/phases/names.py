@@ -207,19 +207,15 @@ def find_phases(collectives: Sequence[Collective]) -> list[str]:
     names = {name: without_layer_numbers(name) for name in {collective.origin.op_name for collective in collectives}}
     said = {name: scope_of(name) for name in set(names.values())}
     scopes = [said[names[collective.origin.op_name]] for collective in collectives]
-    phases = [_own_phase(collective, scope) for collective, scope in zip(collectives, scopes, strict=True)]
+    phases = [
+        _combined_phase(collective, scope.parts) if len(set(scope.parts)) > 1 else phase_of(collective.origin.innermost, scope)
+        for collective, scope in zip(collectives, scopes, strict=True)
+    ]
     remats = {scope for scope in said.values() if is_of_old_remat(scope)}
     if remats and RECOMPUTE not in phases:
         _find_recomputed(collectives, scopes, phases, remats)
     _find_losses(collectives, scopes, phases)
     return phases
-
-
-def _own_phase(collective: Collective, scope: Scope) -> str:
-    """Return the phase by the collective's own metadata."""
-    if len(set(scope.parts)) > 1:
-        return _combined_phase(collective, scope.parts)
-    return phase_of(collective.origin.innermost, scope)
 
 
 def _combined_phase(collective: Collective, parts: Sequence[str]) -> str:

@@ -70,7 +70,7 @@ class PhaseAnalyses(Protocol):
 class Phases:
     """The phases of a module's instructions, shared by all analyses."""
 
-    def __init__(self, analyses: PhaseAnalyses, *, seeks_all: bool = True) -> None:
+    def __init__(self, analyses: PhaseAnalyses, *, seeks_all: bool) -> None:
         """Report phases that op_names do not decide as `NOT_SOUGHT` unless `seeks_all`. `analyses` end no earlier."""
         self._analyses = analyses
         self._seeks_all = seeks_all
@@ -165,10 +165,9 @@ class Phases:
 
     def _phase_of_contents(self, fusion: Instruction) -> str:
         """Return the phase of the names in a fused computation: if they differ, the later one of forward and backward."""
-        name = fusion.callee("calls") or ""
-        if name not in self._analyses.views.computations:
+        view = self._analyses.views.find(fusion.callee("calls"))
+        if view is None:
             return UNKNOWN
-        view = self._analyses.views.for_computation(name)
         return latest_phase({self.names.own_name(view.metadata(row)).phase for row in range(len(view.names))} - {UNKNOWN})
 
     @cached_property

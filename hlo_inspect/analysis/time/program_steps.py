@@ -21,7 +21,6 @@ from hlo_inspect.hlo.collective_kinds import is_named_as_collective
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE, Role, opcodes_that_are
-from hlo_inspect.hlo.tokens import ScanError
 
 
 class ComputeStep(NamedTuple):
@@ -269,10 +268,7 @@ class _Rows:
         return self.place(self._starts.start_of(row))
 
     def called(self, row: int) -> list[tuple[Role, str]]:
-        try:
-            return list(dict.fromkeys((callee.role, callee.name) for callee in self.view.called(row)))
-        except ScanError:
-            return []
+        return list(dict.fromkeys((callee.role, callee.name) for callee in self.view.called_at(row)))
 
 
 def _copy_stream(view: View, row: int | None = None) -> str:

@@ -7,7 +7,6 @@ a device looks up its own number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from hlo_inspect.hlo.values.device_groups import DeviceGroups, DeviceListError, DevicePairs, Iota, parse_groups, parse_pairs
 from hlo_inspect.hlo.values.sharding import Sharding, parse_sharding
@@ -16,14 +15,6 @@ DEVICE_ATTRIBUTES = frozenset({"replica_groups", "source_target_pairs", "shardin
 
 DeviceTuples = tuple[tuple[int, ...], ...]
 """The ids of an attribute. Two programs on permuted devices agree in the position of each device in these tuples."""
-
-
-class DeviceTexts(Protocol):
-    """Text in place of that of an attribute in `DEVICE_ATTRIBUTES`, or of a constant with a number per device."""
-
-    def attribute(self, name: str, text: str) -> str: ...
-
-    def table(self, literal: str) -> str: ...
 
 
 class NoDevices:
@@ -72,6 +63,10 @@ class MappedDevices:
         rest = sharding.tile_sizes, sharding.subgroups, sharding.dimension_axes, sharding.other_axes
         axes = sharding.mesh.axes if sharding.mesh is not None else ()
         return f"{sharding.kind} {rest} {axes} {mapped} {parts}"
+
+
+DeviceTexts = NoDevices | MappedDevices
+"""Text in place of that of an attribute in `DEVICE_ATTRIBUTES`, or of a constant with a number per device."""
 
 
 def group_tuples(value: DeviceGroups | DevicePairs) -> DeviceTuples:

@@ -152,7 +152,6 @@ class Reference(NamedTuple):
 class Formula(NamedTuple):
     """A formula in reverse Polish notation: numbers and references, with the operators behind them."""
 
-    text: str
     steps: tuple[Fraction | Reference | str, ...]
 
     def value(self, values: Values) -> Fraction:
@@ -189,7 +188,7 @@ def parse_formula(text: str) -> Formula:
     parser.sum(0)
     if parser.token is not None:
         raise FormulaError(f"{parser.token!r} does not fit here", parser.position)
-    formula = Formula(text, tuple(parser.steps))
+    formula = Formula(tuple(parser.steps))
     if not any(isinstance(step, Reference) for step in formula.steps):
         formula.value(lambda _: 0)
     return formula
