@@ -213,9 +213,8 @@ def mesh_costs(
     rows = []
     for (kind, axis, devices, size), runs in runs_by_key.items():
         names = axis.split(",") if axis else []
-        has_cost = devices is not None and size is not None and kind in ALPA_TIES and bool(names)
         cost = None
-        if has_cost and devices is not None and size is not None:
+        if names and devices is not None and size is not None and kind in ALPA_TIES:
             cost = _mesh_cost(kind, devices, size, max(alpha[name] for name in names), min(beta[name] for name in names))
         rows.append(MeshCost(kind, axis, devices, size, cost, tuple(runs)))
     return sorted(rows, key=lambda row: -least(row.total))

@@ -43,14 +43,15 @@ class ParsedOptions:
 
     machine: MachineOptions | None = None
     mesh: NamedMesh | None = None
-    custom_calls: UserRules | None = None
+    custom_calls: UserRules = ()
     cost_model: CostModel | None = None
     thresholds: Mapping[str, int | float] = field(default_factory=dict)
 
 
 def parse_options(request: Request) -> ParsedOptions:
     """Parse the options of a request. Raise UsageError if one makes no sense or if its file is unreadable."""
-    machine = mesh = custom_calls = cost_model = None
+    machine = mesh = cost_model = None
+    custom_calls: UserRules = ()
     if request.profiles or request.changes or request.topology is not None or request.devices_per_node is not None:
         from hlo_inspect.analysis.hardware import load_profile
         from hlo_inspect.analysis.time.placement import given_placement

@@ -10,7 +10,7 @@ costs at least its cheapest branch and at most its most expensive branch.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -190,14 +190,8 @@ def _figures_of_call(calls: Sequence[Call], inclusive: Mapping[str, Mapping[_Key
 
 def _branch_bounds(branches: Sequence[Mapping[_Key, Quantity]], why: str) -> dict[_Key, Quantity]:
     """Return the figures of a conditional, which runs one of its branches."""
-    amounts: defaultdict[_Key, list[Quantity]] = defaultdict(list)
-    for branch in branches:
-        for figure, amount in branch.items():
-            amounts[figure].append(amount)
-    for choices in amounts.values():
-        if len(choices) < len(branches):
-            choices.append(0)
-    return {figure: any_of(choices, why) for figure, choices in amounts.items()}
+    figures = dict.fromkeys(figure for branch in branches for figure in branch)
+    return {figure: any_of([branch.get(figure, 0) for branch in branches], why) for figure in figures}
 
 
 def add_figures(figures: dict[_Key, Quantity], more: Mapping[_Key, Quantity]) -> None:

@@ -138,7 +138,7 @@ class _ValueReader:
                 if type(value) is int:
                     made_of.append(value)
                 elif value is not None and source is not None:
-                    self.graph.add_whole(frame, value, made_of, source)
+                    made_of += graph.whole(frame, value, source)
             values[row] = len(all_operands)
             all_operands.append(made_of)
             kinds.append(KINDS.get(opcode, 0))
@@ -241,9 +241,7 @@ class _ValueReader:
                     operands[element] += nodes_in(new)
             return
         for element in nodes_in(state):
-            made_of: list[int] = []
-            self.graph.add_whole(self._stack[-1], result, made_of, None)
-            operands[element] += made_of
+            operands[element] += self.graph.whole(self._stack[-1], result, None)
 
     def _conditional(self, frame: CallFrame, row: int) -> Value:
         names = [(callee.attribute, callee.name) for callee in frame.view.called_at(row) if callee.role == "branch"]
@@ -310,10 +308,8 @@ class _ValueReader:
             size = operand.dimensions[0] if isinstance(operand, ArrayShape) and operand.dimensions else None
             if size is None:
                 return self._make_node(frame, row)
-            made_of: list[int] = []
-            self.graph.add_whole(frame, value, made_of, source)
             starts.append(start)
-            nodes.append(self.graph.new(frame, row, made_of, MOVES))
+            nodes.append(self.graph.new(frame, row, self.graph.whole(frame, value, source), MOVES))
             start += size
         return SlicedValue(starts, nodes, start)
 
@@ -336,13 +332,8 @@ class _ValueReader:
         values = frame.operands(row)
         if "slice_sizes" in view.rows[row][3] or not values:  # a permute in place has offsets as operands
             return self._make_node(frame, row)
-        kind = KINDS.get(view.opcodes[row], 0)
-        nodes: list[Value] = []
-        for value, source in zip(values, view.operand_rows(row), strict=True):
-            made_of: list[int] = []
-            self.graph.add_whole(frame, value, made_of, source)
-            nodes.append(self.graph.new(frame, row, made_of, kind))
-        return tuple(nodes)
+        kind, sources = KINDS.get(view.opcodes[row], 0), zip(values, view.operand_rows(row), strict=True)
+        return tuple([self.graph.new(frame, row, self.graph.whole(frame, value, source), kind) for value, source in sources])
 
     def _custom_call(self, frame: CallFrame, row: int) -> Value:
         target = frame.view.instruction_at(row).attr("custom_call_target") or ""

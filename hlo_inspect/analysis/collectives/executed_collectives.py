@@ -93,9 +93,8 @@ class ExecutedCollectives:
     @cached_property
     def slice_sends(self) -> ExecutedTotals:
         """Figures of the sends between slices, which are in no total."""
-        return self.by_label([""] * len(self._collectives), [c.sends_to_slices for c in self._collectives]).get(
-            "", NOT_EXECUTED
-        )
+        sends = [c.sends_to_slices for c in self._collectives]
+        return self.by_label([""] * len(self._collectives), sends).get("", NOT_EXECUTED)
 
     @cached_property
     def phases(self) -> Mapping[str, ExecutedTotals]:
@@ -103,9 +102,8 @@ class ExecutedCollectives:
         single = [phase if isinstance(phase, str) else "" for phase in self._phases]
         counted = compress(zip(self._collectives, self._phases, strict=True), self._in_totals)
         split = ((c, phase, runs) for c, phases in counted if not isinstance(phases, str) for phase, runs in phases)
-        return self.by_label(
-            single, [is_in and phase != "" for is_in, phase in zip(self._in_totals, single, strict=True)], split
-        )
+        is_single = [is_in and phase != "" for is_in, phase in zip(self._in_totals, single, strict=True)]
+        return self.by_label(single, is_single, split)
 
     def by_label(
         self, labels: Sequence[_Label], chosen: Sequence[bool], split: Iterable[tuple[Collective, _Label, Quantity]] = ()

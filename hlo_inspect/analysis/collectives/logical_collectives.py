@@ -423,18 +423,14 @@ def collective_faults(collectives: Sequence[Collective], counts: DeviceCounts) -
 
 def _faults_of(collective: Collective, counts: DeviceCounts) -> Iterator[CollectiveFault]:
     members = collective.participants
+    is_unreadable = members.fault is not None and members.listed is None and collective.groups is not None
     stray = _stray_pair(collective.pairs, collective.mode, counts) if collective.pairs is not None else None
     if members.contradicts:
         yield CollectiveFault("contradictory groups", collective, members.fault or "")
     elif stray is not None:
         yield CollectiveFault("contradictory pairs", collective, stray)
-    elif (
-        members.fault is not None
-        and members.listed is None
-        and collective.groups is not None
-        and collective.properties.is_known
-    ):
-        yield CollectiveFault("unreadable groups", collective, members.fault)
+    elif is_unreadable and collective.properties.is_known:
+        yield CollectiveFault("unreadable groups", collective, members.fault or "")
     elif not members.uniform:
         yield CollectiveFault("uneven groups", collective)
 
@@ -443,8 +439,5 @@ def _stray_pair(pairs: DevicePairs | MalformedValue, mode: GroupMode, counts: De
     """Describe the first fault of the source-target pairs: a device may send once and receive once."""
     if isinstance(pairs, MalformedValue):
         return pairs.reason
-    for end in (0, 1):
-        fault = device_list_fault((pair[end] for pair in pairs.pairs), mode, counts)
-        if fault is not None:
-            return fault
-    return None
+    faults = (device_list_fault((pair[end] for pair in pairs.pairs), mode, counts) for end in (0, 1))
+    return next((fault for fault in faults if fault is not None), None)

@@ -219,17 +219,11 @@ class FusedTraffic:
     straight: set[int] = field(default_factory=set)
 
 
-def fused_traffic(view: View, nested: Mapping[int, FusedTraffic | None]) -> FusedTraffic:
-    """Return the traffic of a fused computation.
+class FusionReader:
+    """Follows how a fused computation uses its parameters (`HloCostAnalysis::FusionParameterReadBytes`).
 
-    `nested` holds the traffic of the computations that its own fusions call, by row. Raise UnknownCostError if a part is
-    unknown.
+    `nested` holds the traffic of the computations that its own fusions call, by row.
     """
-    return _FusionReader(view, nested).traffic()
-
-
-class _FusionReader:
-    """Follows how a fused computation uses its parameters (`HloCostAnalysis::FusionParameterReadBytes`)."""
 
     def __init__(self, view: View, nested: Mapping[int, FusedTraffic | None]) -> None:
         self._view = view
@@ -255,6 +249,7 @@ class _FusionReader:
         return [(source, operand.path) if operand.path else source for source, operand in zip(rows, operands, strict=True)]
 
     def traffic(self) -> FusedTraffic:
+        """Return the traffic of the computation. Raise UnknownCostError if a part is unknown."""
         root = self._view.root
         if root is None:
             raise UnknownCostError("the fused computation is empty")

@@ -13,7 +13,7 @@ from typing import Literal
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.computation import Costs, get_counted
 from hlo_inspect.analysis.cost.custom_calls.step_calls import StepCall
-from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
+from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 from hlo_inspect.analysis.cost.figures import (
     FIGURES,
     NO_LINE,
@@ -174,12 +174,6 @@ class ModuleCost:
             for name, running in self.running.items()
         }
 
-    @property
-    def named_phases(self) -> Iterator[str]:
-        """The phases by names of instructions with a cost, those of equal metadata in one computation once."""
-        for running in self.running.values():
-            yield from self.labeller.named_phases(running.view, running.rows)
-
 
 def _add_cost(tally: Tally, label: str | None, cost: InstructionCost, count: int, runs: RunsByFigure) -> None:
     """Add `count` instructions of one cost and label, multiplied by the runs of their computation."""
@@ -209,7 +203,7 @@ def module_cost(
     module: Module,
     graph: CallGraph,
     views: Views | None = None,
-    user_rules: UserRules | None = None,
+    user_rules: UserRules = (),
     labeller: Labeller | None = None,
 ) -> ModuleCost:
     """Return the cost of a module whose whole graph was read.
@@ -221,7 +215,7 @@ def module_cost(
         gap, as_xla = CostGap(module.first_line, "the module has no entry computation"), XlaSum()
         as_xla.miss(FIGURES, gap)
         return ModuleCost(as_xla, dict.fromkeys(FIGURES, unknown(str(gap))), labeller)
-    counter = _ModuleCounter(module, views or Views(module.computations), user_rules or NO_USER_RULES)
+    counter = _ModuleCounter(module, views or Views(module.computations), user_rules)
     counter.count_from(module.entry.name)
     own = {name: running.figures for name, running in counter.runs.items()}
     step = graph.bounds(own)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives.collective_results import CollectiveResult, place_of, results_of, runs_of
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.cost.computation import Costs
-from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES
 from hlo_inspect.analysis.cost.figures import FIGURES, UnknownCostError
 from hlo_inspect.analysis.cost.operation import callees
 from hlo_inspect.graph.calls import CallGraph
@@ -127,7 +126,7 @@ def find_widened_products(views: Views, calls: CallGraph) -> Iterator[WideWork]:
     """Yield the products whose two operands the program widens. Runs are those of one step; an unknown number counts once."""
     if _PRODUCTS.isdisjoint(views.opcodes):
         return
-    costs = Costs(views.fingerprints, NO_USER_RULES)
+    costs = Costs(views.fingerprints, ())
     for view, row in _rows(views, calls):
         if view.opcodes[row] in _PRODUCTS and len(view.operand_rows(row)) >= 2:
             types = [_converted_from(views, view, row, number) for number in (0, 1)]
@@ -137,7 +136,7 @@ def find_widened_products(views: Views, calls: CallGraph) -> Iterator[WideWork]:
 
 def find_double_precision(views: Views, calls: CallGraph) -> Iterator[WideWork]:
     """Yield the instructions with results in f64 or c128, with their FLOPs of one step."""
-    costs = Costs(views.fingerprints, NO_USER_RULES)
+    costs = Costs(views.fingerprints, ())
     for view, row in _rows(views, calls):
         results = [] if view.opcodes[row] in _CALLS else array_leaves(view.shapes[row])
         if any(leaf.dtype in {"f64", "c128"} for _, leaf in results):

@@ -74,12 +74,9 @@ class Assignment:
     heaps: dict[int, list[int]] = field(default_factory=dict)
 
 
-def assign(facts: BufferFacts) -> Assignment:
-    """Assign an allocation to each buffer."""
-    return _Assigner(facts).run()
+class Assigner:
+    """Assigns an allocation to each buffer."""
 
-
-class _Assigner:
     def __init__(self, facts: BufferFacts) -> None:
         self._facts = facts
         self._schedule = facts.values.schedule
@@ -199,12 +196,9 @@ class _Assigner:
         for value in facts.buffers.members[buffer]:
             if facts.values.places[value]:
                 continue
-            for operand in self._schedule.operands[facts.values.times[value]]:
-                allocation = (
-                    self._found.allocation_of_buffer.get(facts.buffers.buffer_of_value[facts.values.top(operand)])
-                    if operand >= 0
-                    else None
-                )
+            for operand in [time for time in self._schedule.operands[facts.values.times[value]] if time >= 0]:
+                buffer_of_operand = facts.buffers.buffer_of_value[facts.values.top(operand)]
+                allocation = self._found.allocation_of_buffer.get(buffer_of_operand)
                 if allocation is not None and allocation.number is not None:
                     candidates[allocation.number] = None
         return list(candidates)

@@ -99,13 +99,7 @@ def _place(device: DeviceMemory, buffer: int, allocation: Allocation | None) -> 
     offset, size = own[0], device.sizes[buffer]
     others: dict[int, None] = {}
     for value, interval in intervals.items():
-        other = device.buffers.buffer_of_value[value]
-        base_offset = offsets.get(interval.base)
-        if (
-            other != buffer
-            and base_offset is not None
-            and base_offset < offset + size
-            and offset < base_offset + device.sizes[other]
-        ):
+        other, begin = device.buffers.buffer_of_value[value], offsets.get(interval.base)
+        if other != buffer and begin is not None and begin < offset + size and offset < begin + device.sizes[other]:
             others[other] = None
     return offset, list(others)

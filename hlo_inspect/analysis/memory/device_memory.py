@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from hlo_inspect.analysis.memory.allocations import Allocation, Assignment, BufferFacts, assign, temporary_bytes
+from hlo_inspect.analysis.memory.allocations import Allocation, Assigner, Assignment, BufferFacts, temporary_bytes
 from hlo_inspect.analysis.memory.buffers import Buffers, LiveRanges, ValueUses, clip_shared, find_buffers, find_live_ranges
 from hlo_inspect.analysis.memory.heap import Packing, Trace, pack, simulate, simulate_preset
 from hlo_inspect.analysis.memory.hlo_values import Values, find_values
@@ -17,8 +17,8 @@ from hlo_inspect.analysis.memory.platforms import MAX_SPACES, Platform
 from hlo_inspect.analysis.memory.schedule import (
     MemoryFault,
     Schedule,
+    ScheduleWalk,
     callers_first,
-    flatten_schedule,
     in_order_of_text,
     numbered,
     post_orders,
@@ -247,7 +247,7 @@ class DeviceMemory:
 
 def find_device_memory(module: Module, views: Views, platform: Platform) -> DeviceMemory:
     """Compute the device memory of a module that was read with its graph, is scheduled and not truncated."""
-    schedule = flatten_schedule(module, views)
+    schedule = ScheduleWalk(views).flatten(module)
     orders = post_orders(schedule)
     values = find_values(schedule, numbered(orders, in_order_of_text(schedule, module)))
     faults = [*schedule.faults, *values.faults]
@@ -270,7 +270,7 @@ def find_device_memory(module: Module, views: Views, platform: Platform) -> Devi
         numbered(orders, callers_first(schedule)),
         Overwriting(values, uses, views, in_place, platform),
     )
-    assignment = assign(facts)
+    assignment = Assigner(facts).run()
     heaps = {}
     for space, members in sorted(assignment.heaps.items()):
         trace = (simulate_preset if space in platform.presets else simulate)(facts, members)

@@ -153,11 +153,8 @@ class _Simulation:
     def _candidates(self, time: int, going: dict[int, None]) -> list[int]:
         """Return the operands of an instruction that are freed at its time, in the order of the operands."""
         if self._candidates_at != time:
-            values, members, buffer_of_value = (
-                self._facts.values,
-                self._facts.buffers.members,
-                self._facts.buffers.buffer_of_value,
-            )
+            values, buffers = self._facts.values, self._facts.buffers
+            members, buffer_of_value = buffers.members, buffers.buffer_of_value
             operands = values.schedule.operands[time]
             defining = set(operands)
             tops = dict.fromkeys([values.top(operand) for operand in operands if operand >= 0])

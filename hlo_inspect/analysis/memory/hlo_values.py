@@ -129,11 +129,7 @@ def find_values(schedule: Schedule, ranks: Sequence[int]) -> Values:
 
     They are sorted by the `ranks` of the times at which they are defined, phis after all others.
     """
-    return _renumber(_Dataflow(schedule).run(), ranks)
-
-
-def _renumber(values: Values, ranks: Sequence[int]) -> Values:
-    """Return the values in the order of their numbers, without redundant phis."""
+    values = _Dataflow(schedule).run()
     times, places, phis = values.times, values.places, values.phi_inputs
     used = {value for result in values.results for value in _parts(result)}
     order = sorted(used, key=lambda value: (value in phis, ranks[times[value]], places[value]))

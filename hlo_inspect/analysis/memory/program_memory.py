@@ -28,14 +28,39 @@ FIGURES = (
     "live_peak_bytes",
     "heap_bytes",
 )
-"""The first three figures are known without a schedule; the others depend on layouts and on the order of instructions."""
+"""The first three figures are known without a schedule; the others depend on layouts and on the order of instructions.
+
+The first four are those of allocations that live through the whole step.
+"""
+
+
+PARTS_OF_NEEDED = ("argument_bytes", "output_bytes", "constant_bytes", "temp_bytes")
+"""The figures whose sum is `needed_bytes`, less `alias_bytes`."""
+
+_TOLERANCES: Mapping[str, float] = {"temp_bytes": 0.01, "peak_bytes": 0.01}
+"""The accuracy of computed figures that are not exact, as a share of XLA's figures."""
+
+
+class StatedFigure(NamedTuple):
+    """A figure of XLA's files, and the computed figure; None if unknown."""
+
+    name: str
+    stated: int
+    computed: int | None
+
+    @property
+    def differs(self) -> bool:
+        """True if the two differ by more than the accuracy of the computed figure."""
+        if self.computed is None:
+            return False
+        return abs(self.stated - self.computed) > _TOLERANCES.get(self.name, 0.0) * self.stated
 
 
 class ProgramMemory(NamedTuple):
     """The memory of a module. If nothing is known, `device` is None and `reason` says why.
 
     `figures` by name, in bytes, None if unknown; `spaces` is the peak of each memory space. `reasons` explain each unknown
-    figure. `faults` are faults of the text.
+    figure. `faults` are faults of the text, `stated` the figures of XLA's own files beside it.
     """
 
     platform: Platform
@@ -45,6 +70,7 @@ class ProgramMemory(NamedTuple):
     spaces: Mapping[int, int | None]
     reasons: Mapping[str, str]
     faults: tuple[MemoryFault, ...] = ()
+    stated: tuple[StatedFigure, ...] = ()
 
 
 def find_program_memory(module: Module, views: Views, interface: Interface, given: PlatformName | None = None) -> ProgramMemory:

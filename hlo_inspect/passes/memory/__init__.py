@@ -170,7 +170,7 @@ def _headline(context: Context) -> Iterator[HeadlineRow]:
         yield HeadlineRow("host", (Amount(device.host_bytes, "bytes"), " in host memory"))
     if context.gathered_parameters:
         yield HeadlineRow("gathered", tuple(_gathered(context)))
-    if context.stated_figures:
+    if context.memory.stated:
         yield HeadlineRow("stated", (f"arguments, outputs, temporaries and the like by {context.sidecars.found[0]}",))
     yield HeadlineRow("platform", (f"{device.platform.name}, {_recognized(device.platform)}",))
 

@@ -73,22 +73,14 @@ def _value(op: Operation, reference: Reference) -> int:
     return elements(array) if reference.size == "elements" else shape_size(array)
 
 
-class UserRules(NamedTuple):
-    """The rules of a file. The first rule that fits a custom call counts."""
-
-    rules: tuple[UserRule, ...] = ()
-
-    def find(self, target: str, kernel: str) -> UserRule | None:
-        return next((rule for rule in self.rules if rule.fits(target, kernel)), None)
-
-
-NO_USER_RULES = UserRules()
+UserRules = tuple[UserRule, ...]
+"""The rules of a file. The first rule that fits a custom call counts."""
 
 
 def load_user_rules(path: str) -> UserRules:
     """Load the rules of a YAML file. Raise UsageError with line and column if it is unreadable."""
     fields = configs.read(path).fields(allowed=("custom_calls",), required=("custom_calls",))
-    return UserRules(tuple(map(_rule, fields["custom_calls"].items())))
+    return tuple(map(_rule, fields["custom_calls"].items()))
 
 
 def _rule(node: Node) -> UserRule:
