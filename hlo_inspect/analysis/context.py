@@ -11,7 +11,8 @@ from weakref import proxy
 
 from hlo_inspect.analysis.module_analyses import NO_REQUEST, ModuleAnalyses
 from hlo_inspect.figure import Quantity, known_part, least
-from hlo_inspect.graph.calls import InstructionPlace, place
+from hlo_inspect.graph.calls import place
+from hlo_inspect.graph.view import InstructionPlace
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:

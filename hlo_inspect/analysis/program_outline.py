@@ -40,7 +40,6 @@ def _called(view: View, row: int, numbers: dict[str, int]) -> set[int]:
 
 
 def _starts(view: View) -> list[tuple[str, str]]:
-    """Return each done of a computation with its start."""
     pairs = []
     for row, opcode in enumerate(view.opcodes):
         if opcode in ASYNC_ENDS and TABLE[opcode].half == "done":

@@ -137,7 +137,6 @@ def _parts(sharding: Sharding) -> int:
 
 
 def _sizes_fit(part: ArrayShape, whole: ArrayShape) -> bool:
-    """Return True if each dimension is an integer part of that of the array."""
     if len(part.dimensions) != len(whole.dimensions):
         return False
     sizes = zip(part.dimensions, whole.dimensions, strict=True)

@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 
 from hlo_inspect.figure import Quantity, add, any_of, at_least, between, multiply, reason, unknown
 from hlo_inspect.graph.loops import RUNNING_OPCODES, Loop, find_loops
+from hlo_inspect.graph.view import InstructionPlace
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import opcodes_that_call
@@ -178,7 +179,6 @@ class CallGraph:
 
 
 def _figures_of_call(calls: Sequence[Call], inclusive: Mapping[str, Mapping[_Key, Quantity]]) -> dict[_Key, Quantity]:
-    """Return the figures that the calls of one instruction add to its computation."""
     callees = [inclusive.get(call.callee, {}) for call in calls]
     if len(calls) > 1 and calls[0].instruction.opcode == "conditional":
         return _branch_bounds(callees, f"{reason(calls[0].times)}, which differ")
@@ -189,7 +189,6 @@ def _figures_of_call(calls: Sequence[Call], inclusive: Mapping[str, Mapping[_Key
 
 
 def _branch_bounds(branches: Sequence[Mapping[_Key, Quantity]], why: str) -> dict[_Key, Quantity]:
-    """Return the figures of a conditional, which runs one of its branches."""
     figures = dict.fromkeys(figure for branch in branches for figure in branch)
     return {figure: any_of([branch.get(figure, 0) for branch in branches], why) for figure in figures}
 
@@ -199,10 +198,6 @@ def add_figures(figures: dict[_Key, Quantity], more: Mapping[_Key, Quantity]) ->
     for figure, amount in more.items():
         before = figures.get(figure)
         figures[figure] = amount if before is None else add(before, amount)
-
-
-InstructionPlace = tuple[str, int, str]
-"""Computation, line and name: the key of an instruction, unique unless one line defines a name twice."""
 
 
 def place(instruction: Instruction) -> InstructionPlace:

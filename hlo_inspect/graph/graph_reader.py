@@ -184,7 +184,6 @@ class _ValueReader:
         return tuple(frame.operands(row))
 
     def _pass_operands(self, frame: CallFrame, row: int) -> Value:
-        """Return the operand, or a tuple of several operands."""
         values = frame.operands(row)
         return values[0] if len(values) == 1 else tuple(values)
 

@@ -25,6 +25,9 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 _T = TypeVar("_T")
 
+InstructionPlace = tuple[str, int, str]
+"""Computation, line and name: the key of an instruction, unique unless one line defines a name twice."""
+
 MAX_INFERRED = 1 << 20
 """Bound on the arrays and tuples in all inferred shapes of a computation: few rows can double a tuple many times."""
 
@@ -75,6 +78,10 @@ class View:
             shapes[row] = shape
             heads[row] = heads[row]._replace(shape=shape)
         self._instructions.clear()
+
+    def place(self, row: int) -> InstructionPlace:
+        """Return computation, line and name of a row."""
+        return self.computation.name, self.lines[row], self.names[row]
 
     # -- names ----------------------------------------------------------------------------------------------------------
 

@@ -68,7 +68,6 @@ def results_of(views: Views, calls: CallGraph, collectives: Iterable[Collective]
 
 
 def _finished(place: ViewRow) -> ViewRow | None:
-    """Return the `-done` of an asynchronous start."""
     view, row = place
     passed: set[int] = set()
     while row not in passed:

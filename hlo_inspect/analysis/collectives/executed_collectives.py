@@ -28,9 +28,6 @@ class ExecutedTotals:
     operand_bytes: Quantity
     wire_bytes: Quantity
 
-    def figures(self) -> dict[str, Quantity]:
-        return {figure: getattr(self, figure) for figure in _FIGURES}
-
 
 _FIGURES = ("count", "operand_bytes", "wire_bytes")
 NOT_EXECUTED = ExecutedTotals(0, 0, 0)

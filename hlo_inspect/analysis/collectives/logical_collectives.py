@@ -387,7 +387,6 @@ def _is_async(inner: Instruction, start: Instruction, *, fused_start: bool) -> b
 
 
 def _configs(*instructions: Instruction) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of the backend configurations of instructions."""
     for instruction in instructions:
         config = instruction.attr("backend_config")
         if config is not None:

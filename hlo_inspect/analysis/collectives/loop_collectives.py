@@ -133,7 +133,6 @@ def _is_fixed(views: Views, value: ViewRow | None, body: View | None) -> bool:
 
 
 def _is_unchanged(views: Views, place: ViewRow, body: View) -> bool:
-    """Return True for an element of the state that a body returns as it is."""
     element = element_of_state(views, place)
     new = new_state(*element) if element is not None and element[0] is body else None
     return new is not None and element_of_state(views, new) == element

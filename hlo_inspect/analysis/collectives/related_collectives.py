@@ -152,7 +152,6 @@ def find_repeated(
 
 
 def _send_again(views: Views, members: Iterable[Collective], phase_of: PhaseOf, runs: int) -> Iterator[RelatedCollectives]:
-    """Yield the members that send the same arrays."""
     arrays: dict[Hashable, list[_SentArray]] = defaultdict(list)
     for member in members:
         for maker, array in _sent_arrays(views, member):

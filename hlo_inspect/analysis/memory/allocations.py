@@ -265,25 +265,6 @@ def _open_interval(start: int, end: int) -> tuple[int, int]:
     return (2 * start + 1, 2 * end) if start < end else (2 * start, 2 * start + 1)
 
 
-def temporary_bytes(assignment: Assignment, heap: int, thread_local: int, alignment: int, space: int) -> int:
-    """Add up the heap and the tables of tuples, each at the next multiple of the alignment.
-
-    Follows `BufferAssignment::CombineTempAllocations`. The order matters because the last size is not rounded. Tables come in
-    the order of their assignment, then the heap. The `thread_local` allocations of computations applied to elements come last.
-    `std::partition` then moves the temporary allocations behind the rest.
-    """
-    sizes: list[int | None] = [
-        allocation.bytes if allocation.kind == "temporary" and allocation.space == space else None
-        for allocation in assignment.allocations
-    ]
-    if space in assignment.heaps:
-        sizes.append(heap)
-    total = 0
-    for size in partitioned([*sizes, *[None] * thread_local]):
-        total = -(-total // alignment) * alignment + size
-    return total
-
-
 def partitioned(sizes: list[int | None]) -> list[int]:
     """Return the sizes in the order in which `std::partition` of libstdc++ leaves them behind the others."""
     first, last = 0, len(sizes)

@@ -219,7 +219,6 @@ class ArraySources:
         return self._lines[key]
 
     def _lines_of_loops(self, frame: int) -> frozenset[str]:
-        """Return the lines of the loops around a frame."""
         if frame not in self._lines_around:
             loops: dict[Place, None] = {}
             loop = self._flow.loop(frame)

@@ -68,7 +68,6 @@ def _life(device: DeviceMemory, buffer: int, value: int, element: ShapeIndex) ->
 
 
 def _events(device: DeviceMemory, buffer: int, end: int) -> list[BufferEvent]:
-    """Return the events of a buffer, in the order of time."""
     members = device.buffers.members[buffer]
     defined = sorted({device.values.times[member] for member in members})
     read = {use for member in members for use in device.uses.get(member)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from hlo_inspect.analysis.memory.allocations import Allocation, Assigner, Assignment, BufferFacts, temporary_bytes
+from hlo_inspect.analysis.memory.allocations import Allocation, Assigner, Assignment, BufferFacts, partitioned
 from hlo_inspect.analysis.memory.buffers import Buffers, LiveRanges, ValueUses, clip_shared, find_buffers, find_live_ranges
 from hlo_inspect.analysis.memory.heap import Packing, Trace, pack, simulate, simulate_preset
 from hlo_inspect.analysis.memory.hlo_values import Values, find_values
@@ -114,10 +114,19 @@ class DeviceMemory:
 
     @cached_property
     def temp_bytes(self) -> int:
-        """The temporaries of device memory: the heap, and the tables of tuples."""
-        return temporary_bytes(
-            self.assignment, self._heap_bytes(0), self.thread_local.allocations, self.platform.alignment(0), 0
-        )
+        """The temporaries of device memory: the heap and the tables of tuples, each at the next multiple of the alignment.
+
+        Follows `BufferAssignment::CombineTempAllocations`. The order matters because the last size is not rounded. Tables come
+        in the order of their assignment, then the heap. Allocations of computations applied to elements come last.
+        `std::partition` then moves the temporary allocations behind the rest.
+        """
+        allocations, alignment = self.assignment.allocations, self.platform.alignment(0)
+        sizes = [part.bytes if part.kind == "temporary" and part.space == 0 else None for part in allocations]
+        heap = [self._heap_bytes(0)] if 0 in self.assignment.heaps else []
+        total = 0
+        for size in partitioned([*sizes, *heap, *[None] * self.thread_local.allocations]):
+            total = -(-total // alignment) * alignment + size
+        return total
 
     @cached_property
     def host_bytes(self) -> int:

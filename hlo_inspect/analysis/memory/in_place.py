@@ -73,7 +73,6 @@ class InPlace:
         return (*pairs_by_content, *stated) if pairs_by_content and stated else pairs_by_content or stated
 
     def _pairs_by_content(self, view: View, row: int) -> Sequence[Pair]:
-        """Return the pairs of a fusion by its content."""
         fused = self._views.fused(view, row)
         return self.fusion_pairs(fused) if fused is not None else ()
 

@@ -155,6 +155,5 @@ def _outputs(interface: Interface, views: Views, entry: str) -> Iterator[tuple[A
 
 
 def _made_at(frames: Frames, place: Place) -> ArrayPlace:
-    """Return the array that makes the value at a place."""
     frame, row, index = frames.find_maker(place)
     return frames[frame].view.computation.name, row, index

@@ -245,7 +245,6 @@ def _highest(spans: dict[PlacedValue, tuple[int, int]]) -> int:
 
 
 def _join_spans(spans: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Join spans that overlap or touch."""
     joined: list[tuple[int, int, int]] = []
     for start, end, size in spans:
         if joined and start <= joined[-1][1]:

@@ -13,11 +13,10 @@ from typing import NamedTuple
 from hlo_inspect.analysis.phases import component_facts as fact
 from hlo_inspect.analysis.phases.component_facts import ComponentFacts, Components, trained_weights
 from hlo_inspect.analysis.provenance import PHASE_ORDER
-from hlo_inspect.graph.calls import InstructionPlace
 from hlo_inspect.graph.graph_reader import read_values
 from hlo_inspect.graph.parameters import FLOATS, NO_UPDATE
 from hlo_inspect.graph.value_graph import COLLECTIVE, MOVES, PRODUCT, SUMS, CallFrame, SlicedValue, ValueGraph, nodes_in
-from hlo_inspect.graph.view import Views
+from hlo_inspect.graph.view import InstructionPlace, Views
 from hlo_inspect.hlo.opcodes import base_opcode
 from hlo_inspect.hlo.values.header import Header, ShapeIndex
 from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN

@@ -25,7 +25,8 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.figure import Quantity, add, multiply
-from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
+from hlo_inspect.graph.calls import CallGraph, place
+from hlo_inspect.graph.view import InstructionPlace
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module

@@ -15,7 +15,7 @@ from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.phases.names import NOT_CALLED, NamedContext, NamedPhases, OpNamePhase, latest_phase
 from hlo_inspect.analysis.provenance import PHASE_ORDER, InstructionPhase, PhaseSource, Provenances
 from hlo_inspect.figure import Quantity, add, least, multiply
-from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
+from hlo_inspect.graph.calls import CallGraph, place
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES, LITERAL_OPCODES
@@ -26,7 +26,7 @@ from hlo_inspect.hlo.wants import Wants
 if TYPE_CHECKING:
     from hlo_inspect.analysis.phases.graph_phases import GraphPhases
     from hlo_inspect.graph.value_graph import CallFrame
-    from hlo_inspect.graph.view import View, Views
+    from hlo_inspect.graph.view import InstructionPlace, View, Views
     from hlo_inspect.hlo.module import Module
 
 WANTS = Wants(graph=True, entry=True)
@@ -101,8 +101,7 @@ class Phases:
         """
         opcode = view.opcodes[row]
         if view.whole_operands(row) is not None and opcode not in LITERAL_OPCODES:
-            key = (view.computation.name, view.lines[row], view.names[row])
-            phase = self._find(key, self.names.own_name(view.metadata(row)))
+            phase = self._find(view.place(row), self.names.own_name(view.metadata(row)))
             if phase.phase != UNKNOWN or opcode != "fusion":
                 return phase
         try:
@@ -201,7 +200,6 @@ class Phases:
 
     @staticmethod
     def _with_other_phase(graph: GraphPhases, instruction: Instruction, named: InstructionPhase) -> InstructionPhase:
-        """Return the phase of a collective by names, with the other phase that it serves according to the graph."""
         both = {
             phase
             for call in graph.calls_of(place(instruction))[:1]

@@ -81,7 +81,6 @@ def compiler_estimate(view: View, row: int) -> CompilerEstimate:
 
 
 def _grid_steps(window: Mapping[str, Any]) -> int:
-    """Return the number of windows in the grid of a kernel."""
     bounds = window.get("iteration_bounds")
     sizes = [_integer(size) for size in bounds] if isinstance(bounds, list) else []
     return math.prod([size or 0 for size in sizes[:_MAX_RANK]])

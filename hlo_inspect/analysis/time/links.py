@@ -79,25 +79,20 @@ def no_model(profile: HardwareProfile, links: Iterable[Link]) -> str:
     return f"no estimate: the profile {profile.name} states no {' nor '.join(missing)}"
 
 
-def node_bound(kind: CollectiveKind, whole: float, devices: int, link: Link) -> float | None:
-    """Return a bound in seconds over a switch, or links from each device to each.
+def node_share(kind: CollectiveKind, devices: int, link: Link) -> float:
+    """Return the part of an array that a device sends over a switch, or links from each device to each.
 
-    If the switch adds up, each device sends an array once. Return None if the profile does not state the bandwidth.
+    If the switch adds up, each device sends an array once.
     """
-    if link.send_bandwidth is None:
-        return None
     factor = kind.share_sent(devices)
-    return whole * (min(factor, 1.0) if kind.rounds == 2 and link.reduces else factor) / link.send_bandwidth
+    return min(factor, 1.0) if kind.rounds == 2 and link.reduces else factor
 
 
-def network_bound(kind: CollectiveKind, whole: float, spread: NodeSpread, per_node: int, link: Link) -> float | None:
-    """Return a bound in seconds over the network between nodes of `per_node` devices.
+def network_bound(kind: CollectiveKind, whole: float, spread: NodeSpread, node: float) -> float:
+    """Return a bound in seconds over the network between nodes, each of which sends `node` bytes/s.
 
-    Each node sends or receives the data that its devices do not have or keep, over the adapters that other groups leave.
+    Each node sends or receives the data that its devices do not have or keep.
     """
-    if link.send_bandwidth is None:
-        return None
-    node = link.send_bandwidth * per_node * float(spread.part)
     if kind.sends_whole:
         return whole / node
     if kind.rounds == 2:

@@ -113,7 +113,6 @@ def spreads(groups: Groups, placement: Placement, per_node: int) -> set[NodeSpre
 
 
 def _by_node(group: Sequence[int], placement: Placement, per_node: int) -> Counter[int]:
-    """Count the devices of a group on each node."""
     if not placement.shape:
         return Counter([device // per_node for device in group])
     return Counter([placement.node(device, per_node) for device in group])

@@ -15,8 +15,8 @@ from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, StartRows
 from hlo_inspect.analysis.cost.operation import RUNNERS, wrapped
 from hlo_inspect.analysis.memory.host_transfers import copied_array
-from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
-from hlo_inspect.graph.view import View, Views
+from hlo_inspect.graph.calls import CallGraph, place
+from hlo_inspect.graph.view import InstructionPlace, View, Views
 from hlo_inspect.hlo.collective_kinds import is_named_as_collective
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
@@ -165,7 +165,7 @@ class _StepBuilder:
         for row, opcode in enumerate(rows.view.opcodes):
             if opcode in FREE:
                 continue
-            position, entry = rows.place(row), TABLE.get(opcode)
+            position, entry = rows.view.place(row), TABLE.get(opcode)
             collective = self.collectives.get(position)
             if collective is not None:
                 waits = not (collective.is_async or collective.is_point_to_point)
@@ -187,9 +187,8 @@ class _StepBuilder:
         entry = TABLE.get(rows.view.opcodes[row])
         if entry is None or entry.half != "start" or not self._in_order:
             return ComputeStep(position)
-        self.streams[position] = (
-            (_copy_stream(rows.view, row),) if entry.base in _MOVING else (_thread(rows.view.instruction_at(row)),)
-        )
+        is_copy = entry.base in _MOVING
+        self.streams[position] = (_copy_stream(rows.view, row) if is_copy else _thread(rows.view.instruction_at(row)),)
         return IssueStep(position, waits=False)
 
     def _call_steps(self, rows: _Rows, row: int, position: InstructionPlace, *, is_parallel: bool) -> Iterator[Step]:
@@ -202,9 +201,8 @@ class _StepBuilder:
         if opcode == "while":
             names = dict(called)
             loop = self._loops.get(position)
-            yield LoopStep(
-                position, names.get("condition", ""), names.get("body", ""), None if loop is None else loop.trip_count
-            )
+            trips = loop.trip_count if loop is not None else None
+            yield LoopStep(position, names.get("condition", ""), names.get("body", ""), trips)
         elif opcode == "conditional":
             yield BranchStep(position, tuple(name for _, name in called))
         else:
@@ -246,7 +244,7 @@ class _StepBuilder:
 
     def _sequential_steps(self, rows: _Rows) -> Iterator[Step]:
         for row, opcode in enumerate(rows.view.opcodes):
-            position = rows.place(row)
+            position = rows.view.place(row)
             if position in self.collectives or position in self.inner or position in self.kernels:
                 yield ComputeStep(position)
             elif wrapped(opcode) in RUNNERS:
@@ -258,14 +256,10 @@ class _Rows:
 
     def __init__(self, views: Views, name: str) -> None:
         self.view: View = views.for_computation(name)
-        self._name = name
         self._starts = StartRows(self.view)
 
-    def place(self, row: int) -> InstructionPlace:
-        return self._name, self.view.lines[row], self.view.names[row]
-
     def start_of(self, row: int) -> InstructionPlace:
-        return self.place(self._starts.start_of(row))
+        return self.view.place(self._starts.start_of(row))
 
     def called(self, row: int) -> list[tuple[Role, str]]:
         return list(dict.fromkeys((callee.role, callee.name) for callee in self.view.called_at(row)))

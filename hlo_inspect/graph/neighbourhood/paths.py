@@ -47,7 +47,6 @@ class InstructionPaths:
         return shortest_paths(joined, [instruction_of[node] for node in first], [instruction_of[node] for node in last]), joined
 
     def _nodes(self, places: Sequence[RowPlace]) -> list[int]:
-        """Return the nodes that the instructions make or pass on."""
         return [node for place in places for node in self.graph.nodes_made_by(place) or self.graph.result_nodes(place)]
 
     @cached_property
