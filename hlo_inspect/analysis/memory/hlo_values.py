@@ -11,6 +11,7 @@ is depth first, 0 for the whole result. So a result has one entry a subshape, an
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -62,12 +63,11 @@ class ShapeTrees:
         """Return the shape index of a place."""
         index: list[int] = []
         while place and isinstance(shape, TupleShape):
-            for number, (start, end) in enumerate(self.get(shape).elements):
-                if start <= place < end:
-                    index.append(number)
-                    place -= start
-                    shape = shape.elements[number]
-                    break
+            elements = self.get(shape).elements
+            number = bisect_right(elements, (place + 1,)) - 1  # the last one that starts at the place or before it
+            index.append(number)
+            place -= elements[number][0]
+            shape = shape.elements[number]
         return tuple(index)
 
 
