@@ -125,9 +125,8 @@ class MachineAnalyses:
         if self.profile is None:
             return None
         analyses = self._analyses
-        shardings = (leaf.sharding for leaf in analyses.interface.parameters)
         has_shardings = bool(analyses.module.device_marks.partitioning_targets) or any(
-            sharding is not None for sharding in shardings
+            leaf.sharding is not None for leaf in analyses.interface.parameters
         )
         devices = devices_of_work(analyses.shapes_are, analyses.device_counts.devices, has_shardings)
         return KernelTimes(self.profile, analyses.views, no_bytes_reason(analyses.module), devices)

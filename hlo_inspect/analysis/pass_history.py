@@ -117,8 +117,7 @@ def followed_opcode(pattern: str) -> str | None:
     A pattern is an opcode, or the name of an instruction that begins with one. The opcode of an asynchronous pair has no
     suffix.
     """
-    base = pattern.removeprefix("%").partition(".")[0].partition("*")[0]
-    record = TABLE.get(base)
+    record = TABLE.get(pattern.removeprefix("%").partition(".")[0].partition("*")[0])
     return (record.collective or record.base) if record is not None else None
 
 

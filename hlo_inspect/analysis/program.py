@@ -97,10 +97,9 @@ def find_program(
 
 def _has_op_names(views: Views) -> bool:
     """Return True if instructions other than parameters have op_names: without them, no backward pass is named either."""
-    of_views = map(views.for_computation, views.computations)
     return any(
         "op_name=" in tail and opcode != "parameter"
-        for view in of_views
+        for view in map(views.for_computation, views.computations)
         for opcode, tail in zip(view.opcodes, view.tails, strict=True)
     )
 

@@ -125,8 +125,7 @@ class _Spread(NamedTuple):
 def _spread(copies: Groups | None, divided: list[tuple[ParameterLeaf, Groups]]) -> _Spread | None:
     if copies is None:
         return None
-    candidates = [(parts_among(copies, others), -leaf.number) for leaf, others in divided]
-    parts, number = max(candidates, default=(1, 0))
+    parts, number = max([(parts_among(copies, others), -leaf.number) for leaf, others in divided], default=(1, 0))
     return _Spread(parts, -number, len(copies)) if parts > 1 else None
 
 

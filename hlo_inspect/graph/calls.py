@@ -169,8 +169,7 @@ class CallGraph:
         least its smallest branch and at most its largest. Figures of computations that nothing calls, or that call themselves,
         have no limit.
         """
-        inclusive = self.bounds_of_each(own)
-        total = dict(inclusive.get(self.order[0], {})) if self.order else {}
+        total = dict(self.bounds_of_each(own).get(self.order[0], {})) if self.order else {}
         ordered = set(self.order)
         for name in (name for name in own if name not in ordered):
             runs = self.runs(name)

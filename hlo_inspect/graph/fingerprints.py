@@ -118,8 +118,7 @@ class Fingerprints:
             return None
         if is_marked and not self._words_of(kept).isdisjoint(names):
             pattern = (tuple(names), *pattern)
-        key = heads.number, kept, is_marked, pattern, body.called
-        fingerprint = self._numbers.setdefault(key, len(self._numbers))
+        fingerprint = self._numbers.setdefault((heads.number, kept, is_marked, pattern, body.called), len(self._numbers))
         if is_marked and not body.called:
             self._name_variants.add(fingerprint)
         return fingerprint
@@ -128,8 +127,7 @@ class Fingerprints:
         """Return the heads of rows; equal columns share one object."""
         heads = self._columns.get(column)
         if heads is None:
-            texts = tuple(column.texts)
-            number = self._texts.setdefault((texts, column.marked), len(self._texts))
+            number = self._texts.setdefault((tuple(column.texts), column.marked), len(self._texts))
             opcodes = set(column.opcodes)
             is_counted_one_by_one = any(_COUNTED_ONE_BY_ONE in opcode for opcode in opcodes)
             heads = self._columns[column] = _Heads(number, is_counted_one_by_one, opcodes <= LITERAL_OPCODES)
@@ -169,8 +167,7 @@ def _mask_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...
     """Return a text without its names. For each name also return its row, or the position of the first equal name."""
     parts = _NAMES.split(text)
     first_seen: defaultdict[str, int] = defaultdict(count(len(names)).__next__, zip(names, count()))
-    distinct = len(first_seen) == len(names)
-    repeated = None if distinct else tuple(map(first_seen.__getitem__, names))
+    repeated = None if len(first_seen) == len(names) else tuple(map(first_seen.__getitem__, names))
     return "%".join(parts[::2]), (repeated, *map(first_seen.__getitem__, parts[1::2]))
 
 

@@ -360,8 +360,7 @@ class Frames:
         key = (place[0], place[1])
         frame = self._called_frames.get(key)
         if frame is None:
-            name = self.callee(place, "calls") or self.callee(place, "to_apply")
-            frame = self.call(place, name, self.operands(place))
+            frame = self.call(place, self.callee(place, "calls") or self.callee(place, "to_apply"), self.operands(place))
             if frame is None:
                 return None
             self._called_frames[key] = frame
@@ -394,8 +393,7 @@ class Frames:
             return None
         frame = place[0]
         if frame not in self._sent:
-            view = self._frames[frame].view
-            sends = [(frame, row, ()) for row, opcode in enumerate(view.opcodes) if opcode == "send"]
+            sends = [(frame, row, ()) for row, opcode in enumerate(self._frames[frame].view.opcodes) if opcode == "send"]
             transfers = [(rendezvous(self.instruction(send)), self.operand(send, 0)) for send in sends]
             self._sent[frame] = {name: operand for name, operand in transfers if operand is not None}
         return self._sent[frame].get(rendezvous(received) or "-")

@@ -152,10 +152,9 @@ def find_interface(module: Module) -> Interface:
 def _outputs(module: Module, result: Shape | None, root: Instruction | None) -> tuple[Output, ...]:
     aliases = {alias.output_index: alias for alias in module.header.aliases}
     leaves = array_leaves(result)
-    shardings = _shardings(root, len(leaves))
     return tuple(
         Output(index, shape, sharding, next((aliases[prefix] for prefix in _prefixes(index) if prefix in aliases), None))
-        for (index, shape), sharding in zip(leaves, shardings, strict=True)
+        for (index, shape), sharding in zip(leaves, _shardings(root, len(leaves)), strict=True)
     )
 
 

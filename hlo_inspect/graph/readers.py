@@ -111,6 +111,8 @@ def readers_behind(
             elif reader.key not in seen:
                 seen.add(reader.key)
                 waiting.append((reader, ()))
+    if waiting:
+        yield None
 
 
 def maker_behind(views: Views, place: ViewRow | None, passes: Container[str]) -> ViewRow | None:

@@ -338,8 +338,7 @@ class BodyTemplates:
             return
         if not _MEETING.isdisjoint(frame.view.opcodes):
             return
-        own = range(frame.first, frame.stop)
-        numbers: dict[Value, int] = {node: node - frame.first for node in own}
+        numbers: dict[Value, int] = {node: node - frame.first for node in range(frame.first, frame.stop)}
         numbers.update((node, ~number) for number, node in enumerate(arguments))
         try:
             operands = [[numbers[node] for node in made_of] for made_of in graph.operands[frame.first : frame.stop]]

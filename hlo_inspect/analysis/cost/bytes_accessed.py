@@ -153,9 +153,7 @@ def _transpose(op: Operation) -> Iterable[Access]:
     """Count all, but nothing if the layouts make it a bitcast (`HloCostAnalysis::HandleTranspose`)."""
     if len(op.array.dimensions) > 1:
         op.require("dimensions")
-    if _is_bitcast(op.operand_shape(0), op.shape, op.integers("dimensions")):
-        return ()
-    return _all(op)
+    return () if _is_bitcast(op.operand_shape(0), op.shape, op.integers("dimensions")) else _all(op)
 
 
 def _is_bitcast(operand: Shape, result: Shape, permutation: tuple[int, ...]) -> bool:

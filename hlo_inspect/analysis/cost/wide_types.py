@@ -12,7 +12,7 @@ from hlo_inspect.analysis.cost.computation import Costs
 from hlo_inspect.analysis.cost.figures import FIGURES, UnknownCostError
 from hlo_inspect.analysis.cost.operation import callees
 from hlo_inspect.graph.calls import CallGraph
-from hlo_inspect.graph.readers import ViewRow, maker_behind, maker_of, readers_of
+from hlo_inspect.graph.readers import ViewRow, maker_behind, maker_of, readers_behind
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import PRODUCTS, opcodes_that_call
 from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, array_leaves
@@ -59,21 +59,12 @@ def _narrowing(views: Views, result: CollectiveResult) -> ViewRow | None:
     """Return a conversion to a narrower type, if each reader of the array is such a one."""
     types: set[str] = set()
     first: ViewRow | None = None
-    waiting = [(result.place, result.element)]
-    seen: set[tuple[str, int]] = set()
-    while waiting:
-        for reader in readers_of(views, *waiting.pop()):
-            if reader is None:
-                return None
-            if reader.opcode in _MOVES:
-                waiting += [(reader, ())] if reader.key not in seen else []
-                seen.add(reader.key)
-                continue
-            made = reader.shape
-            if reader.opcode != "convert" or not isinstance(made, ArrayShape) or not _is_of_program(reader):
-                return None
-            types.add(made.dtype)
-            first = first or reader
+    for reader in readers_behind(views, result.place, result.element, lambda reader: reader.opcode in _MOVES):
+        made = reader.shape if reader is not None and reader.opcode == "convert" and _is_of_program(reader) else None
+        if not isinstance(made, ArrayShape):
+            return None
+        types.add(made.dtype)
+        first = first or reader
     return first if len(types) == 1 and is_narrower(result.shape.dtype, types.pop()) else None
 
 

@@ -215,9 +215,7 @@ def device_list_fault(devices: Iterable[int], mode: GroupMode, counts: DeviceCou
 def _participant_count(mode: GroupMode, counts: DeviceCounts) -> int | None:
     if mode is GroupMode.CROSS_REPLICA:
         return counts.replicas
-    if mode is GroupMode.CROSS_PARTITION:
-        return counts.partitions
-    return counts.devices_per_slice
+    return counts.partitions if mode is GroupMode.CROSS_PARTITION else counts.devices_per_slice
 
 
 def parts_among(copies: Groups, others: Groups) -> int:

@@ -45,8 +45,7 @@ def find_lives(device: DeviceMemory, name: str) -> list[BufferLife]:
             for place, value in enumerate(device.values.result(time)):
                 buffer = device.buffers.buffer_of_value[value]
                 if buffer not in lives and device.sizes[buffer]:
-                    element = device.values.trees.index(schedule.shapes[time], place)
-                    lives[buffer] = _life(device, buffer, value, element)
+                    lives[buffer] = _life(device, buffer, value, device.values.trees.index(schedule.shapes[time], place))
     return list(lives.values())
 
 
@@ -60,8 +59,7 @@ def _life(device: DeviceMemory, buffer: int, value: int, element: ShapeIndex) ->
     allocation = device.assignment.allocation_of_buffer.get(buffer)
     space = device.spaces[buffer]
     kind = allocation.kind if allocation is not None else "heap"
-    size = device.sizes[buffer]
-    live = LiveBuffer(size, 0, kind, space, value, buffer, allocation)
+    live = LiveBuffer(device.sizes[buffer], 0, kind, space, value, buffer, allocation)
     offset, shared = _place(device, buffer, allocation)
     start, end = device.live_range(buffer)
     return BufferLife(element, live, offset, start, end, _events(device, buffer, end), shared)

@@ -75,8 +75,7 @@ def _definitions(values: Values) -> tuple[list[int], list[int], list[tuple[int, 
         if run.root == time:
             ends[value] = run.end
         if run.asynchronous is not None:
-            start = run.asynchronous.caller
-            ends[value] = max(ends[value], schedule.done.get(start, run.end))
+            ends[value] = max(ends[value], schedule.done.get(run.asynchronous.caller, run.end))
     return starts, ends, list(zip(values.times, values.places, strict=True))
 
 
@@ -113,8 +112,7 @@ def clip_shared(ranges: LiveRanges, buffers: Sequence[Sequence[int]]) -> None:
     for buffer in buffers:
         if len(buffer) < 2:
             continue
-        order = sorted(buffer, key=lambda value: (starts[value], ends[value], value))
-        for earlier, following in pairwise(order):
+        for earlier, following in pairwise(sorted(buffer, key=lambda value: (starts[value], ends[value], value))):
             ends[following] = max(ends[earlier], ends[following])
             ends[earlier] = min(ends[earlier], starts[following])
 
@@ -205,8 +203,7 @@ def _control_flow(values: Values) -> Iterator[tuple[int, ...]]:
             sources = [time, *[run.root for run in runs]]
         else:
             continue
-        results = [values.result(source) for source in sources if source >= 0]
-        yield from zip(*results, strict=False)
+        yield from zip(*[values.result(source) for source in sources if source >= 0], strict=False)
 
 
 def _in_place(values: Values, in_place: InPlace) -> Iterator[tuple[int, int]]:
@@ -249,8 +246,7 @@ class _Sets:
         members: list[list[int]] = []
         buffer_of_value: list[int] = []
         for value in range(len(self._parents)):
-            root = self._find(value)
-            number = numbers.setdefault(root, len(members))
+            number = numbers.setdefault(self._find(value), len(members))
             if number == len(members):
                 members.append([])
             members[number].append(value)

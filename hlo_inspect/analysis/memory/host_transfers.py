@@ -111,8 +111,7 @@ def copied_array(view: View, row: int) -> tuple[Direction | None, Shape | None]:
     Also return the shape of the copied array.
     """
     opcode = view.opcodes[row]
-    read = 1 if opcode in _WRITING else 0
-    source = view.operand_shape(row, read)
+    source = view.operand_shape(row, 1 if opcode in _WRITING else 0)
     result = view.shapes[row]
     if opcode == "copy-start":
         result = _leaf(result, 0)

@@ -181,8 +181,7 @@ def _elementwise_parameters(fused: View) -> set[int]:
             number = fused.parameter_number(row)
             if good[row] and number is not None:
                 numbers.add(number)
-        operands = fused.operand_rows(row)
-        for number, operand in enumerate(operands):
+        for number, operand in enumerate(fused.operand_rows(row)):
             if operand is not None and not (good[row] and (opcode == "tuple" or _is_elementwise_on(opcode, number))):
                 good[operand] = False
     return numbers

@@ -98,8 +98,7 @@ class Schedule:
 
     def name(self, time: int) -> str:
         """Return the name of the instruction. For an unprinted instruction return the name of the async-start."""
-        view = self.view(time)
-        return view.names[self.rows[time]]
+        return self.view(time).names[self.rows[time]]
 
     def view(self, time: int) -> View:
         """Return the view that has the row of a time."""
@@ -345,9 +344,7 @@ def _predecessors(run: ComputationRun) -> dict[int, list[int]]:
     for row, tail in enumerate(view.tails):
         if "control-predecessors=" not in tail:
             continue
-        instruction = view.instruction_at(row)
-        names = instruction.attr("control-predecessors") or ()
-        rows = [view.index(name) for name in names]
+        rows = [view.index(name) for name in view.instruction_at(row).attr("control-predecessors") or ()]
         predecessors[run.times[row]] = [run.times[operand_row] for operand_row in rows if operand_row is not None]
     return predecessors
 

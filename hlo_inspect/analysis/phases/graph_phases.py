@@ -317,8 +317,7 @@ class GraphPhases:
 
     def _bytes(self, node: int) -> int:
         """Return the bytes of the result of a node's row; 1 if unknown or no array."""
-        frame = self.graph.frames[self.graph.frame_of[node]]
-        shape = frame.view.shapes[self.graph.row_of[node]]
+        shape = self.graph.frames[self.graph.frame_of[node]].view.shapes[self.graph.row_of[node]]
         return shape.bytes or 1 if isinstance(shape, ArrayShape) else 1
 
 

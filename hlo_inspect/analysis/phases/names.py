@@ -110,8 +110,7 @@ class NamedPhases:
                     contexts_of_callee = by_computation.setdefault(call.callee, {})
                     for phase, runs in contexts_of_caller.items():
                         handed = handed_on[phase]
-                        added = multiply(runs, call.times)
-                        contexts_of_callee[handed] = add(contexts_of_callee.get(handed, 0), added)
+                        contexts_of_callee[handed] = add(contexts_of_callee.get(handed, 0), multiply(runs, call.times))
         shared: dict[tuple[tuple[str, Quantity], ...], list[NamedContext]] = {}  # few differ
         return {
             name: shared.setdefault(

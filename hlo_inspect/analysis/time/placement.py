@@ -106,8 +106,7 @@ def spreads(groups: Groups, placement: Placement, per_node: int) -> set[NodeSpre
         busy.update(counts)
     results = set()
     for group, counts in zip(groups, nodes, strict=True):
-        parts = {(count, busy[node]) for node, count in counts.items()}
-        least = min(Fraction(*part) for part in parts)
+        least = min(Fraction(*part) for part in {(count, busy[node]) for node, count in counts.items()})
         results.add(NodeSpread(len(group), len(counts), min(counts.values()), max(counts.values()), least))
     return results
 
@@ -123,8 +122,7 @@ def extents(group: Sequence[int], placement: Placement) -> dict[int, Run] | None
     places = [placement.coordinates(device) for device in group]
     extent_of_axis = {}
     for axis in range(len(placement.shape)):
-        line = sorted({place[axis] for place in places})
-        runs = runs_of(line)
+        runs = runs_of(sorted({place[axis] for place in places}))
         if runs is None or len(runs) > 1:
             return None
         if runs:

@@ -92,9 +92,7 @@ def executed_seconds(cost: ModuleCost, times: KernelTimes) -> Quantity:
 
 def utilization_bound(model: Quantity, step: Quantity) -> float | None:
     """Return the largest share of the peak that the step can reach; None if unknown."""
-    if reason(model) or not least(step):
-        return None
-    return least(model) / least(step)
+    return None if reason(model) or not least(step) else least(model) / least(step)
 
 
 class Bottleneck(NamedTuple):

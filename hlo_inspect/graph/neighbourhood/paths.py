@@ -78,8 +78,7 @@ def path_from_parameter(graph: InstructionGraph, node: int) -> InstructionPath:
 
     def size(goal: int) -> int:
         number = graph.instruction_of[goal]
-        leaves = array_leaves(graph.view(number).shapes[graph.places[number].row])
-        return sum(leaf.bytes or 0 for _, leaf in leaves)
+        return sum(leaf.bytes or 0 for _, leaf in array_leaves(graph.view(number).shapes[graph.places[number].row]))
 
     path: InstructionPath = []
     current: int | None = max(goals, key=size)

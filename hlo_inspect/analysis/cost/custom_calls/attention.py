@@ -64,8 +64,7 @@ def _pairs_up_to(queries: int, keys: int, diagonal: int) -> int:
     """Count the pairs (i, j) with `j <= i + diagonal`: the sum over i of `i + diagonal + 1`, between 0 and `keys`."""
     first = min(max(0, -diagonal), queries)  # the first query that sees a key
     full = min(max(first, keys - diagonal - 1), queries)  # the first query that sees all keys
-    partial_rows = full - first
-    return partial_rows * (first + full - 1 + 2 * (diagonal + 1)) // 2 + (queries - full) * keys
+    return (full - first) * (first + full - 1 + 2 * (diagonal + 1)) // 2 + (queries - full) * keys
 
 
 CAUSAL = Mask(right=0)
