@@ -135,10 +135,10 @@ class ExecutedCollectives:
         for (total_label, figure), amount in bounds.items():
             if not isinstance(figure, str) and isinstance(amount, Figure):
                 differing.setdefault(total_label, amount.reason)
-        return {
-            label: ExecutedTotals(*(_figure(bounds[label, figure], differing.get(label, "")) for figure in _FIGURES))
-            for label in seen
-        }
+        for (total_label, figure), amount in bounds.items():
+            if total_label in differing:  # the executed collectives are unknown
+                bounds[total_label, figure] = Figure(least(amount), greatest(amount), differing[total_label])
+        return {label: ExecutedTotals(*(bounds[label, figure] for figure in _FIGURES)) for label in seen}
 
     def _first_unknown(self, labels: Sequence[Hashable], chosen: Sequence[bool]) -> dict[_CollectiveKey, Collective]:
         """Return the first chosen collective of each key whose bytes are not all known."""
@@ -184,8 +184,3 @@ def _figures(key: _CollectiveKey, count: int, first: Collective | None) -> Itera
     most_sent = None if key.most_sent is None else key.most_sent * count
     for name, size, most in (("operand_bytes", key.operand_bytes, None), ("wire_bytes", key.wire_bytes, most_sent)):
         yield name, between(0, most, reason_unknown) if size is None else size * count
-
-
-def _figure(amount: Quantity, differing: str) -> Quantity:
-    """Return the figure of its bounds. `differing` says why the executed collectives are unknown; empty if they are known."""
-    return Figure(least(amount), greatest(amount), differing) if differing else amount

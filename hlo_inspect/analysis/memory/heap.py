@@ -50,12 +50,12 @@ class Change(NamedTuple):
     gets: bool
     live: int
 
-    def apply(self, held: dict[int, int]) -> None:
+    def apply(self, holders: dict[int, int]) -> None:
         """Update the value that holds the memory allocated for each value."""
         if self.gets:
-            held[self.base] = self.value
+            holders[self.base] = self.value
         else:
-            held.pop(self.base, None)
+            holders.pop(self.base, None)
 
 
 @dataclass(slots=True)

@@ -107,12 +107,12 @@ def _not_stated_reason(module: Module) -> str:
 def _partly_known(
     platform: Platform,
     reason: str,
-    known: Mapping[str, int | None],
+    stated: Mapping[str, int | None],
     spaces: Iterable[int] = (0,),
     faults: tuple[MemoryFault, ...] = (),
 ) -> ProgramMemory:
-    """Return the memory of which only some figures are `known`, with the reason for the others."""
-    figures: dict[str, int | None] = dict.fromkeys(FIGURES) | dict(known)
+    """Return the memory of which only the figures `stated` may be known, with the reason for the others."""
+    figures: dict[str, int | None] = dict.fromkeys(FIGURES) | dict(stated)
     reasons = {name: reason for name, value in figures.items() if value is None}
     reasons |= {f"space.{space}.peak_bytes": reason for space in spaces}
     return ProgramMemory(platform, None, reason, figures, dict.fromkeys(spaces), reasons, faults)
