@@ -12,7 +12,7 @@ from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.figure import Number, least
-from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
+from hlo_inspect.graph.neighbourhood.expressions import fusion_expression
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, DEVICE_NUMBERS, NAMING
 from hlo_inspect.passes.base import Pass
@@ -69,8 +69,7 @@ class _ListedInstruction(NamedTuple):
 def _tables(context: Context, instructions: Sequence[tuple[View, int]]) -> Iterator[Table]:
     views = {view.computation.name: view for view, _ in instructions}
     around = {name: _Neighbours(view) for name, view in views.items()}
-    expressions = FusionExpressions(context.views)
-    rows = (_described(context, view, row, around[view.computation.name], expressions) for view, row in instructions)
+    rows = (_described(context, view, row, around[view.computation.name]) for view, row in instructions)
     yield _INSTRUCTIONS.of(rows)
 
 
@@ -114,13 +113,11 @@ def _chosen(context: Context, rows: Sequence[tuple[View, int]]) -> Sequence[tupl
     return [rows[number] for number in sorted(kept)]
 
 
-def _described(
-    context: Context, view: View, row: int, around: _Neighbours, expressions: FusionExpressions
-) -> _ListedInstruction:
+def _described(context: Context, view: View, row: int, around: _Neighbours) -> _ListedInstruction:
     computes = ""
     if view.opcodes[row] == "fusion":
         fused = next((call.name for call in view.instruction(row).called if call.role == "fused"), "")
-        computes = expressions.for_computation(fused, around.operands(row))
+        computes = fusion_expression(context.views, fused, around.operands(row))
     operands, users = _listed(around.makers_of_operands(row)), _listed(around.users[row])
     return _ListedInstruction(view, row, computes, operands, users, around.sign, context)
 

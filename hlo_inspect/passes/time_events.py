@@ -13,7 +13,8 @@ from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.time.timeline_events import StreamEvent, timeline_events
 from hlo_inspect.analysis.time.timelines import Timelines
 from hlo_inspect.errors import UsageError
-from hlo_inspect.graph.calls import InstructionPlace, place
+from hlo_inspect.graph.calls import place
+from hlo_inspect.graph.view import InstructionPlace
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.values.op_names import origin_of
 from hlo_inspect.passes.base import Pass

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
-from hlo_inspect.analysis.memory.ignored_offload import OffloadRequests
+from hlo_inspect.analysis.memory.host_transfers import OffloadRequests
 from hlo_inspect.analysis.memory.live_arrays import loop_around
 from hlo_inspect.analysis.memory.platforms import MAX_SPACES
 from hlo_inspect.analysis.memory.program_memory import ProgramMemory
@@ -164,7 +164,7 @@ def _headline(context: Context) -> Iterator[HeadlineRow]:
         yield HeadlineRow("host", (Amount(device.host_bytes, "bytes"), " in host memory"))
     if context.gathered_parameters:
         yield HeadlineRow("gathered", tuple(_gathered(context)))
-    if context.stated_figures:
+    if context.memory.stated:
         yield HeadlineRow("stated", (f"arguments, outputs, temporaries and the like by {context.sidecars.found[0]}",))
     platform = device.platform
     chosen = "given" if platform.mark.startswith("--") else "recognized"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.figure import Quantity
-from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions, scalar_text
+from hlo_inspect.graph.neighbourhood.expressions import fusion_expression, scalar_text
 from hlo_inspect.graph.neighbourhood.instruction_graph import InstructionGraph
 from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace
 from hlo_inspect.graph.view import View
@@ -53,7 +53,6 @@ class Describer:
     def __init__(self, context: Context, graph: InstructionGraph) -> None:
         self._context = context
         self._graph = graph
-        self._expressions = FusionExpressions(context.views)
 
     def describe(self, place: RowPlace, distance: int = 0, by: str = "") -> InstructionRow:
         context = self._context
@@ -82,7 +81,7 @@ class Describer:
         callee = instruction.callee("calls") if instruction is not None else None
         if callee is None:
             return ""
-        return self._expressions.for_computation(callee, operand_names(view, place, self._graph))
+        return fusion_expression(self._context.views, callee, operand_names(view, place, self._graph))
 
 
 def shape_text(shape: Shape | None) -> str:

@@ -9,8 +9,7 @@ from hlo_inspect.analysis.collectives.executed_collectives import NOT_EXECUTED, 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import Tally
 from hlo_inspect.figure import least
-from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace, fitting_rows
-from hlo_inspect.graph.neighbourhood.source_lookup import find_sources, is_source_query
+from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace, find_sources, fitting_rows, is_source_query
 from hlo_inspect.hlo.values.op_names import Origin
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.cost.step_facts import bytes_name
