@@ -15,12 +15,12 @@ from hlo_inspect.export.written.chakra_nodes import (
     METADATA,
     collective_node,
     compute_node,
+    delimited,
     edges_of,
     group_attribute,
     message_node,
     peer_attribute,
 )
-from hlo_inspect.export.written.wire_format import delimited
 
 _Peers = tuple[int | None, int | None]
 """Peers of a rank in a communication: its group and None, or the ranks that it sends to and receives from."""
