@@ -63,13 +63,11 @@ class AccumulatedAllReduce(Rule):
     """
 
     code = "HI211"
-    name = "accumulated-all-reduce"
     severity = "warning"
     resource = "wire"
     threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         for sums in find_accumulated(context.views, context.call_graph, context.collectives, self.least(context)):
-            start = sums.collective.start
             message = f"a loop adds up its results: once behind the loop it sends {size(sums.bytes)} less a step"
-            yield self.finding(context, message, start.line, start.name, sums.bytes)
+            yield self.finding_on(context, sums.collective, message, sums.bytes)

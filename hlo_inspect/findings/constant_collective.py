@@ -35,13 +35,11 @@ class ConstantCollective(Rule):
     """
 
     code = "HI210"
-    name = "constant-collective"
     severity = "warning"
     resource = "wire"
     threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         for constant in find_constant(context.views, context.call_graph, context.collectives, self.least(context)):
-            start = constant.collective.start
             message = f"sends constants: {size(constant.bytes)} a step; make the array on each device"
-            yield self.finding(context, message, start.line, start.name, constant.bytes)
+            yield self.finding_on(context, constant.collective, message, constant.bytes)

@@ -40,7 +40,6 @@ class CopiedDonatedParameter(Rule):
     """
 
     code = "HI306"
-    name = "copied-donated-parameter"
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:

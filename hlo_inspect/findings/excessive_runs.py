@@ -49,7 +49,6 @@ class ExcessiveRuns(Rule):
     """
 
     code = "HI507"
-    name = "excessive-runs"
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:

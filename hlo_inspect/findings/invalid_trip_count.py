@@ -33,7 +33,6 @@ class InvalidTripCount(Rule):
     """
 
     code = "HI501"
-    name = "invalid-trip-count"
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:

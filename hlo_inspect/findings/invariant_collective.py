@@ -55,13 +55,11 @@ class InvariantCollective(Rule):
     """
 
     code = "HI214"
-    name = "invariant-collective"
     severity = "warning"
     resource = "wire"
     threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         for invariant in find_invariant(context.views, context.call_graph, context.collectives, self.least(context)):
-            start = invariant.collective.start
             message = f"the loop never changes what it sends: once before the loop it sends {size(invariant.bytes)} less a step"
-            yield self.finding(context, message, start.line, start.name, invariant.bytes)
+            yield self.finding_on(context, invariant.collective, message, invariant.bytes)

@@ -31,7 +31,6 @@ class InvoluntaryRematerialization(Rule):
     """
 
     code = "HI215"
-    name = "involuntary-rematerialization"
     severity = "warning"
     resource = "wire"
     threshold = WORTH_SENDING
@@ -45,7 +44,7 @@ class InvoluntaryRematerialization(Rule):
             }
             total = sum(sent.values())
             if sent and total >= max(least, 1):
-                first = max(sent, key=lambda collective: sent[collective]).start
+                first = max(sent, key=lambda collective: sent[collective])
                 name = warning.instruction.name if warning.instruction is not None else "an operation"
                 message = f"the partitioner replicated {name} to change its sharding: {size(total)} sent a step"
-                yield self.finding(context, message, first.line, first.name, total)
+                yield self.finding_on(context, first, message, total)

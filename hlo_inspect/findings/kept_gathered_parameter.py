@@ -39,7 +39,6 @@ class KeptGatheredParameter(Rule):
     """
 
     code = "HI307"
-    name = "kept-gathered-parameter"
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:

@@ -37,7 +37,6 @@ class RepeatedCollective(Rule):
     """
 
     code = "HI212"
-    name = "repeated-collective"
     severity = "warning"
     resource = "wire"
     threshold = WORTH_SENDING
@@ -53,4 +52,4 @@ class RepeatedCollective(Rule):
             times = f"{len(repeated.members) - 1} times more" if len(repeated.members) > 2 else "again"
             what = "an array" if first is again else f"what {first.start.name} sends"
             message = f"sends {what}, {times}: {size(repeated.wire_bytes)} a step; use its result"
-            yield self.finding(context, message, again.start.line, again.start.name, repeated.wire_bytes)
+            yield self.finding_on(context, again, message, repeated.wire_bytes)

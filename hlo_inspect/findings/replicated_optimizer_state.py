@@ -41,7 +41,6 @@ class ReplicatedOptimizerState(Rule):
     """
 
     code = "HI506"
-    name = "replicated-optimizer-state"
     severity = "info"
 
     def check(self, context: Context) -> Iterator[Finding]:

@@ -55,7 +55,6 @@ class ReplicatedWeight(Rule):
     """
 
     code = "HI104"
-    name = "replicated-weight"
     severity = "warning"
     threshold = 16 << 20
 

@@ -16,6 +16,7 @@ from hlo_inspect.report.units import format_value
 
 if TYPE_CHECKING:
     from hlo_inspect.graph.parameters import ParameterLeaf
+    from hlo_inspect.graph.view import View
 
 WORTH_DONATING = 1 << 10  # bytes; scalars and counters are not worth a finding
 
@@ -34,9 +35,9 @@ Resource = Literal["memory", "traffic", "wire", "flops"]
 class Rule(ABC):
     """A kind of finding.
 
-    Policies and scripts use `code` and `name` (in kebab-case), which never change. `resource` is what stakes are counted in.
-    No finding has a stake below `least(context)`: the rule's `threshold`, unless the user sets another. The docstring is a
-    line, then the four `HEADINGS`, each in a line of its own, with their texts indented below them.
+    Policies and scripts use `code` and `name` (that of its file, in kebab-case), which never change. `resource` is what stakes
+    are counted in. No finding has a stake below `least(context)`: the rule's `threshold`, unless the user sets another. The
+    docstring is a line, then the four `HEADINGS`, each in a line of its own, with their texts indented below them.
     """
 
     code: ClassVar[str]
@@ -44,6 +45,9 @@ class Rule(ABC):
     severity: ClassVar[Severity]
     resource: ClassVar[Resource] = "memory"
     threshold: ClassVar[int] = 0
+
+    def __init_subclass__(cls) -> None:
+        cls.name = cls.__module__.rpartition(".")[2].replace("_", "-")
 
     @abstractmethod
     def check(self, context: Context) -> Iterator[Finding]:
@@ -66,10 +70,16 @@ class Rule(ABC):
         place = context.module.location(line)
         return Finding(self.code, severity or self.severity, message, place, subject, stake, unit, self.name)
 
-    def finding_on(self, context: Context, collective: Collective, message: str) -> Finding:
-        """Return a finding on a collective, with the bytes of its operands at stake."""
-        start = collective.start
-        return self.finding(context, message, start.line, start.name, collective.operand_bytes)
+    def finding_on(self, context: Context, collective: Collective, message: str, stake: int | None) -> Finding:
+        """Return a finding on a collective."""
+        return self.finding(context, message, collective.start.line, collective.start.name, stake)
+
+    def finding_at(
+        self, context: Context, place: tuple[View, int], message: str, stake: int, severity: Severity | None = None
+    ) -> Finding:
+        """Return a finding on a row of a computation."""
+        view, row = place
+        return self.finding(context, message, view.lines[row], view.names[row], stake, severity)
 
     def least(self, context: Context) -> int | float:
         """Return the least stake that is a finding, in the unit of the rule's stakes."""

@@ -45,7 +45,6 @@ class SavedActivations(Rule):
     """
 
     code = "HI305"
-    name = "saved-activations"
     severity = "info"
 
     def check(self, context: Context) -> Iterator[Finding]:

@@ -35,7 +35,6 @@ class SlicedAllGather(Rule):
     """
 
     code = "HI208"
-    name = "sliced-all-gather"
     severity = "warning"
     resource = "wire"
     threshold = WORTH_SENDING
@@ -43,6 +42,5 @@ class SlicedAllGather(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         collectives = [collective for collective in context.collectives if collective.kind == "all-gather"]
         for sliced in find_sliced(context.views, context.call_graph, collectives, self.least(context)):
-            start = sliced.collective.start
             message = f"{size(sliced.unread)} of the result are never read: the program slices it; slice before gathering"
-            yield self.finding(context, message, start.line, start.name, sliced.unread)
+            yield self.finding_on(context, sliced.collective, message, sliced.unread)

@@ -45,7 +45,6 @@ class SlicedAllReduce(Rule):
     """
 
     code = "HI207"
-    name = "sliced-all-reduce"
     severity = "warning"
     resource = "wire"
     threshold = WORTH_SENDING
@@ -53,6 +52,5 @@ class SlicedAllReduce(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         collectives = [collective for collective in context.collectives if collective.kind == "all-reduce"]
         for sliced in find_sliced(context.views, context.call_graph, collectives, self.least(context)):
-            start = sliced.collective.start
             message = f"{size(sliced.unread)} of the sum are never read: devices keep slices; psum_scatter sends only those"
-            yield self.finding(context, message, start.line, start.name, sliced.unread)
+            yield self.finding_on(context, sliced.collective, message, sliced.unread)

@@ -60,7 +60,6 @@ class SmallCollectives(Rule):
     """
 
     code = "HI213"
-    name = "small-collectives"
     severity = "warning"
     resource = "wire"
     threshold = WORTH_SENDING
@@ -72,4 +71,4 @@ class SmallCollectives(Rule):
             first = many.members[0]
             what = f"{len(many.members)} independent {first.kind}s of at most 256 KiB"
             message = f"{what} send {size(many.wire_bytes)} a step; join their operands"
-            yield self.finding(context, message, first.start.line, first.start.name, many.wire_bytes)
+            yield self.finding_on(context, first, message, many.wire_bytes)

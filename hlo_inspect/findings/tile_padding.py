@@ -35,7 +35,6 @@ class TilePadding(Rule):
     """
 
     code = "HI303"
-    name = "tile-padding"
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:

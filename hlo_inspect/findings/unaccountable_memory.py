@@ -38,7 +38,6 @@ class UnaccountableMemory(Rule):
     """
 
     code = "HI301"
-    name = "unaccountable-memory"
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:

@@ -33,7 +33,6 @@ class UndonatedOptimizerState(Rule):
     """
 
     code = "HI505"
-    name = "undonated-optimizer-state"
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:

@@ -40,7 +40,6 @@ class UnfollowedDataflow(Rule):
     """
 
     code = "HI504"
-    name = "unfollowed-dataflow"
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:

@@ -37,7 +37,6 @@ class WideCollective(Rule):
     """
 
     code = "HI209"
-    name = "wide-collective"
     severity = "warning"
     resource = "wire"
     threshold = WORTH_SENDING
@@ -46,7 +45,6 @@ class WideCollective(Rule):
         if not context.collectives:
             return
         for wide in find_wide(context.views, context.call_graph, context.collectives, self.least(context)):
-            start = wide.collective.start
             name = wide.conversion.view.names[wide.conversion.row]
             message = f"{name} converts what is sent; in {wide.narrow} it sends {size(wide.saved)} less a step"
-            yield self.finding(context, message, start.line, start.name, wide.saved)
+            yield self.finding_on(context, wide.collective, message, wide.saved)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, as_internal_errors, printable
+from hlo_inspect.findings.reading_problems import problem_text
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule, CanonicalText
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.dump_directory import dump_files, expanded, is_directory
@@ -82,7 +83,8 @@ class NormalTexts:
             message = "quotes instruction a partial module, which make no text of their own"
             self.errors.append(InputError(message, module.location(module.first_line)))
             return
-        self._note_problems(module)
+        # parts that the normal form lacks, or that make it another program
+        self.notes += [f"{problem.location}: {problem_text(problem)}" for problem in module.problems]
         canonical = CanonicalModule(module, Views(module.computations), layouts=self.layouts)
         is_scheduled = module.header.is_scheduled and not self.unscheduled
         yield from CanonicalText(canonical, is_scheduled=is_scheduled, metadata=self.metadata).lines()
@@ -124,9 +126,3 @@ class NormalTexts:
                 yield from ((file.source, file.may_hold) for file in dump_files(source, self.stage))
             else:
                 yield source, False
-
-    def _note_problems(self, module: Module) -> None:
-        """Note the problems of a text: parts that the normal form lacks, or that make it another program."""
-        for problem in module.problems:
-            times = f" ({problem.times:,} times, first here)" if problem.times > 1 else ""
-            self.notes.append(f"{problem.location}: {problem.message}{times}")
