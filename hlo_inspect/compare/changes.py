@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Literal, NamedTuple, get_args
@@ -44,6 +44,13 @@ class Aspect(NamedTuple):
     name: str
     was: str = ""
     now: str = ""
+
+
+def differing(was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[Aspect]:
+    """Yield the names with another text, sorted; a side without a name has an empty text."""
+    for name in sorted(was.keys() | now.keys()):
+        if was.get(name, "") != now.get(name, ""):
+            yield Aspect(name, was.get(name, ""), now.get(name, ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -12,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.changes import CHANGES, ModuleChange, format_change, headline_changes
-from hlo_inspect.compare.compared_settings import FLAG_CHANGES, compare_settings
 from hlo_inspect.compare.device_permutation import Permutation, find_permutation
 from hlo_inspect.compare.explanation import Explanation, sites
 from hlo_inspect.compare.fact_changes import FACT_TABLES, FactChange, axes_table, fact_changes, peak_table, scopes_table
+from hlo_inspect.compare.pairing import surplus
+from hlo_inspect.compare.setting_changes import FLAG_CHANGES, compare_settings
 from hlo_inspect.findings.reading_problems import is_partial_module, truncation
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
 from hlo_inspect.hlo.settings.stablehlo import ElidedConstant
@@ -186,7 +186,7 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
             settings.table(),
             *_more_tables(old, new, facts),
         ),
-        findings=tuple(_new_findings(old.report.findings, new.report.findings)),
+        findings=tuple(surplus(new.report.findings, map(_finding_key, old.report.findings), _finding_key)),
         notes=(*_notes(old, new, verdict, changes), *settings.notes()),
         profile=new.report.profile,
         specs=specs,
@@ -281,13 +281,6 @@ def _permutation(old: ComparedModule, new: ComparedModule, changes: Sequence[Mod
     return find_permutation(old.context, new.context)
 
 
-def _permutation_text(ids: Permutation) -> str:
-    """Return the devices that differ: `OLD → NEW: 1 → 2, 2 → 1`."""
-    moved = [f"{device} → {image}" for device, image in enumerate(ids) if device != image]
-    more = f" and {len(moved) - _MOST_MOVED} more" if len(moved) > _MOST_MOVED else ""
-    return f"OLD → NEW: {', '.join(moved[:_MOST_MOVED])}{more}"
-
-
 def _warnings(old: Report, new: Report) -> Iterator[HeadlineRow]:
     """Yield the reasons why two modules cannot be compared as a whole."""
     for name, report in (("OLD", old), ("NEW", new)):
@@ -319,7 +312,9 @@ def _headline(
 ) -> Iterator[HeadlineRow]:
     """Yield the most important facts, and the changes that explain them."""
     if permutation is not None:
-        yield HeadlineRow("devices", (_permutation_text(permutation),))
+        moved = [f"{device} → {image}" for device, image in enumerate(permutation) if device != image]
+        more = f" and {len(moved) - _MOST_MOVED} more" if len(moved) > _MOST_MOVED else ""
+        yield HeadlineRow("devices", (f"OLD → NEW: {', '.join(moved[:_MOST_MOVED])}{more}",))
     if facts:
         yield HeadlineRow("facts", tuple(_first_facts(facts)))
     shown = headline_changes(changes)
@@ -356,17 +351,8 @@ def _says_the_same(fact: FactChange, other: FactChange) -> bool:
     return all(math.isclose(float(first or 0), float(second or 0), rel_tol=_NOTABLE) for first, second in pairs)
 
 
-def _new_findings(old: Iterable[Finding], new: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the findings of NEW that OLD does not have, whatever the numbers in their messages."""
-    unmatched = Counter(map(_finding_key, old))
-    for finding in new:
-        if unmatched[_finding_key(finding)]:
-            unmatched[_finding_key(finding)] -= 1
-        else:
-            yield finding
-
-
 def _finding_key(finding: Finding) -> Hashable:
+    """Return what equal findings of two modules share, whatever the numbers in their messages."""
     return finding.rule, "".join("0" if char.isdigit() else char for char in finding.message)
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.compare.changes import Aspect, ModuleChange, grouped
+from hlo_inspect.compare.changes import Aspect, ModuleChange, differing, grouped
 from hlo_inspect.compare.edits import ProgramEdits
 from hlo_inspect.compare.instruction_changes import InstructionChanges
 from hlo_inspect.compare.pairing import Record, records_of
@@ -109,10 +109,9 @@ class Explanation:
         if self._contexts is None:
             return
         old, new = (context.module.header.attributes for context in self._contexts)
-        for name in sorted((old.keys() | new.keys()) - _TOLD_ELSEWHERE):
-            if old.get(name, "") != new.get(name, ""):
-                aspect = Aspect(name, old.get(name, ""), new.get(name, ""))
-                yield ModuleChange("compiler", "changed", (name,), kind="header", aspects=(aspect,))
+        for aspect in differing(old, new):
+            if aspect.name not in _TOLD_ELSEWHERE:
+                yield ModuleChange("compiler", "changed", (aspect.name,), kind="header", aspects=(aspect,))
 
 
 def sites(changes: Iterable[ModuleChange]) -> int:

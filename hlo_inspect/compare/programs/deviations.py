@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.compare.programs.collective_order import CollectiveOrder, OrderedCollective, executed, in_text_order
+from hlo_inspect.compare.programs.collective_order import CollectiveOrder, OrderedCollective, executed
 from hlo_inspect.compare.programs.first_difference import (
     NO_DIFFERENCE,
     FirstDifference,
@@ -16,7 +16,7 @@ from hlo_inspect.compare.programs.first_difference import (
     contrast,
     first_unequal,
 )
-from hlo_inspect.compare.programs.meetings import Steps, UndecidedError, unrolled
+from hlo_inspect.compare.programs.meetings import Steps, UndecidedError, in_text_order, unrolled
 from hlo_inspect.graph.canonical.canonical_computation import CanonicalComputation
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.canonical.elided_constants import hash_with_constants

@@ -7,10 +7,11 @@ others. A rank that has another number of them than most ranks has is paired by 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from hlo_inspect.compare.pairing import pair_by
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _DIGITS = lazy_pattern(r"(\d{1,18})", re.ASCII)
@@ -117,20 +118,9 @@ def _pair_several(
     """Yield the sets of modules of one name, in the order of the rank `first`."""
     sets: list[dict[int, RankText]] = [{} for _ in first]
     for rank, modules in own.items():
-        free: defaultdict[Hashable, deque[int]] = defaultdict(deque)
-        for place, text in enumerate(first):
-            free[program(text)].append(place)
-        rest = []
-        for text in modules:
-            mates = free[program(text)]
-            if mates:
-                sets[mates.popleft()][rank] = text
-            else:
-                rest.append(text)
-        if rank not in miscounted:
-            left = sorted(place for places in free.values() for place in places)
-            for place, text in zip(left, rest, strict=True):
-                sets[place][rank] = text
+        keys = [program] if rank in miscounted else [program, lambda _: True]
+        for position, place in pair_by(modules, first, keys).pairs:
+            sets[place][rank] = modules[position]
     for text, paired in zip(first, sets, strict=True):
         yield ModuleSet(text.module, paired, miscounted)
 

@@ -18,6 +18,7 @@ from hlo_inspect.compare.setting_changes import setting_changes
 from hlo_inspect.graph.canonical.elided_constants import ELIDED
 from hlo_inspect.hlo.opcodes import opcodes_that_give
 from hlo_inspect.hlo.values.shapes import Layout
+from hlo_inspect.passes.instruction_rows import group_rows
 
 FIRST, NOTHING, LOADED = "first", "nothing", "loaded"
 REASONS = (
@@ -278,18 +279,12 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"
 
 
-def _listed(texts: Sequence[str]) -> str:
+def _listed(texts: Sequence[str], separator: str = ", ") -> str:
     more = f"; and {len(texts) - _NAMED:,} more" if len(texts) > _NAMED else ""
-    return ", ".join(texts[:_NAMED]) + more
+    return separator.join(texts[:_NAMED]) + more
 
 
 def detail_of(differences: Iterable[Difference]) -> str:
     """Return the differences in words: the first ones of each reason, and how many more there are."""
-    by_reason: dict[str, list[str]] = {}
-    for difference in differences:
-        by_reason.setdefault(difference.reason, []).append(difference.text)
-    parts = []
-    for texts in by_reason.values():
-        more = f"; and {len(texts) - _NAMED:,} more" if len(texts) > _NAMED else ""
-        parts.append("; ".join(texts[:_NAMED]) + more)
-    return "; ".join(parts)
+    groups = group_rows(differences, lambda difference: difference.reason)
+    return "; ".join(_listed([difference.text for difference in group], "; ") for group in groups)
