@@ -117,6 +117,17 @@ def as_internal_errors(location: Location, module: str = "") -> Iterator[None]:
         raise InternalError.from_exception(error, location, module) from error
 
 
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Raise InputError if the block cannot read the file or address `path`; add the place to a MissingExtraError."""
+    try:
+        yield
+    except MissingExtraError as error:
+        raise MissingExtraError(error.message, Location(path)) from error
+    except (OSError, ValueError) as error:  # a path may hold a NUL
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", Location(path)) from error
+
+
 def internal_error_text(error: Exception) -> str:
     """Return the message for an unexpected exception."""
     return f"internal error, please report it: {type(error).__name__}: {error} ({DEBUG}=1 shows the traceback)"
@@ -136,11 +147,9 @@ def did_you_mean(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
 
 def printable(text: str) -> str:
     """Escape control characters, newlines included, so that text from a dump cannot control a terminal."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
-
-
-def _escaped(char: str) -> str:
-    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode("ascii") for c in text)
 
 
 def caret_picture(line: str, column: int) -> str:

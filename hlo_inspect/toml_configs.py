@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hlo_inspect.config_files import PYPROJECT, config_files
-from hlo_inspect.configs import MAX_BYTES, ConfigFile, Kind, Node
+from hlo_inspect.configs import ConfigFile, Kind, Node, read_bytes
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -40,13 +40,9 @@ def read_config(path: Path) -> Node | None:
     Return None if a `pyproject.toml` lacks the table.
     """
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise UsageError(f"is larger than {MAX_BYTES >> 20} MiB, the limit for a configuration file", Location(str(path)))
-        text = data.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot be read: {getattr(error, 'strerror', None) or error}", Location(str(path))) from error
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot be read: {error}", Location(str(path))) from error
     return _section(text, ConfigFile(str(path), tuple(text.splitlines())), SECTION if path.name == PYPROJECT else ())
 
 

@@ -57,18 +57,18 @@ class Config(NamedTuple):
 
 def find_config(folder: Path) -> Config:
     """Return the configuration that applies in a folder; an empty one without a file. Raise UsageError for a wrong one."""
-    root = nearest_config(folder)
-    return config_of(root) if root is not None else Config()
+    return config_of(nearest_config(folder))
 
 
 def load_config(path: str) -> Config:
     """Return the configuration of a file. Raise UsageError if it cannot be read or is wrong, with the place."""
-    root = read_config(Path(path))
-    return config_of(root) if root is not None else Config()
+    return config_of(read_config(Path(path)))
 
 
-def config_of(root: Node) -> Config:
+def config_of(root: Node | None) -> Config:
     """Make a configuration of its table. Raise UsageError with the place of a wrong key, type, value or rule."""
+    if root is None:
+        return Config()
     fields = root.fields(allowed=(*CONFIGURABLE, "check", "lint"))
     check = fields["check"].fields(allowed=("policies",)) if "check" in fields else {}
     policies = check["policies"].items() if "policies" in check else ()

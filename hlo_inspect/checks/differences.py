@@ -153,17 +153,13 @@ def examined(
     Raise UsageError for a fact that a report lacks, such as a saved one of another command. `sides` are the names of the two
     modules in reasons.
     """
+    reason = "unknown: no files beside the modules state all flags and options" if have_other_flags is None else ""
     return [
-        _flags_result(condition, have_other_flags)
+        DifferenceResult(condition, have_other_flags is not False, reason=reason)
         if condition.text == FLAGS
         else _examined(condition, old, new, is_different, sides)
         for condition in conditions
     ]
-
-
-def _flags_result(condition: DifferenceCondition, have_other_flags: bool | None) -> DifferenceResult:
-    reason = "unknown: no files beside the modules state all flags and options" if have_other_flags is None else ""
-    return DifferenceResult(condition, have_other_flags is not False, reason=reason)
 
 
 def _examined(

@@ -78,8 +78,6 @@ def _thresholds(node: Node) -> Iterator[str]:
 
 def _rules(node: Node) -> tuple[str, ...]:
     names = tuple(element.text() for element in node.items())
-    try:
+    with node.located():
         RuleSelection(names).check()
-    except UsageError as error:
-        raise node.error(error.message) from error
     return names

@@ -15,6 +15,7 @@ from hlo_inspect.checks.baseline import Baseline, Entry
 from hlo_inspect.checks.ignores import Ignore, ignored_findings, notes_on_ignored, stale_entry, without_ignored
 from hlo_inspect.checks.rule_selection import RuleSelection
 from hlo_inspect.findings import find_rule, module_pages, rule_pages
+from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.report.faults import Failed, answers
 from hlo_inspect.report.model import (
     SEVERITIES,
@@ -61,10 +62,8 @@ class FindingGroup:
 
 def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
     """Return the groups: by severity, then rules by the stake of all their findings, then groups by stake."""
-    groups: dict[tuple[str, Severity, str, str | None], list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault((finding.rule, finding.severity, finding.fingerprint, finding.source), []).append(finding)
-    made = [FindingGroup(tuple(members)) for members in groups.values()]
+    groups = group_rows(findings, attrgetter("rule", "severity", "fingerprint", "source"))
+    made = [FindingGroup(tuple(members)) for members in groups]
     totals: Counter[tuple[str, str]] = Counter()
     for group in made:
         totals[group.first.rule, group.first.stake_unit] += int(group.stake or 0)
@@ -188,8 +187,10 @@ class LintRun:
             previous = report
         if previous is not None:
             stale = tuple(map(stale_entry, self._unused))
-            notes = (*previous.notes, *(finding.message for finding in stale), *self._notes_on_baseline())
-            yield replace(previous, findings=(*previous.findings, *stale), notes=notes, verdict=self.verdict)
+            notes = [*previous.notes, *(finding.message for finding in stale)]
+            for entry, count in self._stale_entries():
+                notes.append(f"the baseline accepts {count} of {entry} that did not occur; --update-baseline takes them out")
+            yield replace(previous, findings=(*previous.findings, *stale), notes=tuple(notes), verdict=self.verdict)
 
     @property
     def has_stale_entries(self) -> bool:
@@ -267,7 +268,3 @@ class LintRun:
             page = self._pages[code]
             text = "\n\n".join((page.summary, page.what, page.why, page.fix))
             yield Passage(f"{code} {page.name}", text)
-
-    def _notes_on_baseline(self) -> Iterator[str]:
-        for entry, count in self._stale_entries():
-            yield f"the baseline accepts {count} of {entry} that did not occur; --update-baseline takes them out"

@@ -143,10 +143,8 @@ def _parse_scalar(node: Node, parse: Callable[[str], T]) -> T:
     """Parse the text of a scalar; add its place to errors."""
     if node.kind in ("list", "mapping"):
         raise node.error(f"an expectation is a value, an expression or a list of values, not a {node.kind}")
-    try:
+    with node.located():
         return parse(node.scalar)
-    except ValueError as error:
-        raise node.error(str(error)) from error
 
 
 _LIKE_A_NAME = 0.4  # least similarity of a suggested name: names of facts are long and share much

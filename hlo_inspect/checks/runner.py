@@ -109,10 +109,28 @@ class CheckRun:
 
     def _outcome(self, report: Report) -> Outcome:
         self._unused = [ignore for ignore in self._unused if not any(map(ignore.covers, report.findings))]
-        outcome = _outcome(report, self._policy, self._more(report) if self._more is not None else ())
+        policy = self._policy
+        results = [_result(assertion, report) for assertion in policy.assertions]
+        results += self._more(report) if self._more is not None else ()
+        unknown = [_unknown(result) for result in results if result.is_unknown]
+        findings = without_ignored(report.findings, policy.ignores)
+        if policy.fail_on is not None:
+            whole = [finding for finding in findings if finding is not truncation(report)]
+            results.extend(_finding_results(whole, policy.fail_on))
+        results.sort(key=lambda result: result.passed)
+        # assertions that do not hold, whichever number an unknown value is
+        decided = [result for result in results if not (result.passed or result.is_finding or result.is_unknown)]
+        checked = replace(
+            _report(report, results),
+            findings=tuple(most_severe_first([*unknown, *findings])),
+            notes=(*_notes_on(results, report), *notes_on_ignored(report.findings, policy.ignores)),
+            failed_checks=tuple(_failure(result, report) for result in decided),
+            ignored=tuple(ignored_findings(report.findings, policy.ignores)),
+        )
+        outcome = Outcome(tuple(results), checked)
         self._modules += 1
         self.failed += not outcome.ok
-        self._checks.update(result.passed for result in outcome.results)
+        self._checks.update(result.passed for result in results)
         return outcome
 
     def reports(self, reports: Iterable[Report], failed: Failed[Report] | None = None) -> Iterator[Report]:
@@ -134,24 +152,6 @@ class CheckRun:
             return Verdict(f"PASSED {modules}, {made}", passed=True)
         unchecked = f" ({self.refused:,} not checked)" if self.refused else ""
         return Verdict(f"FAILED {failed:,} of {modules}{unchecked}, {self._checks[False]:,} of {made}", passed=False)
-
-
-def _outcome(report: Report, policy: Policy, more: Sequence[CheckResult]) -> Outcome:
-    results = [_result(assertion, report) for assertion in policy.assertions]
-    results += more
-    unknown = [_unknown(result) for result in results if result.is_unknown]
-    findings = without_ignored(report.findings, policy.ignores)
-    if policy.fail_on is not None:
-        results.extend(_finding_results([finding for finding in findings if finding is not truncation(report)], policy.fail_on))
-    results.sort(key=lambda result: result.passed)
-    checked = replace(
-        _report(report, results),
-        findings=tuple(most_severe_first([*unknown, *findings])),
-        notes=(*_notes_on(results, report), *notes_on_ignored(report.findings, policy.ignores)),
-        failed_checks=tuple(_failure(result, report) for result in results if _is_decided_failure(result)),
-        ignored=tuple(ignored_findings(report.findings, policy.ignores)),
-    )
-    return Outcome(tuple(results), checked)
 
 
 def _result(assertion: Assertion, report: Report) -> CheckResult:
@@ -211,11 +211,6 @@ def _describe(finding: Finding) -> str:
     place = f"{finding.location}: " if finding.location else ""
     subject = f"{finding.subject}: " if finding.subject else ""
     return f"{place}{subject}{finding.message}"
-
-
-def _is_decided_failure(result: CheckResult) -> bool:
-    """Return True for an assertion that does not hold, whichever number an unknown value is."""
-    return not (result.passed or result.is_finding or result.is_unknown)
 
 
 def _failure(result: CheckResult, report: Report) -> Finding:

@@ -17,7 +17,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from hlo_inspect.errors import HloInspectError, InputError, Location, UsageError
+from hlo_inspect.errors import HloInspectError, InputError, Location, UsageError, reading
 from hlo_inspect.hlo.input.dump_directory import DirectoryFile, chosen_files, expanded, is_directory, module_of
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.remote_files import FileVersion, inner_path, is_address, remote_entries, remote_version
@@ -79,12 +79,10 @@ def find_inputs(arguments: Iterable[str], stage: str | None, shard: Shard) -> It
 
 def file_version(path: str) -> FileVersion:
     """Return the version of a file or object. Raise InputError if it cannot be read."""
-    try:
+    with reading(path):
         if is_address(path):
             return remote_version(path)
         status = Path(path).stat()
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", Location(path)) from error
     return FileVersion(status.st_size, status.st_mtime_ns // 1000)
 
 

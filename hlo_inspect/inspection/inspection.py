@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from itertools import groupby, tee
@@ -36,7 +37,7 @@ STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0"})
 """Names of standard input."""
 
 
-class Inspection:
+class Inspection(AbstractContextManager["Inspection"]):
     """Reader of inputs that reports on their modules. One process of jaxlib serves the inputs of one `with` block."""
 
     def __init__(self, request: Request, needs: ReportNeeds = NEEDS_ALL) -> None:
@@ -59,9 +60,6 @@ class Inspection:
     def set_report_sink(self, sink: ReportSink) -> None:
         """Pass each report with the analyses of its module to `sink`, if this process reads the files."""
         self._reports.sink = sink
-
-    def __enter__(self) -> Inspection:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._sources.xla.close()

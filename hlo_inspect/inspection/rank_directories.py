@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hlo_inspect.compare.programs.rank_sets import rank_order
-from hlo_inspect.errors import InputError, Location, UsageError
+from hlo_inspect.errors import InputError, Location, UsageError, reading
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 RANK = "{rank}"
@@ -53,14 +53,11 @@ def _of_argument(argument: str) -> list[RankDirectory]:
         raise InputError(
             f"{what}; `ranks` reads a directory for each rank: a pattern such as 'dumps/{RANK}'", Location(argument)
         )
-    try:
-        inner = [path for path in root.iterdir() if path.is_dir()]
-        names = [path.name for path in root.iterdir()]
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", Location(argument)) from error
-    if any(_MODULE_FOLDER.fullmatch(name) for name in names):
+    with reading(argument):
+        paths = list(root.iterdir())
+    if any(_MODULE_FOLDER.fullmatch(path.name) for path in paths):
         raise InputError(f"is the dump of one rank; name all of them with a pattern such as 'dumps/{RANK}'", Location(argument))
-    return _sorted(RankDirectory(path.name, path) for path in inner)
+    return _sorted(RankDirectory(path.name, path) for path in paths if path.is_dir())
 
 
 def _matches(pattern: str) -> Iterator[RankDirectory]:

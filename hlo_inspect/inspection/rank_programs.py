@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from hlo_inspect.analysis.collectives.logical_collectives import WANTS as COLLECTIVE_WANTS
@@ -22,7 +23,7 @@ from hlo_inspect.xla import Xla
 WANTS = COLLECTIVE_WANTS | Wants(graph=True, entry=True, checked=True)
 
 
-class RankPrograms:
+class RankPrograms(AbstractContextManager["RankPrograms"]):
     """Reader of the programs of texts, and of the settings beside them. It keeps the programs until `forget`.
 
     `errors` are of texts that cannot be read, `notes` of texts that are not read as a whole.
@@ -39,9 +40,6 @@ class RankPrograms:
         self._before: dict[Path, Hashable | None] = {}
         self.errors: list[HloInspectError] = []
         self.notes: list[str] = []
-
-    def __enter__(self) -> RankPrograms:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._xla.close()

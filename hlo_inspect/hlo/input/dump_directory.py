@@ -10,12 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, UsageError, did_you_mean
+from hlo_inspect.errors import HloInspectError, InputError, Location, UsageError, did_you_mean, reading
 from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.remote_files import inner_path, is_address, is_remote_directory, matching_addresses, remote_files_below
@@ -71,7 +70,7 @@ def is_directory(source: Openable) -> bool:
     if not isinstance(source, str | os.PathLike) or source == "" or (isinstance(source, str) and "\n" in source):
         return False
     if isinstance(source, str) and is_address(source) and not os.path.lexists(source):
-        with _remote(source):
+        with reading(source):
             return is_remote_directory(source)
     try:
         return Path(source).is_dir()
@@ -90,7 +89,7 @@ def expanded(argument: str) -> list[Path | str]:
     if os.path.lexists(argument):
         return [Path(argument)]
     if is_address(argument):
-        with _remote(argument):
+        with reading(argument):
             addresses = matching_addresses(argument)
         if not addresses:
             raise InputError("no object matches this pattern", Location(argument))
@@ -134,24 +133,13 @@ def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile
 
 def _remote_dump_files(address: str, stage: str | None) -> Iterator[DirectoryFile]:
     """Yield the files to read of a remote directory. Files of XLA beside a remote text are not read."""
-    with _remote(address):
+    with reading(address):
         addresses = {Path(inner_path(file)): file for file in remote_files_below(address)}
     try:
         for file in chosen_files(Path(address), sorted(addresses), stage):
             yield file._replace(address=addresses[file.path])
     except InputError as error:
         raise InputError(error.message, Location(address)) from error
-
-
-@contextmanager
-def _remote(address: str) -> Iterator[None]:
-    """Raise InputError with the address if it cannot be reached."""
-    try:
-        yield
-    except MissingExtraError as error:
-        raise MissingExtraError(error.message, Location(address)) from error
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", Location(address)) from error
 
 
 def _profile(root: Path, files: Iterable[Path]) -> DirectoryFile | None:

@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Protocol, cast
 
-from hlo_inspect.errors import InputError, Location, MissingExtraError
+from hlo_inspect.errors import InputError, Location, MissingExtraError, reading
 from hlo_inspect.hlo.input.foreign_text import MAX_BYTES, Format, convertible_format, describe_non_text
 from hlo_inspect.hlo.pasted.mending import Mender
 from hlo_inspect.hlo.read.cursor import TextSource
@@ -301,19 +301,13 @@ class Source(TextSource):
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
-        try:
+        with reading(self.name):
             stream = self._opener()
-        except MissingExtraError as error:
-            raise MissingExtraError(error.message, Location(self.name)) from error
-        except (OSError, ValueError) as error:  # a path may hold a NUL
-            raise self._error(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
         buffered = stream if hasattr(stream, "peek") else io.BufferedReader(cast("io.RawIOBase", stream))
         self._position = buffered.tell if buffered.seekable() else lambda: 0
         try:
-            try:
+            with reading(self.name):
                 magic = cast("io.BufferedReader", buffered).peek(6)[:6]
-            except OSError as error:
-                raise self._error(f"cannot be read: {error.strerror or error}") from error
             decompressor = next((opener for prefix, opener in DECOMPRESSORS if magic.startswith(prefix)), None)
             self._is_compressed = decompressor is not None
             yield buffered if decompressor is None else decompressor(buffered)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hlo_inspect.errors import InputError, Location
+from hlo_inspect.errors import InputError, Location, reading
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_BYTES = 1 << 24
@@ -71,11 +71,8 @@ def joined_entries(message: Message) -> dict[str, str]:
 
 def read_file(path: Path, limit: int = MAX_BYTES) -> str:
     """Return the text of a file. Raise InputError if it cannot be read or has more than `limit` bytes."""
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(limit + 1)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", Location(str(path))) from error
+    with reading(str(path)), path.open("rb") as stream:
+        data = stream.read(limit + 1)
     if len(data) > limit:
         raise InputError(f"is larger than {limit >> 20} MiB", Location(str(path)))
     return data.decode(errors="backslashreplace").replace("\r\n", "\n")
