@@ -109,14 +109,21 @@ class Xla:
         Under `strict`, yield a ParseError for a module that XLA's parser refuses; raise it for an instruction between modules.
         """
         source.converter = self.as_text
-        if source.peek() and source.format is Format.PROFILE:
-            yield from ((module, None) for module in self._profiled_modules(source, wants))
-        elif strict:
-            yield from self._checked_modules(source, wants)
+        if strict and not (source.peek() and source.format is Format.PROFILE):
+            for text in texts_of(source):
+                yield from self._checked_text(text, wants)
         else:
-            for module in read_input(source, wants):
-                module.origin = source.format
-                yield module, None
+            yield from ((module, None) for module in self.read(source, wants))
+
+    def read(self, source: Source, wants: Wants) -> Iterator[Module]:
+        """Yield each module of `source`; XLA does not check it."""
+        source.converter = self.as_text
+        if source.peek() and source.format is Format.PROFILE:
+            yield from self._profiled_modules(source, wants)
+            return
+        for module in read_input(source, wants):
+            module.origin = source.format
+            yield module
 
     def _profiled_modules(self, source: Source, wants: Wants) -> Iterator[Module]:
         """Yield the modules of a recorded profile. Raise InputError if it has none."""
@@ -151,10 +158,6 @@ class Xla:
         module.program, module.text_line = program.label, 0
         module.origin = None if assignment is not None else source.format
         return module
-
-    def _checked_modules(self, source: Source, wants: Wants) -> Iterator[tuple[Module, str | None] | ParseError]:
-        for text in texts_of(source):
-            yield from self._checked_text(text, wants)
 
     def _checked_text(self, whole: Text, wants: Wants) -> Iterator[tuple[Module, str | None] | ParseError]:
         from hlo_inspect.xla_worker import XlaAbortError, XlaError

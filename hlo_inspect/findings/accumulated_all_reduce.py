@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.loop_collectives import find_accumulated
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class AccumulatedAllReduce(Rule):
+class AccumulatedAllReduce(WireRule):
     """A loop adds up the results of an all-reduce.
 
     What it finds
@@ -63,9 +63,6 @@ class AccumulatedAllReduce(Rule):
     """
 
     code = "HI211"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         for sums in find_accumulated(context.views, context.call_graph, context.collectives, self.least(context)):

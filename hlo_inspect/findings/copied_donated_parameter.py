@@ -40,7 +40,6 @@ class CopiedDonatedParameter(Rule):
     """
 
     code = "HI306"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         if is_small(context):

@@ -55,7 +55,6 @@ class CopiedLoopCarry(Rule):
     """
 
     code = "HI508"
-    severity = "warning"
     resource = "traffic"
     threshold = WORTH_COPYING
 

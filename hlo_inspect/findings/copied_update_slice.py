@@ -54,7 +54,6 @@ class CopiedUpdateSlice(Rule):
     """
 
     code = "HI509"
-    severity = "warning"
     resource = "traffic"
     threshold = WORTH_COPYING
 

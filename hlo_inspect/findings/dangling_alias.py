@@ -33,7 +33,6 @@ class DanglingAlias(Rule):
     """
 
     code = "HI103"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.interface.faults:

@@ -29,7 +29,6 @@ class DifferingMemoryFiles(Rule):
     """
 
     code = "HI302"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         sidecars = context.sidecars

@@ -37,7 +37,6 @@ class DoublePrecision(Rule):
     """
 
     code = "HI402"
-    severity = "warning"
     resource = "flops"
     threshold = 1_000_000
 

@@ -34,7 +34,6 @@ class InvalidCustomCallConfig(Rule):
     """
 
     code = "HI503"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         for call in context.cost.calls:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.loop_collectives import find_invariant
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class InvariantCollective(Rule):
+class InvariantCollective(WireRule):
     """A collective sends the same values in each iteration.
 
     What it finds
@@ -55,9 +55,6 @@ class InvariantCollective(Rule):
     """
 
     code = "HI214"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         for invariant in find_invariant(context.views, context.call_graph, context.collectives, self.least(context)):

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.collective_results import runs_of
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class InvoluntaryRematerialization(Rule):
+class InvoluntaryRematerialization(WireRule):
     """The partitioner replicates an array to reshard it.
 
     What it finds
@@ -31,9 +31,6 @@ class InvoluntaryRematerialization(Rule):
     """
 
     code = "HI215"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         calls, least = context.call_graph, self.least(context)

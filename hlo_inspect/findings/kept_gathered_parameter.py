@@ -39,7 +39,6 @@ class KeptGatheredParameter(Rule):
     """
 
     code = "HI307"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         kept = [array for array in context.gathered_parameters if array.is_kept]

@@ -27,7 +27,6 @@ class MeshMismatch(Rule):
     """
 
     code = "HI205"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         if context.mesh.note:

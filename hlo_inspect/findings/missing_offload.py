@@ -36,7 +36,6 @@ class MissingOffload(Rule):
     """
 
     code = "HI311"
-    severity = "warning"
     threshold = WORTH_KEEPING
 
     def check(self, context: Context) -> Iterator[Finding]:

@@ -40,7 +40,6 @@ class MissingRecomputation(Rule):
     """
 
     code = "HI310"
-    severity = "warning"
     threshold = WORTH_KEEPING
 
     def check(self, context: Context) -> Iterator[Finding]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.related_collectives import find_repeated
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class RepeatedCollective(Rule):
+class RepeatedCollective(WireRule):
     """Collectives send the same values more than once.
 
     What it finds
@@ -37,9 +37,6 @@ class RepeatedCollective(Rule):
     """
 
     code = "HI212"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         if not context.collectives:

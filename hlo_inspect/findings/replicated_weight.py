@@ -55,7 +55,6 @@ class ReplicatedWeight(Rule):
     """
 
     code = "HI104"
-    severity = "warning"
     threshold = 16 << 20
 
     def check(self, context: Context) -> Iterator[Finding]:

@@ -42,7 +42,7 @@ class Rule(ABC):
 
     code: ClassVar[str]
     name: ClassVar[str]
-    severity: ClassVar[Severity]
+    severity: ClassVar[Severity] = "warning"
     resource: ClassVar[Resource] = "memory"
     threshold: ClassVar[int] = 0
 
@@ -97,6 +97,13 @@ class Rule(ABC):
                 texts[next(reversed(texts))].append(line)
         what, why, fix, example = (inspect.cleandoc("\n".join(texts.get(heading, ()))) for heading in HEADINGS)
         return RulePage(cls.code, cls.name, cls.severity, summary, what, why, fix, example)
+
+
+class WireRule(Rule):
+    """A kind of finding on bytes that devices send."""
+
+    resource = "wire"
+    threshold = WORTH_SENDING
 
 
 def is_worth_it(context: Context, of_bytes: int) -> bool:

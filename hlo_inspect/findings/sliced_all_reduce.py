@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.collective_results import find_sliced
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class SlicedAllReduce(Rule):
+class SlicedAllReduce(WireRule):
     """Only slices of the result of an all-reduce are read.
 
     What it finds
@@ -45,9 +45,6 @@ class SlicedAllReduce(Rule):
     """
 
     code = "HI207"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         collectives = [collective for collective in context.collectives if collective.kind == "all-reduce"]

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.related_collectives import MANY, find_small
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class SmallCollectives(Rule):
+class SmallCollectives(WireRule):
     """Many small collectives run instead of one.
 
     What it finds
@@ -60,9 +60,6 @@ class SmallCollectives(Rule):
     """
 
     code = "HI213"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         if len(context.collectives) < MANY:

@@ -35,7 +35,6 @@ class TilePadding(Rule):
     """
 
     code = "HI303"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         if is_small(context):

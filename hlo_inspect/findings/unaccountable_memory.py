@@ -38,7 +38,6 @@ class UnaccountableMemory(Rule):
     """
 
     code = "HI301"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         faults = [fault for fault in context.memory.faults if not fault.of_operands]

@@ -33,7 +33,6 @@ class UndonatedOptimizerState(Rule):
     """
 
     code = "HI505"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         members, saved = undonated_state(context.optimizer, context.interface)

@@ -43,7 +43,6 @@ class UndonatedParameter(Rule):
     """
 
     code = "HI101"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         interface = context.interface

@@ -34,7 +34,6 @@ class UnreadableDeviceGroups(Rule):
     """
 
     code = "HI201"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.collective_faults:

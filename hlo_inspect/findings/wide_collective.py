@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.wide_collectives import find_wide
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class WideCollective(Rule):
+class WideCollective(WireRule):
     """A collective sends a wider type than the program needs.
 
     What it finds
@@ -37,9 +37,6 @@ class WideCollective(Rule):
     """
 
     code = "HI209"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         if not context.collectives:

@@ -39,7 +39,6 @@ class WidenedMatmul(Rule):
     """
 
     code = "HI401"
-    severity = "warning"
     resource = "flops"
     threshold = 10**9
 

@@ -48,12 +48,12 @@ class FittedRates:
             message = f"has no kernel that a rate of {self._base.name} binds, so there is nothing to fit"
             raise InputError(message, Location(self._recorded))
         source = _unused_id(self._base)
-        lines = [f"extends: {_quoted(self._reference(target))}"]
-        lines.append(f"title: {_quoted(self._base.title.removesuffix(_TITLE) + _TITLE)}")
+        lines = [f"extends: {json.dumps(self._reference(target))}"]
+        lines.append(f"title: {json.dumps(self._base.title.removesuffix(_TITLE) + _TITLE)}")
         sections: dict[str, list[str]] = {}
         for figure, (rate, kernel) in sorted(self._rates.items()):
             section, _, name = figure.partition(".")
-            own = f"source: {source}, confidence: secondary, note: {_quoted(f'best: {kernel}')}"
+            own = f"source: {source}, confidence: secondary, note: {json.dumps(f'best: {kernel}')}"
             if section == "links":
                 sections.setdefault(section, []).extend(self._link(figure, rate, own))
                 continue
@@ -91,12 +91,7 @@ class FittedRates:
             "page": "rates of the best kernels",
         }
         yield "sources:"
-        yield from (f"  {'-' if key == 'id' else ' '} {key}: {_quoted(text)}" for key, text in fields.items())
-
-
-def _quoted(text: str) -> str:
-    """Return a text in quotes, as JSON and YAML write it."""
-    return json.dumps(text)
+        yield from (f"  {'-' if key == 'id' else ' '} {key}: {json.dumps(text)}" for key, text in fields.items())
 
 
 def _unused_id(base: HardwareProfile) -> str:

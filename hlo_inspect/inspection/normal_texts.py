@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from hlo_inspect.hlo.input.foreign_text import describe_foreign_text
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.inspection.source_reports import name_pattern, no_such_module, without_collection
+from hlo_inspect.inspection.source_reports import name_pattern, no_such_module, uncollected
 from hlo_inspect.xla import Xla
 
 WANTS = Wants(graph=True, entry=True, checked=True)
@@ -90,34 +90,29 @@ class NormalTexts:
         yield from CanonicalText(canonical, is_scheduled=is_scheduled, metadata=self.metadata).lines()
 
     def _modules(self, argument: str) -> Iterator[Module]:
-        xla = Xla()
-        if self.strict:
-            xla.require("--strict needs")
-        try:
+        with closing(Xla()) as xla:
+            if self.strict:
+                xla.require("--strict needs")
             for path, may_hold in self._dumps(argument):
                 try:
                     with as_internal_errors(Location(str(path))):
                         yield from self._modules_of(path, xla, may_hold=may_hold)
                 except (InputError, InternalError) as error:
                     self.errors.append(error)
-        finally:
-            xla.close()
 
     def _modules_of(self, path: str | Path, xla: Xla, *, may_hold: bool) -> Iterator[Module]:
         """Yield the modules of one file."""
         source = open_source(path)
         modules = xla.modules(source, WANTS, strict=self.strict)
-        for count in itertools.count():
-            with without_collection():
-                item = next(modules, None)
-            if item is None:
-                if not count and not may_hold:
-                    raise InputError(f"holds no HLO module{describe_foreign_text(source.start)}", Location(source.name))
-                return
+        is_empty = True
+        for item in uncollected(modules):
+            is_empty = False
             if isinstance(item, ParseError):
                 self.errors.append(item)
             else:
                 yield item[0]
+        if is_empty and not may_hold:
+            raise InputError(f"holds no HLO module{describe_foreign_text(source.start)}", Location(source.name))
 
     def _dumps(self, argument: str) -> Iterator[tuple[str | Path, bool]]:
         """Yield the files to read, each with True if it may hold no module."""

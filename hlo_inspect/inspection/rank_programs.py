@@ -10,7 +10,7 @@ from hlo_inspect.analysis.collectives.logical_collectives import WANTS as COLLEC
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.programs.deviations import RankProgram
 from hlo_inspect.compare.programs.rank_sets import RankText
-from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, as_internal_errors
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, as_internal_errors
 from hlo_inspect.graph.canonical.unnamed_text import unnamed_digest
 from hlo_inspect.hlo.input.dump_directory import text_before_optimizations
 from hlo_inspect.hlo.input.source import open_source
@@ -85,13 +85,13 @@ class RankPrograms(AbstractContextManager["RankPrograms"]):
     def _parse(self, text: RankText) -> RankProgram | None:
         try:
             with as_internal_errors(Location(text.path), text.module), without_collection():
-                modules = self._xla.modules(open_source(text.path), WANTS, strict=False)
-                item = next(modules, None)
-                if item is None or isinstance(item, ParseError):
+                modules = self._xla.read(open_source(text.path), WANTS)
+                module = next(modules, None)
+                if module is None:
                     return None
                 if next(modules, None) is not None:
                     self.notes.append(f"{Location(text.path)}: holds several modules; only the first is compared")
-                return RankProgram(Context(item[0]), self._constants(text))
+                return RankProgram(Context(module), self._constants(text))
         except (InputError, InternalError) as error:
             self.errors.append(error)
         return None

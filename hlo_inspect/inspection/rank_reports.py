@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hlo_inspect.compare.programs.module_set import JobRanks, RankReader
 from hlo_inspect.compare.programs.rank_comparison import ComparedSet, RankDeviation, compare_set, miscount_deviation
-from hlo_inspect.compare.programs.rank_sets import Miscount, ModuleSet, RankText, other_order, pair_modules
+from hlo_inspect.compare.programs.rank_sets import ModuleSet, RankText, other_order, pair_modules
 from hlo_inspect.compare.programs.rank_tables import rank_report
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, as_internal_errors
 from hlo_inspect.hlo.settings.compile_settings import read_settings
@@ -57,7 +57,9 @@ class RankReports:
                 miscounts += [
                     miscount_deviation(miscount, ranks) for miscount in named.miscounts if miscount.rank not in unread
                 ]
-                notes += [_miscount_note(ranks, miscount) for miscount in named.miscounts[:1]]
+                for miscount in named.miscounts[:1]:
+                    hang = f"whether {miscount.module} of {ranks.named([miscount.rank])} hangs is unknown"
+                    notes.append(f"{hang}: it has {number_of(miscount.modules, 'module')} of this name")
                 sets += self._compared(named.modules, ranks, reader)
                 programs.forget()
             self.errors += programs.errors
@@ -105,11 +107,6 @@ def _order_notes(ranks: JobRanks, texts: Sequence[RankText]) -> list[str]:
     rank, (own, usual) = next(iter(others.items()))
     named = ranks.named(others)
     return [f"the modules of {named} have another order: {ranks.named([rank])} has {own} in the place of {usual}"]
-
-
-def _miscount_note(ranks: JobRanks, miscount: Miscount) -> str:
-    modules = number_of(miscount.modules, "module")
-    return f"whether {miscount.module} of {ranks.named([miscount.rank])} hangs is unknown: it has {modules} of this name"
 
 
 def _setting_notes(ranks: JobRanks, texts: Sequence[RankText]) -> list[str]:

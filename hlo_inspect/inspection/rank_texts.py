@@ -57,7 +57,9 @@ class RankLister:
             files, fault = files_below(directory.path) if directory.path.is_dir() else ([directory.path], None)
             listing = listing._replace(fault=fault)
             modules = files_by_module(files)
-            chosen = list(map(latest_file, modules)) if modules else list(_other_files(directory.path, files))
+            # the texts of a directory that is no dump, or the file itself
+            others = chosen_files(directory.path, files, None) if directory.path.is_dir() else [DirectoryFile(directory.path)]
+            chosen = list(map(latest_file, modules)) if modules else list(others)
         except HloInspectError as error:
             return listing._replace(fault=listing.fault or error)
         listing.notes.extend(_mixed_runs(modules))
@@ -89,11 +91,6 @@ class RankLister:
         constants = _constants_hash(file.path) if self._elides[digest] else None
         module = name.decode() or _module_name(file.path)
         return RankText(rank, module, path, digest, file.note is None, settings, assignment, constants)
-
-
-def _other_files(path: Path, files: Sequence[Path]) -> Iterable[DirectoryFile]:
-    """Return the texts of a directory that is no dump, or the file itself."""
-    return chosen_files(path, files, None) if path.is_dir() else [DirectoryFile(path)]
 
 
 def _mixed_runs(modules: Iterable[Sequence[tuple[Path, str]]]) -> Iterator[str]:

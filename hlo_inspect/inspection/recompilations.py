@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.compare.programs.compile_record import CompileRecord, record_compile
 from hlo_inspect.compare.programs.recompilation import RecompiledFunction
-from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, as_internal_errors
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, as_internal_errors
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.dump_directory import (
@@ -27,7 +27,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings, read_settings, stablehlo_file
 from hlo_inspect.hlo.settings.stablehlo import StableHlo, read_stablehlo
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.inspection.source_reports import name_pattern, no_such_module, without_collection
+from hlo_inspect.inspection.source_reports import name_pattern, no_such_module, uncollected, without_collection
 from hlo_inspect.xla import Xla
 
 WANTS = Wants(graph=True, entry=True)
@@ -197,16 +197,8 @@ class Recompilations:
         return self._optimized[path]
 
     def _modules(self, path: Path | str) -> Iterator[Module]:
-        modules = self._xla.modules(open_source(path), WANTS, strict=False)
-        while True:
-            with without_collection():
-                item = next(modules, None)
-            if item is None:
-                return
-            if isinstance(item, ParseError):
-                self.errors.append(item)
-            elif not item[0].quoted_lines:
-                yield item[0]
+        modules = uncollected(self._xla.read(open_source(path), WANTS))
+        return (module for module in modules if not module.quoted_lines)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -180,10 +180,7 @@ class StepSink(Protocol):
 
 
 def make_plan(context: Context, program: StepProgram, sink: StepSink) -> StepPlan:
-    """Unroll the step into a sink.
-
-    Raise InputError for an unknown trip count or a recursion, UsageError for too many nodes.
-    """
+    """Unroll the step into a sink. Raise InputError for an unknown trip count or a recursion, UsageError for too many nodes."""
     program.unrolling.require_counts()
     return _Planner(context, program, sink).plan()
 

@@ -113,7 +113,10 @@ class _RowMaker:
 
     def _collective(self, communication: Communication, word: str) -> tuple[str, int]:
         suffix = f"_{word}" if word in ("EP", "DP_EP") else ""
-        return WORKLOAD_WORDS[communication.kind] + suffix, size_of(communication, self._dialect)
+        size, collective = communication.size, communication.collective
+        if self._dialect == "simai":
+            size = collective.properties.whole_of_operand(size, collective.group_size or 1)
+        return WORKLOAD_WORDS[communication.kind] + suffix, size
 
     def _name(self, layer: str) -> str:
         """Return the name of a row: readers take a blank for the end of a field."""
@@ -123,13 +126,6 @@ class _RowMaker:
 
 
 _LONGEST = 120
-
-
-def size_of(communication: Communication, dialect: Dialect) -> int:
-    """Return the bytes of a communication as a client counts them."""
-    devices = communication.collective.group_size or 1
-    size = communication.size
-    return communication.collective.properties.whole_of_operand(size, devices) if dialect == "simai" else size
 
 
 def workload_export(context: Context) -> WorkloadExport:

@@ -134,12 +134,18 @@ def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile
 def _remote_dump_files(address: str, stage: str | None) -> Iterator[DirectoryFile]:
     """Yield the files to read of a remote directory. Files of XLA beside a remote text are not read."""
     with reading(address):
-        addresses = {Path(inner_path(file)): file for file in remote_files_below(address)}
+        addresses = list(remote_files_below(address))
     try:
-        for file in chosen_files(Path(address), sorted(addresses), stage):
-            yield file._replace(address=addresses[file.path])
+        yield from chosen_addresses(address, addresses, stage)
     except InputError as error:
         raise InputError(error.message, Location(address)) from error
+
+
+def chosen_addresses(root: str, addresses: Iterable[str], stage: str | None) -> Iterator[DirectoryFile]:
+    """Yield those of the files at paths or addresses that `dump_files` yields, each with its address; raise its errors."""
+    names = {Path(inner_path(address)): address for address in addresses}
+    for file in chosen_files(Path(root), sorted(names), stage):
+        yield file._replace(address=names[file.path])
 
 
 def _profile(root: Path, files: Iterable[Path]) -> DirectoryFile | None:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Protocol, cast
 
@@ -119,22 +120,14 @@ def _open_gzip(stream: IO[bytes]) -> IO[bytes]:
     return cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
 
 
-def _open_bzip2(stream: IO[bytes]) -> IO[bytes]:
-    import bz2
-
-    return _frames(stream, bz2.BZ2Decompressor)
-
-
-def _open_xz(stream: IO[bytes]) -> IO[bytes]:
-    import lzma
-
-    return _frames(stream, lzma.LZMADecompressor)
+def _open_frames(module: str, name: str, stream: IO[bytes]) -> IO[bytes]:
+    return _frames(stream, getattr(import_module(module), name))
 
 
 DECOMPRESSORS: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
     (b"\x1f\x8b", _open_gzip),
-    (b"BZh", _open_bzip2),
-    (b"\xfd7zXZ\x00", _open_xz),
+    (b"BZh", partial(_open_frames, "bz2", "BZ2Decompressor")),
+    (b"\xfd7zXZ\x00", partial(_open_frames, "lzma", "LZMADecompressor")),
     (b"\x28\xb5\x2f\xfd", _open_zstd),
 )
 """First bytes of compressed streams, with their openers. An opener raises ImportError if a package is missing."""

@@ -61,7 +61,6 @@ class Measurements:
         self._open: tuple[list[float], list[int], int] | None = None  # a list that is not closed
         self._closed: tuple[list[float], list[int]] | None = None  # a closed list whose next line is unknown
         self._next_line = 0
-        self.left_out = 0
 
     def take(self, text: str, line: int) -> None:
         """Read whole lines; the first line has the number `line`."""
@@ -125,8 +124,6 @@ class Measurements:
     def _keep(self, measurement: Measurement) -> None:
         if len(self._found) < MAX_KEPT:
             self._found.append(measurement)
-        else:
-            self.left_out += 1
 
 
 def _pairs(text: str, line: int) -> Iterator[Measurement]:

@@ -128,7 +128,11 @@ class _TextProtoParser:
             faults = [_FaultError("is empty", 0)]
         elif not faults and not whole.endswith("\n"):  # XLA ends each file with a line end
             faults = [_FaultError("ends inside a line: the file is not complete", len(whole))]
-        return outer, self._located(faults[0], whole) if faults else None
+        if not faults:
+            return outer, None
+        position = faults[0].position
+        place = Location(self._path, whole.count("\n", 0, position) + 1, position - whole.rfind("\n", 0, position))
+        return outer, InputError(faults[0].message, place)
 
     def _next_line(self) -> bool:
         """Move to the next line; return False at the end of the text."""
@@ -136,10 +140,6 @@ class _TextProtoParser:
         line_end = self._text.find("\n", self._position)
         self._position = line_end + 1
         return line_end >= 0
-
-    def _located(self, fault: _FaultError, text: str) -> InputError:
-        column = fault.position - text.rfind("\n", 0, fault.position)
-        return InputError(fault.message, Location(self._path, text.count("\n", 0, fault.position) + 1, column))
 
     def _read_fields(self, outer: Message) -> None:
         """Read fields up to the end of the text. Raise _FaultError at the first fault."""

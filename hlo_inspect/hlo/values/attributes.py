@@ -169,10 +169,7 @@ class Metadata(NamedTuple):
 
 
 def parse_metadata(text: str) -> Metadata:
-    """Parse `{op_name="…" source_file="…" source_line=1}`.
-
-    Other fields are skipped, such as `preserve_layout` of 2023.
-    """
+    """Parse `{op_name="…" source_file="…" source_line=1}`. Other fields are skipped, such as `preserve_layout` of 2023."""
     printed = _PRINTED_METADATA.fullmatch(text)
     if printed is not None:
         op_type, op_name, file, line, frame = printed.groups()
@@ -255,11 +252,6 @@ class BackendConfig:
                 waiting += node
 
 
-def _backend_config(text: str) -> BackendConfig:
-    """Parse `{…}`, or the same in quotes with escapes."""
-    return BackendConfig(tokens.unquote(text).strip())
-
-
 def _ffi_attributes(text: str, depth: int = 0) -> dict[str, Any] | None:
     """Parse MLIR's attributes of a typed FFI call; None for any other text.
 
@@ -301,10 +293,7 @@ def _json_object(text: str) -> dict[str, Any] | None:
 
 
 def _frontend_attributes(text: str) -> Mapping[str, str]:
-    """Parse `{key="value",other={…}}`: values without quotes, dictionaries as text.
-
-    Raise ValueError for any other text.
-    """
+    """Parse `{key="value",other={…}}`: values without quotes, dictionaries as text. Raise ValueError for any other text."""
     values: dict[str, str] = {}
     for start, end in tokens.split_items(text, 1, len(text) - 1):
         name, equals, value = text[start:end].partition("=")
@@ -360,7 +349,7 @@ _KINDS: dict[str, AttributeKind] = {
     **dict.fromkeys(get_args(StringAttribute), _STRING),
     **dict.fromkeys(CALLEE_ATTRIBUTES, _CALLEES),
     **dict.fromkeys(get_args(TextAttribute), _TEXT),
-    "backend_config": AttributeKind(_backend_config),
+    "backend_config": AttributeKind(lambda text: BackendConfig(tokens.unquote(text).strip())),
     "control-predecessors": _CALLEES,
     "dim_labels": _kind(_labels, r"[0-9bf?]+_[0-9io?]+->[0-9bf?]+", "labels such as b01f_01io->b01f"),
     "epsilon": _kind(float, _FLOAT, "a number"),

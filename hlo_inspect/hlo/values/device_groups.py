@@ -77,10 +77,7 @@ class Iota(NamedTuple):
 
 
 def integers(text: str | None) -> tuple[int, ...]:
-    """Return the numbers of a comma-separated list.
-
-    Raise DeviceListError if an item is not a number of at most ten digits.
-    """
+    """Return the numbers of a comma-separated list. Raise DeviceListError if an item is not a number of at most ten digits."""
     parts = [part.strip() for part in (text or "").split(",") if part.strip()]
     if not all(part.isascii() and part.isdigit() and len(part) <= 10 for part in parts):
         raise DeviceListError(f"{(text or '')[:40]!r} is not a list of device ids")

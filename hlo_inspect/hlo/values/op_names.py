@@ -274,22 +274,14 @@ def origin_of(metadata: Metadata | None, frames: StackFrames) -> Origin:
         return Origin(op_name)
     stack, user_line = frames.stack(frame), frames.user_lines.get(frame)
     if user_line is None:
-        user_line = frames.user_lines[frame] = sys.intern(_user_line(stack))
+        innermost = min(stack, key=lambda line: _file_rank(line.file), default=None)
+        user_line = frames.user_lines[frame] = sys.intern(innermost.place if innermost is not None else "")
     return Origin(op_name, user_line, stack)
-
-
-def _user_line(stack: Sequence[SourceLine]) -> str:
-    """Return the innermost line outside installed packages and frameworks.
-
-    Fall back to the innermost line outside installed packages, then to the innermost line.
-    """
-    innermost = min(stack, key=lambda line: _file_rank(line.file), default=None)
-    return innermost.place if innermost is not None else ""
 
 
 @lru_cache(maxsize=1024)
 def _file_rank(file: str) -> int:
-    """Return 0 for a file of the user, 1 for one of a framework, 2 for one of an installed package."""
+    """Return 0 for a file of the user, 1 for one of a framework, 2 for one of an installed package: the least is shown."""
     return 2 if _INSTALLED.search(file) else 1 if _FRAMEWORK.search(file) else 0
 
 

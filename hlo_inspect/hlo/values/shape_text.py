@@ -106,10 +106,7 @@ def _flat_tuple(text: str, arrays: dict[str, ArrayShape]) -> TupleShape | None:
 
 
 def scan_shape(text: str, start: int, arrays: dict[str, ArrayShape] | None = None, depth: int = 0) -> tuple[Shape, int]:
-    """Return the shape at `start` in a text without comments, and the index after it.
-
-    Raise ShapeError if there is none.
-    """
+    """Return the shape at `start` in a text without comments, and the index after it. Raise ShapeError if there is none."""
     if depth > MAX_NESTING:
         raise ShapeError(f"tuples are nested more than {MAX_NESTING} deep", start)
     arrays = {} if arrays is None else arrays
