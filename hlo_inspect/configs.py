@@ -127,10 +127,7 @@ class Node:
 
 
 def shipped_configs(kind: str) -> Path:
-    """Return the folder of the shipped `hardware` profiles or example `checks`.
-
-    It is inside the installed package, or next to it in a source checkout.
-    """
+    """Return the folder of shipped files of a kind, inside the installed package or next to it in a source checkout."""
     package = Path(__file__).parent
     inside = package / "configs"
     return (inside if inside.is_dir() else package.parent / "configs") / kind

@@ -34,10 +34,7 @@ class Location(NamedTuple):
 
 
 class HloInspectError(Exception):
-    """Base of the package's errors.
-
-    `str()` returns one message: place, reason and, if the text is known, the part of the line around the caret.
-    """
+    """Base of the package's errors. `str()` returns place, reason and, if known, the part of the line around the caret."""
 
     def __init__(self, message: str, location: Location | None = None, source_line: str | None = None) -> None:
         super().__init__(message)

@@ -35,10 +35,7 @@ def nearest_config(folder: Path) -> Node | None:
 
 
 def read_config(path: Path) -> Node | None:
-    """Return the configuration in a TOML file: all of it, or the table `[tool.hlo-inspect]` of a `pyproject.toml`.
-
-    Return None if a `pyproject.toml` lacks the table.
-    """
+    """Return the configuration in a TOML file: all of it, or the table `[tool.hlo-inspect]` of a `pyproject.toml`, if any."""
     try:
         text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:

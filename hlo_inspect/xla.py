@@ -76,10 +76,7 @@ class Xla:
         raise MissingExtraError(f"{purpose} the extra [xla], but {reason} ({UPGRADE})", location)
 
     def as_text(self, source: Source, data: bytes) -> bytes:
-        """Convert serialized HLO or StableHLO to HLO text. A `Source` calls it as its converter.
-
-        Raise InputError if XLA cannot read it.
-        """
+        """Convert serialized HLO or StableHLO to HLO text, as a source's converter. Raise InputError if XLA cannot read it."""
         location = Location(source.name)
         source.note = f"jaxlib converted {source.format} to HLO text; line numbers refer to that text"
         if source.format is Format.HLO_PROTO:

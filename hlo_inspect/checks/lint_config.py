@@ -32,10 +32,7 @@ from hlo_inspect.report.model import SEVERITIES, Severity
 
 
 class LintConfig(NamedTuple):
-    """Rules that count, entries that ignore findings, the least severity that fails, a baseline, and thresholds of rules.
-
-    `thresholds` have the form RULE=SIZE.
-    """
+    """Rules that count, ignore entries, the least severity that fails, a baseline, and thresholds of the form RULE=SIZE."""
 
     selection: RuleSelection = RuleSelection()
     ignores: tuple[Ignore, ...] = ()

@@ -11,10 +11,7 @@ UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
 
 
 def passes_for(policy: Policy) -> list[str]:
-    """Return the passes whose facts and tables the policy names; all if it counts or ignores findings.
-
-    Raise UsageError for an unknown fact, before an input is read.
-    """
+    """Return the passes of a policy's facts and tables; all if findings count. Raise UsageError for an unknown fact."""
     facts = [resolve(assertion, all_specs()).name for assertion in policy.assertions if assertion.rows is None]
     named = {pass_tables()[assertion.rows.table].pass_name for assertion in policy.assertions if assertion.rows is not None}
     if policy.fail_on is not None or policy.ignores or not (facts or named):

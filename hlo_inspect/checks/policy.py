@@ -48,10 +48,7 @@ _ASSERTION = lazy_pattern(rf"\s*({_ROWS}|[^\s=<>!]+)\s*(.*?)\s*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """Fact, by its name as written, and the expectation of it; `place` is the node of the expectation.
-
-    `rows` is the figure of rows that stands in place of a fact.
-    """
+    """A fact as written, or the figure of `rows` in its place, and the expectation of it, whose node is `place`."""
 
     fact: Node
     expression: Expression
@@ -61,10 +58,7 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Content of a check: assertions in order, the least severity that fails, and ignored findings.
-
-    `fail_if` are the conditions on differences from a baseline, as written.
-    """
+    """Content of a check. `fail_on` is the least severity that fails, `fail_if` are conditions on differences, as written."""
 
     assertions: tuple[Assertion, ...] = ()
     fail_on: Severity | None = None

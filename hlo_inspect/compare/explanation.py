@@ -69,10 +69,7 @@ class Explanation:
         return grouped(changes)
 
     def _records(self, table: str) -> tuple[Sequence[Record], Sequence[Record]]:
-        """Return the rows of a table on both sides.
-
-        Return none if a saved report lacks the table: it may have left out its rows.
-        """
+        """Return the rows of a table on both sides; none if a saved report lacks it, as it may have left them out."""
         old, new = (records_of(report, table) for report in self._reports)
         if self._contexts is None and (old is None or new is None):
             return [], []

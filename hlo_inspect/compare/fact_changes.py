@@ -96,10 +96,7 @@ def differ(old: Value, new: Value) -> bool:
 
 
 def fact_changes(old: Report, new: Report) -> list[FactChange]:
-    """Return the facts of both reports that differ.
-
-    A member of a family that does not occur is 0. A fact that only one of the reports can give is left out.
-    """
+    """Return the facts of both reports that differ. A member of a family that does not occur is 0."""
     return sorted(_changes(old, new), key=_importance)
 
 

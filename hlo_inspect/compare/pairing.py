@@ -39,10 +39,7 @@ def pair_names(old: Sequence[str], new: Sequence[str]) -> PairedPlaces:
 
 
 def pair_by(old: Sequence[Item], new: Sequence[Item], keys: Iterable[Callable[[Item], Hashable | None]]) -> PairedPlaces:
-    """Pair items that agree in the first key, then the rest by the second, and so on, in the order of both sides.
-
-    An item whose key is None is not paired by it.
-    """
+    """Pair items that agree in the first key, the rest by the second, and so on, in order. A key of None pairs nothing."""
     left, right = list(range(len(old))), list(range(len(new)))
     pairs: list[tuple[int, int]] = []
     for key in keys:

@@ -239,10 +239,7 @@ class RowMatcher:
         return self._match_groups(*groups, same_size=same_size)
 
     def _match_groups(self, old: Mapping[Colour, list[int]], new: Mapping[Colour, list[int]], *, same_size: bool) -> int:
-        """Match the rows of groups with the same key in the order of the text, and return the number of pairs.
-
-        With `same_size`, only groups of the same size on both sides are matched.
-        """
+        """Match rows of equal keys in text order, with `same_size` only of equally many; return the number of pairs."""
         pairs = 0
         for colour, rows in old.items():
             others = new.get(colour, ())

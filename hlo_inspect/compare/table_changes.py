@@ -30,10 +30,7 @@ def pair_parameters(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs
 
 
 def pair_in_order(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs:
-    """Pair rows in their order.
-
-    If one side has more, match equal shapes from both ends and leave out the surplus between them.
-    """
+    """Pair rows in their order. If one side has more, match equal shapes from both ends; the surplus between is left out."""
     if len(old) == len(new):
         return RecordPairs(list(zip(old, new, strict=True)), [], [])
     least = min(len(old), len(new))

@@ -40,10 +40,7 @@ class FittedRates:
             yield report
 
     def text(self, target: Path) -> str:
-        """Return the content of a file at `target`. Raise InputError if no rate was achieved.
-
-        The shares that kernels and links reach of these rates are 1, because they were reached.
-        """
+        """Return the content of a file at `target`; shares of rates that were reached are 1. Raise InputError without rates."""
         if not self._rates:
             message = f"has no kernel that a rate of {self._base.name} binds, so there is nothing to fit"
             raise InputError(message, Location(self._recorded))

@@ -69,10 +69,7 @@ class Inspection(AbstractContextManager["Inspection"]):
         return expanded(argument)
 
     def reports(self, source: Openable) -> Iterator[Report]:
-        """Yield a report for each module of `source` whose name matches.
-
-        Raise the first error after all of the source is read; for an internal error, its cause.
-        """
+        """Yield the reports of `source`. Raise its first error after all of it is read; of an internal error, the cause."""
         errors: list[HloInspectError] = []
         for item in self.read([source]):
             if isinstance(item, Report):
@@ -159,10 +156,7 @@ class Inspection(AbstractContextManager["Inspection"]):
             yield from self.read_source(open_source(file.source), file.note, file.hosts)
 
     def read_source(self, source: Source, note: str | None = None, hosts: Sequence[Path] = ()) -> Iterator[Item]:
-        """Yield for each module of one source its report, its name if that does not match, or an error.
-
-        `note` and `hosts` are those of a `DirectoryFile`.
-        """
+        """Yield the report, unmatched name or error of each module. `note` and `hosts` are those of a `DirectoryFile`."""
         try:
             with as_internal_errors(Location(source.name)):
                 yield from self._sources.read(source, note, hosts)

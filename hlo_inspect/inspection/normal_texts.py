@@ -39,10 +39,7 @@ class NormalTexts:
     errors: list[HloInspectError] = field(default_factory=list)
 
     def lines(self, argument: str) -> Iterator[str]:
-        """Yield the lines of all modules of an argument, with control characters escaped as in a string of HLO.
-
-        Raise InputError if there is no such file.
-        """
+        """Yield the lines of all modules, control characters escaped as in HLO. Raise InputError if there is no such file."""
         return self._printable(self._lines(self._modules(argument), argument))
 
     def lines_of(self, text: str) -> Iterator[str]:

@@ -160,10 +160,7 @@ class SourceReports:
         return report
 
     def _workload_report(self, source: Source, note: str | None) -> Report | str:
-        """Return the report of a simulator's workload file, or its policy if `module` excludes that.
-
-        Raise NoModuleError if none of the passes is about such files.
-        """
+        """Return the report of a workload file; its policy if `module` excludes it. Raise NoModuleError if no pass reads it."""
         from hlo_inspect.inspection.other_inputs import report_on_workload
         from hlo_inspect.passes import find_workload_pass
         from hlo_inspect.workloads.workload_reader import read_workload
@@ -230,10 +227,7 @@ class SourceReports:
         measured: RecordedProgram | None = None,
         reports: ModuleReports | None = None,
     ) -> Item:
-        """Return the report of a module, or the error if it lacks the named instruction or an analysis fails.
-
-        `read_graph` reads it with its graph.
-        """
+        """Return the report of a module, or the error if it lacks the named instruction or an analysis fails."""
         if self.watcher is not None:
             self.watcher.analysing(module.name)
         return _of_module(module, partial((reports or self._reports).report, module, notes, read_graph, measured))

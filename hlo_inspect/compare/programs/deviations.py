@@ -114,10 +114,7 @@ def _run_in_one_order(steps: Steps, others: Steps) -> bool:
 
 
 def _first_collective(own: CollectiveOrder, usual: CollectiveOrder, steps: Steps) -> tuple[OrderedCollective | None, str]:
-    """Return the first collective that stands in another place, with a description of it and of that of the majority.
-
-    If the program has none there, it is that of the majority.
-    """
+    """Return the first collective that stands in another place, that of the majority if there is none, and a description."""
     meetings, others = list(in_text_order(own.steps)), list(in_text_order(usual.steps))
     place = first_unequal(list(in_text_order(steps)), others)
     if place is None:

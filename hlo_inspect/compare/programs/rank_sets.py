@@ -126,10 +126,7 @@ def _pair_several(
 
 
 def other_order(texts: Iterable[RankText]) -> dict[int, tuple[str, str]]:
-    """Return the ranks that compiled their modules in another order than most, each with the first two that changed places.
-
-    Only names that occur once on each rank count.
-    """
+    """Return the ranks with another order of the names that all have once, each with the first two that changed places."""
     names: defaultdict[int, list[str]] = defaultdict(list)
     for text in texts:
         names[text.rank].append(text.module)

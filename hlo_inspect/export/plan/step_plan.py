@@ -97,10 +97,7 @@ class Unrolling:
 
 @dataclass(slots=True)
 class StepProgram:
-    """The parts of a module that a step is made of.
-
-    `at` are the communications that start at a place, `work` are its kernels.
-    """
+    """The parts that a step is made of. `at` are the communications that start at a place, `work` are its kernels."""
 
     issued: IssuedWork
     communications: Communications

@@ -92,10 +92,7 @@ def _json(lists: dict[str, list[int]]) -> bytes:
 
 
 def chakra_export(context: Context) -> ChakraExport:
-    """Plan the export of a module that was read with its graph.
-
-    Raise InputError if its step is unknown, UsageError if it has too many nodes or groups.
-    """
+    """Plan the export. Raise InputError if the step of the module is unknown, UsageError if it has too many nodes or groups."""
     program = find_program(context)
     if not context.module.header.is_scheduled:
         _require_order(context, program)

@@ -129,10 +129,7 @@ _LONGEST = 120
 
 
 def workload_export(context: Context) -> WorkloadExport:
-    """Plan the export of a module that was read with its graph.
-
-    Raise InputError if its step is unknown, UsageError for wrong options or too many rows.
-    """
+    """Plan the export. Raise InputError if the step of the module is unknown, UsageError for wrong options or too many rows."""
     dialect: Dialect = "simai" if context.request.simulator == "simai" else "astra-sim"
     if named_times(context) is None:
         raise UsageError(f"--to {dialect} needs a --profile: its rows have compute times")

@@ -149,10 +149,7 @@ def chosen_addresses(root: str, addresses: Iterable[str], stage: str | None) -> 
 
 
 def _profile(root: Path, files: Iterable[Path]) -> DirectoryFile | None:
-    """Return the profile of the first host of a run, if the folder holds recorded profiles.
-
-    Raise InputError for several runs.
-    """
+    """Return the profile of a run's first host; None if the folder has no profiles. Raise InputError for several runs."""
     runs: dict[Path, list[Path]] = {}
     for path in files:
         if PROFILE_FILE.fullmatch(path.name):

@@ -142,10 +142,7 @@ def _number(text: str) -> float:
 
 
 def take_memory_lines(lines: list[tuple[int, str]], text: str, line: int) -> None:
-    """Add numbered lines from the first sign of an out-of-memory report on.
-
-    `text` has whole lines outside any module; the first line has the number `line`.
-    """
+    """Add the numbered lines of `text`, outside any module, from the first sign of an out-of-memory report on."""
     if not lines and OUT_OF_MEMORY.search(text) is None:
         return
     for number, report_line in enumerate(text.splitlines(), line):

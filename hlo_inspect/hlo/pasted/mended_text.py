@@ -108,10 +108,7 @@ def without_entities(line: Line) -> Line:
 
 
 def unescaped(line: Line) -> Iterator[Line]:
-    """Yield the lines of a text whose line ends and quotes are escaped as in strings of C, Python and JSON.
-
-    Double escapes are undone twice.
-    """
+    """Yield the lines of a text with line ends and quotes escaped, once or more, as in strings of C, Python and JSON."""
     for _ in range(3):
         line = line.substituted(_ESCAPES, lambda match: tokens.unquote(f'"{match[0]}"'))
         if "\n" in line.text or "\\n" not in line.text:
@@ -183,10 +180,7 @@ class SourceMap:
         self._to_columns = array("Q")
 
     def add(self, line: int, offset: int, to_line: int, to_column: int) -> None:
-        """Add an entry: the text from `line` and the 0-based `offset` comes from `to_line` and `to_column`.
-
-        Entries come in order.
-        """
+        """Add an entry, in order: the text from `line` and the 0-based `offset` comes from `to_line` and `to_column`."""
         if self.lines and not offset and not self._offsets[-1]:
             continues = to_line - self._to_lines[-1] == line - self.lines[-1]
             if continues and to_column == self._to_columns[-1] and line > self.lines[-1]:

@@ -81,10 +81,7 @@ class Mender:
         self._joined: tuple[JoinedLine, MendedText] | None = None
 
     def pieces(self, raw: Iterator[str], next_line: Callable[[], int]) -> Iterator[str]:
-        """Yield the first text in pieces that end with a line.
-
-        `next_line` returns the number of a piece's first line until a line is mended.
-        """
+        """Yield the first text in whole lines. `next_line` returns the number of a piece's first line until one is mended."""
         lines = _Lines(raw)
         for piece in raw:
             if (self._is_idle and piece.isspace()) or not self._needs_mending(piece):
@@ -242,10 +239,7 @@ class Mender:
     # -- text in strings ------------------------------------------------------------------------------------------------
 
     def _strings(self, line: Line) -> Iterator[Line]:
-        r"""Yield the lines in a line's string, or the line itself.
-
-        A string without `\n` at its end continues in the next string.
-        """
+        r"""Yield the lines in a line's string, or the line itself. Without `\n` at its end it goes on in the next string."""
         text = line.text
         if self._string is None:
             if not _is_escaped(text):

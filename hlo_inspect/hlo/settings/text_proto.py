@@ -87,10 +87,7 @@ def parse_text_proto(text: str, path: str) -> Message:
 
 
 def parse_lines(text: str, path: str) -> tuple[Message, InputError | None]:
-    """Parse a text proto whose outer strings are not escaped, as those of `.debug_options`.
-
-    Lines that cannot be read are skipped; the error tells the first one.
-    """
+    """Parse lines of unescaped strings, as those of `.debug_options`. Skip unreadable lines; return the error of the first."""
     return _TextProtoParser(text, path, by_line=True).parse()
 
 

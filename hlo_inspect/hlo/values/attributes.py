@@ -84,10 +84,7 @@ class SliceDimension(NamedTuple):
 
 
 class ConvolutionLabels(NamedTuple):
-    """Labels of the dimensions.
-
-    `b` is batch, `f` feature, `i` input feature, `o` output feature; a digit numbers a spatial dimension.
-    """
+    """Labels of dimensions: `b` batch, `f` feature, `i` input feature, `o` output feature, a digit for a spatial dimension."""
 
     input: str
     kernel: str
@@ -226,10 +223,7 @@ class BackendConfig:
         return value if isinstance(value, dict) else {}
 
     def member(self, *names: str) -> Mapping[str, Any]:
-        """Return the object in the first of these fields that holds one, possibly as JSON in a string.
-
-        Return an empty object if no field holds one.
-        """
+        """Return the first of these fields that is an object, possibly as JSON in a string; an empty object if none is."""
         for name in names:
             value = self.fields.get(name)
             if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -253,10 +247,7 @@ class BackendConfig:
 
 
 def _ffi_attributes(text: str, depth: int = 0) -> dict[str, Any] | None:
-    """Parse MLIR's attributes of a typed FFI call; None for any other text.
-
-    An example is `{mask_type = 2 : i64, causal = true, name = "f", config = {…}}`.
-    """
+    """Parse attributes of a typed FFI call, `{mask_type = 2 : i64, causal = true, config = {…}}`; None for any other text."""
     if depth > MAX_ATTRIBUTE_DEPTH or len(text) < 2 or text[0] != "{" or text[-1] != "}":
         return None
     fields: dict[str, Any] = {}
@@ -384,10 +375,7 @@ class MalformedValue(NamedTuple):
 
 
 class ValueTable:
-    """The attribute values of a module. A text that many instructions share is parsed once.
-
-    `shapes` and `forms` are the module's.
-    """
+    """The attribute values of a module, with its `shapes` and `forms`. A text that many instructions share is parsed once."""
 
     def __init__(self) -> None:
         self.shapes = ShapeTable()

@@ -131,10 +131,7 @@ class NamedMesh(NamedTuple):
         return math.prod(size for _, size in self.axes)
 
     def group_size(self, references: Iterable[AxisReference]) -> int:
-        """Return the number of devices in each of `groups`, without expanding them.
-
-        Raise DeviceListError if the axes form no groups.
-        """
+        """Return the size of each of `groups` without expanding them. Raise DeviceListError if the axes form no groups."""
         if self.device is not None:
             return 1
         total = self.size
@@ -274,10 +271,7 @@ class DeviceGroups:
 
 
 def parse_groups(text: str) -> DeviceGroups:
-    """Parse `{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` or `mesh['a'=2,'b'=4] {'a'}`, without comments.
-
-    Raise DeviceListError for any other text.
-    """
+    """Parse `{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` or `mesh['a'=2,'b'=4] {'a'}`. Raise DeviceListError for other text."""
     plain = text.strip()
     iota = _IOTA_GROUPS.fullmatch(plain)
     if iota is not None:

@@ -44,10 +44,7 @@ class SourceLine(NamedTuple):
 
 
 class StackFrames:
-    """The four tables to which `stack_frame_id` in metadata refers.
-
-    Rows count from 1; they are parsed on first use. `user_lines` caches the line of the user's program in each stack.
-    """
+    """The four tables of `stack_frame_id`, parsed on first use; rows count from 1. `user_lines` caches the user's lines."""
 
     def __init__(self) -> None:
         self.user_lines: dict[int, str] = {}

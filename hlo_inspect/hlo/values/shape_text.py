@@ -85,10 +85,7 @@ def parse_shape(text: str) -> Shape:
 
 
 def _flat_tuple(text: str, arrays: dict[str, ArrayShape]) -> TupleShape | None:
-    """Parse a tuple of arrays as printers write it; return None for any other text.
-
-    Tuples of thousands of elements, few of them different, are common.
-    """
+    """Parse a tuple of arrays as printers write it; None for other text. Tuples of thousands of a few arrays are common."""
     if not text.startswith("(") or not text.endswith(")"):
         return None
     elements = []
