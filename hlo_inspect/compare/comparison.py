@@ -18,7 +18,6 @@ from hlo_inspect.compare.pairing import surplus
 from hlo_inspect.compare.setting_changes import FLAG_CHANGES, compare_settings
 from hlo_inspect.findings.reading_problems import is_partial_module, truncation
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
-from hlo_inspect.hlo.settings.stablehlo import ElidedConstant
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, FactSpec, Finding, HeadlineRow, Input, Parts, Report, sentence
 from hlo_inspect.report.table import Column, Table, Value, number_of
@@ -82,11 +81,6 @@ class ComparedModule:
     def settings(self) -> CompileSettings | None:
         """Flags and options of the compile; None if the text is no file of a dump."""
         return self.context.settings if self.context is not None else None
-
-    @property
-    def elided_constants(self) -> tuple[ElidedConstant, ...] | None:
-        """The values of elided constants; None if they are unknown."""
-        return self.context.elided_constants if self.context is not None else None
 
     @property
     def is_whole(self) -> bool:
@@ -234,7 +228,7 @@ def _other_key_parts(old: ComparedModule, new: ComparedModule) -> Iterator[str]:
 
 def _have_other_constants(old: ComparedModule, new: ComparedModule) -> bool:
     """Return True if the values of elided constants differ; False if they are unknown."""
-    constants = old.elided_constants, new.elided_constants
+    constants = [side.context.elided_constants if side.context is not None else None for side in (old, new)]
     return None not in constants and constants[0] != constants[1]
 
 

@@ -177,7 +177,10 @@ class RowMatcher:
                     break
                 self._match_by_neighbours()
             self._walk()
-        self._pair_remaining()
+        # equal rows though their numbers differ, those of one scope first
+        self._match_by_key(lambda side, row: (side.local[row], side.scope(row)), same_size=False)
+        self._match_by_key(lambda side, row: side.local[row], same_size=False)
+        self._match_by_neighbours()
 
     def _match_equal_rows(self) -> None:
         up, down = self._up, [side.downwards() for side in self._sides]
@@ -248,12 +251,6 @@ class RowMatcher:
                     self._take(*pair)
                     pairs += 1
         return pairs
-
-    def _pair_remaining(self) -> None:
-        """Match equal rows though their numbers differ, those of one scope first."""
-        self._match_by_key(lambda side, row: (side.local[row], side.scope(row)), same_size=False)
-        self._match_by_key(lambda side, row: side.local[row], same_size=False)
-        self._match_by_neighbours()
 
 
 def _rows_by(keys: Iterable[Colour | None], rows: Iterable[int]) -> dict[Colour, list[int]]:

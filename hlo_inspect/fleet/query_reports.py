@@ -6,8 +6,6 @@ A named query is a SQL file in `configs/queries`, with its documentation in comm
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from operator import attrgetter, itemgetter
@@ -17,6 +15,7 @@ from typing import Any, NamedTuple
 from hlo_inspect.configs import shipped_configs
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.fleet.database import Database, QueryResult
+from hlo_inspect.fleet.parts import plain
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Table, Unit, Value
 from hlo_inspect.report.table_spec import TableSpec
@@ -123,14 +122,4 @@ def _value(value: Any) -> Value:  # noqa: ANN401 - a value of any type of DuckDB
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, datetime | date):
         return value.isoformat()
-    return json.dumps(_plain(value), ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - as above
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+    return json.dumps(plain(value), ensure_ascii=False)

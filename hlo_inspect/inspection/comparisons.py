@@ -163,13 +163,7 @@ class _StoredInput(io.BytesIO):
 class _ComparedSide:
     """Side of a comparison. It is read for its modules and for their names, in either order."""
 
-    def __init__(
-        self,
-        given: ComparedInput,
-        request: Request,
-        needs: ReportNeeds,
-        watch: Callable[[Inspection], None],
-    ) -> None:
+    def __init__(self, given: ComparedInput, request: Request, needs: ReportNeeds, watch: Callable[[Inspection], None]) -> None:
         self._errors: dict[str, HloInspectError] = {}
         self._request = request if given.module is None else replace(request, module=given.module)
         self._needs = needs

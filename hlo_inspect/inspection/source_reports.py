@@ -211,7 +211,7 @@ class SourceReports:
         if modules and not measured:
             message = f"has no events of {listed_names(modules)}"
             raise InputError(f"{message}; trace while it runs", Location(recorded or source.name))
-        for label in modules if reports.has_unmeasured else measured:
+        for label in modules if reports.needs.measured else measured:
             yield self._report(modules[label], notes, None, measured.get(label), reports)
 
     def _is_wanted(self, module: Module) -> bool:

@@ -98,12 +98,7 @@ class CompileRecord:
 
 
 def record_compile(
-    module: Module,
-    number: int | None,
-    settings: CompileSettings,
-    stablehlo: StableHlo | None,
-    *,
-    is_optimized: bool = False,
+    module: Module, number: int | None, settings: CompileSettings, stablehlo: StableHlo | None, *, is_optimized: bool = False
 ) -> CompileRecord:
     """Return the record of a module that was read with its graph and entry."""
     views = Views(module.computations)

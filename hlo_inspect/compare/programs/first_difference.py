@@ -103,12 +103,7 @@ class FirstDifference:
         )
 
     def _inside(
-        self,
-        first: CanonicalComputation,
-        second: CanonicalComputation,
-        row: int | None,
-        mate: int | None,
-        depth: int,
+        self, first: CanonicalComputation, second: CanonicalComputation, row: int | None, mate: int | None, depth: int
     ) -> InstructionDifference | None:
         """Return the first difference in the computations that both rows call. What a collective applies is part of it."""
         if row is None or mate is None:

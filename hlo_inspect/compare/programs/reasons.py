@@ -225,11 +225,7 @@ def _constant_differences(old: CompileRecord, new: CompileRecord, before: Skelet
 
 
 def _placed_differences(
-    reason: str,
-    old: dict[Place, list[PlacedText]],
-    new: dict[Place, list[PlacedText]],
-    absent: str,
-    before: str = "",
+    reason: str, old: dict[Place, list[PlacedText]], new: dict[Place, list[PlacedText]], absent: str, before: str = ""
 ) -> Iterator[Difference]:
     """Yield the texts that differ in places of equal skeletons, each pair of texts once."""
     pairs: dict[tuple[str, str, str], list[str]] = {}

@@ -95,11 +95,7 @@ class _SkeletonRows:
     """The rows of one computation: their hashes, and the parts that these leave out."""
 
     def __init__(
-        self,
-        computation: CanonicalComputation,
-        spellings: Sequence[Spelling],
-        module: Module,
-        parts: Skeleton,
+        self, computation: CanonicalComputation, spellings: Sequence[Spelling], module: Module, parts: Skeleton
     ) -> None:
         self.computation = computation
         self._spellings = spellings

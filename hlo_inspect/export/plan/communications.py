@@ -17,13 +17,7 @@ from hlo_inspect.analysis.devices.participants import DeviceCounts, GroupMode, d
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.collective_kinds import WORKLOAD_WORDS
 from hlo_inspect.hlo.values.attributes import MalformedValue
-from hlo_inspect.hlo.values.device_groups import (
-    MAX_DEVICES,
-    DeviceGroups,
-    DeviceListError,
-    DevicePairs,
-    Groups,
-)
+from hlo_inspect.hlo.values.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, DevicePairs, Groups
 
 EVERYBODY = 0
 """Number of the group of all ranks, which needs no entry in a file of groups."""

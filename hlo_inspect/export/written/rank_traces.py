@@ -43,16 +43,12 @@ class RankTraces:
         for node in nodes:
             if isinstance(node, CommunicationNode):
                 communications.setdefault(id(node.communication), node.communication)
-        self._communications = list(communications.values())
         self._indices = {key: index for index, key in enumerate(communications)}
-        self.classes = self._find_classes(ranks)
-        self._templates: dict[tuple[tuple[bool, bool], ...], _Template] = {}
-
-    def _find_classes(self, ranks: int) -> list[RankClass]:
         by_peers: dict[tuple[_Peers, ...], list[int]] = {}
         for rank in range(ranks):
-            by_peers.setdefault(tuple([_peers(own, rank) for own in self._communications]), []).append(rank)
-        return [RankClass(tuple(members), peers) for peers, members in by_peers.items()]
+            by_peers.setdefault(tuple([_peers(own, rank) for own in communications.values()]), []).append(rank)
+        self.classes = [RankClass(tuple(members), peers) for peers, members in by_peers.items()]
+        self._templates: dict[tuple[tuple[bool, bool], ...], _Template] = {}
 
     def trace(self, rank_class: RankClass) -> bytes:
         """Return the content of the file of a class of ranks."""

@@ -18,8 +18,7 @@ from hlo_inspect.analysis.time.program_steps import LoopStep
 from hlo_inspect.errors import InputError, Location, UsageError
 from hlo_inspect.export.plan.axis_words import AxisWords, parse_axis_words
 from hlo_inspect.export.plan.communications import Communication
-from hlo_inspect.export.plan.gradients import weight_gradients
-from hlo_inspect.export.plan.kernel_work import PICOSECONDS, named_times
+from hlo_inspect.export.plan.kernel_work import PICOSECONDS, named_times, weight_gradients
 from hlo_inspect.export.plan.not_expressed import NotExpressed, find_not_expressed
 from hlo_inspect.export.plan.step_plan import StepPlan, StepProgram, find_program, make_plan
 from hlo_inspect.export.written.layer_rows import Cell, LayerList, LayerRow, mirrored_loops

@@ -32,8 +32,7 @@ _SIDECAR = lazy_pattern(
     r"|basic_compiler_metadata|debug_options|after_codegen)$"
 )
 PASS = lazy_pattern(
-    r"\.(\d{4,9})\.(?P<pipeline>[^.]*+(?:\.(?!after_)[^.]*+)*?)\.after_(?P<after>.*?)(?:\.before_(?P<before>.*))?$",
-    re.ASCII,
+    r"\.(\d{4,9})\.(?P<pipeline>[^.]*+(?:\.(?!after_)[^.]*+)*?)\.after_(?P<after>.*?)(?:\.before_(?P<before>.*))?$", re.ASCII
 )
 """Pattern of the end of a file's name that marks a compiler pass."""
 
