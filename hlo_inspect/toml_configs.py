@@ -27,10 +27,7 @@ Places = Mapping[Keys, tuple[int, int]]
 
 
 def nearest_config(folder: Path) -> Node | None:
-    """Return the configuration that applies in a folder: that of the nearest file upwards that has one; None without any.
-
-    Raise UsageError for a file that is no TOML, with its place.
-    """
+    """Return the configuration of the nearest file upwards that has one; None without any. Raise UsageError for no TOML."""
     return next((node for path in config_files(folder) if (node := read_config(path)) is not None), None)
 
 

@@ -1,7 +1,4 @@
-"""Run of `lint` over reports: the findings that count, in groups, beside a baseline.
-
-A finding does not count if the user selects other rules, if an entry ignores it, or if the baseline accepts it.
-"""
+"""Run of `lint` over reports: the findings that are selected, not ignored and not in the baseline, in groups."""
 
 from __future__ import annotations
 

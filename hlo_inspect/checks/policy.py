@@ -81,11 +81,6 @@ def parse_assertion(text: str) -> Assertion:
     return assertion_in(given("--assert", text))
 
 
-def parse_condition(text: str) -> Assertion:
-    """Parse a condition of `--fail-if` on the facts of one report."""
-    return assertion_in(given("--fail-if", text))
-
-
 def assertion_in(written: Node) -> Assertion:
     """Parse the assertion in a node; places are positions in its text."""
     match = _ASSERTION.fullmatch(written.scalar)

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hlo_inspect.checks.before_partitioning import REASON, counts_collectives, is_before_partitioning
 from hlo_inspect.checks.expectations import Condition
 from hlo_inspect.checks.failed_rows import cut_to_few, rows_that_broke
 from hlo_inspect.checks.ignores import ignored_findings, notes_on_ignored, stale_entry, without_ignored
@@ -18,6 +17,7 @@ from hlo_inspect.checks.policy import Assertion, Policy, bind_at, remark, resolv
 from hlo_inspect.checks.row_assertions import RowFigure
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.findings.reading_problems import FAILED_CHECK, UNKNOWN_VALUE, truncation
+from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.faults import Failed, answers
 from hlo_inspect.report.model import SEVERITIES, FactSpec, Finding, Report, Severity, Verdict, most_severe_first, reaching
@@ -29,6 +29,10 @@ CHECK_SPECS = (
     FactSpec("checks.count", "count", "checks: assertions, and findings that reach `fail-on`"),
     FactSpec("checks.passed_count", "count", "checks that hold"),
     FactSpec("checks.failed_count", "count", "checks that do not hold"),
+)
+BEFORE_PARTITIONING = (
+    "this is the program before partitioning, which adds the collectives; check that of .compile(), "
+    "or the file after_optimizations"
 )
 
 
@@ -158,8 +162,19 @@ def _result(assertion: Assertion, report: Report) -> CheckResult:
     """Check an assertion. One on collectives fails before partitioning, when it says nothing of the program that runs."""
     result = _of_fact(assertion, report) if assertion.rows is None else _of_rows(assertion, assertion.rows, report)
     if counts_collectives(result.check) and is_before_partitioning(report):
-        return replace(result, actual=None, passed=False, reason=REASON, broke=None, is_unknown=True)
+        return replace(result, actual=None, passed=False, reason=BEFORE_PARTITIONING, broke=None, is_unknown=True)
     return result
+
+
+def is_before_partitioning(report: Report) -> bool:
+    """Return True if the module's shapes are global, at least in part, and it is not known to have one device."""
+    return report.facts.get("module.shapes") in ("global", "mixed") and report.facts.get("module.devices") != 1
+
+
+def counts_collectives(figure: str) -> bool:
+    """Return True if a fact or a figure of rows depends on the collectives of the module."""
+    opcode = TABLE.get(figure.removeprefix("opcode.")) if figure.startswith("opcode.") else None
+    return "collective" in figure.partition("[")[0] or (opcode is not None and bool(opcode.collective))
 
 
 def _of_fact(assertion: Assertion, report: Report) -> CheckResult:

@@ -138,14 +138,21 @@ class ModuleComparison:
         return self.verdict not in (SAME, SAME_FACTS)
 
 
-def only_in_old(old: ComparedModule) -> ModuleComparison:
-    """Return the comparison of a module of OLD without a mate."""
-    return ModuleComparison(old, None, _unpaired(old.report, ONLY_IN_OLD, "NEW"), ONLY_IN_OLD)
-
-
-def only_in_new(new: ComparedModule) -> ModuleComparison:
-    """Return the comparison of a module of NEW without a mate."""
-    return ModuleComparison(None, new, _unpaired(new.report, ONLY_IN_NEW, "OLD"), ONLY_IN_NEW)
+def unpaired(module: ComparedModule, verdict: str) -> ModuleComparison:
+    """Return the comparison of a module without a mate, which is `ONLY_IN_OLD` or `ONLY_IN_NEW`."""
+    report, is_old = module.report, verdict == ONLY_IN_OLD
+    specs = (*report.module_specs, *SPECS)
+    words = f"{verdict}: {'NEW' if is_old else 'OLD'} has no module to compare with"
+    alone = Report(
+        command=COMMAND,
+        input=report.input,
+        facts=Facts(report.module_facts, specs),
+        profile=report.profile,
+        specs=specs,
+        title=report.title,
+        headline=(HeadlineRow("", (words,), "warning"),),
+    )
+    return ModuleComparison(module if is_old else None, None if is_old else module, alone, verdict)
 
 
 def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
@@ -348,19 +355,6 @@ def _says_the_same(fact: FactChange, other: FactChange) -> bool:
 def _finding_key(finding: Finding) -> Hashable:
     """Return what equal findings of two modules share, whatever the numbers in their messages."""
     return finding.rule, "".join("0" if char.isdigit() else char for char in finding.message)
-
-
-def _unpaired(report: Report, verdict: str, other: str) -> Report:
-    """Return the report on a module that the side `other` lacks."""
-    return Report(
-        command=COMMAND,
-        input=report.input,
-        facts=Facts(report.module_facts, (*report.module_specs, *SPECS)),
-        profile=report.profile,
-        specs=(*report.module_specs, *SPECS),
-        title=report.title,
-        headline=(HeadlineRow("", (f"{verdict}: {other} has no module to compare with",), "warning"),),
-    )
 
 
 # -- many pairs in one report ------------------------------------------------------------------------------------------

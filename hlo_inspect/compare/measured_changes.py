@@ -1,7 +1,4 @@
-"""The measured times of two recorded profiles, compared by matched instructions.
-
-Names differ from compile to compile, so an instruction is compared with its match in the other module, whatever its name.
-"""
+"""The measured times of two recorded profiles, compared by matched instructions: names differ from compile to compile."""
 
 from __future__ import annotations
 

@@ -106,11 +106,6 @@ class WireRule(Rule):
     threshold = WORTH_SENDING
 
 
-def is_worth_it(context: Context, of_bytes: int) -> bool:
-    """Return True if an array of `of_bytes` bytes is worth a finding on device memory: 1 MiB and 1 % of the peak."""
-    return of_bytes >= least_worth(context)
-
-
 def is_small(context: Context) -> bool:
     """Return True if no array of the peak can be worth a finding on device memory."""
     peak = context.memory.figures["peak_bytes"]
@@ -118,7 +113,7 @@ def is_small(context: Context) -> bool:
 
 
 def least_worth(context: Context) -> int:
-    """Return the least bytes that are worth a finding on device memory. At most 100 arrays of the peak are as large."""
+    """Return the least bytes that are worth a finding on device memory: 1 MiB and 1 % of the peak."""
     return max(WORTH_SAVING, (context.memory.figures["peak_bytes"] or 0) // 100)
 
 
@@ -131,11 +126,6 @@ def entry_line(context: Context) -> int:
 def size(of_bytes: int) -> str:
     """Format bytes as the messages of findings have them: `61.7 MiB`."""
     return format_value(of_bytes, "bytes")
-
-
-def share(part: float) -> str:
-    """Format a share of 1 as the messages of findings have it: `33 %`."""
-    return format_value(part, "share")
 
 
 def numbered(leaves: Sequence[ParameterLeaf], limit: int = 4) -> str:

@@ -1,7 +1,4 @@
-"""HI601 to HI608: mistakes of a client that reads a workload file without an error.
-
-The readers note these problems; here they get their words.
-"""
+"""HI601 to HI608: mistakes of a client that reads a workload file without an error. The readers note these problems."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Answers of `query` as reports: rows of SQL, the named queries, and the views of a store.
-
-A named query is a SQL file in `configs/queries`, with its documentation in comments at the beginning.
-"""
+"""Answers of `query` as reports: rows of SQL, views of a store, and named queries, each a documented file of `configs`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A run of `collect`: the inputs that the store lacks, on this machine or on a cluster.
-
-Inputs of the same path, size, time of change and ETag as one in the store are not read again.
-"""
+"""A run of `collect`: the inputs that the store lacks, by path, size, time of change and ETag, here or on a cluster."""
 
 from __future__ import annotations
 

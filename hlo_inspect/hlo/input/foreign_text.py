@@ -151,10 +151,7 @@ _WORKLOAD = lazy_pattern(
 """Pattern of a policy and keys, or of another word in capitals, a number of rows and a row."""
 
 MEMORY_FILE = lazy_pattern(r"\s*+(?:(BufferAssignment:)|(HloLiveRange \(max)|(Memory Space: |Total bytes used: ))")
-"""Pattern of the start of XLA's files about memory.
-
-Its groups are the buffer assignment, the live ranges and the report on usage.
-"""
+"""Pattern of the start of XLA's files about memory: a group each for buffer assignment, live ranges and usage report."""
 
 _BINARIES: tuple[tuple[bytes, str], ...] = (
     (b"\x7fELF", "an ELF object or executable"),

@@ -122,10 +122,7 @@ _INNERMOST = lazy_pattern(r"([\w.\-]+)\)*")
 NUMBER = lazy_pattern(r"\d++(?![^\W_])")
 """Pattern of a number that ends a word, unlike the number in `conv2d`."""
 LAYER_NUMBER = lazy_pattern(r"[0-9](?<=[_/][0-9])[0-9]*+(?![^\W_])")
-"""Pattern of a number after an underscore or at the start of a scope.
-
-Such a number distinguishes no phase, JAX scope or function.
-"""
+"""Pattern of a number after an underscore or at the start of a scope: it tells no phase, JAX scope or function apart."""
 
 
 class Scope(NamedTuple):

@@ -174,10 +174,7 @@ def _dimensions(text: str, start: int) -> tuple[tuple[int | None, ...], tuple[bo
 
 
 def parse_layout(text: str) -> Layout:
-    """Parse the text in a layout's braces, `1,0:T(8,128)(2,1)S(1)`, without fields that do not affect sizes.
-
-    Raise ShapeError if it is wrong.
-    """
+    """Parse a layout in braces, `1,0:T(8,128)S(1)`, without fields that affect no size. Raise ShapeError if it is wrong."""
     order, _, fields = text.partition(":")
     minor_to_major = _integers(order)
     values: dict[str, int] = {}
