@@ -86,10 +86,6 @@ def _unit(group: FindingGroup) -> str:
     return "seconds" if unit == "s" else unit
 
 
-def _line(group: FindingGroup) -> int | None:
-    return group.first.location.line if group.first.location is not None else None
-
-
 def _first_step(page: RulePage) -> str:
     """Return the first sentence of how to fix it."""
     return " ".join(page.fix.split()).partition(". ")[0].removesuffix(".") + "."
@@ -114,7 +110,7 @@ _FINDINGS = TableSpec(
         ),
         Column("source", width=14, optional=True, detail=2, get=attrgetter("first.source")),
         Column("message", width=20, meaning="the finding in one sentence", get=attrgetter("first.message")),
-        Column("line", "number", optional=True, detail=9, get=_line),
+        Column("line", "number", optional=True, detail=9, get=lambda group: group.first.location and group.first.location.line),
         Column("fingerprint", detail=9, meaning="hash that baselines keep", get=attrgetter("first.fingerprint")),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -42,18 +42,14 @@ def setting_changes(old: CompileSettings, new: CompileSettings) -> list[SettingC
 def incomparable_settings(old: CompileSettings, new: CompileSettings) -> list[str]:
     """Say why flags or options of two compiles may differ without a row; nothing if all of them are compared."""
     reasons = dict.fromkeys((*old.unknown, *new.unknown))
-    if not reasons and not (_both(old.flags, new.flags) or _both(old.process_flags, new.process_flags)):
+    if not reasons and None in (old.flags, new.flags) and None in (old.process_flags, new.process_flags):
         reasons["flags are unknown: the two directories have other kinds of files beside their modules"] = None
     return list(reasons)
 
 
-def _both(old: object, new: object) -> bool:
-    return old is not None and new is not None
-
-
 def _flag_changes(old: CompileSettings, new: CompileSettings) -> Iterator[SettingChange]:
     if old.flags is not None and new.flags is not None:
-        for name in _union(old.flags, new.flags):
+        for name in dict.fromkeys((*old.flags, *new.flags)):
             values = old.flags.get(name), new.flags.get(name)
             are_known = (values[0] is not None or old.complete) and (values[1] is not None or new.complete)
             if values[0] != values[1] and are_known:
@@ -92,14 +88,10 @@ def _changes(
 ) -> Iterator[SettingChange]:
     if old is None or new is None:
         return
-    for name in _union(old, new):
+    for name in dict.fromkeys((*old, *new)):
         before, after = old.get(name, absent), new.get(name, absent)
         if before != after:
             yield SettingChange(kind, name, before, after)
-
-
-def _union(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    return list(dict.fromkeys((*old, *new)))
 
 
 # -- the report of a comparison -----------------------------------------------------------------------------------------------

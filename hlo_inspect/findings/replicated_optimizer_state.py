@@ -50,7 +50,8 @@ class ReplicatedOptimizerState(Rule):
         for state in replicated_state(context.optimizer, interface, counts, per_device=per_device):
             whole = bytes_of_a_device(interface, counts, per_device=per_device)
             if state.saved >= max(WORTH_DIVIDING, WORTH_SHARE * whole):
-                saved = f"{size(state.saved)} a device ({format_value(state.saved / whole, 'share')} of {size(whole)} of parameters)"
+                share = format_value(state.saved / whole, "share")
+                saved = f"{size(state.saved)} a device ({share} of {size(whole)} of parameters)"
                 message = (
                     f"{counted(kind for _, kind in state.members)} are replicated over {_devices(context, state)}. "
                     f"Sharding them over these devices saves {saved}; parameter {state.among} is sharded so"

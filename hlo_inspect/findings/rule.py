@@ -19,13 +19,9 @@ if TYPE_CHECKING:
     from hlo_inspect.graph.view import View
 
 WORTH_DONATING = 1 << 10  # bytes; scalars and counters are not worth a finding
-
 WORTH_SAVING = 1 << 20  # bytes of device memory
-
 WORTH_SENDING = 1 << 20  # bytes of a step that a device sends to others
-
 WORTH_KEEPING = 4 << 20  # bytes of a step that recomputation or the host would keep from the device
-
 WORTH_COPYING = 1 << 20  # bytes of a step that a device copies
 
 Resource = Literal["memory", "traffic", "wire", "flops"]

@@ -102,7 +102,11 @@ class CollectiveOrder:
     @cached_property
     def _by_place(self) -> dict[InstructionPlace, OrderedCollective]:
         """The collectives by the places of their starts."""
-        collectives = [collective for collective in self._context.collectives if not _is_of_host(collective)]
+        collectives = [  # without a send or recv between host and device, for which no other device waits
+            collective
+            for collective in self._context.collectives
+            if not (collective.is_point_to_point and collective.inner.attr("is_host_transfer") and collective.transfer is None)
+        ]
         order = {name: number for number, name in enumerate(reversed(self._context.call_graph.order))}
         collectives.sort(key=lambda collective: (order.get(collective.start.computation.name, -1), collective.start.line))
         counts: Counter[object] = Counter()
@@ -178,11 +182,6 @@ class CollectiveOrder:
         except DeviceListError:
             return None
         return None if any(max(group) >= self.devices for group in devices) else devices
-
-
-def _is_of_host(collective: Collective) -> bool:
-    """Return True for a send or recv between host and device, for which no other device waits."""
-    return collective.is_point_to_point and bool(collective.inner.attr("is_host_transfer")) and collective.transfer is None
 
 
 def _steps_of_call(calls: Sequence[Call], steps: Mapping[str, Steps]) -> Steps:

@@ -71,7 +71,11 @@ def find_differences(old: CompileRecord, new: CompileRecord) -> list[Difference]
         differences += _body_differences(old, new, old.skeleton, new.skeleton)
     if not has_other_arguments and not differences and old.is_whole and new.is_whole:
         differences += _other_differences(old, new)
-    differences += _setting_differences(old, new)
+    differences += [  # without those that the number of devices follows from
+        Difference(kind, f"{name}: {_short(before)} -> {_short(after)}")
+        for kind, name, before, after in setting_changes(old.settings, new.settings)
+        if name not in _COUNTS
+    ]
     return sorted(differences, key=lambda difference: REASONS.index(difference.reason))
 
 
@@ -249,16 +253,6 @@ def _other_differences(old: CompileRecord, new: CompileRecord) -> Iterator[Diffe
             return
     if old.printed_program != new.printed_program:
         yield Difference("program", "the same instructions with another order of operands, or shared otherwise")
-
-
-# -- flags, options, devices -------------------------------------------------------------------------------------------
-
-
-def _setting_differences(old: CompileRecord, new: CompileRecord) -> Iterator[Difference]:
-    """Yield flags, options and devices that differ, without those that the number of devices follows from."""
-    for kind, name, before, after in setting_changes(old.settings, new.settings):
-        if name not in _COUNTS:
-            yield Difference(kind, f"{name}: {_short(before)} -> {_short(after)}")
 
 
 # -- words -------------------------------------------------------------------------------------------------------------

@@ -227,30 +227,26 @@ def files_below(root: Path) -> tuple[list[Path], InputError | None]:
     while folders:
         folder = folders.pop()
         try:
-            with os.scandir(folder) as scanned:
+            with reading(folder), os.scandir(folder) as scanned:
                 entries = sorted(scanned, key=attrgetter("name"))
-        except OSError as error:
-            faults.append(_unreadable(error))
+        except InputError as error:
+            faults.append(error)
             continue
         folders += [entry.path for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
         for entry in entries:
             try:
-                if entry.is_dir():
-                    continue
-                is_pipe = not entry.is_file() and Path(entry).is_fifo()
-            except OSError as error:
-                faults.append(_unreadable(error))
+                with reading(entry.path):
+                    is_folder = entry.is_dir()
+                    is_pipe = not is_folder and not entry.is_file() and Path(entry).is_fifo()
+            except InputError as error:
+                faults.append(error)
                 continue
-            if not is_pipe:
+            if not is_pipe and not is_folder:
                 paths.append(Path(entry))
-            elif _TEXT.fullmatch(entry.name):
+            elif is_pipe and _TEXT.fullmatch(entry.name):
                 faults.append(InputError("is a named pipe: name it itself to read what is written to it", Location(entry.path)))
     more = f"; {len(faults) - 1} more of this directory cannot be read" if len(faults) > 1 else ""
     return sorted(paths), next((InputError(f"{fault.message}{more}", fault.location) for fault in faults), None)
-
-
-def _unreadable(error: OSError) -> InputError:
-    return InputError(f"cannot be read: {error.strerror or error}", Location(str(error.filename)))
 
 
 def latest_file(files: Sequence[tuple[Path, str]]) -> DirectoryFile:

@@ -1,7 +1,7 @@
 r"""The mended text of one writer: its lines, and their positions in the input.
 
-A line keeps the origins of its pieces. Functions here undo colour codes, no-break spaces, HTML entities and escapes such as
-`\n`. `JoinedLine` collects the lines that continue a line wrapped at a fixed column.
+A line keeps the origins of its pieces. `unescaped` undoes escapes such as `\n`. `JoinedLine` collects the lines that continue
+a line wrapped at a fixed column.
 """
 
 from __future__ import annotations
@@ -19,12 +19,7 @@ from hlo_inspect.hlo.module import Computation, Module, Problems
 from hlo_inspect.hlo.read.open_computation import read_skipped
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-_COLOUR = lazy_pattern(r"\x1b\[[0-9;?]*+[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07\x1b]*+(?:\x07|\x1b\\)|\x1b", re.ASCII)
-_ENTITY = lazy_pattern(r"&(?:[a-z]{2,6}|#\d{1,6}|#x[0-9a-fA-F]{1,5});", re.ASCII)
 _ESCAPES = lazy_pattern(r"(?:\\(?:x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{4}|[0-7]{1,3}|.))++", re.DOTALL)
-
-NO_BREAK_SPACES = "\u00a0\u2007\u202f"
-_SPACES = str.maketrans(dict.fromkeys(NO_BREAK_SPACES, " "))
 
 MIN_WIDTH = 40
 WIDTH_WINDOW = 200
@@ -91,20 +86,6 @@ class Line(NamedTuple):
             return self
         origins[length] = self._origin(done, length)
         return self._replace(text="".join([*pieces, self.text[done:]]), origins=tuple(origins.values()))
-
-
-def without_colours(line: Line) -> Line:
-    return line.substituted(_COLOUR, lambda _: "")
-
-
-def with_plain_spaces(line: Line) -> Line:
-    return line._replace(text=line.text.translate(_SPACES))
-
-
-def without_entities(line: Line) -> Line:
-    import html
-
-    return line.substituted(_ENTITY, lambda match: html.unescape(match[0]).translate(_SPACES))
 
 
 def unescaped(line: Line) -> Iterator[Line]:
