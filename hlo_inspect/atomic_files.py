@@ -10,7 +10,7 @@ from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from hlo_inspect.errors import Location, UsageError
+from hlo_inspect.errors import Location, UsageError, first_few
 from hlo_inspect.remote_files import check_replaces, is_address, write_remote
 
 TEMPORARY = ".hlo-inspect-"
@@ -97,9 +97,8 @@ def require_own(folder: Path, is_own: Callable[[str], bool]) -> None:
         raise UsageError("is a file; an export needs a folder", Location(str(folder)))
     others = sorted(entry.name for entry in folder.iterdir() if not is_own(entry.name))
     if others:
-        more = f" and {len(others) - _SHOWN:,} more" if len(others) > _SHOWN else ""
-        names = ", ".join(others[:_SHOWN])
-        raise UsageError(f"holds other files: {names}{more}; name an empty or a new folder", Location(str(folder)))
+        names = first_few(others, _SHOWN)
+        raise UsageError(f"holds other files: {names}; name an empty or a new folder", Location(str(folder)))
 
 
 def write_folder(folder: Path, files: Iterable[tuple[str, bytes, tuple[str, ...]]]) -> None:

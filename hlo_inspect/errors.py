@@ -7,7 +7,7 @@ analysis is a finding of the report instead.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -140,6 +140,12 @@ def did_you_mean(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
 
     close = difflib.get_close_matches(word, list(names), n=3, cutoff=cutoff)
     return f"; did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
+
+
+def first_few(texts: Sequence[str], most: int, separator: str = ", ", before_more: str = " and ") -> str:
+    """Join the first texts, and say how many there are beyond `most`: `a, b and 3 more`."""
+    more = f"{before_more}{len(texts) - most:,} more" if len(texts) > most else ""
+    return separator.join(texts[:most]) + more
 
 
 def printable(text: str) -> str:

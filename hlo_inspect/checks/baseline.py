@@ -125,7 +125,11 @@ def _number(node: Node) -> int | float:
 
 def write_baseline(path: str, findings: Iterable[Finding]) -> int:
     """Write a baseline that accepts these findings; return the number of its entries."""
-    entries = [_joined(group) for group in group_rows(findings, attrgetter("fingerprint"))]
+    entries = []
+    for group in group_rows(findings, attrgetter("fingerprint")):
+        first, stakes = group[0], [finding.stake for finding in group if finding.stake is not None]
+        stake = sum(stakes) if stakes else None
+        entries.append(Entry(first.name, first.label, len(group), stake, first.stake_unit, first.fingerprint))
     entries.sort(key=lambda entry: (entry.rule, entry.label, entry.fingerprint))
     body = ",\n  ".join(json.dumps(asdict(entry)) for entry in entries)
     text = f'{{"version": {VERSION},\n "findings": [\n  {body}\n]}}\n'
@@ -134,9 +138,3 @@ def write_baseline(path: str, findings: Iterable[Finding]) -> int:
     except OSError as error:
         raise UsageError(f"the baseline {path} cannot be written: {error.strerror or error}") from error
     return len(entries)
-
-
-def _joined(group: list[Finding]) -> Entry:
-    first = group[0]
-    stakes = [finding.stake for finding in group if finding.stake is not None]
-    return Entry(first.name, first.label, len(group), sum(stakes) if stakes else None, first.stake_unit, first.fingerprint)

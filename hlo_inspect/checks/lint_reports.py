@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from hlo_inspect.checks.baseline import Baseline, Entry
 from hlo_inspect.checks.ignores import Ignore, ignored_findings, notes_on_ignored, stale_entry, without_ignored
-from hlo_inspect.checks.rule_selection import RuleSelection
+from hlo_inspect.checks.lint_config import RuleSelection
 from hlo_inspect.findings import find_rule, module_pages, rule_pages
 from hlo_inspect.passes.instruction_rows import group_rows
-from hlo_inspect.report.faults import Failed, answers
+from hlo_inspect.report.faults import Failed, answers, with_last
 from hlo_inspect.report.model import (
     SEVERITIES,
     STAKE_UNITS,
@@ -173,17 +173,14 @@ class LintRun:
 
         `failed` receives a report that an internal error loses; without it the exception is raised.
         """
-        previous: Report | None = None
-        for report in answers(reports, self._linted, failed):
-            if previous is not None:
-                yield previous
-            previous = report
-        if previous is not None:
-            stale = tuple(map(stale_entry, self._unused))
-            notes = [*previous.notes, *(finding.message for finding in stale)]
-            for entry, count in self._stale_entries():
-                notes.append(f"the baseline accepts {count} of {entry} that did not occur; --update-baseline takes them out")
-            yield replace(previous, findings=(*previous.findings, *stale), notes=tuple(notes), verdict=self.verdict)
+        return with_last(answers(reports, self._linted, failed), self._with_verdict)
+
+    def _with_verdict(self, last: Report) -> Report:
+        stale = tuple(map(stale_entry, self._unused))
+        notes = [*last.notes, *(finding.message for finding in stale)]
+        for entry, count in self._stale_entries():
+            notes.append(f"the baseline accepts {count} of {entry} that did not occur; --update-baseline takes them out")
+        return replace(last, findings=(*last.findings, *stale), notes=tuple(notes), verdict=self.verdict)
 
     @property
     def has_stale_entries(self) -> bool:

@@ -19,7 +19,7 @@ from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.findings.reading_problems import FAILED_CHECK, UNKNOWN_VALUE, truncation
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.report.facts import exact_name
-from hlo_inspect.report.faults import Failed, answers
+from hlo_inspect.report.faults import Failed, answers, with_last
 from hlo_inspect.report.model import SEVERITIES, FactSpec, Finding, Report, Severity, Verdict, most_severe_first, reaching
 from hlo_inspect.report.table import Column, Table, Unit, Value, number_of, plain
 from hlo_inspect.report.table_spec import TableSpec
@@ -102,14 +102,11 @@ class CheckRun:
         Its findings are those of the report that are not ignored, and the reasons of checks that failed on an unknown value. An
         `ignore` entry that matches no finding of any report is a finding of the last outcome.
         """
-        previous: Outcome | None = None
-        for outcome in answers(reports, self._outcome, failed):
-            if previous is not None:
-                yield previous
-            previous = outcome
-        if previous is not None:
-            findings = most_severe_first([*previous.report.findings, *map(stale_entry, self._unused)])
-            yield replace(previous, report=replace(previous.report, findings=tuple(findings)))
+        return with_last(answers(reports, self._outcome, failed), self._with_unused)
+
+    def _with_unused(self, last: Outcome) -> Outcome:
+        findings = most_severe_first([*last.report.findings, *map(stale_entry, self._unused)])
+        return replace(last, report=replace(last.report, findings=tuple(findings)))
 
     def _outcome(self, report: Report) -> Outcome:
         self._unused = [ignore for ignore in self._unused if not any(map(ignore.covers, report.findings))]
@@ -139,13 +136,8 @@ class CheckRun:
 
     def reports(self, reports: Iterable[Report], failed: Failed[Report] | None = None) -> Iterator[Report]:
         """Yield the report of each outcome; the last one has the verdict."""
-        previous: Report | None = None
-        for outcome in self.outcomes(reports, failed):
-            if previous is not None:
-                yield previous
-            previous = outcome.report
-        if previous is not None:
-            yield replace(previous, verdict=self.verdict)
+        checked = (outcome.report for outcome in self.outcomes(reports, failed))
+        return with_last(checked, lambda last: replace(last, verdict=self.verdict))
 
     @property
     def verdict(self) -> Verdict:

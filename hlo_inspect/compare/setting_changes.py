@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from hlo_inspect.errors import first_few
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings, Values
 from hlo_inspect.report.model import HeadlineRow
 from hlo_inspect.report.table import Column, Table
@@ -135,9 +136,8 @@ class ComparedSettings:
     def headline(self, *, is_same: bool) -> Iterator[HeadlineRow]:
         """Yield the settings that differ; of one program also the parts of a cache's key that do."""
         if self.changes:
-            parts = [f"{change.name} {_short(change.old)} → {_short(change.new)}" for change in self.changes[:_NAMED]]
-            more = [f"{len(self.changes) - _NAMED:,} more"] if len(self.changes) > _NAMED else []
-            yield HeadlineRow("flags", ("; ".join([*parts, *more]),))
+            parts = [f"{change.name} {_short(change.old)} → {_short(change.new)}" for change in self.changes]
+            yield HeadlineRow("flags", (first_few(parts, _NAMED, "; ", "; "),))
         differing = [*dict.fromkeys(f"{change.kind} {change.name}" for change in self.changes[:_NAMED]), *self.other_parts]
         if is_same and differing:
             yield HeadlineRow("cache", (f"XLA's cache key may differ: {', '.join(differing)}",))

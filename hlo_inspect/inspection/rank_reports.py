@@ -18,8 +18,8 @@ from hlo_inspect.errors import HloInspectError, InputError, InternalError, Locat
 from hlo_inspect.graph.canonical.unnamed_text import unnamed_digest
 from hlo_inspect.hlo.input.dump_directory import text_before_optimizations
 from hlo_inspect.hlo.input.source import open_source
-from hlo_inspect.hlo.settings.compile_settings import CompileSettings, read_settings, stablehlo_file
-from hlo_inspect.hlo.settings.stablehlo import ElidedConstant, read_stablehlo
+from hlo_inspect.hlo.settings.compile_settings import read_settings, stablehlo_file
+from hlo_inspect.hlo.settings.stablehlo import read_stablehlo
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.rank_texts import RankDirectory, RankLister, rank_directories
 from hlo_inspect.inspection.source_reports import name_pattern, no_such_module, without_collection
@@ -53,7 +53,7 @@ class RankReports:
         sets: list[ComparedSet] = []
         miscounts: list[RankDeviation] = []
         with RankPrograms() as programs:
-            reader = RankReader(programs.program, programs.exact, programs.before, programs.settings)
+            reader = RankReader(programs.program, programs.exact, programs.before, read_settings)
 
             def key(text: RankText) -> Hashable:
                 program = programs.program(text)
@@ -189,10 +189,6 @@ class RankPrograms(AbstractContextManager["RankPrograms"]):
             self._before[path] = program.identity if program is not None and not program.is_truncated else None
         return self._before[path]
 
-    def settings(self, text: RankText) -> CompileSettings:
-        """Return the flags and options beside a text."""
-        return read_settings(Path(text.path))
-
     def _parse(self, text: RankText) -> RankProgram | None:
         try:
             with as_internal_errors(Location(text.path), text.module), without_collection():
@@ -202,16 +198,11 @@ class RankPrograms(AbstractContextManager["RankPrograms"]):
                     return None
                 if next(modules, None) is not None:
                     self.notes.append(f"{Location(text.path)}: holds several modules; only the first is compared")
-                return RankProgram(Context(module), self._constants(text))
+                stablehlo = stablehlo_file(Path(text.path)) if text.constants else None  # has the constants that a text elides
+                return RankProgram(Context(module), read_stablehlo(stablehlo).constants if stablehlo is not None else ())
         except (InputError, InternalError) as error:
             self.errors.append(error)
         return None
-
-    @staticmethod
-    def _constants(text: RankText) -> Sequence[ElidedConstant]:
-        """Return the constants that a text may elide."""
-        path = stablehlo_file(Path(text.path)) if text.constants else None
-        return read_stablehlo(path).constants if path is not None else ()
 
 
 def _unnamed(text: RankText) -> bytes:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.compare.programs.compile_record import CompileRecord, record_compile
 from hlo_inspect.compare.programs.recompilation import RecompiledFunction
-from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, as_internal_errors
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, as_internal_errors, first_few
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.dump_directory import (
@@ -122,11 +122,11 @@ class Recompilations:
             names.setdefault(((files.before or files.after or directory).parent, files.number), set()).add(files.name)
         mixed = [f"{number:04d} ({', '.join(sorted(both))})" for (_, number), both in names.items() if len(both) > 1]
         if mixed:
-            message = f"{_listed(mixed)} has several names: the directory holds more than one run"
+            message = f"{first_few(mixed, 3)} has several names: the directory holds more than one run"
             self.notes.append(f"{directory}: module {message}")
         unfinished = list(dict.fromkeys(f"{files.number:04d}" for files in compiles if files.after is None))
         if unfinished and any(files.after is not None for files in compiles):
-            message = f"{_listed(unfinished)} has no text after optimizations: its compile did not end"
+            message = f"{first_few(unfinished, 3)} has no text after optimizations: its compile did not end"
             self.notes.append(f"{directory}: module {message}")
 
     # -- modules ---------------------------------------------------------------------------------------------------------
@@ -199,7 +199,3 @@ class Recompilations:
     def _modules(self, path: Path | str) -> Iterator[Module]:
         modules = uncollected(self._xla.read(open_source(path), WANTS))
         return (module for module in modules if not module.quoted_lines)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")

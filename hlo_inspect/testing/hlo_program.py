@@ -11,9 +11,9 @@ import pytest
 from hlo_inspect.api import inspect
 from hlo_inspect.checks.config import Config
 from hlo_inspect.checks.ignores import without_ignored
+from hlo_inspect.checks.lint_config import RuleSelection
 from hlo_inspect.checks.needed_passes import passes_for
 from hlo_inspect.checks.policy import Assertion, Policy, assertion_in, given, resolve
-from hlo_inspect.checks.rule_selection import RuleSelection
 from hlo_inspect.checks.runner import BEFORE_PARTITIONING, CheckResult, CheckRun, counts_collectives, is_before_partitioning
 from hlo_inspect.errors import HloInspectError, InputError, UnknownFactError, did_you_mean, printable
 from hlo_inspect.findings.reading_problems import truncation

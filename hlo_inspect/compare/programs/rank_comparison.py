@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from hlo_inspect.compare.programs.deviations import HARMLESS, VERDICTS, RankVerdict
@@ -14,6 +14,7 @@ from hlo_inspect.compare.programs.meetings import Decision, DeviceOrder, Steps, 
 from hlo_inspect.compare.programs.module_set import JobRanks, RankReader, SetPrograms
 from hlo_inspect.compare.programs.rank_sets import Miscount, ModuleSet, RankText, majority
 from hlo_inspect.compare.setting_changes import incomparable_settings, setting_changes
+from hlo_inspect.errors import first_few
 from hlo_inspect.report.table import number_of
 
 _MOST_CHANGES = 3
@@ -194,13 +195,12 @@ class SetComparison:
         if key == (usual.settings, usual.assignment) or (is_local and text.settings == usual.settings):
             return ""
         if key not in self._changes:
-            settings = self._programs.reader.settings(usual), self._programs.reader.settings(text)
+            settings = [self._programs.reader.settings(Path(each.path)) for each in (usual, text)]
             for reason in incomparable_settings(*settings)[:1]:
                 self._unknown_settings.setdefault(reason, []).append(text.rank)
             changes = [change for change in setting_changes(*settings) if change.kind != "devices" or not is_local]
-            parts = [contrast(f"{change.name}:", change.new, change.old) for change in changes[:_MOST_CHANGES]]
-            more = [f"{len(changes) - len(parts):,} more"] if len(changes) > len(parts) else []
-            self._changes[key] = "; ".join((*parts, *more))
+            parts = [contrast(f"{change.name}:", change.new, change.old) for change in changes]
+            self._changes[key] = first_few(parts, _MOST_CHANGES, "; ", "; ")
         return self._changes[key]
 
 
@@ -239,7 +239,7 @@ class SetMeetings:
         return self._find_devices({text.assignment: text for text in self._programs.texts.values() if text.assignment}.values())
 
     def _find_devices(self, texts: Iterable[RankText]) -> RankDevices:
-        settings = {text.rank: self._programs.reader.settings(text) for text in texts}
+        settings = {text.rank: self._programs.reader.settings(Path(text.path)) for text in texts}
         assignments = {rank: own.devices for rank, own in settings.items()}
         processes = next((own.process_count for own in settings.values()), None)
         return _divided_devices(self._programs.ranks.size, self._programs.usual.order.devices, assignments, processes)
