@@ -94,20 +94,16 @@ def _value(key: str, node: Node) -> Any:  # noqa: ANN401 - as the option has it
             raise node.error(f"{key} is true or false")
         return node.scalar == "true"
     if option.type is int:
-        return _whole_number(key, node, option.info.minimum)
+        least = option.info.minimum or 0
+        if node.kind != "number" or not node.scalar.isdigit() or len(node.scalar) > 9 or int(node.scalar) < least:
+            raise node.error(f"{key} is a whole number of {least} or more")
+        return int(node.scalar)
     if option.choices:
         return node.choice(option.choices)
     if option.is_many:
         values = tuple(element.text() for element in node.items()) if node.kind == "list" else (node.text(),)
         return tuple(_resolved(key, node, value) for value in values)
     return _resolved(key, node, node.text())
-
-
-def _whole_number(key: str, node: Node, minimum: int | None) -> int:
-    least = minimum or 0
-    if node.kind != "number" or not node.scalar.isdigit() or len(node.scalar) > 9 or int(node.scalar) < least:
-        raise node.error(f"{key} is a whole number of {least} or more")
-    return int(node.scalar)
 
 
 def _resolved(key: str, node: Node, value: str) -> str:

@@ -18,6 +18,7 @@ from hlo_inspect.report.table import Column, Table, Unit, Value
 from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "query"
+_UNITS: tuple[Unit, ...] = ("bytes", "flops", "seconds")
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "NUMBER")
 
 
@@ -105,9 +106,8 @@ def _unit(name: str, type_: str) -> Unit:
         return "bool"
     if not any(word in type_ for word in _NUMBERS) or type_.endswith("]") or type_.startswith(("MAP", "STRUCT")):
         return "text"
-    ends: tuple[tuple[str, Unit], ...] = (("bytes", "bytes"), ("flops", "flops"), ("seconds", "seconds"))
-    for end, unit in ends:
-        if name == end or name.endswith((f"_{end}", f".{end}")):
+    for unit in _UNITS:
+        if name == unit or name.endswith((f"_{unit}", f".{unit}")):
             return unit
     return "count" if "INT" in type_ else "number"
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from math import ceil
 from pathlib import Path
 
-from hlo_inspect.analysis.hardware import HardwareProfile, load_profile, profile_names
+from hlo_inspect.analysis.hardware import load_profile, profile_names
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.passes.measured.rates import RATES
 from hlo_inspect.report.model import Report
@@ -44,7 +45,8 @@ class FittedRates:
         if not self._rates:
             message = f"has no kernel that a rate of {self._base.name} binds, so there is nothing to fit"
             raise InputError(message, Location(self._recorded))
-        source = _unused_id(self._base)
+        names = (f"recorded-profile-{number}" for number in count(1))
+        source = next(name for name in names if name not in self._base.sources)
         lines = [f"extends: {json.dumps(self._reference(target))}"]
         lines.append(f"title: {json.dumps(self._base.title.removesuffix(_TITLE) + _TITLE)}")
         sections: dict[str, list[str]] = {}
@@ -89,10 +91,3 @@ class FittedRates:
         }
         yield "sources:"
         yield from (f"  {'-' if key == 'id' else ' '} {key}: {json.dumps(text)}" for key, text in fields.items())
-
-
-def _unused_id(base: HardwareProfile) -> str:
-    number = 1
-    while f"recorded-profile-{number}" in base.sources:
-        number += 1
-    return f"recorded-profile-{number}"

@@ -165,10 +165,7 @@ class Inspection(AbstractContextManager["Inspection"]):
 
 
 class _File(NamedTuple):
-    """File to read, or the error that prevents it, with number and name of its source.
-
-    `note` says how it differs from the expected file. A file that only `may_hold` a module need not hold one.
-    """
+    """File to read, or the error that prevents it, with number and name of its source; all else as in a `DirectoryFile`."""
 
     number: int
     source_name: str
