@@ -15,6 +15,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -69,6 +70,16 @@ class Node(NamedTuple):
         """Return an error at this node, for the caller to raise."""
         return self.file.error(message, self.line, self.column)
 
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Raise a UsageError or ValueError of the block at this node."""
+        try:
+            yield
+        except UsageError as error:
+            raise self.error(error.message) from error
+        except ValueError as error:
+            raise self.error(str(error)) from error
+
     def text(self) -> str:
         """Return the text of a text node. A plain number or `true` is not text: it needs quotes."""
         return self._expect("text").scalar
@@ -113,10 +124,7 @@ class Node(NamedTuple):
 
 
 def shipped_configs(kind: str) -> Path:
-    """Return the folder of the shipped `hardware` profiles or example `checks`.
-
-    It is inside the installed package, or next to it in a source checkout.
-    """
+    """Return the folder of shipped files of a kind, inside the installed package or next to it in a source checkout."""
     package = Path(__file__).parent
     inside = package / "configs"
     return (inside if inside.is_dir() else package.parent / "configs") / kind
@@ -125,16 +133,22 @@ def shipped_configs(kind: str) -> Path:
 def read(path: str | Path) -> Node:
     """Read a YAML file and return its root node. Raise UsageError if it is unreadable or larger than `MAX_BYTES`."""
     try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"is not UTF-8 text (byte {error.start}); save it as UTF-8", Location(str(path))) from error
+    return parse(text, str(path))
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Return the content of a configuration file. Raise UsageError if it is unreadable or larger than `MAX_BYTES`."""
+    try:
         with Path(path).open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise UsageError(f"is larger than {MAX_BYTES >> 20} MiB, the limit for a configuration file", Location(str(path)))
-        text = data.decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise UsageError(f"is not UTF-8 text (byte {error.start}); save it as UTF-8", Location(str(path))) from error
         raise UsageError(f"cannot be read: {getattr(error, 'strerror', None) or error}", Location(str(path))) from error
-    return parse(text, str(path))
+    if len(data) > MAX_BYTES:
+        raise UsageError(f"is larger than {MAX_BYTES >> 20} MiB, the limit for a configuration file", Location(str(path)))
+    return data
 
 
 def parse(text: str, path: str) -> Node:

@@ -154,17 +154,13 @@ def examined(
     Raise UsageError for a fact that a report lacks, such as a saved one of another command. `sides` are the names of the two
     modules in reasons.
     """
+    reason = "unknown: no files beside the modules state all flags and options" if have_other_flags is None else ""
     return [
-        _flags_result(condition, have_other_flags)
+        DifferenceResult(condition, have_other_flags is not False, reason=reason)
         if condition.text == FLAGS
         else _examined(condition, old, new, is_different, sides)
         for condition in conditions
     ]
-
-
-def _flags_result(condition: DifferenceCondition, have_other_flags: bool | None) -> DifferenceResult:
-    reason = "unknown: no files beside the modules state all flags and options" if have_other_flags is None else ""
-    return DifferenceResult(condition, have_other_flags is not False, reason=reason)
 
 
 def _examined(
@@ -173,12 +169,13 @@ def _examined(
     if condition.assertion is None:
         return DifferenceResult(condition, is_different)
     name = condition.assertion.fact.scalar
+    unit: Unit = "text"
     for side in (old, new):
-        if find_spec(name, side.specs) is None:
+        match = find_spec(name, side.specs)
+        if match is None:
             message = f"the report of {side.command!r} does not have the fact {name!r}"
             raise UsageError(message, Location(side.input.path))
-    match = find_spec(name, new.specs)
-    unit: Unit = match[0].unit if match is not None else "text"
+        unit = match[0].unit  # that of NEW at last
     before, after = value_in(old, name), value_in(new, name)
     holds = condition.holds(before, after)
     unknown = " and ".join(side for side, value in zip(sides, (before, after), strict=True) if plain(value) is None)

@@ -48,10 +48,7 @@ _ASSERTION = lazy_pattern(rf"\s*({_ROWS}|[^\s=<>!]+)\s*(.*?)\s*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """Fact, by its name as written, and the expectation of it; `place` is the node of the expectation.
-
-    `rows` is the figure of rows that stands in place of a fact.
-    """
+    """A fact as written, or the figure of `rows` in its place, and the expectation of it, whose node is `place`."""
 
     fact: Node
     expression: Expression
@@ -61,10 +58,7 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Content of a check: assertions in order, the least severity that fails, and ignored findings.
-
-    `fail_if` are the conditions on differences from a baseline, as written.
-    """
+    """Content of a check. `fail_on` is the least severity that fails, `fail_if` are conditions on differences, as written."""
 
     assertions: tuple[Assertion, ...] = ()
     fail_on: Severity | None = None
@@ -85,11 +79,6 @@ def given(option: str, text: str) -> Node:
 def parse_assertion(text: str) -> Assertion:
     """Parse an assertion of `--assert`: the fact, then the expression."""
     return assertion_in(given("--assert", text))
-
-
-def parse_condition(text: str) -> Assertion:
-    """Parse a condition of `--fail-if` on the facts of one report."""
-    return assertion_in(given("--fail-if", text))
 
 
 def assertion_in(written: Node) -> Assertion:
@@ -143,10 +132,8 @@ def _parse_scalar(node: Node, parse: Callable[[str], T]) -> T:
     """Parse the text of a scalar; add its place to errors."""
     if node.kind in ("list", "mapping"):
         raise node.error(f"an expectation is a value, an expression or a list of values, not a {node.kind}")
-    try:
+    with node.located():
         return parse(node.scalar)
-    except ValueError as error:
-        raise node.error(str(error)) from error
 
 
 _LIKE_A_NAME = 0.4  # least similarity of a suggested name: names of facts are long and share much

@@ -48,11 +48,9 @@ class RowFigure:
         table = next((table for table in report.tables if table.name == self.table), None)
         if table is None:
             return RowResult(None, "count", (), None, None, f"this module has no table {self.table}")
-        try:
+        with self.place.located():
             tests = [row_test(comparison, table) for comparison in self.comparisons]
             index = None if self.function == "count" else _numeric(self.column, table)
-        except UsageError as error:
-            raise self.place.error(error.message) from error
         rows, doubts = self._select(table, tests)
         unit = "count" if index is None else table.columns[index].unit
         value, reason = self._value(rows, index, table)
@@ -136,10 +134,8 @@ def parse_row_figure(node: Node) -> RowFigure | None:
     if table not in ASSERTABLE_TABLES:
         hint = did_you_mean(table, ASSERTABLE_TABLES) or f"; there are: {', '.join(ASSERTABLE_TABLES)}"
         raise node.error(f"there is no table {table!r} for assertions{hint}")
-    try:
+    with node.located():
         comparisons = tuple(parse_filter(filters)) if filters.strip() else ()
-    except UsageError as error:
-        raise node.error(error.message) from error
     chosen = "count" if is_count else function or "sum"
     return RowFigure(table, comparisons, cast("Function", chosen), inner or column or "", node)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Literal, NamedTuple, get_args
@@ -46,6 +46,13 @@ class Aspect(NamedTuple):
     now: str = ""
 
 
+def differing(was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[Aspect]:
+    """Yield the names with another text, sorted; a side without a name has an empty text."""
+    for name in sorted(was.keys() | now.keys()):
+        if was.get(name, "") != now.get(name, ""):
+            yield Aspect(name, was.get(name, ""), now.get(name, ""))
+
+
 @dataclass(frozen=True, slots=True)
 class ModuleChange:
     """A difference, or several merged ones.
@@ -81,10 +88,7 @@ class ModuleChange:
 
 
 def grouped(changes: Iterable[ModuleChange]) -> list[ModuleChange]:
-    """Merge changes that differ only in names and figures.
-
-    They are sorted by area, then by bytes, FLOPs and sites, the largest first.
-    """
+    """Merge changes that differ only in names and figures; sort them by area, bytes, FLOPs and sites, the largest first."""
     groups = [_merged(group) for group in group_rows(changes, lambda change: change.merge_key)]
     return sorted(
         groups, key=lambda group: (AREAS.index(group.area), -abs(group.size or 0), -abs(group.flops or 0), -len(group.names))
@@ -147,10 +151,7 @@ def _format_aspect(aspect: Aspect, name: str) -> str:
 
 
 def _differing_parts(was: str, now: str) -> tuple[str, str]:
-    """Return the parts in which two lists differ: whole items, with … for the equal items before and behind them.
-
-    Of many items the first ones are named.
-    """
+    """Return the first items in which two lists differ, with … for the equal items before and behind them."""
     before, behind = _ITEM.findall(was), _ITEM.findall(now)
     shorter = min(len(before), len(behind))
     first = next((n for n in range(shorter) if before[n] != behind[n]), shorter)

@@ -1,7 +1,4 @@
-"""The measured times of two recorded profiles, compared by matched instructions.
-
-Names differ from compile to compile, so an instruction is compared with its match in the other module, whatever its name.
-"""
+"""The measured times of two recorded profiles, compared by matched instructions: names differ from compile to compile."""
 
 from __future__ import annotations
 
@@ -43,10 +40,7 @@ def _seconds(row: KernelRow | None) -> float:
 
 
 def measured_changes(old: MeasuredRows, new: MeasuredRows, lines: Mapping[int, int]) -> list[MeasuredChange]:
-    """Return a change for each instruction with events, the largest change first.
-
-    `lines` maps the line of each matched instruction in OLD to that in NEW.
-    """
+    """Return the changes of instructions with events, the largest first. `lines` maps matched lines of OLD to those of NEW."""
     waiting = {row.line: row for row in new.kernels}
     changes = [MeasuredChange(row, waiting.pop(lines.get(row.line, 0), None)) for row in old.kernels]
     changes += [MeasuredChange(None, row) for row in waiting.values()]

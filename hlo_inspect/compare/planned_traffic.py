@@ -61,10 +61,7 @@ class _TrafficRow(NamedTuple):
 
 
 def compare_with_plan(totals: WorkloadTotals, context: Context, given: Sequence[str]) -> Report:
-    """Return the report on a workload file and a module. `given` are the words of mesh axes.
-
-    Raise UsageError for an axis or word that does not exist.
-    """
+    """Return the report on a workload file and a module. Raise UsageError for an axis or word of `given` that is unknown."""
     planned = _planned(totals)
     compiled = _compiled(totals, context, given)
     keys = dict.fromkeys((*planned, *compiled))

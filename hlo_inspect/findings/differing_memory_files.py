@@ -29,8 +29,6 @@ class DifferingMemoryFiles(Rule):
     """
 
     code = "HI302"
-    name = "differing-memory-files"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         sidecars = context.sidecars

@@ -1,13 +1,8 @@
-"""Answers of `query` as reports: rows of SQL, the named queries, and the views of a store.
-
-A named query is a SQL file in `configs/queries`, with its documentation in comments at the beginning.
-"""
+"""Answers of `query` as reports: rows of SQL, views of a store, and named queries, each a documented file of `configs`."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from operator import attrgetter, itemgetter
@@ -17,11 +12,13 @@ from typing import Any, NamedTuple
 from hlo_inspect.configs import shipped_configs
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.fleet.database import Database, QueryResult
+from hlo_inspect.fleet.parts import plain
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Table, Unit, Value
 from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "query"
+_UNITS: tuple[Unit, ...] = ("bytes", "flops", "seconds")
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "NUMBER")
 
 
@@ -99,9 +96,8 @@ def _unit(name: str, type_: str) -> Unit:
         return "bool"
     if not any(word in type_ for word in _NUMBERS) or type_.endswith("]") or type_.startswith(("MAP", "STRUCT")):
         return "text"
-    ends: tuple[tuple[str, Unit], ...] = (("bytes", "bytes"), ("flops", "flops"), ("seconds", "seconds"))
-    for end, unit in ends:
-        if name == end or name.endswith((f"_{end}", f".{end}")):
+    for unit in _UNITS:
+        if name == unit or name.endswith((f"_{unit}", f".{unit}")):
             return unit
     return "count" if "INT" in type_ else "number"
 
@@ -113,14 +109,4 @@ def _value(value: Any) -> Value:  # noqa: ANN401 - a value of any type of DuckDB
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, datetime | date):
         return value.isoformat()
-    return json.dumps(_plain(value), ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - as above
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+    return json.dumps(plain(value), ensure_ascii=False)

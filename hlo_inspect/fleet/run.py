@@ -1,7 +1,4 @@
-"""A run of `collect`: the inputs that the store lacks, on this machine or on a cluster.
-
-Inputs of the same path, size, time of change and ETag as one in the store are not read again.
-"""
+"""A run of `collect`: the inputs that the store lacks, by path, size, time of change and ETag, here or on a cluster."""
 
 from __future__ import annotations
 
@@ -159,14 +156,13 @@ def collection_report(store: str, counts: Counts, seconds: float) -> Report:
 
 
 class KnownInputs:
-    """Hashes of the inputs in a store. With `retries_failed`, failed ones are not among them."""
+    """Hashes of the inputs in a store, without failed ones if `retries_failed`. Inputs of `damaged` parts are read again."""
 
     def __init__(self, store: Store, *, retries_failed: bool) -> None:
         self._store = store
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._hashes: set[bytes] = set()
         self.damaged: list[InputError] = []
-        """Errors of damaged parts: their inputs are read again."""
         for path in store.parts_of(MODULES):
             try:
                 rows = self._of_parquet(path) if path.endswith(".parquet") else self._of_lines(path)

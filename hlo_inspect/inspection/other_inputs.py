@@ -61,10 +61,7 @@ def report_on_workload(workload: Workload, command: str, chosen: Sequence[Worklo
 
 
 def rewritten_workload(source: Openable, to: str) -> bytes:
-    """Rewrite a workload file in the dialect `to`, one of `workloads.writer.WRITTEN`.
-
-    Raise InputError if it is no such file, UsageError if the dialect has no place for a part of it.
-    """
+    """Rewrite a workload file in the dialect `to`. Raise InputError if it is none, UsageError if a part has no place there."""
     opened = open_source(source)
     if not is_workload(opened.peek_text()):
         raise InputError(no_workload(opened.peek_text()), Location(opened.name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 
 from hlo_inspect.analysis.module_analyses import ModuleAnalyses
 from hlo_inspect.analysis.program_outline import outline_of
@@ -22,7 +22,7 @@ _SHOWN = 3
 """Differing instructions that an error names."""
 
 
-class RecordedProfile:
+class RecordedProfile(AbstractContextManager["RecordedProfile"]):
     """The files of a profile, open in a `with` block. `watch` receives name and position while they are read."""
 
     def __init__(self, files: Iterable[Openable | Source], watch: Callable[[str, int], None] | None = None) -> None:
@@ -46,9 +46,6 @@ class RecordedProfile:
             return cls([path], watch)
         file = next(iter(dump_files(path, None)))
         return cls([file.path, *file.hosts], watch)
-
-    def __enter__(self) -> RecordedProfile:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()

@@ -70,10 +70,7 @@ _INSTRUCTION = lazy_pattern(r"^[^\S\n]*+(?:ROOT )?+%?([A-Za-z_][\w.\-]*+) = ", r
 
 
 def names_like(source: str, beginning: str) -> list[str]:
-    """Return the first names and opcodes of a file that begin with `beginning`, which can hold a `*`.
-
-    Return nothing if the file cannot be read.
-    """
+    """Return the first names and opcodes of a file that fit `beginning`, which can hold a `*`; none if it is unreadable."""
     parts = [*beginning.removeprefix("%").split(WILDCARD), ""]
     opcodes = [opcode for opcode in sorted(TABLE) if fits(opcode, parts)]
     matches: dict[str, None] = {}

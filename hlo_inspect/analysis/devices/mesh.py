@@ -164,8 +164,10 @@ def is_chain(strides: Iterable[int]) -> bool:
 
 # -- lists that a mesh has to explain ---------------------------------------------------------------------------------------
 
+StatedGroups = DeviceGroups | MalformedValue | Groups | None
 
-def device_groups(stated: DeviceGroups | MalformedValue | None, mode: GroupMode, counts: DeviceCounts) -> Groups:
+
+def device_groups(stated: StatedGroups, mode: GroupMode, counts: DeviceCounts) -> Groups:
     """Return the groups of a collective as flattened ids, `replica × partitions + partition`.
 
     If every replica has the same groups, return those of the first replica; likewise for partitions. No groups mean one group
@@ -174,7 +176,10 @@ def device_groups(stated: DeviceGroups | MalformedValue | None, mode: GroupMode,
     replicas, partitions = counts.replicas or 1, counts.partitions or 1
     if replicas * partitions > MAX_DEVICES:
         raise DeviceListError(f"{replicas * partitions} devices")
-    groups = stated.groups if isinstance(stated, DeviceGroups) else ()
+    if isinstance(stated, DeviceGroups):
+        groups = stated.groups
+    else:
+        groups = () if stated is None or isinstance(stated, MalformedValue) else stated
     if mode is GroupMode.FLATTENED_ID:
         return groups or (tuple(range(replicas * partitions)),)
     if mode is GroupMode.CROSS_PARTITION:

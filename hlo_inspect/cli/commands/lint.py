@@ -122,9 +122,9 @@ def _config() -> LintConfig:
 def _run(options: LintOptions, config: LintConfig, fail_on: Severity | None) -> LintRun:
     """Return the run that the options and the configuration ask for. Raise UsageError if they contradict each other."""
     from hlo_inspect.checks.baseline import read_baseline
+    from hlo_inspect.checks.lint_config import RuleSelection
     from hlo_inspect.checks.lint_reports import LintRun
     from hlo_inspect.checks.policy import Policy, read_policy
-    from hlo_inspect.checks.rule_selection import RuleSelection
 
     if options.baseline is None and (options.update_baseline or options.strict_baseline):
         raise click.UsageError("--update-baseline and --strict-baseline need --baseline FILE.")

@@ -12,7 +12,7 @@ from hlo_inspect.compare.programs.module_set import JobRanks
 from hlo_inspect.compare.programs.rank_comparison import ComparedSet, RankDeviation
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import FactSpec, HeadlineRow, Input, Report, Severity
-from hlo_inspect.report.table import Column, Table, Value, number_of
+from hlo_inspect.report.table import Column, Value, number_of
 from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "ranks"
@@ -40,11 +40,13 @@ def rank_report(
         "ranks.deviating": len({deviation.rank for deviation in deviations if deviation.deviates}),
         "ranks.hangs": sum(deviation.hangs is True for deviation in deviations),
     }
+    rows = [_DeviationRow(deviation, ranks.labels[deviation.rank]) for deviation in deviations]
+    modules = sorted(sets, key=lambda compared: VERDICTS.index(compared.verdict) if compared.verdict else len(VERDICTS))
     return Report(
         COMMAND,
         Input(pattern, first_line=1, lines=0, bytes=0),
         Facts(facts, RANK_SPECS),
-        _tables(ranks, sets, deviations),
+        (_RANK_DEVIATIONS.of(rows, on_page=bool(rows)), _RANK_MODULES.of(modules)),
         notes=(*notes, *(note for compared in sets for note in compared.notes)),
         specs=RANK_SPECS,
         title=pattern,
@@ -170,10 +172,3 @@ _RANK_MODULES = TableSpec("rank_modules", "Modules of all ranks").with_columns(
     Column("verdict", width=10, optional=True),
 )
 TABLES = (_RANK_DEVIATIONS, _RANK_MODULES)
-
-
-def _tables(ranks: JobRanks, sets: Sequence[ComparedSet], deviations: Sequence[RankDeviation]) -> tuple[Table, Table]:
-    """Return the deviations, and the modules, those that differ most first."""
-    rows = [_DeviationRow(deviation, ranks.labels[deviation.rank]) for deviation in deviations]
-    modules = sorted(sets, key=lambda compared: VERDICTS.index(compared.verdict) if compared.verdict else len(VERDICTS))
-    return _RANK_DEVIATIONS.of(rows, on_page=bool(rows)), _RANK_MODULES.of(modules)

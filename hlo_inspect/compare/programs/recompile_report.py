@@ -122,14 +122,6 @@ def _program(compile_: Compile) -> Value:
     return record.program or None
 
 
-def _nearest(compile_: Compile) -> Value:
-    return compile_.nearest.number if compile_.nearest is not None else None
-
-
-def _reasons(compile_: Compile) -> Value:
-    return None if compile_.reasons is None else ",".join(compile_.reasons)
-
-
 def _reason_counts(function: RecompiledFunction) -> str:
     counts = function.reasons()
     return ", ".join(f"{counts[reason]:,} {reason}" for reason in REASONS if counts[reason])
@@ -155,13 +147,13 @@ _RECOMPILES = TableSpec("recompiles", "Compiles", page_rows=50).with_columns(
         optional=True,
         detail=1,
         meaning="number of the earlier compile that differs least",
-        get=lambda row: _nearest(row.compile_),
+        get=lambda row: row.compile_.nearest and row.compile_.nearest.number,
     ),
     Column(
         "reasons",
         width=12,
         meaning="[reasons](../questions/recompiles.md#the-reasons) of the compile",
-        get=lambda row: _reasons(row.compile_),
+        get=lambda row: None if row.compile_.reasons is None else ",".join(row.compile_.reasons),
     ),
     Column("detail", width=60, wraps=True, meaning="the difference in words", get=attrgetter("compile_.detail")),
     Column(

@@ -11,19 +11,13 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.devices.mesh import device_groups, ids_named
+from hlo_inspect.analysis.devices.mesh import StatedGroups, device_groups, ids_named
 from hlo_inspect.analysis.devices.mesh_axes import most_named
 from hlo_inspect.analysis.devices.participants import DeviceCounts, GroupMode, device_list_fault
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.collective_kinds import WORKLOAD_WORDS
 from hlo_inspect.hlo.values.attributes import MalformedValue
-from hlo_inspect.hlo.values.device_groups import (
-    MAX_DEVICES,
-    DeviceGroups,
-    DeviceListError,
-    DevicePairs,
-    Groups,
-)
+from hlo_inspect.hlo.values.device_groups import MAX_DEVICES, DeviceListError, DevicePairs, Groups
 
 EVERYBODY = 0
 """Number of the group of all ranks, which needs no entry in a file of groups."""
@@ -147,7 +141,7 @@ def _copies(source: int, target: int, mode: GroupMode, counts: DeviceCounts) -> 
         yield source * step + offset, target * step + offset
 
 
-def all_groups(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, counts: DeviceCounts) -> Groups:
+def all_groups(groups: StatedGroups, mode: GroupMode, counts: DeviceCounts) -> Groups:
     """Return the groups of all replicas, partitions and slices as ranks. Raise DeviceListError for too many devices."""
     first = device_groups(groups, mode, counts)
     return tuple(tuple(device + offset for device in group) for offset in _offsets(mode, counts) for group in first)

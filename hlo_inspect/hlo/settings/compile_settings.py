@@ -12,6 +12,7 @@ XLA's xla/service/dump.cc writes `.debug_options` with each text of the module, 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
@@ -165,7 +166,7 @@ class _SettingFiles:
         for name in self._names:
             for end in ends:
                 path = self._file.parent / f"{name}{end}"
-                if _is_file(path):
+                if os.path.isfile(path):  # noqa: PTH113 - False for an impossible name
                     return path
         return self._stamped(ends) if _STAMP.match(self._file.name) else None
 
@@ -189,13 +190,6 @@ class _SettingFiles:
 def stablehlo_file(module_file: Path) -> Path | None:
     """Return the StableHLO of the module whose text this is, None if the dump has none."""
     return _SettingFiles(module_file).find(("/module.mlir",))
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def _relevant_flags(message: Message) -> Values:

@@ -64,10 +64,7 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class ArrayShape:
-    """An array, token or opaque.
-
-    `dimensions`: bounds; None for an unbounded dimension. `dynamic`: True for each dimension that can shrink.
-    """
+    """An array, token or opaque. `dimensions` are bounds, None for unbounded ones; `dynamic` marks those that can shrink."""
 
     dtype: str
     dimensions: tuple[int | None, ...] = ()
@@ -209,10 +206,7 @@ def subshape(shape: Shape, index: Iterable[int]) -> Shape | None:
 
 
 def _tiled(dims: list[int], tile: tuple[int | None, ...]) -> list[int]:
-    """Return the dimensions after one level of tiling.
-
-    The most minor dimensions are divided by the tile, rounded up, and followed by the tile itself.
-    """
+    """Return the dimensions after one level of tiling: the most minor ones divided by the tile, rounded up, then the tile."""
     dims = [1] * (len(tile) - len(dims)) + dims
     outer, inner = dims[: len(dims) - len(tile)], dims[len(dims) - len(tile) :]
     counts, sizes, carried = [], [], 1

@@ -1,26 +1,42 @@
-"""The rows of a computation as actions of a step: kernels, starts and dones, calls, and rows that pass values on."""
+"""The rows of a computation as actions of a step: rows that take steps, and rows that pass values on.
+
+A value is known by the nodes that make it: a set of nodes for an array, a tuple of values for a tuple.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.time.program_steps import (
-    BranchStep,
-    CallStep,
-    ComputeStep,
-    IssuedWork,
-    IssueStep,
-    LoopStep,
-    Step,
-    WaitStep,
-)
+from hlo_inspect.analysis.time.program_steps import IssuedWork, Step, WaitStep
 from hlo_inspect.errors import InputError, Location
-from hlo_inspect.export.plan.values import READY, StepValue, element, nodes_behind
 from hlo_inspect.graph.view import InstructionPlace, View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
+
+StepValue = frozenset[int] | tuple["StepValue", ...]
+"""Numbers of nodes whose end makes the value available; a tuple has a value for each element."""
+
+READY: frozenset[int] = frozenset()
+"""Value that is there when the step begins."""
+
+
+def nodes_behind(values: Iterable[StepValue]) -> frozenset[int]:
+    """Return the nodes that make all parts of these values. Parts that tuples share are visited once."""
+    waiting = list(values)
+    if len(waiting) == 1 and isinstance(waiting[0], frozenset):  # as most
+        return waiting[0]
+    nodes: set[int] = set()
+    seen: set[int] = set()
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, frozenset):
+            nodes |= value
+        elif id(value) not in seen:
+            seen.add(id(value))
+            waiting.extend(value)
+    return frozenset(nodes)
 
 
 class Parameter(NamedTuple):
@@ -48,52 +64,20 @@ class Forward(NamedTuple):
     operands: tuple[int, ...]
 
 
-class RunKernel(NamedTuple):
-    """A kernel of the compute stream, which reads the values of these rows."""
+class RunSteps(NamedTuple):
+    """Steps that a row takes; only calls are several. They read the values of `operands`.
 
-    place: InstructionPlace
-    operands: tuple[int, ...]
+    The state of a loop begins as the value of its operand. The branch of number n gets the operand n + 1. Computations that are
+    called get all operands as their parameters.
+    """
 
-
-class Issue(NamedTuple):
-    """Work beside the compute stream. With `waits` the compute stream waits for it at once."""
-
-    place: InstructionPlace
-    operands: tuple[int, ...]
-    waits: bool
-
-
-class Await(NamedTuple):
-    """The end of the work that was issued at `place`."""
-
-    place: InstructionPlace
-    operands: tuple[int, ...]
-
-
-class RunLoop(NamedTuple):
-    """A loop, whose state begins as the value of `operands`."""
-
-    step: LoopStep
-    operands: tuple[int, ...]
-
-
-class RunBranch(NamedTuple):
-    """A conditional; the branch of number n gets the operand n + 1."""
-
-    step: BranchStep
-    operands: tuple[int, ...]
-
-
-class RunCalls(NamedTuple):
-    """Computations that run in place, each with all operands as its parameters."""
-
-    computations: tuple[str, ...]
+    steps: Sequence[Step]
     operands: tuple[int, ...]
 
 
 Forwarding = Parameter | MakeTuple | TakeElement | Forward
 """Actions of rows that take no time."""
-RowAction = Forwarding | RunKernel | Issue | Await | RunLoop | RunBranch | RunCalls
+RowAction = Forwarding | RunSteps
 
 
 class ComputationActions(NamedTuple):
@@ -130,7 +114,7 @@ class ActionTable:
         for row, place in enumerate(zip((name for _ in view.names), view.lines, view.names, strict=False)):
             operands = self._operands(view, row)
             own = steps.get(place)
-            actions.append(_forwarding(view, row, operands) if own is None else _acting(own, operands))
+            actions.append(_forwarding(view, row, operands) if own is None else RunSteps(own, operands))
         return ComputationActions(actions, view.root)
 
     def _operands(self, view: View, row: int) -> tuple[int, ...]:
@@ -153,22 +137,6 @@ def awaited_rows(view: View, row: int) -> tuple[int, ...]:
     return tuple(rows)
 
 
-def _acting(steps: Sequence[Step], operands: tuple[int, ...]) -> RowAction:
-    """Return the action of a row with these steps; only calls have several."""
-    step = steps[0]
-    if isinstance(step, ComputeStep):
-        return RunKernel(step.place, operands)
-    if isinstance(step, IssueStep):
-        return Issue(step.place, operands, step.waits)
-    if isinstance(step, WaitStep):
-        return Await(step.place, operands)
-    if isinstance(step, LoopStep):
-        return RunLoop(step, operands)
-    if isinstance(step, BranchStep):
-        return RunBranch(step, operands)
-    return RunCalls(tuple(call.computation for call in steps if isinstance(call, CallStep)), operands)
-
-
 def _forwarding(view: View, row: int, operands: tuple[int, ...]) -> Forwarding:
     """Return the action of a row that takes no time."""
     opcode = view.opcodes[row]
@@ -185,7 +153,10 @@ def _forwarding(view: View, row: int, operands: tuple[int, ...]) -> Forwarding:
 def forwarded(action: Forwarding, values: Sequence[StepValue], arguments: Sequence[StepValue]) -> StepValue:
     """Return the value of a row that takes no time, from the values of the rows before it and of the parameters."""
     if isinstance(action, TakeElement):
-        return element(values[action.operand], action.element)
+        whole, index = values[action.operand], action.element
+        if isinstance(whole, tuple):
+            return whole[index] if index is not None and index < len(whole) else nodes_behind([whole])
+        return whole
     if isinstance(action, Parameter):
         return arguments[action.number] if action.number < len(arguments) else READY
     operands = [values[operand] for operand in action.operands]
