@@ -1,4 +1,4 @@
-"""Processor time of whole commands on small dumps, where most of it is the start: `python -m benchmarks.start [TREE …]`.
+"""Processor time of whole commands on small dumps, of which most is the start: `python -m benchmarks.start [TREE …]`.
 
 Each figure is the least of all rounds, in times of `import click, rich.table, rich.console`. The commands of all trees take
 turns: this tree, and each checkout or commit that is named.

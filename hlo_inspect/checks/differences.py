@@ -223,20 +223,15 @@ STATUS = Column("status", meaning="met or not met", get=lambda result: "met" if 
 REASON = Column("reason", detail=2, meaning="reason of an unknown value")
 """Columns that tables of conditions share."""
 
-CONDITIONS = TableSpec(
-    "conditions",
-    "Conditions",
-    (
-        CONDITION,
-        STATUS,
-        Column("old", unit_of="unit", optional=True),
-        Column("new", unit_of="unit", optional=True),
-        Column("difference", unit_of="unit", optional=True, signed=True),
-        Column("percent", "share", optional=True, signed=True, get=lambda result: share(result.old, result.new)),
-        Column("unit", detail=9),
-        REASON,
-    ),
-    page_rows=0,
+CONDITIONS = TableSpec("conditions", "Conditions", page_rows=0).with_columns(
+    CONDITION,
+    STATUS,
+    Column("old", unit_of="unit", optional=True),
+    Column("new", unit_of="unit", optional=True),
+    Column("difference", unit_of="unit", optional=True, signed=True),
+    Column("percent", "share", optional=True, signed=True, get=lambda result: share(result.old, result.new)),
+    Column("unit", detail=9),
+    REASON,
 )
 
 

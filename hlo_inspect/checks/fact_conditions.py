@@ -56,16 +56,11 @@ def _examined(condition: FactCondition, report: Report) -> FactConditionResult:
     return FactConditionResult(condition, is_met, actual, remark(check, report))
 
 
-_CONDITIONS = TableSpec(
-    "conditions",
-    "Conditions",
-    (
-        CONDITION,
-        STATUS,
-        Column("actual", unit_of="unit"),
-        Column("unit", detail=9, get=attrgetter("condition.check.spec.unit")),
-        REASON,
-    ),
-    page_rows=0,
+_CONDITIONS = TableSpec("conditions", "Conditions", page_rows=0).with_columns(
+    CONDITION,
+    STATUS,
+    Column("actual", unit_of="unit"),
+    Column("unit", detail=9, get=attrgetter("condition.check.spec.unit")),
+    REASON,
 )
 TABLES = (_CONDITIONS,)

@@ -99,48 +99,35 @@ def _first_step(page: RulePage) -> str:
     return " ".join(page.fix.split()).partition(". ")[0].removesuffix(".") + "."
 
 
-_FINDINGS = TableSpec(
-    "findings",
-    "Findings",
-    (
-        Column("severity", meaning="error, warning or info", get=attrgetter("first.severity")),
-        Column("rule", width=22, meaning="code and name of the rule", get=attrgetter("first.name")),
-        Column("times", "count", meaning="equal findings that share the row", get=lambda group: len(group.findings)),
-        Column("stake", unit_of="stake_unit", optional=True, meaning="saving in one step on one device"),
-        Column("stake_unit", detail=9, meaning="seconds, bytes or FLOPs", get=_unit),
-        Column(
-            "instruction",
-            width=12,
-            optional=True,
-            detail=2,
-            meaning="instruction or parameter that it is about",
-            get=attrgetter("first.subject"),
-        ),
-        Column("source", width=14, optional=True, detail=2, get=attrgetter("first.source")),
-        Column("message", width=20, meaning="the finding in one sentence", get=attrgetter("first.message")),
-        Column("line", "number", optional=True, detail=9, get=_line),
-        Column("fingerprint", detail=9, meaning="hash that baselines keep", get=attrgetter("first.fingerprint")),
+_FINDINGS = TableSpec("findings", "Findings").with_columns(
+    Column("severity", meaning="error, warning or info", get=attrgetter("first.severity")),
+    Column("rule", width=22, meaning="code and name of the rule", get=attrgetter("first.name")),
+    Column("times", "count", meaning="equal findings that share the row", get=lambda group: len(group.findings)),
+    Column("stake", unit_of="stake_unit", optional=True, meaning="saving in one step on one device"),
+    Column("stake_unit", detail=9, meaning="seconds, bytes or FLOPs", get=_unit),
+    Column(
+        "instruction",
+        width=12,
+        optional=True,
+        detail=2,
+        meaning="instruction or parameter that it is about",
+        get=attrgetter("first.subject"),
     ),
+    Column("source", width=14, optional=True, detail=2, get=attrgetter("first.source")),
+    Column("message", width=20, meaning="the finding in one sentence", get=attrgetter("first.message")),
+    Column("line", "number", optional=True, detail=9, get=_line),
+    Column("fingerprint", detail=9, meaning="hash that baselines keep", get=attrgetter("first.fingerprint")),
 )
-_FIRST_STEPS = TableSpec(
-    "rules",
-    "First steps",
-    (
-        Column("code", meaning="code of the rule"),
-        Column("rule", width=22, meaning="name of the rule", get=attrgetter("name")),
-        Column("first_step", width=70, page_name="first step", meaning="the first thing to do", get=_first_step),
-    ),
+_FIRST_STEPS = TableSpec("rules", "First steps").with_columns(
+    Column("code", meaning="code of the rule"),
+    Column("rule", width=22, meaning="name of the rule", get=attrgetter("name")),
+    Column("first_step", width=70, page_name="first step", meaning="the first thing to do", get=_first_step),
 )
-_RULE_RESULTS = TableSpec(
-    "rule_results",
-    "Rules",
-    (
-        Column("code", meaning="code of the rule", get=attrgetter("page.code")),
-        Column("rule", meaning="name of the rule", get=attrgetter("page.name")),
-        Column("status", meaning="passed or failed", get=lambda result: "failed" if result.has_failed else "passed"),
-        Column("findings", "count", meaning="number of findings"),
-    ),
-    on_page=False,
+_RULE_RESULTS = TableSpec("rule_results", "Rules", on_page=False).with_columns(
+    Column("code", meaning="code of the rule", get=attrgetter("page.code")),
+    Column("rule", meaning="name of the rule", get=attrgetter("page.name")),
+    Column("status", meaning="passed or failed", get=lambda result: "failed" if result.has_failed else "passed"),
+    Column("findings", "count", meaning="number of findings"),
 )
 TABLES = (_FINDINGS, _FIRST_STEPS, _RULE_RESULTS)
 

@@ -239,26 +239,16 @@ def _unknown_reason(name: str, spec: FactSpec, report: Report) -> str:
 
 COMMAND = "check"
 _BOUND_WORDS = {"lower_bound": "a lower bound of", "upper_bound": "an upper bound of"}
-_NAMES = TableSpec(
-    "facts",
-    "Facts",
-    (
-        Column("fact", width=40, get=attrgetter("name")),
-        Column("unit", detail=4),
-        Column("meaning", width=60),
-    ),
-    page_rows=0,
+_NAMES = TableSpec("facts", "Facts", page_rows=0).with_columns(
+    Column("fact", width=40, get=attrgetter("name")),
+    Column("unit", detail=4),
+    Column("meaning", width=60),
 )
-_VALUES = TableSpec(
-    "facts",
-    "Facts",
-    (
-        Column("fact", get=itemgetter(0)),
-        Column("value", unit_of="unit", get=itemgetter(1)),
-        Column("unit", detail=9, get=itemgetter(2)),
-        Column("meaning", detail=1, get=itemgetter(3)),
-    ),
-    page_rows=0,
+_VALUES = TableSpec("facts", "Facts", page_rows=0).with_columns(
+    Column("fact", get=itemgetter(0)),
+    Column("value", unit_of="unit", get=itemgetter(1)),
+    Column("unit", detail=9, get=itemgetter(2)),
+    Column("meaning", detail=1, get=itemgetter(3)),
 )
 TABLES = (_NAMES, _VALUES)
 

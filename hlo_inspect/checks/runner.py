@@ -283,20 +283,16 @@ def _few(checks: Iterable[str]) -> str:
     return ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} more"
 
 
-_CHECKS = TableSpec(
-    "checks",
-    "Checks",
-    (
-        Column("check", width=32, wraps=True, meaning="the condition's left side"),
-        Column(
-            "status",
-            meaning="passed, failed, or an error if it cannot be decided",
-            get=lambda result: "passed" if result.passed else "failed",
-        ),
-        Column("actual", unit_of="unit", like="expected", meaning="value in the dump"),
-        Column("unit", detail=9, meaning="unit of the value"),
-        Column("expected", meaning="comparison and value of the condition"),
-        Column("reason", detail=2, meaning="reason of an unknown value"),
+_CHECKS = TableSpec("checks", "Checks").with_columns(
+    Column("check", width=32, wraps=True, meaning="the condition's left side"),
+    Column(
+        "status",
+        meaning="passed, failed, or an error if it cannot be decided",
+        get=lambda result: "passed" if result.passed else "failed",
     ),
+    Column("actual", unit_of="unit", like="expected", meaning="value in the dump"),
+    Column("unit", detail=9, meaning="unit of the value"),
+    Column("expected", meaning="comparison and value of the condition"),
+    Column("reason", detail=2, meaning="reason of an unknown value"),
 )
 TABLES = (_CHECKS,)

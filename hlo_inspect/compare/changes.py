@@ -173,42 +173,30 @@ def _joined(values: Iterable[str]) -> str:
     return ", ".join(value or "none" for value in texts) if len(texts) > 1 else "".join(texts)
 
 
-CHANGES = TableSpec(
-    "changes",
-    "What changed",
-    (
-        Column("area", width=12, meaning="part of the program, such as kernels or collectives"),
-        Column("change", width=8, meaning="gone, new, changed or moved", get=attrgetter("what")),
-        Column("sites", "count", detail=2, get=lambda change: len(change.names)),
-        Column("name", width=16, meaning="names of the instructions that changed"),
-        Column("kind", detail=2, width=16, meaning="kind of the instructions"),
-        Column(
-            "aspect",
-            detail=1,
-            width=16,
-            meaning="attribute or operand that changed",
-            get=lambda change: ", ".join(aspect.name for aspect in change.aspects),
-        ),
-        Column(
-            "was",
-            width=18,
-            wraps=True,
-            meaning="text in OLD",
-            get=lambda change: _joined(aspect.was for aspect in change.aspects),
-        ),
-        Column(
-            "now",
-            width=18,
-            wraps=True,
-            meaning="text in NEW",
-            get=lambda change: _joined(aspect.now for aspect in change.aspects),
-        ),
-        Column("bytes", "bytes", optional=True, signed=True, meaning="difference of the bytes", get=attrgetter("size")),
-        Column("flops", "flops", detail=3, optional=True, signed=True, meaning="difference of the FLOPs"),
-        Column("phase", detail=4),
-        Column("source", detail=5),
-        Column("old_line", "number", detail=6, optional=True),
-        Column("new_line", "number", detail=6, optional=True),
+CHANGES = TableSpec("changes", "What changed").with_columns(
+    Column("area", width=12, meaning="part of the program, such as kernels or collectives"),
+    Column("change", width=8, meaning="gone, new, changed or moved", get=attrgetter("what")),
+    Column("sites", "count", detail=2, get=lambda change: len(change.names)),
+    Column("name", width=16, meaning="names of the instructions that changed"),
+    Column("kind", detail=2, width=16, meaning="kind of the instructions"),
+    Column(
+        "aspect",
+        detail=1,
+        width=16,
+        meaning="attribute or operand that changed",
+        get=lambda change: ", ".join(aspect.name for aspect in change.aspects),
     ),
+    Column(
+        "was", width=18, wraps=True, meaning="text in OLD", get=lambda change: _joined(aspect.was for aspect in change.aspects)
+    ),
+    Column(
+        "now", width=18, wraps=True, meaning="text in NEW", get=lambda change: _joined(aspect.now for aspect in change.aspects)
+    ),
+    Column("bytes", "bytes", optional=True, signed=True, meaning="difference of the bytes", get=attrgetter("size")),
+    Column("flops", "flops", detail=3, optional=True, signed=True, meaning="difference of the FLOPs"),
+    Column("phase", detail=4),
+    Column("source", detail=5),
+    Column("old_line", "number", detail=6, optional=True),
+    Column("new_line", "number", detail=6, optional=True),
 )
 """Merged changes share a row."""

@@ -15,14 +15,10 @@ _NAMED, _LONGEST = 3, 40
 """Settings that the first lines name, and characters of their values."""
 
 
-FLAG_CHANGES = TableSpec(
-    "flags",
-    "Flags and options that differ",
-    (
-        Column("name", width=36, meaning="flag or option"),
-        Column("old", width=24),
-        Column("new", width=24),
-    ),
+FLAG_CHANGES = TableSpec("flags", "Flags and options that differ").with_columns(
+    Column("name", width=36, meaning="flag or option"),
+    Column("old", width=24),
+    Column("new", width=24),
 )
 
 

@@ -112,18 +112,13 @@ class ComparedModule:
         return (*map(str, shapes), str(len(interface.parameters)))
 
 
-_FACTS = TableSpec(
-    "facts",
-    "Facts that differ",
-    (
-        Column("fact", width=36, get=attrgetter("name")),
-        Column("old", unit_of="unit"),
-        Column("new", unit_of="unit"),
-        Column("difference", unit_of="unit", optional=True, signed=True),
-        Column("percent", "share", optional=True, signed=True, get=attrgetter("share")),
-        Column("unit", detail=9),
-    ),
-    page_rows=15,
+_FACTS = TableSpec("facts", "Facts that differ", page_rows=15).with_columns(
+    Column("fact", width=36, get=attrgetter("name")),
+    Column("old", unit_of="unit"),
+    Column("new", unit_of="unit"),
+    Column("difference", unit_of="unit", optional=True, signed=True),
+    Column("percent", "share", optional=True, signed=True, get=attrgetter("share")),
+    Column("unit", detail=9),
 )
 
 
@@ -397,18 +392,13 @@ class _ListedPair(NamedTuple):
     path: str
 
 
-_PAIRS = TableSpec(
-    "pairs",
-    "Pairs of modules",
-    (
-        Column("name"),
-        Column("verdict", width=24),
-        Column("facts", "count", optional=True),
-        Column("changes", "count", optional=True),
-        Column("findings", "count"),
-        Column("path", detail=1, width=24),
-    ),
-    page_rows=0,
+_PAIRS = TableSpec("pairs", "Pairs of modules", page_rows=0).with_columns(
+    Column("name"),
+    Column("verdict", width=24),
+    Column("facts", "count", optional=True),
+    Column("changes", "count", optional=True),
+    Column("findings", "count"),
+    Column("path", detail=1, width=24),
 )
 TABLES = (_FACTS, CHANGES, FLAG_CHANGES, *FACT_TABLES, _PAIRS)
 

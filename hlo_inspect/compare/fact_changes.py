@@ -165,33 +165,25 @@ _SIZES = (
 )
 
 
-_AXES = TableSpec("axes", "Bytes sent in one step by mesh axis", (Column("axis", get=lambda row: row.label[0]), *_SIZES))
-_PEAK = TableSpec(
-    "peak",
-    "Arrays at the peak of memory that differ",
-    (
-        Column("role", get=lambda row: row.label[0]),
-        Column("shape", get=lambda row: row.label[1]),
-        Column("phase", detail=3, get=lambda row: row.label[2]),
-        Column("old_arrays", "count", meaning="arrays in OLD", get=attrgetter("old_count")),
-        Column("new_arrays", "count", meaning="arrays in NEW", get=attrgetter("new_count")),
-        *_SIZES,
-    ),
-    page_rows=8,
+_AXES = TableSpec("axes", "Bytes sent in one step by mesh axis").with_columns(
+    Column("axis", get=lambda row: row.label[0]), *_SIZES
 )
-_SCOPES = TableSpec(
-    "scopes",
-    "Scopes whose work in one step differs",
-    (
-        Column("scope", get=lambda pairs: pairs[0].label[0]),
-        Column("old_bytes", "bytes", get=lambda pairs: pairs[0].old),
-        Column("new_bytes", "bytes", get=lambda pairs: pairs[0].new),
-        Column("bytes_difference", "bytes", signed=True, meaning="NEW - OLD in bytes", get=lambda pairs: pairs[0].more),
-        Column("old_flops", "flops", meaning="FLOPs in OLD", get=lambda pairs: pairs[1].old),
-        Column("new_flops", "flops", meaning="FLOPs in NEW", get=lambda pairs: pairs[1].new),
-        Column("flops_difference", "flops", signed=True, meaning="NEW - OLD in FLOPs", get=lambda pairs: pairs[1].more),
-    ),
-    on_page=False,
+_PEAK = TableSpec("peak", "Arrays at the peak of memory that differ", page_rows=8).with_columns(
+    Column("role", get=lambda row: row.label[0]),
+    Column("shape", get=lambda row: row.label[1]),
+    Column("phase", detail=3, get=lambda row: row.label[2]),
+    Column("old_arrays", "count", meaning="arrays in OLD", get=attrgetter("old_count")),
+    Column("new_arrays", "count", meaning="arrays in NEW", get=attrgetter("new_count")),
+    *_SIZES,
+)
+_SCOPES = TableSpec("scopes", "Scopes whose work in one step differs", on_page=False).with_columns(
+    Column("scope", get=lambda pairs: pairs[0].label[0]),
+    Column("old_bytes", "bytes", get=lambda pairs: pairs[0].old),
+    Column("new_bytes", "bytes", get=lambda pairs: pairs[0].new),
+    Column("bytes_difference", "bytes", signed=True, meaning="NEW - OLD in bytes", get=lambda pairs: pairs[0].more),
+    Column("old_flops", "flops", meaning="FLOPs in OLD", get=lambda pairs: pairs[1].old),
+    Column("new_flops", "flops", meaning="FLOPs in NEW", get=lambda pairs: pairs[1].new),
+    Column("flops_difference", "flops", signed=True, meaning="NEW - OLD in FLOPs", get=lambda pairs: pairs[1].more),
 )
 FACT_TABLES = (_AXES, _PEAK, _SCOPES)
 

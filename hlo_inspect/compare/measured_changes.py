@@ -54,22 +54,19 @@ def measured_changes(old: MeasuredRows, new: MeasuredRows, lines: Mapping[int, i
 
 
 MEASURED_CHANGES = TableSpec(
-    "measured_changes",
-    "Self times of a step by matched instructions, the largest change first",
-    (
-        Column("old_name", optional=True, get=lambda change: change.old and change.old.name),
-        Column("new_name", optional=True, get=lambda change: change.new and change.new.name),
-        Column("kind", detail=3, get=attrgetter("row.kind")),
-        Column("old_self_s", "seconds", optional=True, get=lambda change: change.old and change.old.self_s),
-        Column("new_self_s", "seconds", optional=True, get=lambda change: change.new and change.new.self_s),
-        Column("change_s", "seconds", summed=True, signed=True),
-        Column("percent", "share", optional=True, signed=True, get=attrgetter("share")),
-        phase_column(lambda change: change.row.labels.phase, detail=4),
-        Column("source", detail=2, width=16, get=lambda change: printed(change.row.labels.source)),
-        Column("old_line", "number", detail=8, optional=True, get=lambda change: change.old and change.old.line),
-        Column("new_line", "number", detail=8, optional=True, get=lambda change: change.new and change.new.line),
-    ),
-    page_rows=15,
+    "measured_changes", "Self times of a step by matched instructions, the largest change first", page_rows=15
+).with_columns(
+    Column("old_name", optional=True, get=lambda change: change.old and change.old.name),
+    Column("new_name", optional=True, get=lambda change: change.new and change.new.name),
+    Column("kind", detail=3, get=attrgetter("row.kind")),
+    Column("old_self_s", "seconds", optional=True, get=lambda change: change.old and change.old.self_s),
+    Column("new_self_s", "seconds", optional=True, get=lambda change: change.new and change.new.self_s),
+    Column("change_s", "seconds", summed=True, signed=True),
+    Column("percent", "share", optional=True, signed=True, get=attrgetter("share")),
+    phase_column(lambda change: change.row.labels.phase, detail=4),
+    Column("source", detail=2, width=16, get=lambda change: printed(change.row.labels.source)),
+    Column("old_line", "number", detail=8, optional=True, get=lambda change: change.old and change.old.line),
+    Column("new_line", "number", detail=8, optional=True, get=lambda change: change.new and change.new.line),
 )
 
 

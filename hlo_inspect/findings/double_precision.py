@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.wide_products import find_double_precision
+from hlo_inspect.analysis.cost.wide_types import find_double_precision
 from hlo_inspect.findings.rule import Rule
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.report.model import Finding, Severity

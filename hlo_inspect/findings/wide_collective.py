@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlo_inspect.analysis.collectives.wide_collectives import find_wide
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.wide_types import find_wide
 from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
 from hlo_inspect.report.model import Finding
 

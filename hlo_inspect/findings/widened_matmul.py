@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.wide_products import find_widened_products
+from hlo_inspect.analysis.cost.wide_types import find_widened_products
 from hlo_inspect.findings.rule import Rule
 from hlo_inspect.report.model import Finding
 from hlo_inspect.report.units import format_value

@@ -55,30 +55,20 @@ def _read(path: Path) -> NamedQuery:
     return NamedQuery(path.stem, " ".join(line for line in comments if not line.startswith("$")), parameters, sql)
 
 
-_QUERIES = TableSpec(
-    "queries",
-    "Named queries",
-    (
-        Column("name", meaning="name for `query`"),
-        Column(
-            "parameters",
-            optional=True,
-            meaning="parameters that `--set` gives",
-            get=lambda query: ", ".join(f"${name}" for name in query.parameters) or None,
-        ),
-        Column("answers", width=60, wraps=True, meaning="the question that it answers", get=attrgetter("summary")),
+_QUERIES = TableSpec("queries", "Named queries", page_rows=0).with_columns(
+    Column("name", meaning="name for `query`"),
+    Column(
+        "parameters",
+        optional=True,
+        meaning="parameters that `--set` gives",
+        get=lambda query: ", ".join(f"${name}" for name in query.parameters) or None,
     ),
-    page_rows=0,
+    Column("answers", width=60, wraps=True, meaning="the question that it answers", get=attrgetter("summary")),
 )
-_VIEWS = TableSpec(
-    "views",
-    "Views of the store",
-    (
-        Column("view", get=itemgetter(0)),
-        Column("rows", "count", get=itemgetter(1)),
-        Column("columns", "count", get=itemgetter(2)),
-    ),
-    page_rows=0,
+_VIEWS = TableSpec("views", "Views of the store", page_rows=0).with_columns(
+    Column("view", get=itemgetter(0)),
+    Column("rows", "count", get=itemgetter(1)),
+    Column("columns", "count", get=itemgetter(2)),
 )
 TABLES = (_QUERIES, _VIEWS)
 

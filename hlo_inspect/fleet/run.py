@@ -143,18 +143,11 @@ class _Collected(NamedTuple):
     seconds: float
 
 
-_COLLECTION = TableSpec(
-    "collection",
-    "Inputs of the store",
-    (
-        *(Column(name, "count", get=attrgetter(f"counts.{name}")) for name in Counts._fields if name != "bytes"),
-        Column("bytes", "bytes", get=attrgetter("counts.bytes")),
-        Column("seconds", "seconds"),
-        Column(
-            "modules_per_s", "number", page_name="modules a second", get=lambda row: round(row.counts.modules / row.seconds, 1)
-        ),
-    ),
-    page_rows=0,
+_COLLECTION = TableSpec("collection", "Inputs of the store", page_rows=0).with_columns(
+    *(Column(name, "count", get=attrgetter(f"counts.{name}")) for name in Counts._fields if name != "bytes"),
+    Column("bytes", "bytes", get=attrgetter("counts.bytes")),
+    Column("seconds", "seconds"),
+    Column("modules_per_s", "number", page_name="modules a second", get=lambda row: round(row.counts.modules / row.seconds, 1)),
 )
 TABLES = (_COLLECTION,)
 

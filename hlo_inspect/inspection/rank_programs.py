@@ -10,7 +10,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.programs.deviations import RankProgram
 from hlo_inspect.compare.programs.rank_sets import RankText
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, as_internal_errors
-from hlo_inspect.graph.canonical.unnamed_text import unnamed_digest
+from hlo_inspect.graph.fingerprints import unnamed_digest
 from hlo_inspect.hlo.input.dump_directory import text_before_optimizations
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings, read_settings, stablehlo_file

@@ -15,8 +15,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.values.shapes import array_leaves
 from hlo_inspect.profiler.measurements import RecordedProgram
 from hlo_inspect.profiler.profile import ProfileFile, measure
-from hlo_inspect.profiler.programs import ProfiledProgram, device_assignment
-from hlo_inspect.profiler.proto_instructions import proto_instructions
+from hlo_inspect.profiler.programs import ProfiledProgram, device_assignment, proto_instructions
 from hlo_inspect.profiler.wanted_samples import WantedSamples
 
 _SHOWN = 3

@@ -1,4 +1,4 @@
-"""Which pass gives a fact or a table, as it is known before a pass is imported, and what a check imports."""
+"""The pass of a fact or a table, known before a pass is imported, and the imports of a check."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ from hlo_inspect.analysis.cost.module_cost import ModuleCost, RunsByFigure
 from hlo_inspect.analysis.cost.operation import RUNNERS, Traffic, callee_names, wrapped
 from hlo_inspect.analysis.provenance import Labeller, Labels, kind_of_fusion
 from hlo_inspect.figure import Quantity, at_least, greatest, known_part, least, reason, total, unknown
-from hlo_inspect.graph.calls import CallGraph, InstructionPlace
-from hlo_inspect.graph.view import View
+from hlo_inspect.graph.calls import CallGraph
+from hlo_inspect.graph.view import InstructionPlace, View
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import (
     ASYNC_ENDS,
@@ -189,8 +189,7 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
         parts = (*part, *ends.pop((name, row))) if (name, row) in ends else part
         is_plain = opcode not in _WITH_OWN_TIMES and parts is part and "backend_config" not in view.tails[row]
         twin = first.setdefault(id(part), number) if is_plain else number
-        place = name, view.lines[row], view.names[row]
-        launched.append(Kernel(number, twin, place, row, kind, view, cost.labeller, parts, is_unknown, started))
+        launched.append(Kernel(number, twin, view.place(row), row, kind, view, cost.labeller, parts, is_unknown, started))
     other_costs += [part for parts in ends.values() for part in parts]
     return Kernels(launched, other_costs)
 

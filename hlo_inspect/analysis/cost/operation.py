@@ -235,12 +235,6 @@ class Traffic:
     def add(self, size: int, shape: Shape | None) -> None:
         """Add bytes of an array, or of a tuple's table of pointers."""
         self.bytes += size
-        space = memory_space(shape)
+        space = shape.memory_space if isinstance(shape, ArrayShape) else 0
         if space and size:
             self.spaces[space] = self.spaces.get(space, 0) + size
-
-
-def memory_space(shape: Shape | None) -> int:
-    """Return the number of the memory space of an array, `S(1)` in its layout; 0 for the default memory."""
-    layout = shape.layout if isinstance(shape, ArrayShape) else None
-    return 0 if layout is None else layout.memory_space

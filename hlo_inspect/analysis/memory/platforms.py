@@ -121,8 +121,7 @@ def find_platform(module: Module, views: Views, given: PlatformName | None = Non
         return _platform(module, "tpu", "tiles in layouts")
     if "fingerprint_before_lhs" in module.header.attributes.get("frontend_attributes", ""):
         return _platform(module, "gpu", "fingerprint_before_lhs")
-    mark = next(_find_marks(_marked_tails(module, views)), ("cpu", "no mark of another platform"))
-    return _platform(module, *mark)
+    return _platform(module, *next(_find_marks(_marked_tails(module, views)), ("cpu", "no mark of another platform")))
 
 
 def _marked_tails(module: Module, views: Views) -> Iterator[str]:

@@ -100,13 +100,7 @@ def check(
 
 
 def _against_baseline(
-    baseline: str | None,
-    inputs: Sequence[str],
-    policy: Policy,
-    request: Request,
-    output: OutputOptions,
-    *,
-    allow_partial: bool,
+    baseline: str | None, inputs: Sequence[str], policy: Policy, request: Request, output: OutputOptions, *, allow_partial: bool
 ) -> int:
     """Check the modules of one input, and their differences from those of the baseline."""
     from hlo_inspect.checks.differences import as_checks, examined, no_mate

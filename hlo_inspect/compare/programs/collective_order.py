@@ -22,7 +22,8 @@ from hlo_inspect.compare.programs.meetings import (
     unrolled,
 )
 from hlo_inspect.figure import exact
-from hlo_inspect.graph.calls import Call, InstructionPlace, place
+from hlo_inspect.graph.calls import Call, place
+from hlo_inspect.graph.view import InstructionPlace
 from hlo_inspect.hlo.values.attributes import MalformedValue
 from hlo_inspect.hlo.values.device_groups import Groups
 

@@ -20,8 +20,7 @@ from hlo_inspect.compare.programs.meetings import Steps, UndecidedError, unrolle
 from hlo_inspect.graph.canonical.canonical_computation import CanonicalComputation
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.canonical.elided_constants import hash_with_constants
-from hlo_inspect.graph.canonical.spelling import Spelling
-from hlo_inspect.graph.canonical.tuning import TUNED_ATTRIBUTE
+from hlo_inspect.graph.canonical.spelling import TUNED_ATTRIBUTE, Spelling
 from hlo_inspect.hlo.settings.stablehlo import ElidedConstant
 
 RankVerdict = Literal["order", "collective", "missing", "program", "extra", "count", "schedule", "flags", "algorithm", "names"]

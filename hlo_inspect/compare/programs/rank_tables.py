@@ -128,56 +128,46 @@ def _source(row: _DeviationRow) -> str | None:
     return (place.source if place is not None else row.deviation.source) or None
 
 
-_RANK_DEVIATIONS = TableSpec(
-    "rank_deviations",
-    "Ranks that deviate from the majority",
-    (
-        Column("module", width=16, meaning="name of the module", get=attrgetter("deviation.module")),
-        Column("rank", width=6, is_chosen=True, meaning="rank that deviates", get=attrgetter("label")),
-        Column("verdict", width=10, is_chosen=True, get=attrgetter("deviation.verdict")),
-        Column("hangs", "bool", is_chosen=True, meaning="true if the job hangs there", get=attrgetter("deviation.hangs")),
-        Column(
-            "instruction",
-            width=14,
-            optional=True,
-            meaning="first instruction that deviates",
-            get=lambda row: row.deviation.first.own and row.deviation.first.own.name,
-        ),
-        Column(
-            "majority_instruction",
-            width=15,
-            optional=True,
-            detail=1,
-            page_name="in the majority",
-            meaning="instruction of the majority in its place",
-            get=lambda row: row.deviation.first.usual and row.deviation.first.usual.name,
-        ),
-        Column(
-            "line", "number", optional=True, detail=4, get=lambda row: row.deviation.first.own and row.deviation.first.own.line
-        ),
-        Column("source", optional=True, detail=2, width=14, get=_source),
-        Column(
-            "detail",
-            width=40,
-            optional=True,
-            detail=3,
-            meaning="both values, and if the text before optimizations differs too",
-            get=lambda row: row.deviation.detail or None,
-        ),
-        Column("path", detail=5, width=24, is_file=True, meaning="file of the rank", get=attrgetter("deviation.path")),
+_RANK_DEVIATIONS = TableSpec("rank_deviations", "Ranks that deviate from the majority").with_columns(
+    Column("module", width=16, meaning="name of the module", get=attrgetter("deviation.module")),
+    Column("rank", width=6, is_chosen=True, meaning="rank that deviates", get=attrgetter("label")),
+    Column("verdict", width=10, is_chosen=True, get=attrgetter("deviation.verdict")),
+    Column("hangs", "bool", is_chosen=True, meaning="true if the job hangs there", get=attrgetter("deviation.hangs")),
+    Column(
+        "instruction",
+        width=14,
+        optional=True,
+        meaning="first instruction that deviates",
+        get=lambda row: row.deviation.first.own and row.deviation.first.own.name,
     ),
+    Column(
+        "majority_instruction",
+        width=15,
+        optional=True,
+        detail=1,
+        page_name="in the majority",
+        meaning="instruction of the majority in its place",
+        get=lambda row: row.deviation.first.usual and row.deviation.first.usual.name,
+    ),
+    Column("line", "number", optional=True, detail=4, get=lambda row: row.deviation.first.own and row.deviation.first.own.line),
+    Column("source", optional=True, detail=2, width=14, get=_source),
+    Column(
+        "detail",
+        width=40,
+        optional=True,
+        detail=3,
+        meaning="both values, and if the text before optimizations differs too",
+        get=lambda row: row.deviation.detail or None,
+    ),
+    Column("path", detail=5, width=24, is_file=True, meaning="file of the rank", get=attrgetter("deviation.path")),
 )
-_RANK_MODULES = TableSpec(
-    "rank_modules",
-    "Modules of all ranks",
-    (
-        Column("module", width=24, meaning="name of the module", get=attrgetter("name")),
-        Column("ranks", "count", meaning="ranks that have the module"),
-        Column("programs", "count", meaning="distinct programs"),
-        Column("majority", width=32, detail=2, meaning="hash of the program that most ranks run"),
-        Column("deviating", "count", meaning="ranks that deviate"),
-        Column("verdict", width=10, optional=True),
-    ),
+_RANK_MODULES = TableSpec("rank_modules", "Modules of all ranks").with_columns(
+    Column("module", width=24, meaning="name of the module", get=attrgetter("name")),
+    Column("ranks", "count", meaning="ranks that have the module"),
+    Column("programs", "count", meaning="distinct programs"),
+    Column("majority", width=32, detail=2, meaning="hash of the program that most ranks run"),
+    Column("deviating", "count", meaning="ranks that deviate"),
+    Column("verdict", width=10, optional=True),
 )
 TABLES = (_RANK_DEVIATIONS, _RANK_MODULES)
 

@@ -18,7 +18,8 @@ from hlo_inspect.analysis.time.program_steps import (
 )
 from hlo_inspect.export.plan.communications import Communication
 from hlo_inspect.figure import Figure, Number, Quantity, greatest, least
-from hlo_inspect.graph.calls import CallGraph, InstructionPlace
+from hlo_inspect.graph.calls import CallGraph
+from hlo_inspect.graph.view import InstructionPlace
 
 Likeness = Literal["same", "same sizes", "different"]
 """Branches exchange the same in the same order; or the same kinds and bytes between other devices; or neither."""

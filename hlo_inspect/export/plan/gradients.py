@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import FIGURES
 from hlo_inspect.export.plan.kernel_work import KernelWork
-from hlo_inspect.graph.calls import InstructionPlace
-from hlo_inspect.graph.view import View
+from hlo_inspect.graph.view import InstructionPlace, View
 from hlo_inspect.hlo.values.op_names import BACKWARD
 
 _MATMUL = FIGURES.index("matmul_flops")

@@ -8,7 +8,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import FIGURES
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.time.kernel_times import KernelTimes, devices_of_work
-from hlo_inspect.graph.calls import InstructionPlace
+from hlo_inspect.graph.view import InstructionPlace
 
 PICOSECONDS = 10**12
 """Unit of times inside: sums are exact, and a microsecond is a whole number."""

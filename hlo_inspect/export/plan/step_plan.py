@@ -30,7 +30,8 @@ from hlo_inspect.export.written.row_actions import (
     RunLoop,
     forwarded,
 )
-from hlo_inspect.graph.calls import InstructionPlace, place
+from hlo_inspect.graph.calls import place
+from hlo_inspect.graph.view import InstructionPlace
 
 _Request = tuple[str, Sequence[StepValue]]
 _Walk = Generator[_Request, StepValue, StepValue]

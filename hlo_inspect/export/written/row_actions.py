@@ -18,8 +18,7 @@ from hlo_inspect.analysis.time.program_steps import (
 )
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.export.plan.values import READY, StepValue, element, nodes_behind
-from hlo_inspect.graph.calls import InstructionPlace
-from hlo_inspect.graph.view import View, Views
+from hlo_inspect.graph.view import InstructionPlace, View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 

@@ -116,6 +116,11 @@ class ArrayShape:
         return elements * ((BITS[self.dtype] + 7) // 8)
 
     @property
+    def memory_space(self) -> int:
+        """The number of the memory space, `S(1)` in the layout; 0 for the default memory."""
+        return 0 if self.layout is None else self.layout.memory_space
+
+    @property
     def extent(self) -> tuple[int, int]:
         """The depth of nested tuples, 0, and the number of shapes, 1."""
         return 0, 1
@@ -224,6 +229,13 @@ def _tiled(dims: list[int], tile: tuple[int | None, ...]) -> list[int]:
 def array_leaves(shape: Shape | None) -> list[tuple[tuple[int, ...], ArrayShape]]:
     """Return the arrays of a shape with their shape indices; none for an unknown shape."""
     return list(shape.leaves()) if shape is not None else []
+
+
+def leaf_indices(shape: Shape) -> list[tuple[int, ...]]:
+    """Return the index of each subshape that is no tuple: tokens, which `array_leaves` leaves out, too."""
+    if isinstance(shape, ArrayShape):
+        return [()]
+    return [(number, *index) for number, element in enumerate(shape.elements) for index in leaf_indices(element)]
 
 
 def distinct_arrays(shape: Shape | None) -> list[ArrayShape]:

@@ -80,15 +80,11 @@ def inferred_clock(context: Context) -> str:
     )
 
 
-def amount_of(time: Quantity) -> Amount:
-    """Return a time as a figure of a sentence, with `>=` if a part of it is unknown."""
-    return Amount(time, "seconds")
-
-
 def step_words(context: Context, times: StepTimes) -> Parts:
     """Yield bound and estimate of a step and the hardware; without a schedule the range that overlap leaves open."""
     if context.on_machine.known_step is not None:
-        yield from sentence("bound {}, estimate {}", Amount(least(times.step), "seconds"), amount_of(times.estimate_step))
+        bound, estimate = Amount(least(times.step), "seconds"), Amount(times.estimate_step, "seconds")
+        yield from sentence("bound {}, estimate {}", bound, estimate)
         yield from _machine_words(context)
         return
     alone = (times.compute, times.memory, times.collectives)
