@@ -15,7 +15,7 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import OPCODES, TABLE, opcodes_that_call
 from hlo_inspect.hlo.values.attributes import IntegersAttribute, MalformedValue, WindowDimension
-from hlo_inspect.hlo.values.shapes import POINTER_BYTES, ArrayShape, Shape, TupleShape, subshape
+from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape, subshape
 
 DYNAMIC_DIMENSION_BYTES = 4
 """Bytes of the size of a dynamic dimension, an s32, which the CPU and GPU backends keep beside the array."""
@@ -202,6 +202,9 @@ def elements(shape: Shape | None) -> int:
     return count
 
 
+TUPLE_ENTRY_BYTES = 4
+
+
 def dimension(shape: ArrayShape, index: int) -> int:
     size = shape.dimensions[index] if 0 <= index < len(shape.dimensions) else None
     if size is None:
@@ -212,10 +215,10 @@ def dimension(shape: ArrayShape, index: int) -> int:
 def shape_size(shape: Shape | None) -> int:
     """Return the bytes of a shape, as `HloCostAnalysis::GetShapeSize` with the sizes of the CPU client.
 
-    A tuple counts with its table of pointers only.
+    A tuple counts with its table of pointers only, 4 bytes an element as since jaxlib 0.11 (8 before).
     """
     if isinstance(shape, TupleShape):
-        return POINTER_BYTES * len(shape.elements)
+        return TUPLE_ENTRY_BYTES * len(shape.elements)
     size = shape.bytes if shape is not None else None
     if shape is None or size is None:
         raise UnknownCostError(f"{shape} has no known size")
