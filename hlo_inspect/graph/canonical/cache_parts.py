@@ -67,10 +67,14 @@ def _names(views: Views) -> Iterator[str]:
 
 
 def _metadata(module: Module, views: Views) -> Iterator[str]:
-    yield from module.frames.tables
+    """Yield the metadata of each row, with the lines of its stack frame: XLA numbers frames anew in each text."""
+    frames = module.frames
     for name in views.computations:
         view = views.for_computation(name)
-        yield from (str(tuple(metadata)) for row in _printed(view) if (metadata := view.metadata(row)) is not None)
+        for metadata in filter(None, map(view.metadata, _printed(view))):
+            frame = metadata.stack_frame_id
+            stack = frames.stack(frame) if frame is not None else ()
+            yield str((*metadata[:4], stack or frame))
 
 
 def _printed(view: View) -> Iterator[int]:

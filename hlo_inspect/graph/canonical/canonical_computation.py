@@ -307,7 +307,8 @@ class CanonicalComputation:
     def fingerprint(self) -> int:
         """Hash of the computation; it ignores the order of rows and of operands of commutative opcodes."""
         root = self.view.root
-        return numbers_hash([_UNDEFINED if root is None else self.dataflow[root], *sorted(map(self.dataflow.__getitem__, self.rows))])
+        dataflow = self.dataflow
+        return numbers_hash([_UNDEFINED if root is None else dataflow[root], *sorted(map(dataflow.__getitem__, self.rows))])
 
     @cached_property
     def ordered(self) -> int:
@@ -315,11 +316,14 @@ class CanonicalComputation:
         root, places = self.view.root, self.places
         numbers = [_UNDEFINED if root is None else places[root]]
         for row in self.rows:
-            operands = self.operands[row]
-            numbers += (self.local[row], len(operands))
-            numbers += [_UNDEFINED if operand is None else places[operand] + 1 for operand in operands]
-            numbers += sorted(map(places.__getitem__, self.predecessors[row]))
+            numbers += (self.local[row], len(self.operands[row]), *self.read_places(row))
         return numbers_hash(numbers)
+
+    def read_places(self, row: int) -> list[int]:
+        """Return the positions in `rows` of a row's operands, counted from 1, and of its control predecessors."""
+        places = self.places
+        operands = [_UNDEFINED if operand is None else places[operand] + 1 for operand in self.operands[row]]
+        return operands + sorted(map(places.__getitem__, self.predecessors[row]))
 
     @cached_property
     def canonical_order(self) -> Sequence[int]:

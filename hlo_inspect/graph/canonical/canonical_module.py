@@ -75,6 +75,10 @@ class CanonicalModule:
             view = self._own_views[name] = with_elements(self._views.for_computation(name))
         return view
 
+    def is_printed(self, name: str, row: int) -> bool:
+        """Return True if the text has the row, False if it writes `x#1`."""
+        return row < len(self._views.for_computation(name).rows)
+
     @cached_property
     def _computations(self) -> dict[str, CanonicalComputation]:
         computations: dict[str, CanonicalComputation] = {}
