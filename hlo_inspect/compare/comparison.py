@@ -22,6 +22,7 @@ from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, FactSpec, Finding, HeadlineRow, Input, Parts, Report, sentence
 from hlo_inspect.report.table import Column, Table, Value, number_of
 from hlo_inspect.report.table_spec import TableSpec
+from hlo_inspect.version import HASHES
 
 if TYPE_CHECKING:
     from hlo_inspect.passes.measured.measured_rows import MeasuredRows
@@ -294,6 +295,8 @@ def _warnings(old: Report, new: Report) -> Iterator[HeadlineRow]:
 
 def _notes(old: ComparedModule, new: ComparedModule, verdict: str, changes: Sequence[ModuleChange]) -> Iterator[str]:
     """Yield the notes of a comparison."""
+    for name, side in (("OLD", old), ("NEW", new)):
+        yield from (f"{name}: {note}" for note in side.report.notes if note.startswith(HASHES))
     saved = [name for name, side in (("OLD", old), ("NEW", new)) if side.context is None]
     if saved:
         yield f"{' and '.join(saved)}: saved reports and workload files are compared by facts and tables, not by instructions"

@@ -67,14 +67,15 @@ def _names(views: Views) -> Iterator[str]:
 
 
 def _metadata(module: Module, views: Views) -> Iterator[str]:
-    """Yield the metadata of each row, with the lines of its stack frame: XLA numbers frames anew in each text."""
-    frames = module.frames
+    """Yield the metadata of each row, with its stack frame in words: XLA numbers frames anew in each text."""
+    frames: dict[int | None, str] = {None: ""}
     for name in views.computations:
         view = views.for_computation(name)
         for metadata in filter(None, map(view.metadata, _printed(view))):
             frame = metadata.stack_frame_id
-            stack = frames.stack(frame) if frame is not None else ()
-            yield str((*metadata[:4], stack or frame))
+            if frame is not None and frame not in frames:
+                frames[frame] = module.frames.described(frame)
+            yield str((*metadata[:4], frames[frame] or frame))
 
 
 def _printed(view: View) -> Iterator[int]:
