@@ -138,12 +138,13 @@ class ProgramEdits:
         yield from (Edit("new", None, EditPlace(second, row)) for row in added)
 
     def _other_elements(self, matched: RowMatcher, row: int, mate: int, first: str, second: str) -> Iterator[Aspect]:
-        """Yield operands that are other elements of tuples, if a text writes `x#1`: in place of edits of their rows."""
+        """Yield operands that are other elements of matched tuples, if a text writes `x#1`: their rows have no edits."""
         old, new = matched.old, matched.new
         for position, (was, now) in enumerate(zip(old.operands[row], new.operands[mate], strict=False)):
-            if was is None or now is None or old.mates.get(was) != now or old.local[was] == new.local[now]:
+            if was is None or now is None or self._are_printed(first, was, second, now) or matched.are_twins(was, now):
                 continue
-            if not self._are_printed(first, was, second, now):
+            is_other = old.mates.get(was) != now or old.local[was] != new.local[now]
+            if is_other and old.canonical.origin(was) in old.mates and new.canonical.origin(now) in new.mates:
                 yield Aspect(f"operand {position}", self._old.view(first).names[was], self._new.view(second).names[now])
 
     def _aspects(self, old: MatchingSide, new: MatchingSide, row: int, mate: int) -> Iterator[Aspect]:

@@ -225,6 +225,12 @@ class CanonicalComputation:
         """The rows that take an element of a tuple and do nothing else, each with the first equal one; not the root."""
         return equal_elements(self.spellings, self.view.operands_of_rows, self.predecessors, self.view.root)
 
+    def origin(self, row: int | None) -> int | None:
+        """Return the tuple that an element is of, also through other elements; another row itself."""
+        while row is not None and row in self.elements:
+            row = self.operands[row][0]
+        return row
+
     @cached_property
     def rows(self) -> Sequence[int]:
         """The rows in the order of the text, those of elements before their first users; without unused or repeated ones."""
