@@ -81,6 +81,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "compare": (
         "errors",
+        "version",
         "hlo",
         "workloads",
         "export",
@@ -131,6 +132,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "inspection": (
         "errors",
+        "version",
         "export",
         "request",
         "hlo",

@@ -48,8 +48,7 @@ def code_changes(old: Context | None, new: Context | None) -> list[CodeChange]:
     if old is None or new is None:
         return []
     sides = _code_files(old), _code_files(new)
-    found = (_compared(kind, sides[0][kind], sides[1][kind]) for kind in _KINDS if sides[0][kind] and sides[1][kind])
-    return list(found)
+    return [_compared(kind, sides[0][kind], sides[1][kind]) for kind in _KINDS if sides[0][kind] and sides[1][kind]]
 
 
 def _code_files(context: Context) -> Mapping[str, Mapping[str, Path]]:
@@ -58,12 +57,12 @@ def _code_files(context: Context) -> Mapping[str, Mapping[str, Path]]:
     path = Path(context.module.path)
     start = _START.match(path.name) if stage_of(context.module.path) else None
     if start is not None:
-        for beside in path.parent.iterdir():
-            if beside.name.startswith(start[0]):
-                name = beside.name[start.end() :].removeprefix(f"{context.module.name}.")
+        for file in path.parent.iterdir():
+            if file.name.startswith(start[0]):
+                name = file.name[start.end() :].removeprefix(f"{context.module.name}.")
                 kind = next((kind for kind, pattern in _KINDS.items() if pattern.fullmatch(name)), None)
                 if kind is not None:
-                    files[kind][name] = beside
+                    files[kind][name] = file
     return files
 
 

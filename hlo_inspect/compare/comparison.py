@@ -194,7 +194,7 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
         headline=(
             *_warnings(old.report, new.report),
             HeadlineRow("", (verdict,)),
-            *_mesh_row(old, new),
+            *(_mesh_row(old, new) if verdict != PERMUTED else ()),
             *(code_headline(code) if verdict in (SAME, ANOTHER_SCHEDULE) else ()),
             *measured.headline,
             *settings.headline(is_same=verdict in (SAME, ANOTHER_SCHEDULE)),

@@ -48,11 +48,11 @@ def pair_in_order(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs:
     return RecordPairs(pairs, list(old[front + middle : len(old) - back]), list(new[front + middle : len(new) - back]))
 
 
-def parameter_changes(pairs: RecordPairs) -> Iterator[ModuleChange]:
+def parameter_changes(pairs: RecordPairs, *, have_one_mesh: bool = True) -> Iterator[ModuleChange]:
     """Yield the changes of parameters; sizes are bytes of the arrays, for donations the donated bytes."""
     yield from _unpaired("parameters", pairs)
     for old, new in pairs.pairs:
-        yield from _aspects("parameters", old, new, _PARAMETER_ASPECTS)
+        yield from _aspects("parameters", old, new, _PARAMETER_ASPECTS, have_one_mesh)
         before, after = old.get("donated"), new.get("donated")
         if isinstance(before, bool) and isinstance(after, bool) and before != after:
             size = number(new.get("bytes")) or 0
@@ -60,20 +60,20 @@ def parameter_changes(pairs: RecordPairs) -> Iterator[ModuleChange]:
             yield change_of("parameters", what, _name(new), None, new, kind="parameter", size=-size if before else size)
 
 
-def output_changes(pairs: RecordPairs, parameters: RecordPairs) -> Iterator[ModuleChange]:
+def output_changes(pairs: RecordPairs, parameters: RecordPairs, *, have_one_mesh: bool = True) -> Iterator[ModuleChange]:
     """Yield the changes of outputs, except those that alias a parameter which changed in the same way."""
     changed = {
         text(after["number"])
         for before, after in parameters.pairs
-        if any(True for _ in _aspects("outputs", before, after, _BOTH))
+        if any(True for _ in _aspects("outputs", before, after, _BOTH, have_one_mesh))
     }
     yield from _unpaired("outputs", pairs)
     for before, after in pairs.pairs:
         if not after.get("aliased_parameter") or text(after["aliased_parameter"]) not in changed:
-            yield from _aspects("outputs", before, after, _BOTH)
+            yield from _aspects("outputs", before, after, _BOTH, have_one_mesh)
 
 
-def _aspects(area: Area, old: Record, new: Record, names: Sequence[str]) -> Iterator[ModuleChange]:
+def _aspects(area: Area, old: Record, new: Record, names: Sequence[str], have_one_mesh: bool) -> Iterator[ModuleChange]:
     """Yield one change with the changed properties of an array. Its shape on one device follows from its sharding.
 
     A sharding over the same axes of another mesh is no change of the array.
@@ -81,6 +81,7 @@ def _aspects(area: Area, old: Record, new: Record, names: Sequence[str]) -> Iter
     differing = [name for name in names if name in old and name in new and old[name] != new[name]]
     if "sharding" in differing:
         is_same = _spelled("sharding", old) == _spelled("sharding", new)
+        is_same = is_same and not (have_one_mesh and old.get("copies") != new.get("copies"))
         follows = _differs_along_axes(old, new) if is_same else _array(old) == _array(new)
         dropped = {"sharding": is_same, "shape": follows}
         differing = [name for name in differing if not dropped.get(name)]
@@ -95,7 +96,8 @@ def _aspect(name: str, old: Record, new: Record) -> Aspect:
     shapes = [text(record["shape"]).partition("[") for record in (old, new)]
     if name == "shape" and shapes[0][0] != shapes[1][0] and shapes[0][2] == shapes[1][2]:
         return Aspect("type", shapes[0][0], shapes[1][0])
-    return Aspect(name, _spelled(name, old), _spelled(name, new))
+    was, now = _spelled(name, old), _spelled(name, new)
+    return Aspect(name, was, now) if was != now else Aspect(name, text(old[name]), text(new[name]))
 
 
 def _differs_along_axes(old: Record, new: Record) -> bool:

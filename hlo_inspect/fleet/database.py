@@ -77,15 +77,13 @@ class Database:
         """Say which hashes of programs are of older versions, if a query asks for any."""
         if _HASH_FACTS not in sql and not any(name.startswith(_HASH_FACTS) for name in result.columns):
             return []
-        counted = (
-            """SELECT tool_version, count(*) FROM modules WHERE "fingerprint.program" IS NOT NULL GROUP BY ALL ORDER BY 1"""
-        )
+        counted = 'SELECT tool_version, count("fingerprint.program") FROM modules GROUP BY ALL ORDER BY 1'
         rows = [(str(version), int(count)) for version, count in self.query(counted, {}).rows]
         return [
             f"{HASHES}: {count:,} of {sum(all_ for _, all_ in rows):,} modules have those of hlo-inspect {version}, which "
             "never equal those of this version; `collect --again` reads the inputs again"
             for version, count in rows
-            if has_older_hashes(version)
+            if count and has_older_hashes(version)
         ]
 
     def relations(self) -> list[tuple[str, int, int]]:

@@ -69,9 +69,9 @@ def test_a_constant_a_group_a_layout_an_order_and_an_element_stay_different() ->
     long, short = text_of("collectives.as_text"), text_of("collectives.dump")
     program, schedule, _ = identities(long)
     lines = short.split("\n")
-    at = next(number for number, line in enumerate(lines) if "%pmax.7 = " in line)
-    assert "%psum.14 = " in lines[at - 1]
-    lines[at - 1 : at + 1] = reversed(lines[at - 1 : at + 1])
+    second = next(number for number, line in enumerate(lines) if "%pmax.7 = " in line)
+    assert "%psum.14 = " in lines[second - 1]
+    lines[second - 1 : second + 1] = reversed(lines[second - 1 : second + 1])
     assert identities("\n".join(lines))[0] == program
     assert identities("\n".join(lines))[1] != schedule
     for was, now in (

@@ -155,10 +155,10 @@ def test_a_path_that_is_no_utf_8_is_read_once(tmp_path: Path, monkeypatch: pytes
 
 def test_hashes_of_the_version_before_are_told(old: Path, tmp_path: Path) -> None:
     """Five of its modules have hashes. A query without hashes says nothing of them."""
-    told = "hashes of programs: 5 of 5 modules have those of hlo-inspect 1.0.0"
+    start = "hashes of programs: 5 of 5 modules have those of hlo-inspect 1.0.0"
     hashes = """SELECT name, "fingerprint.program" FROM modules"""
-    assert [note for note in notes_of("query", old, hashes) if note.startswith(told)]
-    assert [note for note in notes_of("query", old, "near-duplicates") if note.startswith(told)]
+    assert [note for note in notes_of("query", old, hashes) if note.startswith(start)]
+    assert [note for note in notes_of("query", old, "near-duplicates") if note.startswith(start)]
     assert notes_of("query", old, "SELECT name FROM modules") == []
     new = tmp_path / "new"
     job = write_job(tmp_path / "dumps", 1, 1)

@@ -1,7 +1,7 @@
 """Elements of tuples in one form: a row each, though dump files of July 2026 and later write `x#1` in place of the row.
 
 That short form tells neither the position of a get-tuple-element, nor its attributes, nor if it is repeated or unused. So an
-element stands before its first user, equal ones are one row, and unused ones none.
+element stands before its first user, equal elements are one row, and unused elements have none.
 """
 
 from __future__ import annotations
