@@ -103,3 +103,20 @@ def test_weights_and_states_that_change_places_are_one_change() -> None:
     assert (change.what, change.aspects) == ("changed", (Aspect("roles of the same arrays"),))
     both = list(optimizer_changes(updates((0, 1), (2, 3)), updates((1, 4), (2, 3)), PARAMETERS))
     assert [change.what for change in both] == ["gone", "new"]
+
+
+def test_hashes_of_an_older_report_are_told_and_not_compared(tmp_path: Path) -> None:
+    text = tmp_path / "m.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    new = json.loads(call_text("fingerprint", text, "--format", "json").stdout)
+    facts = {**new["facts"], "fingerprint.program": "0" * 32}
+    paths = []
+    for name, version in (("old", "1.0.0"), ("new", "1.1.0")):
+        paths.append(tmp_path / f"{name}.json")
+        paths[-1].write_text(json.dumps({**new, "facts": facts, "tool": {**new["tool"], "version": version}}), encoding="utf-8")
+        facts = new["facts"]
+    report = json.loads(call_text("diff", *paths, "--format", "json").stdout)
+    assert [note for note in report["notes"] if note.startswith("OLD: hashes of programs: those of hlo-inspect 1.0.0")]
+    assert report["facts"]["diff.fact_count"] == 0
+    report = json.loads(call_text("diff", paths[1], paths[1], "--format", "json").stdout)
+    assert not [note for note in report["notes"] if "hashes" in note]
