@@ -11,7 +11,7 @@ Two sums that differ by a constant factor share one atom, so that `(a / b) / c` 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -347,6 +347,39 @@ class NormalForms:
     def leaves(self, form: Sum) -> frozenset[int]:
         """Return the leaf atoms that a sum holds at any depth."""
         return frozenset(atom for atom in self.atoms_below(form) if self.atoms[atom].node is not None)
+
+    def atoms_with(self, sums: Iterable[Sum], nodes: Container[int | None]) -> list[int]:
+        """Return the atoms below sums that hold one of `nodes`, operands first."""
+        atoms: dict[int, None] = {}
+        for number in sorted(self.atoms_below({monomial: 1.0 for form in sums for monomial in form})):
+            atom = self.atoms[number]
+            if atom.node in nodes or any(inner in atoms for part in atom.parts for monomial in part for inner, _ in monomial):
+                atoms[number] = None
+        return list(atoms)
+
+    def translator(
+        self, atoms: Iterable[int], nodes: Mapping[int, int], slices: Mapping[Hashable, Hashable]
+    ) -> Callable[[Sum], Sum]:
+        """Return a function that writes sums with other nodes and slices. `atoms` are those with nodes, operands first."""
+        renamed: dict[int, int] = {}
+
+        def translate(form: Sum) -> Sum:
+            terms = [
+                (sorted([(renamed.get(atom, atom), e) for atom, e in monomial]), value) for monomial, value in form.items()
+            ]
+            return {tuple(monomial): value for monomial, value in terms}
+
+        for number in atoms:
+            atom = self.atoms[number]
+            if atom.node is not None:
+                renamed[number] = self.leaf(nodes[atom.node])
+                continue
+            parts = tuple(map(translate, atom.parts))
+            keys = tuple(map(key_of, parts))
+            attribute = slices[atom.attribute] if atom.op == "slice" else atom.attribute
+            key = ("sum", *keys) if atom.op == "sum" else (atom.op, attribute, keys)
+            renamed[number] = self._atom(key, atom.op, None, parts, attribute)
+        return translate
 
 
 class FormKinds:

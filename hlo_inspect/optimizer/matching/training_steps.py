@@ -127,10 +127,10 @@ def _match_step(
 
 def _match_arrays(updates: WeightUpdates, step: TrainingStep) -> list[Weight]:
     """Return the weights among the arrays of a step."""
-    from hlo_inspect.optimizer.matching.weight_matching import Matcher
+    from hlo_inspect.optimizer.matching.instances import match_units
 
-    matcher = Matcher(updates.flow, step)
-    weights = [weight for weight in matcher.weights() if not _is_loop_invariant(updates, weight)]
+    matcher, weights = match_units(updates.flow, step)
+    weights = [weight for weight in weights if not _is_loop_invariant(updates, weight)]
     if not weights:
         matcher, weights = _match_update_alone(updates.flow, step, matcher)
     updates.expressions.append(matcher.expressions)
@@ -145,7 +145,7 @@ def _match_update_alone(flow: Dataflow, step: TrainingStep, matcher: Matcher) ->
     """
     from hlo_inspect.optimizer.matching.weight_matching import Matcher
 
-    arrays = [array for array in matcher.expressions.moving if array.shape.elements != 1]
+    arrays = [array for array in matcher.expressions.moved if array.shape.elements != 1]
     has_gradients = bool(matcher.candidates.changed_by_gradients)
     update = _without_replaced_arrays(flow, step)
     is_delayed = len(update.arrays) < len(step.arrays)

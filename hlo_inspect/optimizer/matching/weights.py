@@ -33,7 +33,8 @@ class Weight:
 
     `is_frozen`: it has no gradient; the step returns it unchanged, or updated by decay alone. `is_learnt`: its gradient comes
     from a backward pass, None if unknown. `is_linear`: the loss is linear in it, so no cotangent from the loss is in its
-    gradient.
+    gradient. `averages` are arrays that add some of the new weight. `first` is the weight with an equal update that the rules saw
+    instead of this one: `update` is that of `first`, all else is the weight's own.
     """
 
     array: StateArray
@@ -45,6 +46,19 @@ class Weight:
     is_learnt: bool | None = None
     is_frozen: bool = False
     is_linear: bool = False
+    averages: list[StateArray] = field(default_factory=list)
+    first: Weight | None = None
+
+    @property
+    def arrays(self) -> list[StateArray]:
+        """The array with all of its state."""
+        claim = self.claim
+        return [
+            self.array,
+            *self.accumulators,
+            *self.averages,
+            *((*claim.roles.values(), *claim.extra) if claim is not None else ()),
+        ]
 
     @property
     def rule(self) -> str:
@@ -70,7 +84,7 @@ class Weight:
                     if exponent == 1.0 and (number, part) not in seen:
                         seen.add((number, part))
                         waiting += _parts_below(forms, forms.atoms[number], part, places)
-        least = min(self.update.array.shape.elements or 1, max((size for size, *_ in places), default=1))
+        least = min(self.array.shape.elements or 1, max((size for size, *_ in places), default=1))
         return [(place, part) for size, place, part in places if size >= least]
 
 
@@ -183,7 +197,7 @@ def find_frozen_weights(
     read = values = 0
     for weight in weights:
         inputs = dependence.inputs(weight.claim.gradient if weight.claim is not None else weight.update.rest)
-        read |= inputs if inputs > 0 else 0
+        read |= (inputs if inputs > 0 else 0) | expressions.others.inputs.get(id(weight.array), 0)
     for array in expressions.moving:
         if array.new in chains.weights:
             values |= dependence.bit(forms.leaf(array.new)) | dependence.bit(forms.leaf(array.old))

@@ -1,0 +1,212 @@
+"""Units of a step's arrays that change together, such as a weight with its moments, and groups of equal units.
+
+The layers of a model repeat a few updates. The cone of a new value is its expression down to scalars and to leaves. Its key
+keeps scalars by identity: the rate, the step, a global norm. Leaves, and the arrays of the step in the cone, are numbered by
+first visit. The key also has, for each leaf and scalar, the arrays of the unit on which it depends. So equal keys are equal
+updates of different arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+from hlo_inspect.optimizer.dataflow import Dataflow
+from hlo_inspect.optimizer.matching.step_expressions import OtherArrays, inputs_of_node, moved_arrays
+from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
+
+MAX_NODES = 4096  # of one cone
+
+
+class Unit(NamedTuple):
+    """The nodes of a cone, the ranges that its slices take, and the arrays whose values are in it, all by position.
+
+    `inputs` are those behind its leaves, as bits.
+    """
+
+    nodes: tuple[int, ...]
+    slices: tuple[Hashable, ...]
+    arrays: tuple[StateArray, ...]
+    inputs: int
+
+
+@dataclass(slots=True)
+class Group:
+    """Equal units. The rules see the `first` one; `others` are empty if they see all."""
+
+    first: Unit
+    others: list[Unit] = field(default_factory=list)
+
+
+class _Edge(NamedTuple):
+    """A scalar at the edge of a cone: the inputs behind it, as bits, and the arrays whose values it holds."""
+
+    inputs: int
+    arrays: tuple[StateArray, ...]
+
+
+class Units:
+    """The groups of the units of a step."""
+
+    def __init__(self, flow: Dataflow, step: TrainingStep) -> None:
+        self._flow = flow
+        self._dependence = step.input_dependence
+        self._new: dict[int, list[StateArray]] = {}
+        self._old = {array.old: array for array in step.arrays}
+        for array in step.arrays:
+            self._new.setdefault(array.new, []).append(array)
+        self._edges: dict[int, _Edge] = {}
+        self._moved = moved_arrays(flow, step)
+        self._seen: set[int] = {id(array) for array in self._moved if array.shape.elements == 1}
+        self._by_key: dict[Hashable, Group] = {}
+        self._find()
+
+    @property
+    def groups(self) -> list[Group]:
+        """The groups of several units."""
+        return [group for group in self._by_key.values() if group.others]
+
+    @property
+    def others(self) -> OtherArrays:
+        """The arrays that the rules do not see, with the inputs behind the leaves of their units."""
+        seen = {id(array) for group in self._by_key.values() for array in group.first.arrays} | self._seen
+        ids = frozenset(id(array) for array in self._moved if id(array) not in seen) if self.groups else frozenset()
+        inputs = {
+            id(array): reduce(or_, (unit.inputs for unit in group.others))
+            for group in self.groups
+            for array in group.first.arrays
+        }
+        return OtherArrays(ids, inputs)
+
+    def own(self, array: StateArray) -> int:
+        """Return the inputs, as bits, that hold the old value of an array."""
+        return reduce(or_, (self._dependence.bit(copy.source) for copy in (array, *array.same_value)))
+
+    def split(self, groups: Iterable[Group]) -> None:
+        """Let the rules see all units of some groups."""
+        for group in groups:
+            self._seen.update(id(array) for unit in group.others for array in unit.arrays)
+            group.others = []
+
+    def _find(self) -> None:
+        """Group the units, from the arrays that no other array's new value holds."""
+        covered: set[int] = set()
+        for array in sorted(self._moved, key=lambda array: -array.new):  # operands have lower numbers
+            if array.new in covered or array.shape.elements == 1:
+                continue
+            unit = self._read(array, covered)
+            if unit is None:
+                self.split(self.groups)
+                return
+
+    def _read(self, root: StateArray, covered: set[int]) -> Unit | None:
+        """Add the unit of an array to its group. Return None if its cone is too large."""
+        graph = self._flow.graph
+        ops, all_args, attributes, sizes = graph.ops, graph.args, graph.attributes, graph.sizes
+        positions: dict[int, int] = {}
+        arrays: dict[int, StateArray] = {}
+        scalars: dict[int, None] = {}
+        slices: dict[Hashable, int] = {}
+        leaves: list[int] = []
+        key: list[Hashable] = []
+        stack = [root.new]
+        while stack:
+            node = stack.pop()
+            if sizes[node] == 1:
+                scalars[node] = None
+                key.append(~node)
+                continue
+            position = positions.get(node)
+            if position is not None:
+                key.append(position)
+                continue
+            positions[node] = len(positions)
+            args = all_args[node]
+            new = self._new.get(node, ())
+            old = self._old.get(node)
+            if args and old is None:
+                attribute = attributes[node]
+                if ops[node] == "slice":
+                    attribute = slices.setdefault(attribute, len(slices))
+                key.append((ops[node], attribute, sizes[node], len(args)))
+                stack += args
+            else:
+                leaves.append(node)
+                key.append((ops[node], self._leaf(node), sizes[node]))
+            if new:
+                covered.add(node)
+            for array in (*new, old) if old is not None else new:
+                if id(array) not in arrays:
+                    arrays[id(array)] = array
+                    key += self._array(array)
+            if old is not None:
+                key.append(("old", *[number for number, identity in enumerate(arrays) if identity == id(old)]))
+            if len(positions) > MAX_NODES:
+                return None
+        unit_arrays = tuple(arrays.values())
+        inputs, depending = self._inputs(unit_arrays, leaves, scalars)
+        unit = Unit(tuple(positions), tuple(slices), unit_arrays, inputs)
+        group = self._by_key.setdefault((tuple(key), depending), Group(unit))
+        if group.first is not unit:
+            group.others.append(unit)
+        return unit
+
+    def _leaf(self, node: int) -> Hashable:
+        """Return the properties of a leaf that the matching reads, without its place."""
+        graph, frames = self._flow.graph, self._flow.frames
+        place = graph.places.get(node)
+        if place is None:
+            return node in graph.counts
+        return frames.opcode(place), frames.opcode(frames.start(place)), node in graph.broken
+
+    def _array(self, array: StateArray) -> Iterable[Hashable]:
+        """Return the properties of an array that the matching reads."""
+        whole = array.whole.dimensions if array.whole is not None else None
+        constant = self._flow.graph.value(array.new)
+        shape, is_given = (array.shape.dtype, array.shape.dimensions), array.is_given
+        return (*shape, is_given, array.is_resharded, array.is_unchanged, constant, whole, len(array.same_value))
+
+    def _inputs(
+        self, arrays: Sequence[StateArray], leaves: Iterable[int], scalars: Iterable[int]
+    ) -> tuple[int, tuple[Hashable, ...]]:
+        """Return the inputs behind a cone, and for each leaf and scalar the numbers of the arrays on which it depends."""
+        own = [self.own(array) for array in arrays]
+        total = 0
+        depending: list[Hashable] = []
+        for leaf in leaves:
+            inputs = inputs_of_node(self._flow, self._dependence, leaf) if self._flow.graph.ops[leaf] == "opaque" else 0
+            total |= inputs
+            depending.append(inputs < 0 or tuple([number for number, bits in enumerate(own) if inputs & bits]))
+        for scalar in scalars:
+            edge = self._edges.get(scalar)
+            if edge is None:
+                edge = self._edges[scalar] = self._edge(scalar)
+            total |= edge.inputs
+            held = [number for number, array in enumerate(arrays) if array in edge.arrays] if edge.arrays else ()
+            depending.append((edge.inputs < 0, *[number for number, bits in enumerate(own) if edge.inputs & bits], -1, *held))
+        return total, tuple(depending)
+
+    def _edge(self, scalar: int) -> _Edge:
+        """Return what is behind a scalar, also through the new values of arrays that it holds. The rules see these arrays."""
+        graph = self._flow.graph
+        inputs = 0
+        arrays: dict[int, StateArray] = {}
+        nodes = [scalar]
+        seen: set[int] = set()
+        while nodes:
+            below = set(graph.reachable(nodes)) - seen
+            seen |= below
+            nodes = []
+            for node in below:
+                if graph.ops[node] == "opaque":
+                    inputs |= inputs_of_node(self._flow, self._dependence, node)
+                old = [self._old[node]] if node in self._old else []
+                for array in (*self._new.get(node, ()), *old):
+                    if array.is_float and not array.is_unchanged and id(array) not in arrays:
+                        arrays[id(array)] = array
+                        nodes.append(array.new)
+        self._seen |= arrays.keys()
+        return _Edge(inputs, tuple(arrays.values()))
