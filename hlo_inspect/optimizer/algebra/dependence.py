@@ -12,8 +12,8 @@ from hlo_inspect.optimizer.graph import each_bit, with_bits
 class AtomDependence:
     """Dependences of atoms at any depth: `values` of the training state, old and new, and `inputs` behind opaque leaves.
 
-    `inputs_of` returns the inputs behind the node of an opaque leaf, as bits. With `reads_inputs` it also counts leaves that are inputs and
-    no values of the training state. The parts of an atom have smaller numbers than itself.
+    `inputs_of` returns the inputs behind a node, as bits. With `reads_inputs` it also counts leaves that are inputs and no
+    values of the training state. The parts of an atom have smaller numbers than itself.
     """
 
     def __init__(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from hlo_inspect.optimizer.algebra.normal_form import Translation
 from hlo_inspect.optimizer.dataflow import Dataflow
-from hlo_inspect.optimizer.matching.step_expressions import OtherArrays
 from hlo_inspect.optimizer.matching.units import Group, Unit, Units
 from hlo_inspect.optimizer.matching.weight_matching import Matcher
 from hlo_inspect.optimizer.matching.weights import Weight
@@ -14,70 +14,73 @@ from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
 
 
 def match_units(flow: Dataflow, step: TrainingStep) -> tuple[Matcher, list[Weight]]:
-    """Match the arrays of a step. The rules see the first unit of a group, and all units if its answer may not hold for them."""
+    """Match the arrays of a step.
+
+    The rules see the first unit of each group. They see all units of a group if that answer may not hold for the others.
+    """
     units = Units(flow, step)
     while True:
         matcher = Matcher(flow, step, units.others)
         weights = matcher.weights()
         groups = units.groups
-        seen = [group for group in groups if not _holds_for_all(matcher, group, weights)]
+        split = [group for group in groups if not _holds_for_all(matcher, group, weights)]
         if groups and _reads_states(matcher, units):
-            seen = groups
-        if not seen:
+            split = groups
+        if not split:
             break
-        units.split(seen)
-    instances = [weight for group in groups for weight in _instances(matcher, group, weights)]
-    order = {id(array): number for number, array in enumerate(step.arrays)}
-    return matcher, sorted(weights + instances, key=lambda weight: order[id(weight.array)])
+        units.split(split)
+    own = {id(weight.array): weight for group in groups for weight in _instances(matcher, group, weights)}
+    own |= {id(weight.array): weight for weight in weights}
+    return matcher, [own[id(array)] for array in step.arrays if id(array) in own]
 
 
 def _reads_states(matcher: Matcher, units: Units) -> bool:
     """Return True if a gradient may depend on the states of another unit: rules look for these among all arrays."""
-    changed = {id(array) for array in matcher.candidates.changed_by_gradients}
+    candidates = matcher.candidates
+    others = {id(array) for array in (*candidates.changed_by_gradients, *candidates.without_gradient)}
     states = 0
     for group in units.groups:
-        numbers = [number for number, array in enumerate(group.first.arrays) if id(array) not in changed]
+        numbers = [number for number, array in enumerate(group.first.arrays) if id(array) not in others]
         for unit in (group.first, *group.others):
             for number in numbers:
                 states |= units.own(unit.arrays[number])
-    return bool(matcher.candidates.read & states)
+    return bool(candidates.read & states)
 
 
 def _holds_for_all(matcher: Matcher, group: Group, weights: Iterable[Weight]) -> bool:
-    """Return True if the answer about the first unit holds for the others.
+    """Return True if the answer about the first unit of a group holds for the others.
 
-    It has no weights, and rules were not asked. Or the form of the updates alone shows an optimizer, the step trains, and no
-    rule read the operands of a leaf.
+    Either rules were not asked, and it has no weight. Or the step trains, the form of each update alone shows an optimizer, and
+    no rule read the operands of a leaf: these are not in the key.
     """
     own = {id(array) for array in group.first.arrays}
-    asked = [match for array in group.first.arrays if (match := matcher.matches.get(array.new)) is not None]
+    asked = {array.new: matcher.matches[array.new].proposal for array in group.first.arrays if array.new in matcher.matches}
     found = [weight for weight in weights if id(weight.array) in own]
-    if not asked:
-        return not found
-    if len(found) < len({match.proposal.update.array.new for match in asked}) or not matcher.shows_training:
-        return False
-    is_clear = all(match.proposal.is_unmistakable and match.proposal.claim is not None for match in asked)
-    arrays = [array for weight in found for array in (*weight.arrays, *weight.counters, weight.copy) if array is not None]
-    is_closed = all(weight.claim is not None for weight in found) and all(
-        id(array) in own or array.shape.elements == 1 for array in arrays
+    if not asked or not matcher.shows_training or matcher.expressions.reductions.has_opened(group.first.nodes):
+        return not asked and not found
+    arrays = [array for weight in found for array in (*weight.arrays, *weight.counters, weight.copy or weight.array)]
+    return (
+        len(found) == len(asked)
+        and all(proposal.is_unmistakable for proposal in asked.values())
+        and all(weight.claim is not None for weight in found)
+        and all(id(array) in own or array.shape.elements == 1 for array in arrays)
     )
-    return is_clear and is_closed and not matcher.expressions.reductions.has_opened(group.first.nodes)
 
 
 def _instances(matcher: Matcher, group: Group, weights: Iterable[Weight]) -> Iterator[Weight]:
     """Yield the weights of the other units of a group."""
     own = {id(array) for array in group.first.arrays}
     for weight in [weight for weight in weights if id(weight.array) in own]:
-        claim, forms = weight.claim, matcher.expressions.forms
+        claim, first = weight.claim, group.first
         sums = (claim.rate, claim.gradient) if claim is not None else ()
-        atoms = forms.atoms_with(sums, set(group.first.nodes))
+        translate = matcher.expressions.forms.translator(sums, first.nodes)
         for unit in group.others:
-            nodes = dict(zip(group.first.nodes, unit.nodes, strict=True))
-            slices = dict(zip(group.first.slices, unit.slices, strict=True))
-            instance = _instance(weight, group.first, unit)
+            instance = _instance(weight, first, unit)
             if instance.claim is not None:
-                translate = forms.translator(atoms, nodes, slices)
-                instance.claim.rate, instance.claim.gradient = map(translate, sums)
+                own = Translation(
+                    dict(zip(first.nodes, unit.nodes, strict=True)), dict(zip(first.slices, unit.slices, strict=True))
+                )
+                instance.claim.rate, instance.claim.gradient = translate(own)
             yield instance
 
 

@@ -38,7 +38,8 @@ class WeightUpdates:
     `weights` are by step and output. `steps` begin with the entry; steps with arrays have `expressions`. `parameters` maps an
     input of a step to its entry parameter. `is_cut_off`: the text does not hold the whole module. `is_training`: something
     besides the form of an update shows a training step. `leaves` are the arrays of the entry parameters.
-    `doubtful_scalars` change like weights, but nothing shows that a gradient changes them.
+    `doubtful_scalars` change like weights, but nothing shows that a gradient changes them. `asked_count` is the number of
+    updates that the rules saw.
     """
 
     flow: Dataflow
@@ -50,6 +51,7 @@ class WeightUpdates:
     is_training: bool = False
     leaves: Sequence[ParameterLeaf] = ()
     doubtful_scalars: list[StateArray] = field(default_factory=list)
+    asked_count: int = 0
 
 
 def find_updates(
@@ -135,6 +137,7 @@ def _match_arrays(updates: WeightUpdates, step: TrainingStep) -> list[Weight]:
         matcher, weights = _match_update_alone(updates.flow, step, matcher)
     updates.expressions.append(matcher.expressions)
     updates.doubtful_scalars += matcher.doubtful_scalars
+    updates.asked_count += matcher.asked_count
     return weights
 
 

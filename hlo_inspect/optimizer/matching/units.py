@@ -14,6 +14,7 @@ from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
+from hlo_inspect.hlo.opcodes import COMMUTATIVE
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.matching.step_expressions import OtherArrays, inputs_of_node, moved_arrays
 from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
@@ -42,10 +43,10 @@ class Group:
 
 
 class _Edge(NamedTuple):
-    """A scalar at the edge of a cone: the inputs behind it, as bits, and the arrays whose values it holds."""
+    """A scalar at the edge of a cone: the inputs behind it, as bits, and the ids of the arrays whose values it holds."""
 
     inputs: int
-    arrays: tuple[StateArray, ...]
+    arrays: frozenset[int]
 
 
 class Units:
@@ -72,8 +73,7 @@ class Units:
     @property
     def others(self) -> OtherArrays:
         """The arrays that the rules do not see, with the inputs behind the leaves of their units."""
-        seen = {id(array) for group in self._by_key.values() for array in group.first.arrays} | self._seen
-        ids = frozenset(id(array) for array in self._moved if id(array) not in seen) if self.groups else frozenset()
+        ids = frozenset(id(array) for array in self._moved if id(array) not in self._seen)
         inputs = {
             id(array): reduce(or_, (unit.inputs for unit in group.others))
             for group in self.groups
@@ -83,13 +83,26 @@ class Units:
 
     def own(self, array: StateArray) -> int:
         """Return the inputs, as bits, that hold the old value of an array."""
-        return reduce(or_, (self._dependence.bit(copy.source) for copy in (array, *array.same_value)))
+        bits = self._dependence.bit(array.source)
+        for copy in array.same_value:
+            bits |= self._dependence.bit(copy.source)
+        return bits
 
     def split(self, groups: Iterable[Group]) -> None:
-        """Let the rules see all units of some groups."""
+        """Let the rules see all units of some groups, and the units of other groups that share an array with these."""
         for group in groups:
             self._seen.update(id(array) for unit in group.others for array in unit.arrays)
             group.others = []
+        moved = {id(array) for array in self._moved}
+        waiting = self.groups
+        while waiting:
+            group = waiting.pop()
+            for unit in group.others:
+                if not moved.isdisjoint(self._seen.intersection(map(id, unit.arrays))):
+                    self._seen.update(map(id, unit.arrays))
+                    group.others = [other for other in group.others if other is not unit]
+                    waiting = self.groups
+                    break
 
     def _find(self) -> None:
         """Group the units, from the arrays that no other array's new value holds."""
@@ -99,15 +112,18 @@ class Units:
                 continue
             unit = self._read(array, covered)
             if unit is None:
-                self.split(self.groups)
-                return
+                self._seen.update(map(id, self._moved))
+                break
+        self._seen.update(id(array) for group in self._by_key.values() for array in group.first.arrays)
+        self.split([])
 
     def _read(self, root: StateArray, covered: set[int]) -> Unit | None:
         """Add the unit of an array to its group. Return None if its cone is too large."""
         graph = self._flow.graph
         ops, all_args, attributes, sizes = graph.ops, graph.args, graph.attributes, graph.sizes
         positions: dict[int, int] = {}
-        arrays: dict[int, StateArray] = {}
+        arrays: list[StateArray] = []
+        numbers: dict[int, int] = {}  # of `arrays`, by their ids
         scalars: dict[int, None] = {}
         slices: dict[Hashable, int] = {}
         leaves: list[int] = []
@@ -131,28 +147,33 @@ class Units:
                 attribute = attributes[node]
                 if ops[node] == "slice":
                     attribute = slices.setdefault(attribute, len(slices))
-                key.append((ops[node], attribute, sizes[node], len(args)))
-                stack += args
+                key.append((ops[node], attribute, sizes[node], len(args), len(new)))
+                stack += sorted(args, key=self._order) if ops[node] in COMMUTATIVE else args
             else:
                 leaves.append(node)
-                key.append((ops[node], self._leaf(node), sizes[node]))
+                key.append((ops[node], self._leaf(node), sizes[node], len(new), old is not None))
+            for array in (*new, old) if old is not None else new:
+                number = numbers.setdefault(id(array), len(arrays))
+                key.append(number)
+                if number == len(arrays):
+                    arrays.append(array)
+                    key += self._array(array)
             if new:
                 covered.add(node)
-            for array in (*new, old) if old is not None else new:
-                if id(array) not in arrays:
-                    arrays[id(array)] = array
-                    key += self._array(array)
-            if old is not None:
-                key.append(("old", *[number for number, identity in enumerate(arrays) if identity == id(old)]))
             if len(positions) > MAX_NODES:
                 return None
-        unit_arrays = tuple(arrays.values())
-        inputs, depending = self._inputs(unit_arrays, leaves, scalars)
-        unit = Unit(tuple(positions), tuple(slices), unit_arrays, inputs)
+        inputs, depending = self._inputs(arrays, leaves, scalars)
+        unit = Unit(tuple(positions), tuple(slices), tuple(arrays), inputs)
         group = self._by_key.setdefault((tuple(key), depending), Group(unit))
         if group.first is not unit:
             group.others.append(unit)
         return unit
+
+    def _order(self, node: int) -> tuple[object, ...]:
+        """Return the key by which to sort operands: their numbers depend on the order in which the units were read."""
+        graph = self._flow.graph
+        scalars = [arg for arg in graph.args[node] if graph.sizes[arg] == 1]
+        return graph.sizes[node] == 1, graph.ops[node], node in self._new, node in self._old, scalars
 
     def _leaf(self, node: int) -> Hashable:
         """Return the properties of a leaf that the matching reads, without its place."""
@@ -165,9 +186,8 @@ class Units:
     def _array(self, array: StateArray) -> Iterable[Hashable]:
         """Return the properties of an array that the matching reads."""
         whole = array.whole.dimensions if array.whole is not None else None
-        constant = self._flow.graph.value(array.new)
-        shape, is_given = (array.shape.dtype, array.shape.dimensions), array.is_given
-        return (*shape, is_given, array.is_resharded, array.is_unchanged, constant, whole, len(array.same_value))
+        kind = array.is_given, array.is_resharded, array.is_unchanged, self._flow.graph.value(array.new)
+        return array.shape.dtype, array.shape.dimensions, kind, whole, len(array.same_value)
 
     def _inputs(
         self, arrays: Sequence[StateArray], leaves: Iterable[int], scalars: Iterable[int]
@@ -184,16 +204,18 @@ class Units:
             edge = self._edges.get(scalar)
             if edge is None:
                 edge = self._edges[scalar] = self._edge(scalar)
-            total |= edge.inputs
-            held = [number for number, array in enumerate(arrays) if array in edge.arrays] if edge.arrays else ()
-            depending.append((edge.inputs < 0, *[number for number, bits in enumerate(own) if edge.inputs & bits], -1, *held))
+            if edge.inputs or edge.arrays:
+                held = [number for number, array in enumerate(arrays) if id(array) in edge.arrays]
+                depending.append(
+                    (edge.inputs < 0, *[number for number, bits in enumerate(own) if edge.inputs & bits], -1, *held)
+                )
         return total, tuple(depending)
 
     def _edge(self, scalar: int) -> _Edge:
         """Return what is behind a scalar, also through the new values of arrays that it holds. The rules see these arrays."""
         graph = self._flow.graph
         inputs = 0
-        arrays: dict[int, StateArray] = {}
+        arrays: set[int] = set()
         nodes = [scalar]
         seen: set[int] = set()
         while nodes:
@@ -206,7 +228,7 @@ class Units:
                 old = [self._old[node]] if node in self._old else []
                 for array in (*self._new.get(node, ()), *old):
                     if array.is_float and not array.is_unchanged and id(array) not in arrays:
-                        arrays[id(array)] = array
+                        arrays.add(id(array))
                         nodes.append(array.new)
-        self._seen |= arrays.keys()
-        return _Edge(inputs, tuple(arrays.values()))
+        self._seen |= arrays
+        return _Edge(inputs, frozenset(arrays))

@@ -79,8 +79,8 @@ class Matcher:
 
     With `gradients_are_inputs` the step is an update alone: the caller computes its gradients, and a rule with two states
     identifies them. Inputs that are `delayed_gradients`, as bits, need no such rule. `doubtful_scalars` change like weights,
-    but nothing shows that a gradient changes them. `matches` are those of the last round, `asked_count` is the number of updates
-    that the rules saw.
+    but nothing shows that a gradient changes them. The updates of `others` equal some that the rules see. `matches` are of the
+    last round; `asked_count` is the number of updates that the rules saw.
     """
 
     def __init__(

@@ -33,8 +33,8 @@ class Weight:
 
     `is_frozen`: it has no gradient; the step returns it unchanged, or updated by decay alone. `is_learnt`: its gradient comes
     from a backward pass, None if unknown. `is_linear`: the loss is linear in it, so no cotangent from the loss is in its
-    gradient. `averages` are arrays that add some of the new weight. `first` is the weight with an equal update that the rules saw
-    instead of this one: `update` is that of `first`, all else is the weight's own.
+    gradient. `averages` are arrays that add some of the new weight. If the rules saw an equal weight instead of this one, that
+    is `first`, and `update` belongs to it.
     """
 
     array: StateArray
