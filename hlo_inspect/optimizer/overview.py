@@ -256,7 +256,7 @@ class Overview:
             states += row.matched.claim.extra if row.matched.claim is not None else []
             states += row.matched.accumulators
         for row in self.frozen:
-            states += [state.array for state in row.matched.update.states if state.array.shape.elements != 1]
+            states += [array for array in row.matched.states if array.shape.elements != 1]
         return states
 
     @cached_property

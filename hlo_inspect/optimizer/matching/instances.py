@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hlo_inspect.optimizer.algebra.normal_form import Translation
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.matching.units import Group, Unit, Units
 from hlo_inspect.optimizer.matching.weight_matching import Matcher
-from hlo_inspect.optimizer.matching.weights import Weight
+from hlo_inspect.optimizer.matching.weights import Weight, inputs_read
 from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
 
 
@@ -23,7 +23,7 @@ def match_units(flow: Dataflow, step: TrainingStep) -> tuple[Matcher, list[Weigh
         matcher = Matcher(flow, step, units.others)
         weights = matcher.weights()
         groups = units.groups
-        split = [group for group in groups if not _holds_for_all(matcher, group, weights)]
+        split = [group for group in groups if not _holds_for_all(matcher, units, group, weights)]
         if groups and _reads_states(matcher, units):
             split = groups
         if not split:
@@ -47,23 +47,29 @@ def _reads_states(matcher: Matcher, units: Units) -> bool:
     return bool(candidates.read & states)
 
 
-def _holds_for_all(matcher: Matcher, group: Group, weights: Iterable[Weight]) -> bool:
+def _holds_for_all(matcher: Matcher, units: Units, group: Group, weights: Sequence[Weight]) -> bool:
     """Return True if the answer about the first unit of a group holds for the others.
 
-    Either rules were not asked, and it has no weight. Or the step trains, the form of each update alone shows an optimizer, and
-    no rule read the operands of a leaf: these are not in the key.
+    Either rules were not asked, and the weights of all units, if any, are frozen. Or the step trains, the form of each update
+    alone shows an optimizer, and no rule read the operands of a leaf: these are not in the key.
     """
-    own = {id(array) for array in group.first.arrays}
+    own = {id(array): number for number, array in enumerate(group.first.arrays)}
     asked = {array.new: matcher.matches[array.new].proposal for array in group.first.arrays if array.new in matcher.matches}
     found = [weight for weight in weights if id(weight.array) in own]
-    if not asked or not matcher.shows_training or matcher.expressions.reductions.has_opened(group.first.nodes):
-        return not asked and not found
     arrays = [array for weight in found for array in (*weight.arrays, *weight.counters, weight.copy or weight.array)]
+    if not all(id(array) in own or array.shape.elements == 1 for array in arrays):
+        return False
+    if not asked:
+        numbers = [own[id(weight.array)] for weight in found]
+        read = inputs_read(matcher.expressions, [weight for weight in weights if not weight.is_frozen]) if found else 0
+        is_read = all(read & units.own(unit.arrays[number]) for unit in group.others for number in numbers)
+        return is_read and all(weight.is_frozen for weight in found)
     return (
-        len(found) == len(asked)
+        matcher.shows_training
+        and len(found) == len(asked)
         and all(proposal.is_unmistakable for proposal in asked.values())
         and all(weight.claim is not None for weight in found)
-        and all(id(array) in own or array.shape.elements == 1 for array in arrays)
+        and not matcher.expressions.reductions.has_opened(group.first.nodes)
     )
 
 
@@ -103,5 +109,6 @@ def _instance(weight: Weight, first: Unit, unit: Unit) -> Weight:
         counters=list(map(own, weight.counters)),
         accumulators=list(map(own, weight.accumulators)),
         averages=list(map(own, weight.averages)),
+        states=list(map(own, weight.states)),
         first=weight,
     )

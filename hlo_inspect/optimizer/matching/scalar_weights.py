@@ -15,7 +15,7 @@ from hlo_inspect.optimizer.algebra.update import Claim, Update, split
 from hlo_inspect.optimizer.matching.candidates import Candidates, StateChains, StateInputs
 from hlo_inspect.optimizer.matching.proposals import make_update
 from hlo_inspect.optimizer.matching.step_expressions import StepExpressions
-from hlo_inspect.optimizer.matching.weights import Weight
+from hlo_inspect.optimizer.matching.weights import Weight, inputs_read
 from hlo_inspect.optimizer.rules import claims_of
 from hlo_inspect.optimizer.step.state_arrays import StateArray
 
@@ -42,10 +42,7 @@ def find_doubtful_scalars(expressions: StepExpressions, weights: Sequence[Weight
 
     Plain SGD on a scalar is a number times any value, so nothing tells the learning rate or the direction.
     """
-    read = 0
-    for weight in weights:
-        inputs = expressions.dependence.inputs(weight.claim.gradient if weight.claim is not None else weight.update.rest)
-        read |= (inputs if inputs > 0 else 0) | expressions.others.inputs.get(id(weight.array), 0)
+    read = inputs_read(expressions, weights)
     used = {id(array) for weight in weights for array in weight.arrays}
     scalars = [array for array in expressions.moving if array.shape.elements == 1 and id(array) not in used]
     is_read = (bool(read & expressions.own(array)) or _is_in_loss(expressions, array) for array in scalars)

@@ -148,7 +148,7 @@ class Units:
                 if ops[node] == "slice":
                     attribute = slices.setdefault(attribute, len(slices))
                 key.append((ops[node], attribute, sizes[node], len(args), len(new)))
-                stack += sorted(args, key=self._order) if ops[node] in COMMUTATIVE else args
+                stack += self._in_order(*args) if ops[node] in COMMUTATIVE else args
             else:
                 leaves.append(node)
                 key.append((ops[node], self._leaf(node), sizes[node], len(new), old is not None))
@@ -169,11 +169,20 @@ class Units:
             group.others.append(unit)
         return unit
 
-    def _order(self, node: int) -> tuple[object, ...]:
-        """Return the key by which to sort operands: their numbers depend on the order in which the units were read."""
+    def _in_order(self, left: int, right: int) -> tuple[int, int]:
+        """Return two operands in an order that does not depend on their numbers: these tell which unit was read first."""
         graph = self._flow.graph
-        scalars = [arg for arg in graph.args[node] if graph.sizes[arg] == 1]
-        return graph.sizes[node] == 1, graph.ops[node], node in self._new, node in self._old, scalars
+        sizes, args, ops = graph.sizes, graph.args, graph.ops
+        if left == right or sizes[left] == 1:
+            return left, right
+        if sizes[right] != 1:
+            first, second = (
+                (ops[node], node in self._new, node in self._old, [arg for arg in args[node] if sizes[arg] == 1])
+                for node in (left, right)
+            )
+            if first <= second:
+                return left, right
+        return right, left
 
     def _leaf(self, node: int) -> Hashable:
         """Return the properties of a leaf that the matching reads, without its place."""
@@ -198,8 +207,8 @@ class Units:
         depending: list[Hashable] = []
         for leaf in leaves:
             inputs = inputs_of_node(self._flow, self._dependence, leaf) if self._flow.graph.ops[leaf] == "opaque" else 0
-            total |= inputs
-            depending.append(inputs < 0 or tuple([number for number, bits in enumerate(own) if inputs & bits]))
+            total |= max(inputs, 0)
+            depending.append((inputs < 0, inputs > 0, *[number for number, bits in enumerate(own) if inputs & bits]))
         for scalar in scalars:
             edge = self._edges.get(scalar)
             if edge is None:

@@ -33,8 +33,8 @@ class Weight:
 
     `is_frozen`: it has no gradient; the step returns it unchanged, or updated by decay alone. `is_learnt`: its gradient comes
     from a backward pass, None if unknown. `is_linear`: the loss is linear in it, so no cotangent from the loss is in its
-    gradient. `averages` are arrays that add some of the new weight. If the rules saw an equal weight instead of this one, that
-    is `first`, and `update` belongs to it.
+    gradient. `averages` are arrays that add some of the new weight, `states` those of a frozen weight. If the rules saw an
+    equal weight instead of this one, that is `first`, and `update` belongs to it.
     """
 
     array: StateArray
@@ -47,18 +47,15 @@ class Weight:
     is_frozen: bool = False
     is_linear: bool = False
     averages: list[StateArray] = field(default_factory=list)
+    states: list[StateArray] = field(default_factory=list)
     first: Weight | None = None
 
     @property
     def arrays(self) -> list[StateArray]:
         """The array with all of its state."""
         claim = self.claim
-        return [
-            self.array,
-            *self.accumulators,
-            *self.averages,
-            *((*claim.roles.values(), *claim.extra) if claim is not None else ()),
-        ]
+        claimed = (*claim.roles.values(), *claim.extra) if claim is not None else ()
+        return [self.array, *self.accumulators, *self.averages, *self.states, *claimed]
 
     @property
     def rule(self) -> str:
@@ -194,10 +191,7 @@ def find_frozen_weights(
     A weight is frozen, unless an array of the caller is added to it.
     """
     forms, dependence, chains = expressions.forms, expressions.dependence, candidates.chains
-    read = values = 0
-    for weight in weights:
-        inputs = dependence.inputs(weight.claim.gradient if weight.claim is not None else weight.update.rest)
-        read |= (inputs if inputs > 0 else 0) | expressions.others.inputs.get(id(weight.array), 0)
+    read, values = inputs_read(expressions, weights), 0
     for array in expressions.moving:
         if array.new in chains.weights:
             values |= dependence.bit(forms.leaf(array.new)) | dependence.bit(forms.leaf(array.old))
@@ -209,8 +203,18 @@ def find_frozen_weights(
         added = _find_addends(expressions, candidates, array)
         if added <= {"input"}:
             update = make_update(expressions, chains, states, array)
-            frozen.append(Weight(array, update, None, is_frozen=not added, is_learnt=bool(added) or None))
+            held = [state.array for state in update.states]
+            frozen.append(Weight(array, update, None, is_frozen=not added, is_learnt=bool(added) or None, states=held))
     return frozen
+
+
+def inputs_read(expressions: StepExpressions, weights: Iterable[Weight]) -> int:
+    """Return the inputs, as bits, that the gradients of weights read, and those of the others that equal them."""
+    read = 0
+    for weight in weights:
+        inputs = expressions.dependence.inputs(weight.claim.gradient if weight.claim is not None else weight.update.rest)
+        read |= (inputs if inputs > 0 else 0) | expressions.others.inputs.get(id(weight.array), 0)
+    return read
 
 
 def _find_addends(expressions: StepExpressions, candidates: Candidates, array: StateArray) -> set[str]:
