@@ -102,13 +102,13 @@ NETWORK = network()
 def facts_of(row: Row, overview: Overview) -> dict[str, object]:
     values = {name: value.value for name, value in row.hyperparameters.items() if value.status == "constant"}
     roles = {role: overview.number(array) for role, array in row.roles.items()}
-    return {"weight": overview.number(row.weight), "rule": row.rule, "clip": row.clip_text} | values | roles
+    return {"weight": overview.number(row.weight), "rule": row.rule, "clip": row.clip_text, **values, **roles}
 
 
 def adam(layer: int, **others: object) -> dict[str, object]:
     values = {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.5, "epsilon": 1e-8, "clip": "global norm 1"}
     roles = {"first_moment": 3 * layer + 1, "second_moment": 3 * layer + 2}
-    return {"weight": 3 * layer, "rule": "adam"} | values | roles | others
+    return {"weight": 3 * layer, "rule": "adam", **values, **roles, **others}
 
 
 def rows_of(text: str) -> list[dict[str, object]]:
@@ -243,7 +243,7 @@ def described(weights: Iterable[Weight]) -> list[tuple[object, ...]]:
         claimed: tuple[object, ...] = ()
         if claim is not None:
             roles = {role: array.source for role, array in claim.roles.items()}
-            leaves = {forms.atoms[leaf].node for leaf in forms.leaves(claim.gradient)}
+            leaves = {weight.own_node(forms.atoms[leaf].node or 0) for leaf in forms.leaves(claim.gradient)}
             claimed = (claim.hyperparameters, roles, key_of(claim.rate), leaves)
         kinds = weight.is_learnt, weight.is_frozen, weight.is_linear
         descriptions.append((weight.rule, arrays, *kinds, weight.gradient_places(), *claimed))

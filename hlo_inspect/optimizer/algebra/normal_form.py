@@ -11,8 +11,8 @@ Two sums that differ by a constant factor share one atom, so that `(a / b) / c` 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Hashable, Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from hlo_inspect.optimizer.graph import Graph
@@ -43,13 +43,6 @@ class Atom(NamedTuple):
     node: int | None
     parts: tuple[Sum, ...]
     attribute: Hashable = None
-
-
-class Translation(NamedTuple):
-    """The nodes, and the ranges of slices, that equal expressions have instead of those of the first one."""
-
-    nodes: Mapping[int, int]
-    slices: Mapping[Hashable, Hashable]
 
 
 class NormalForms:
@@ -354,48 +347,6 @@ class NormalForms:
     def leaves(self, form: Sum) -> frozenset[int]:
         """Return the leaf atoms that a sum holds at any depth."""
         return frozenset(atom for atom in self.atoms_below(form) if self.atoms[atom].node is not None)
-
-    def translator(self, sums: Sequence[Sum], nodes: Iterable[int]) -> Callable[[Translation], list[Sum]]:
-        """Return a function that writes `sums` with other nodes instead of `nodes`."""
-        own = set(nodes)
-        steps: dict[
-            int, list[tuple[Sum, Hashable]]
-        ] = {}  # atoms that hold one of `nodes`, with the keys of parts that hold none
-
-        def changes(form: Sum) -> bool:
-            return any(atom in steps for monomial in form for atom, _ in monomial)
-
-        for number in sorted(self.atoms_below({monomial: 1.0 for form in sums for monomial in form})):
-            parts = [(part, None if changes(part) else key_of(part)) for part in self.atoms[number].parts]
-            if self.atoms[number].node in own or any(key is None for _, key in parts):
-                steps[number] = parts
-        return partial(self._translate, [(form, changes(form)) for form in sums], steps)
-
-    def _translate(
-        self,
-        sums: Iterable[tuple[Sum, bool]],
-        steps: Mapping[int, list[tuple[Sum, Hashable]]],
-        translation: Translation,
-    ) -> list[Sum]:
-        atoms: dict[int, int] = {}
-
-        def write(form: Sum) -> Sum:
-            return {
-                tuple(sorted([(atoms.get(atom, atom), exponent) for atom, exponent in monomial])): value
-                for monomial, value in form.items()
-            }
-
-        for number, parts in steps.items():
-            atom = self.atoms[number]
-            if atom.node is not None:
-                atoms[number] = self.leaf(translation.nodes[atom.node])
-                continue
-            own = tuple([part if key is not None else write(part) for part, key in parts])
-            keys = tuple([key_of(part) if key is None else key for part, (_, key) in zip(own, parts, strict=True)])
-            attribute = translation.slices[atom.attribute] if atom.op == "slice" else atom.attribute
-            name = ("sum", *keys) if atom.op == "sum" else (atom.op, attribute, keys)
-            atoms[number] = self._atom(name, atom.op, None, own, attribute)
-        return [write(form) if is_changed else form for form, is_changed in sums]
 
 
 class FormKinds:

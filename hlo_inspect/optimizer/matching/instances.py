@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from hlo_inspect.optimizer.algebra.normal_form import Translation
+from hlo_inspect.hlo.values.attributes import SliceDimension
 from hlo_inspect.optimizer.dataflow import Dataflow
-from hlo_inspect.optimizer.matching.units import Group, Unit, Units
+from hlo_inspect.optimizer.matching.units import Group, Units
 from hlo_inspect.optimizer.matching.weight_matching import Matcher
 from hlo_inspect.optimizer.matching.weights import Weight, inputs_read
 from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
@@ -29,7 +29,7 @@ def match_units(flow: Dataflow, step: TrainingStep) -> tuple[Matcher, list[Weigh
         if not split:
             break
         units.split(split)
-    own = {id(weight.array): weight for group in groups for weight in _instances(matcher, group, weights)}
+    own = {id(weight.array): weight for group in groups for weight in _instances(group, weights)}
     own |= {id(weight.array): weight for weight in weights}
     return matcher, [own[id(array)] for array in step.arrays if id(array) in own]
 
@@ -73,42 +73,41 @@ def _holds_for_all(matcher: Matcher, units: Units, group: Group, weights: Sequen
     )
 
 
-def _instances(matcher: Matcher, group: Group, weights: Iterable[Weight]) -> Iterator[Weight]:
+def _instances(group: Group, weights: Iterable[Weight]) -> Iterator[Weight]:
     """Yield the weights of the other units of a group."""
-    own = {id(array) for array in group.first.arrays}
-    for weight in [weight for weight in weights if id(weight.array) in own]:
-        claim, first = weight.claim, group.first
-        sums = (claim.rate, claim.gradient) if claim is not None else ()
-        translate = matcher.expressions.forms.translator(sums, first.nodes)
-        for unit in group.others:
-            instance = _instance(weight, first, unit)
-            if instance.claim is not None:
-                own = Translation(
-                    dict(zip(first.nodes, unit.nodes, strict=True)), dict(zip(first.slices, unit.slices, strict=True))
-                )
-                instance.claim.rate, instance.claim.gradient = translate(own)
-            yield instance
+    first = group.first
+    own = {id(array) for array in first.arrays}
+    found = [weight for weight in weights if id(weight.array) in own]
+    for unit in group.others if found else ():
+        arrays = {id(old): new for old, new in zip(first.arrays, unit.arrays, strict=True)}
+        nodes = dict(zip(first.nodes, unit.nodes, strict=True))
+        parts = dict(zip(map(_part, first.slices), map(_part, unit.slices), strict=True))
+        yield from (replace(_instance(weight, arrays), nodes=nodes, parts=parts) for weight in found)
 
 
-def _instance(weight: Weight, first: Unit, unit: Unit) -> Weight:
-    """Return a weight with the arrays of another unit."""
-    counterparts = {id(old): new for old, new in zip(first.arrays, unit.arrays, strict=True)}
+def _part(attribute: Hashable) -> SliceDimension | None:
+    """Return the range that a slice takes of a flattened array."""
+    part = attribute[0] if isinstance(attribute, tuple) and len(attribute) == 1 else None
+    return part if isinstance(part, SliceDimension) else None
 
-    def own(array: StateArray) -> StateArray:
-        return counterparts.get(id(array), array)
+
+def _instance(weight: Weight, arrays: Mapping[int, StateArray]) -> Weight:
+    """Return a weight with other arrays, by the ids of its own."""
+
+    def own(old: Iterable[StateArray]) -> list[StateArray]:
+        return [arrays.get(id(array), array) for array in old]
 
     claim = weight.claim
     if claim is not None:
-        roles = {role: own(array) for role, array in claim.roles.items()}
-        claim = replace(claim, roles=roles, extra=list(map(own, claim.extra)))
+        claim = replace(claim, roles=dict(zip(claim.roles, own(claim.roles.values()), strict=True)), extra=own(claim.extra))
     return replace(
         weight,
-        array=own(weight.array),
+        array=arrays[id(weight.array)],
         claim=claim,
-        copy=own(weight.copy) if weight.copy is not None else None,
-        counters=list(map(own, weight.counters)),
-        accumulators=list(map(own, weight.accumulators)),
-        averages=list(map(own, weight.averages)),
-        states=list(map(own, weight.states)),
+        copy=arrays.get(id(weight.copy)),
+        counters=own(weight.counters),
+        accumulators=own(weight.accumulators),
+        averages=own(weight.averages),
+        states=own(weight.states),
         first=weight,
     )

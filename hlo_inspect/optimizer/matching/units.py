@@ -146,7 +146,7 @@ class Units:
             if args and old is None:
                 attribute = attributes[node]
                 if ops[node] == "slice":
-                    attribute = slices.setdefault(attribute, len(slices))
+                    attribute = slices.setdefault(attribute, len(slices)), isinstance(attribute, tuple) and len(attribute)
                 key.append((ops[node], attribute, sizes[node], len(args), len(new)))
                 stack += self._in_order(*args) if ops[node] in COMMUTATIVE else args
             else:
