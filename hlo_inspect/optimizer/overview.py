@@ -132,12 +132,18 @@ class Overview:
 
     def _row(self, weight: Weight) -> Row:
         claim, copy = weight.claim, weight.copy
-        clip, is_unknown = self._clip(weight.first or weight)
-        master = weight.array if copy is not None else None
-        if claim is None:
-            return Row(weight, weight.rule, copy or weight.array, master, {}, {}, None, is_unknown, weight.counters)
-        values, roles = claim.hyperparameters, claim.roles
-        return Row(weight, weight.rule, copy or weight.array, master, values, roles, clip, is_unknown, weight.counters)
+        clip, has_unknown_clip = self._clip(weight.first or weight)
+        return Row(
+            weight,
+            weight.rule,
+            copy or weight.array,
+            weight.array if copy is not None else None,
+            claim.hyperparameters if claim is not None else {},
+            claim.roles if claim is not None else {},
+            clip,
+            has_unknown_clip,
+            weight.counters,
+        )
 
     def _clip(self, weight: Weight) -> tuple[Clip | None, bool]:
         """Return the clip of a weight's gradient, and True if something bounds it that is no known clip."""

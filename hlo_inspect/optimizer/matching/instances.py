@@ -104,7 +104,7 @@ def _instance(weight: Weight, arrays: Mapping[int, StateArray]) -> Weight:
         weight,
         array=arrays[id(weight.array)],
         claim=claim,
-        copy=arrays.get(id(weight.copy)),
+        copy=arrays[id(weight.copy)] if weight.copy is not None else None,
         counters=own(weight.counters),
         accumulators=own(weight.accumulators),
         averages=own(weight.averages),

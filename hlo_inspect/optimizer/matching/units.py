@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from hlo_inspect.hlo.opcodes import COMMUTATIVE
 from hlo_inspect.optimizer.dataflow import Dataflow
+from hlo_inspect.optimizer.graph import with_bits
 from hlo_inspect.optimizer.matching.step_expressions import OtherArrays, inputs_of_node, moved_arrays
 from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
 
@@ -42,11 +43,11 @@ class Group:
     others: list[Unit] = field(default_factory=list)
 
 
-class _Edge(NamedTuple):
-    """A scalar at the edge of a cone: the inputs behind it, as bits, and the ids of the arrays whose values it holds."""
+class _Held(NamedTuple):
+    """The inputs behind an expression, as bits, and the arrays whose values it holds, by their ids."""
 
     inputs: int
-    arrays: frozenset[int]
+    arrays: dict[int, StateArray]
 
 
 class Units:
@@ -59,7 +60,8 @@ class Units:
         self._old = {array.old: array for array in step.arrays}
         for array in step.arrays:
             self._new.setdefault(array.new, []).append(array)
-        self._edges: dict[int, _Edge] = {}
+        self._edges: dict[int, _Held] = {}
+        self._held: dict[int, _Held] = {}
         self._moved = moved_arrays(flow, step)
         self._seen: set[int] = {id(array) for array in self._moved if array.shape.elements == 1}
         self._by_key: dict[Hashable, Group] = {}
@@ -94,15 +96,19 @@ class Units:
             self._seen.update(id(array) for unit in group.others for array in unit.arrays)
             group.others = []
         moved = {id(array) for array in self._moved}
-        waiting = self.groups
-        while waiting:
-            group = waiting.pop()
-            for unit in group.others:
-                if not moved.isdisjoint(self._seen.intersection(map(id, unit.arrays))):
-                    self._seen.update(map(id, unit.arrays))
-                    group.others = [other for other in group.others if other is not unit]
-                    waiting = self.groups
-                    break
+        is_complete = False
+        while not is_complete:
+            is_complete = True
+            for group in self.groups:
+                others = []
+                for unit in group.others:
+                    own = moved.intersection(map(id, unit.arrays))
+                    if self._seen.isdisjoint(own):
+                        others.append(unit)
+                    else:
+                        self._seen |= own
+                is_complete = is_complete and len(others) == len(group.others)
+                group.others = others
 
     def _find(self) -> None:
         """Group the units, from the arrays that no other array's new value holds."""
@@ -220,24 +226,37 @@ class Units:
                 )
         return total, tuple(depending)
 
-    def _edge(self, scalar: int) -> _Edge:
+    def _edge(self, scalar: int) -> _Held:
         """Return what is behind a scalar, also through the new values of arrays that it holds. The rules see these arrays."""
-        graph = self._flow.graph
-        inputs = 0
-        arrays: set[int] = set()
-        nodes = [scalar]
-        seen: set[int] = set()
-        while nodes:
-            below = set(graph.reachable(nodes)) - seen
-            seen |= below
-            nodes = []
-            for node in below:
-                if graph.ops[node] == "opaque":
-                    inputs |= inputs_of_node(self._flow, self._dependence, node)
-                old = [self._old[node]] if node in self._old else []
-                for array in (*self._new.get(node, ()), *old):
-                    if array.is_float and not array.is_unchanged and id(array) not in arrays:
-                        arrays.add(id(array))
-                        nodes.append(array.new)
-        self._seen |= arrays
-        return _Edge(inputs, frozenset(arrays))
+        inputs, held = self._held_by(scalar)
+        arrays: dict[int, StateArray] = {}
+        waiting = list(held.values())
+        while waiting:
+            array = waiting.pop()
+            if id(array) not in arrays:
+                arrays[id(array)] = array
+                more, held = self._held_by(array.new)
+                inputs |= more
+                waiting += held.values()
+        self._seen |= arrays.keys()
+        return _Held(inputs, arrays)
+
+    def _held_by(self, node: int) -> _Held:
+        """Return what an expression holds; each node is read once, as scalars may share a norm over all gradients."""
+        graph, known = self._flow.graph, self._held
+        below: set[int] = set()
+        stack = [node]
+        while stack:
+            top = stack.pop()
+            if top not in known and top not in below:
+                below.add(top)
+                stack += graph.args[top]
+        for member in sorted(below):  # operands have lower numbers
+            inputs = inputs_of_node(self._flow, self._dependence, member) if graph.ops[member] == "opaque" else 0
+            here = (*self._new.get(member, ()), *([self._old[member]] if member in self._old else ()))
+            arrays = {id(array): array for array in here if array.is_float and not array.is_unchanged}
+            for arg in graph.args[member]:
+                inputs = with_bits(inputs, known[arg].inputs)
+                arrays = arrays | known[arg].arrays if arrays else known[arg].arrays
+            known[member] = _Held(inputs, arrays)
+        return known[node]
