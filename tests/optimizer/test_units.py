@@ -1,4 +1,4 @@
-"""Equal updates of a step are asked of the rules once, and each weight has its own row.
+"""The rules see one of several equal updates of a step, and each weight has its own row.
 
 The network has four layers of products; its loss is half the sum of squares of the last one's outputs. Each weight has Adam,
 with the gradient clipped by the global norm. Changes of one detail of one layer are worked out by hand. All rows are also
@@ -177,7 +177,7 @@ def test_swapped_moments_keep_their_roles() -> None:
 
 
 def test_a_second_moment_of_two_gradients_is_not_adams() -> None:
-    """Layer 2 averages `g2 * g1`: the leaves of its cone are two, where the others have one twice."""
+    """Layer 2 averages `g2 * g1`: its cone has two leaves, that of any other layer has one leaf twice."""
     text = changed(NETWORK, r"multiply\(%clipped2, %clipped2\)", "multiply(%clipped2, %clipped1)")
     rows = rows_of(text)
     assert [row for row in rows if row["weight"] != 6] == [adam(layer) for layer in (0, 1, 3)]
@@ -192,7 +192,7 @@ def test_another_shape_is_another_update() -> None:
         "%flat2 = f32[16]{0} parameter(6)\n  %w2 = f32[4,4]{1,0} reshape(%flat2)",
     )
     text = changed(text, r"%new_w2 = (.*)", r"%matrix2 = \1" + "\n  %new_w2 = f32[16]{0} reshape(%matrix2)")
-    text = changed(text, r"ROOT %results = \((.*)\) tuple", lambda found: "ROOT %results = (" + shapes(found[1]) + ") tuple")
+    text = changed(text, r"ROOT %results = \((.*)\) tuple", lambda match: f"ROOT %results = ({shapes(match[1])}) tuple")
     overview = overview_of(text)
     assert [facts_of(row, overview) for row in overview.rows] == [adam(layer) for layer in LAYERS]
     assert [str(row.weight.shape) for row in overview.rows] == ["f32[4,4]", "f32[4,4]", "f32[16]", "f32[4,4]"]

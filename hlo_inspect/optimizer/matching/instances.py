@@ -50,25 +50,25 @@ def _reads_states(matcher: Matcher, units: Units) -> bool:
 def _holds_for_all(matcher: Matcher, units: Units, group: Group, weights: Sequence[Weight]) -> bool:
     """Return True if the answer about the first unit of a group holds for the others.
 
-    Either rules were not asked, and the weights of all units, if any, are frozen. Or the step trains, the form of each update
-    alone shows an optimizer, and no rule read the operands of a leaf: these are not in the key.
+    If rules were not asked, the weights of all units are frozen, if there are any. Else the step has to train, and the form of
+    each update alone to show an optimizer. No rule may have read the operands of a leaf: these are not in the key.
     """
     own = {id(array): number for number, array in enumerate(group.first.arrays)}
     asked = {array.new: matcher.matches[array.new].proposal for array in group.first.arrays if array.new in matcher.matches}
-    found = [weight for weight in weights if id(weight.array) in own]
-    arrays = [array for weight in found for array in (*weight.arrays, *weight.counters, weight.copy or weight.array)]
+    own_weights = [weight for weight in weights if id(weight.array) in own]
+    arrays = [array for weight in own_weights for array in (*weight.arrays, *weight.counters, weight.copy or weight.array)]
     if not all(id(array) in own or array.shape.elements == 1 for array in arrays):
         return False
     if not asked:
-        numbers = [own[id(weight.array)] for weight in found]
-        read = inputs_read(matcher.expressions, [weight for weight in weights if not weight.is_frozen]) if found else 0
+        numbers = [own[id(weight.array)] for weight in own_weights]
+        read = inputs_read(matcher.expressions, [weight for weight in weights if not weight.is_frozen]) if own_weights else 0
         is_read = all(read & units.own(unit.arrays[number]) for unit in group.others for number in numbers)
-        return is_read and all(weight.is_frozen for weight in found)
+        return is_read and all(weight.is_frozen for weight in own_weights)
     return (
         matcher.shows_training
-        and len(found) == len(asked)
+        and len(own_weights) == len(asked)
         and all(proposal.is_unmistakable for proposal in asked.values())
-        and all(weight.claim is not None for weight in found)
+        and all(weight.claim is not None for weight in own_weights)
         and not matcher.expressions.reductions.has_opened(group.first.nodes)
     )
 
@@ -77,12 +77,12 @@ def _instances(group: Group, weights: Iterable[Weight]) -> Iterator[Weight]:
     """Yield the weights of the other units of a group."""
     first = group.first
     own = {id(array) for array in first.arrays}
-    found = [weight for weight in weights if id(weight.array) in own]
-    for unit in group.others if found else ():
+    own_weights = [weight for weight in weights if id(weight.array) in own]
+    for unit in group.others if own_weights else ():
         arrays = {id(old): new for old, new in zip(first.arrays, unit.arrays, strict=True)}
         nodes = dict(zip(first.nodes, unit.nodes, strict=True))
         parts = dict(zip(map(_part, first.slices), map(_part, unit.slices), strict=True))
-        yield from (replace(_instance(weight, arrays), nodes=nodes, parts=parts) for weight in found)
+        yield from (replace(_instance(weight, arrays), nodes=nodes, parts=parts) for weight in own_weights)
 
 
 def _part(attribute: Hashable) -> SliceDimension | None:

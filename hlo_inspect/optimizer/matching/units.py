@@ -220,35 +220,35 @@ class Units:
             if edge is None:
                 edge = self._edges[scalar] = self._edge(scalar)
             if edge.inputs or edge.arrays:
-                held = [number for number, array in enumerate(arrays) if id(array) in edge.arrays]
+                held_numbers = [number for number, array in enumerate(arrays) if id(array) in edge.arrays]
                 depending.append(
-                    (edge.inputs < 0, *[number for number, bits in enumerate(own) if edge.inputs & bits], -1, *held)
+                    (edge.inputs < 0, *[number for number, bits in enumerate(own) if edge.inputs & bits], -1, *held_numbers)
                 )
         return total, tuple(depending)
 
     def _edge(self, scalar: int) -> _Held:
         """Return what is behind a scalar, also through the new values of arrays that it holds. The rules see these arrays."""
-        inputs, held = self._held_by(scalar)
+        inputs, direct = self._held_by(scalar)
         arrays: dict[int, StateArray] = {}
-        waiting = list(held.values())
+        waiting = list(direct.values())
         while waiting:
             array = waiting.pop()
             if id(array) not in arrays:
                 arrays[id(array)] = array
-                more, held = self._held_by(array.new)
+                more, direct = self._held_by(array.new)
                 inputs |= more
-                waiting += held.values()
+                waiting += direct.values()
         self._seen |= arrays.keys()
         return _Held(inputs, arrays)
 
     def _held_by(self, node: int) -> _Held:
         """Return what an expression holds; each node is read once, as scalars may share a norm over all gradients."""
-        graph, known = self._flow.graph, self._held
+        graph, cache = self._flow.graph, self._held
         below: set[int] = set()
         stack = [node]
         while stack:
             top = stack.pop()
-            if top not in known and top not in below:
+            if top not in cache and top not in below:
                 below.add(top)
                 stack += graph.args[top]
         for member in sorted(below):  # operands have lower numbers
@@ -256,7 +256,7 @@ class Units:
             here = (*self._new.get(member, ()), *([self._old[member]] if member in self._old else ()))
             arrays = {id(array): array for array in here if array.is_float and not array.is_unchanged}
             for arg in graph.args[member]:
-                inputs = with_bits(inputs, known[arg].inputs)
-                arrays = arrays | known[arg].arrays if arrays else known[arg].arrays
-            known[member] = _Held(inputs, arrays)
-        return known[node]
+                inputs = with_bits(inputs, cache[arg].inputs)
+                arrays = arrays | cache[arg].arrays if arrays else cache[arg].arrays
+            cache[member] = _Held(inputs, arrays)
+        return cache[node]

@@ -211,8 +211,8 @@ def find_frozen_weights(
         added = _find_addends(expressions, candidates, array)
         if added <= {"input"}:
             update = make_update(expressions, chains, states, array)
-            held = [state.array for state in update.states]
-            frozen.append(Weight(array, update, None, is_frozen=not added, is_learnt=bool(added) or None, states=held))
+            own = [state.array for state in update.states]
+            frozen.append(Weight(array, update, None, is_frozen=not added, is_learnt=bool(added) or None, states=own))
     return frozen
 
 
