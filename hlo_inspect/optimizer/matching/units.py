@@ -21,6 +21,7 @@ from hlo_inspect.optimizer.matching.step_expressions import OtherArrays, inputs_
 from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
 
 MAX_NODES = 4096  # of one cone
+LEAST_ARRAYS = 3  # of an update whose form alone shows an optimizer: the backward pass is asked for each plain step
 
 
 class Unit(NamedTuple):
@@ -170,7 +171,8 @@ class Units:
                 return None
         inputs, depending = self._inputs(arrays, leaves, scalars)
         unit = Unit(tuple(positions), tuple(slices), tuple(arrays), inputs)
-        group = self._by_key.setdefault((tuple(key), depending), Group(unit))
+        is_plain_step = len(arrays) < LEAST_ARRAYS and any(inputs & self.own(array) for array in arrays)
+        group = self._by_key.setdefault((tuple(key), depending, root.new if is_plain_step else None), Group(unit))
         if group.first is not unit:
             group.others.append(unit)
         return unit
