@@ -8,19 +8,24 @@ compared with those of a matching in which the rules see every update.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 from hlo_inspect.graph.parameters import find_interface
 from hlo_inspect.optimizer.algebra.normal_form import key_of
+from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.matching.instances import match_units
 from hlo_inspect.optimizer.matching.training_steps import WeightUpdates, find_updates
+from hlo_inspect.optimizer.matching.units import Units
 from hlo_inspect.optimizer.matching.weight_matching import Matcher
 from hlo_inspect.optimizer.matching.weights import Weight
 from hlo_inspect.optimizer.overview import Overview, Row
-from tests.optimizer.programs import DATA, changed, entry_of, module_of, overview_of, text_of
+from hlo_inspect.optimizer.step.state_arrays import TrainingStep, find_state_arrays
+from hlo_inspect.optimizer.step.successions import Result
+from tests.linear_time import assert_linear
+from tests.optimizer.programs import DATA, changed, entry_of, flow_of, module_of, overview_of, text_of
 
 LAYERS = range(4)
 MATRIX = "f32[4,4]{1,0}"
@@ -224,6 +229,46 @@ def test_a_gradient_that_reads_a_state_of_another_weight() -> None:
     text = changed(text, r"(  %m3 = .*\n)", "")
     text = changed(text, r"(  %w1 = .*\n)", r"\1" + "  %m3 = f32[4,4]{1,0} parameter(10)\n")
     assert_equal_to_asking_all(text)
+
+
+# -- bounds of work -------------------------------------------------------------------------------------------------------
+
+ARRAY = "f32[64]{0}"
+
+
+def updates_of_one_value(count: int) -> str:
+    """Return a step that adds one value, a long chain of functions of a batch, to each array."""
+    lines = [f"%x = {ARRAY} parameter({count})", f"%y0 = {ARRAY} sine(%x)"]
+    lines += [f"%y{n} = {ARRAY} sine(%y{n - 1})" for n in range(1, count)]
+    lines += [f"%w{n} = {ARRAY} parameter({n})" for n in range(count)]
+    lines += [f"%new{n} = {ARRAY} add(%w{n}, %y{count - 1})" for n in range(count)]
+    results = ", ".join(f"%new{n}" for n in range(count))
+    return entry_of(*lines, f"ROOT %results = ({', '.join([ARRAY] * count)}) tuple({results})")
+
+
+def arrays_in_one_scalar(count: int) -> str:
+    """Return a step whose rate is a sum of elements of all arrays."""
+    lines = [f"%w{n} = {ARRAY} parameter({n})" for n in range(count)]
+    lines += [f"%first{n} = f32[1]{{0}} slice(%w{n}), slice={{[0:1]}}" for n in range(count)]
+    lines += [f"%sum{n} = f32[1]{{0}} add(%{f'sum{n - 1}' if n else 'first0'}, %first{n})" for n in range(count)]
+    lines += [f"%rate = {ARRAY} broadcast(%sum{count - 1}), dimensions={{0}}"]
+    lines += [f"%new{n} = {ARRAY} multiply(%w{n}, %rate)" for n in range(count)]
+    results = ", ".join(f"%new{n}" for n in range(count))
+    return entry_of(*lines, f"ROOT %results = ({', '.join([ARRAY] * count)}) tuple({results})")
+
+
+@pytest.mark.parametrize("step", [updates_of_one_value, arrays_in_one_scalar])
+def test_units_that_share_values_are_read_in_linear_time(step: Callable[[int], str]) -> None:
+    steps = {count: arrays_of(step(count)) for count in (500, 2_000)}
+    assert_linear(lambda count: Units(*steps[count]).split([]), 500)
+
+
+def arrays_of(text: str) -> tuple[Dataflow, TrainingStep]:
+    flow, frame = flow_of(text)
+    interface = find_interface(module_of(text))
+    inputs = {(frame, leaf.number, leaf.index): leaf.shape for leaf in interface.parameters}
+    results = [Result(output.index, output.shape, None) for output in interface.outputs]
+    return flow, find_state_arrays(flow, frame, inputs, results)
 
 
 # -- against a matching in which the rules see each update ----------------------------------------------------------------

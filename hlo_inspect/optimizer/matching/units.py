@@ -20,7 +20,9 @@ from hlo_inspect.optimizer.graph import with_bits
 from hlo_inspect.optimizer.matching.step_expressions import OtherArrays, inputs_of_node, moved_arrays
 from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
 
-MAX_NODES = 4096  # of one cone
+LEAST_VISITS = 10_000  # of nodes in all cones: values that cones share are visited again
+MAX_VISITS = 4  # further visits for each node of the graph
+MAX_ARRAYS = 64  # of one unit, or behind a scalar
 LEAST_ARRAYS = 3  # of an update whose form alone shows an optimizer: the backward pass is asked for each plain step
 
 
@@ -66,6 +68,7 @@ class Units:
         self._moved = moved_arrays(flow, step)
         self._seen: set[int] = {id(array) for array in self._moved if array.shape.elements == 1}
         self._by_key: dict[Hashable, Group] = {}
+        self._visits_left = LEAST_VISITS + MAX_VISITS * len(flow.graph.ops)
         self._find()
 
     @property
@@ -117,15 +120,18 @@ class Units:
         for array in sorted(self._moved, key=lambda array: -array.new):  # operands have lower numbers
             if array.new in covered or array.shape.elements == 1:
                 continue
-            unit = self._read(array, covered)
-            if unit is None:
-                self._seen.update(map(id, self._moved))
+            if self._read(array, covered) is None:
+                self._see_all()
                 break
         self._seen.update(id(array) for group in self._by_key.values() for array in group.first.arrays)
         self.split([])
 
+    def _see_all(self) -> None:
+        """Let the rules see everything, if units are too large to compare."""
+        self._seen.update(map(id, self._moved))
+
     def _read(self, root: StateArray, covered: set[int]) -> Unit | None:
-        """Add the unit of an array to its group. Return None if its cone is too large."""
+        """Add the unit of an array to its group. Return None if the cones are too large."""
         graph = self._flow.graph
         ops, all_args, attributes, sizes = graph.ops, graph.args, graph.attributes, graph.sizes
         positions: dict[int, int] = {}
@@ -167,8 +173,9 @@ class Units:
                     key += self._array(array)
             if new:
                 covered.add(node)
-            if len(positions) > MAX_NODES:
+            if len(positions) > self._visits_left or len(arrays) > MAX_ARRAYS:
                 return None
+        self._visits_left -= len(positions)
         inputs, depending = self._inputs(arrays, leaves, scalars)
         unit = Unit(tuple(positions), tuple(slices), tuple(arrays), inputs)
         is_plain_step = len(arrays) < LEAST_ARRAYS and any(inputs & self.own(array) for array in arrays)
@@ -260,5 +267,8 @@ class Units:
             for arg in graph.args[member]:
                 inputs = with_bits(inputs, cache[arg].inputs)
                 arrays = arrays | cache[arg].arrays if arrays else cache[arg].arrays
+            if len(arrays) > MAX_ARRAYS:
+                self._see_all()
+                arrays = {}
             cache[member] = _Held(inputs, arrays)
         return cache[node]
