@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.graph.parameters import find_interface
+from hlo_inspect.hlo.values.attributes import SliceDimension
 from hlo_inspect.optimizer.algebra.normal_form import key_of
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.matching.instances import match_units
@@ -136,6 +137,25 @@ def test_each_weight_has_its_own_gradient() -> None:
     places = [row.matched.gradient_places() for row in overview.rows]
     names = [[overview.frames.name(place) for place, _ in weight_places] for weight_places in places]
     assert names == [[f"g{layer}"] for layer in LAYERS]
+
+
+def test_each_weight_has_its_own_part_of_gradients_that_are_summed_together() -> None:
+    """The gradients are flattened and joined for one all-reduce: layer k has the elements from 16k on."""
+    lines = [f"%flat{k} = f32[16]{{0}} reshape(%g{k})" for k in LAYERS]
+    lines.append("%joined = f32[64]{0} concatenate(%flat0, %flat1, %flat2, %flat3), dimensions={0}")
+    lines.append("%all = f32[64]{0} all-reduce(%joined), replica_groups={{0,1}}, to_apply=%add")
+    lines += [f"%part{k} = f32[16]{{0}} slice(%all), slice={{[{16 * k}:{16 * k + 16}]}}" for k in LAYERS]
+    lines += [f"%mean{k} = {MATRIX} reshape(%part{k})" for k in LAYERS]
+    text = changed(NETWORK, r"  %below0 =", "".join(f"  {line}\n" for line in lines) + "  %below0 =")
+    for k in LAYERS:
+        text = changed(text, rf"divide\(%g{k}, %norms\)", f"divide(%mean{k}, %norms)")
+        text = changed(text, rf"select\(%mask{k}, %g{k}, ", f"select(%mask{k}, %mean{k}, ")
+    overview = overview_of(text)
+    assert [facts_of(row, overview) for row in overview.rows] == [adam(layer) for layer in LAYERS]
+    assert overview.updates.asked_count == 1
+    places = [row.matched.gradient_places() for row in overview.rows]
+    parts = [[(overview.frames.name(place), part) for place, part in weight_places] for weight_places in places]
+    assert parts == [[("all", SliceDimension(16 * k, 16 * k + 16, 1))] for k in LAYERS]
 
 
 CHANGES: dict[str, tuple[tuple[tuple[str, str], ...], dict[str, object]]] = {
