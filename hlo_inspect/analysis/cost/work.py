@@ -295,14 +295,18 @@ BY_SHAPES = WORKLESS | set(ELEMENTWISE) | {opcode for opcode, rule in _RULES.ite
 
 # Named as in hardware profiles: `matmul.bf16`, `vector.f32`. Matrix multiplications run on the matrix unit in the wider type of
 # their operands, everything else on the vector unit in the type of the result, comparisons in that of their operands.
-# Integers narrower than 32 bits and predicates take the vector unit's 32-bit lanes.
+# Integers narrower than 32 bits and predicates take the vector unit's 32-bit lanes. No profile states rates of complex types:
+# they are made of those of their parts.
 
 COMPARING = frozenset({"compare", "is-finite"})
 """Opcodes whose result does not show the type in which they compute."""
 
 _FLOATS = {"f64": "f64", "f32": "f32", "bf16": "bf16", "f16": "f16"}
-_MATMUL = _FLOATS | {"s32": "s32", "u32": "s32", "s8": "s8", "u8": "s8", "s4": "s4", "u4": "s4"}
-_VECTOR = _FLOATS | dict.fromkeys(["pred", *(f"{sign}{bits}" for sign in "su" for bits in (1, 2, 4, 8, 16, 32))], "s32")
+_COMPLEX = {"c64": "c64", "c128": "c128"}
+_MATMUL = _FLOATS | _COMPLEX | {"s32": "s32", "u32": "s32", "s8": "s8", "u8": "s8", "s4": "s4", "u4": "s4"}
+_VECTOR = (
+    _FLOATS | _COMPLEX | dict.fromkeys(["pred", *(f"{sign}{bits}" for sign in "su" for bits in (1, 2, 4, 8, 16, 32))], "s32")
+)
 
 
 def tally_key(op: Operation, work: Work) -> TallyKey:
