@@ -40,7 +40,7 @@ _COMPLEX = {
     "vector.c64": ("vector.f32", 2),
     "vector.c128": ("vector.f64", 2),
 }
-"""The unit of the parts of complex numbers, and how many real operations one complex operation is: four in products, else at least two."""
+"""The unit of the parts of complex numbers, and the real operations of a complex one: four in products, else at least two."""
 
 NOT_KNOWN = ""
 """The unit of work whose hardware or type is unknown."""

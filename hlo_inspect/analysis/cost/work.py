@@ -343,6 +343,8 @@ def _windows_overlap(op: Operation) -> bool:
 
 @lru_cache(maxsize=1024)
 def elementwise_key(opcode: str, dtype: str) -> TallyKey:
+    if opcode == "fft":  # its FLOPs are real operations
+        dtype = {"c64": "f32", "c128": "f64"}.get(dtype, dtype)
     name = _name(_VECTOR, dtype)
     return TallyKey(opcode, f"vector.{name}") if name else TallyKey(opcode)
 

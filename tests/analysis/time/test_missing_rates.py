@@ -58,7 +58,7 @@ def test_products_of_integers_of_32_bits_take_at_least_their_bytes(profile: str)
 
 
 @pytest.mark.parametrize(("dtype", "is_known"), [("s32", True), ("f64", False), ("c64", True)])
-def test_small_work_on_integers_hides_behind_memory(dtype: str, is_known: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_small_work_on_integers_hides_behind_memory(dtype: str, is_known: bool) -> None:
     """The profile of the B200 states no rate of s32, that of the H100 PCIe none of f64."""
     profile = "h100-pcie" if dtype == "f64" else "b200"
     report = hlo_inspect.inspect(ADDITION.replace("TYPE", dtype).replace("OPCODE", "add"), ("time",), profile=profile)
