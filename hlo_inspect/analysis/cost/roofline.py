@@ -29,7 +29,7 @@ _OTHER_RATES = {
 }
 """Replacements for a rate that a profile does not state: the first rate of these that it states counts.
 
-XLA widens f8 where the matrix unit lacks it (xla/service/gpu/transforms/gemm_rewriter.cc, and the TPU's matrix units of bf16).
+XLA widens f8 if the matrix unit lacks it (xla/service/gpu/transforms/gemm_rewriter.cc, and the TPU's matrix units of bf16).
 Matrix units round f32 unless the precision is the highest, to tf32 on NVIDIA's GPUs and to bf16 on TPUs (JAX's documentation of
 `jax.lax.Precision`). Vector units without 16-bit arithmetic compute in f32.
 """

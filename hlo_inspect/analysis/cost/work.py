@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, SHARED, WORK, TallyKey, UnknownCostError, Work
@@ -196,6 +196,29 @@ def ragged_dot(op: Operation) -> Work:
             raise UnknownCostError("more group dimensions than the result has")
         del left[i]
     return matmul(dot_flops(op.operand_array(0), math.prod(left), op.integers("lhs_contracting_dims")))
+
+
+def ragged_dot_of_step(op: Operation, _: Applied) -> Work:
+    """Count two FLOPs for each element of the first operand and each one of the second that it meets.
+
+    The groups divide the ragged dimension, be it one of rows, contracted or of a batch: no element meets a second group. XLA
+    counts one row of a ragged dimension of rows.
+    """
+    op.require("rhs_contracting_dims")
+    rhs = op.operand_array(1)
+    met = {*op.integers("rhs_contracting_dims"), *op.integers("rhs_batch_dims"), *op.integers("rhs_group_dims")}
+    others = [dimension(rhs, i) for i in range(len(rhs.dimensions)) if i not in met]
+    return matmul(2 * elements(op.operand_array(0)) * math.prod(others))
+
+
+def scan_of_step(op: Operation, applied: Applied) -> Work:
+    """Count one application for each slice of the scanned operands."""
+    (scanned_dimension,) = op.integers("dimensions")[:1] or (0,)
+    return applied(op, "to_apply").times(dimension(op.operand_array(0), scanned_dimension))
+
+
+OF_STEP: Mapping[str, Callable[[Operation, Applied], Work]] = {"ragged-dot": ragged_dot_of_step, "scan": scan_of_step}
+"""Work in a step, for opcodes of which XLA's cost analysis counts a part."""
 
 
 def convolution(op: Operation) -> Work:
