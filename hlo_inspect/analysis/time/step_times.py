@@ -76,7 +76,7 @@ class StepTimes(NamedTuple):
     """The times of one step.
 
     `compute`, `memory` and `collectives` are the bounds of all FLOPs, bytes and collectives alone. `kernels` and `exposed` (the
-    exposed part of collectives) add up to `step`, which is longer if a unit or a link that works for several streams is busy
+    exposed part of collectives) add up to `step`. The step is longer if a unit or a link that works for several streams is busy
     for longer. Each of the three has a bound and an estimate.
     """
 

@@ -42,7 +42,7 @@ def test_two_streams_share_the_matrix_unit() -> None:
 
 
 def test_an_exchange_between_nodes_takes_at_least_the_time_of_the_network() -> None:
-    """Of 16 parts of 256 KiB, 8 leave the node of a device; each device has one adapter of 25 GB/s."""
+    """Eight of 16 parts of 256 KiB leave the node of a device; each device has one adapter of 25 GB/s."""
     report = hlo_inspect.inspect(EXCHANGE, ("time",), profile="a100-sxm-80gb")
     network = 8 * 65536 * 4 / 25e9
     assert report.facts["time.step_s"] == pytest.approx(network, rel=1e-3)
