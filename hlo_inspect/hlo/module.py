@@ -13,7 +13,8 @@ from typing import NamedTuple
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction, operands_end
-from hlo_inspect.hlo.rows import NO_ROWS, HeadTable, PackedRows, Rows, packed
+from hlo_inspect.hlo.columns import Extent
+from hlo_inspect.hlo.rows import NO_ROWS, HeadColumn, HeadTable, PackedRows, Rows, packed
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.attributes import ValueTable
 from hlo_inspect.hlo.values.header import Header
@@ -132,11 +133,12 @@ class Computation:
     `reads`: the reads of the entry's parameters, if wanted.
     `is_truncated`: True if the text ends inside the computation.
     `packed_scalars`: the rows of `scalars`, with their lines.
-    `rows`: every instruction, if the graph is wanted.
     """
 
     __slots__ = (
         "_enclosing",
+        "_rows",
+        "_rows_to_make",
         "_shared",
         "instructions",
         "is_entry",
@@ -147,7 +149,6 @@ class Computation:
         "packed_scalars",
         "reads",
         "root_opcode",
-        "rows",
     )
 
     def __init__(self, name: str, line: int, *, is_entry: bool, shared: SharedByComputations | None = None) -> None:
@@ -159,10 +160,26 @@ class Computation:
         self.instructions: Sequence[Instruction] = ()
         self.reads: ParameterReads | None = None
         self.is_truncated = False
-        self.rows: Rows = NO_ROWS
+        self._rows: Rows = NO_ROWS
+        self._rows_to_make: tuple[Extent, HeadColumn, int] | None = None
         self.packed_scalars: PackedRows | None = None
         self._shared = SharedByComputations() if shared is None else shared
         self._enclosing: EnclosingComputation | None = None
+
+    @property
+    def rows(self) -> Rows:
+        """Every instruction, if the graph is wanted."""
+        if self._rows_to_make is not None:
+            self._rows, self._rows_to_make = Rows.of_extent(*self._rows_to_make), None
+        return self._rows
+
+    @rows.setter
+    def rows(self, rows: Rows) -> None:
+        self._rows, self._rows_to_make = rows, None
+
+    def take_extent(self, extent: Extent, column: HeadColumn) -> None:
+        """Take the rows of an extent, which are on the lines after the computation's. They are made on first use."""
+        self._rows_to_make = extent, column, self.line + 1
 
     @property
     def values(self) -> ValueTable:

@@ -16,6 +16,7 @@ from itertools import chain, compress, count
 from typing import NamedTuple
 
 from hlo_inspect.hlo.collective_kinds import is_named_as_collective, may_start_unknown
+from hlo_inspect.hlo.columns import Extent
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES, STARTING_COLLECTIVES, TABLE, opcodes_that_call
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.shape_text import ShapeError, ShapeTable, UnknownTypeError
@@ -174,16 +175,31 @@ class ColumnTable:
 class Rows:
     """Rows by column; indexing builds a row.
 
-    The columns are `names`, `heads`, `tails` (the text after the opening parenthesis) and `lines` (line numbers).
+    The columns are `names`, `heads`, `tails` (the text after the opening parenthesis) and `lines` (line numbers). `extent` are
+    the rows in `Columns`, if the native reader read them.
     """
 
-    __slots__ = ("column", "lines", "names", "tails")
+    __slots__ = ("column", "extent", "lines", "names", "tails")
 
-    def __init__(self, names: Sequence[str], column: HeadColumn, tails: Sequence[str], lines: Sequence[int]) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        column: HeadColumn,
+        tails: Sequence[str],
+        lines: Sequence[int],
+        extent: Extent | None = None,
+    ) -> None:
         self.names = names
         self.column = column
         self.tails = tails
         self.lines = lines
+        self.extent = extent
+
+    @classmethod
+    def of_extent(cls, extent: Extent, column: HeadColumn, line: int) -> Rows:
+        """Return the rows of an extent, the first of them on `line`."""
+        lines = range(line, line + extent.last - extent.first)
+        return cls(extent.names(), column, extent.tails(), lines, extent)
 
     @property
     def heads(self) -> Sequence[str]:

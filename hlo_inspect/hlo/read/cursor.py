@@ -97,6 +97,7 @@ class Cursor:
 
     def __init__(self, pieces: Callable[[Callable[[], int]], Iterator[str]]) -> None:
         self._pieces = pieces(self.next_line_number)
+        self._waiting: list[str] = []
         self._is_ascii = True
         self.text = "\n"
         self.position = 1
@@ -115,11 +116,30 @@ class Cursor:
         if piece is None:
             self.is_final = True
             return False
+        self._waiting.append(piece)
+        self._append()
+        return True
+
+    def load(self, characters: int) -> None:
+        """Append pieces until so many characters follow the position, or the input ends."""
+        missing = characters - (len(self.text) - self.position)
+        while missing > 0:
+            piece = next(self._pieces, None)
+            if piece is None:
+                self.is_final = True
+                break
+            self._waiting.append(piece)
+            missing -= len(piece)
+        if self._waiting:
+            self._append()
+
+    def _append(self) -> None:
+        """Append the waiting pieces, and drop the lines before the position's."""
         line_start = self.text.rfind("\n", 0, self.position)
-        self.text = self.text[line_start:] + piece
+        self.text = "".join([self.text[line_start:], *self._waiting])
+        self._waiting.clear()
         self.position -= line_start
         self._is_ascii = self.text.isascii()
-        return True
 
     def twice_as_much(self, most: int = MAX_ITEM_CHARS) -> bool:
         """Append pieces until twice as much text follows the position, so that repeated attempts take linear time.
@@ -141,7 +161,7 @@ class Cursor:
 
     def next_line_number(self) -> int:
         """Return the number of the first line of the next piece."""
-        return self.line + self.text.count("\n", self.position)
+        return self.line + self.text.count("\n", self.position) + sum([piece.count("\n") for piece in self._waiting])
 
     def next_line(self) -> None:
         """Move past the next line end; every piece ends with a line."""

@@ -1,7 +1,8 @@
 """Reader of one module: tables and computations, as far as they are wanted.
 
-`selective` skips unwanted text, `fast_path` reads many lines as printers write them, `parser` reads the next item otherwise. A
-`ModuleBuilder` receives the results. If all three fail on a line, it is counted and becomes a problem with its location.
+`selective` skips unwanted text, `native_runs` reads many computations and `fast_path` many lines as printers write them, `parser`
+reads the next item otherwise. A `ModuleBuilder` receives the results. If all fail on a line, it is counted and becomes a problem
+with its location.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hlo_inspect.hlo.read import parser
 from hlo_inspect.hlo.read.cursor import Cursor, Span
 from hlo_inspect.hlo.read.fast_path import CLOSER, find_run
 from hlo_inspect.hlo.read.module_builder import ModuleBuilder
+from hlo_inspect.hlo.read.native_runs import NativeRuns
 from hlo_inspect.hlo.read.open_computation import OpenComputation
 from hlo_inspect.hlo.read.parser import MAX_DEPTH, NestedComputation, nested_computations, with_names, with_nested_operands
 from hlo_inspect.hlo.read.selective import Selection
@@ -59,6 +61,7 @@ class ModuleReader:
         self._module = module
         self._builder = ModuleBuilder(module)
         self._selection = Selection(module, self._builder.holders)
+        self._native = NativeRuns(cursor, self._builder)
         self._reads_every_line = module.wants.reads_every_line
         self._open: OpenComputation | None = None
         self._seen_entry = False
@@ -124,7 +127,7 @@ class ModuleReader:
         if cursor.text[cursor.position - 1] != "\n":
             return False
         if self._reads_every_line:
-            return self._run()
+            return self._columns() or self._run()
         if opened is not None:
             return self._pick(opened) or self._run()
         if self._seen_entry:
@@ -135,6 +138,17 @@ class ModuleReader:
         cursor.advance(end, line - cursor.line)
         self._mark_end()
         return True
+
+    def _columns(self) -> bool:
+        """Read computations up to the end of the entry natively. Return False if the next one is left to the other ways."""
+        if self._open is not None or self._seen_entry:
+            return False
+        taken = self._native.take()
+        if taken:
+            self._seen_entry = self._module.entry is not None and self._module.entry.is_entry
+            self._unreadable_run = 0
+            self._mark_end()
+        return taken
 
     def _pick(self, opened: OpenComputation) -> bool:
         """Keep the wanted rows of the loaded lines of a computation. Return False if that is not possible."""
@@ -256,7 +270,8 @@ class ModuleReader:
         cursor.advance(tokens.skip_space(cursor.text, cursor.position))
         start = cursor.position
         if cursor.text[start] == "}":
-            cursor.advance(parser.closer_end(cursor.text, start))
+            closer = CLOSER.match(cursor.text, start)
+            cursor.advance(closer.end() if closer is not None else parser.closer_end(cursor.text, start))
             self._close(opened)
             return True
         if HEADER.match(cursor.text, start) or parser.starts_computation(cursor.text, start):

@@ -361,10 +361,12 @@ def test_heads_are_classified_once() -> None:
 
 def test_old_definitions_are_dropped_above_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_computation, "MAX_DEFINITIONS", 3)
-    heads = new_open_computation(heads_of("f32[] negate", "s32[] constant"))
+    table = heads_of("f32[] negate", "s32[] constant")
+    heads = new_open_computation(table)
+    negate, constant = table["f32[] negate"], table["s32[] constant"]
     for number in range(3):
-        heads.define(rows_of([("", f"x{number}", "f32[] negate", "%y)")], 1))
-    heads.define(rows_of([("", "a", "f32[] negate", "%a)"), ("", "b", "s32[] constant", "1)")], 1))
+        heads.define([f"x{number}"], [negate])
+    heads.define(["a", "b"], [negate, constant])
     assert [name for name in ("x0", "x1", "x2", "a", "b") if heads.get(name)] == ["b"]
 
 

@@ -1,0 +1,100 @@
+"""Computations that the native reader reads, many at a time.
+
+It reads whole computations as XLA's printers write them, up to the end of the entry. What it refuses is left to the readers in
+Python, which say what is wrong with it. After a refused computation it is tried again.
+"""
+
+from __future__ import annotations
+
+from hlo_inspect.hlo.columns import Columns
+from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
+from hlo_inspect.hlo.read import parser
+from hlo_inspect.hlo.read.column_builder import ColumnBuilder
+from hlo_inspect.hlo.read.cursor import MAX_ITEM_CHARS, Cursor
+from hlo_inspect.hlo.read.module_builder import ModuleBuilder
+from hlo_inspect.native import library as native
+
+_LITERALS = tuple(sorted(LITERAL_OPCODES))
+_LEFT_OUT = ("channel_id", "control-predecessors")
+"""Attributes whose values tell instructions apart that are equal otherwise."""
+
+_FIRST_CHARS = 1 << 17
+"""Length of the first text that the reader gets. It is doubled while a computation is incomplete."""
+
+_ENOUGH_CHARS = 1 << 22
+"""Length of a text after which computations are handed on, if their rows are not kept."""
+
+_MAX_PAUSE = 64
+
+
+class NativeRuns:
+    """Native reading at the cursor of a module."""
+
+    def __init__(self, cursor: Cursor, builder: ModuleBuilder) -> None:
+        self._cursor = cursor
+        self._builder = builder
+        self._keeps_rows = builder.module.wants.graph
+        self._most = native.MAX_CHARS if self._keeps_rows else MAX_ITEM_CHARS
+        self._pause = 0  # tries to let pass
+        self._next_pause = 1
+
+    def take(self) -> bool:
+        """Add the computations at the cursor to the module, and move past them. Return False if none was read."""
+        if self._pause:
+            self._pause -= 1
+            return False
+        if not self._may_take():
+            return False
+        columns = self._read()
+        if columns is not None:
+            columns = self._take(columns)
+        if columns is None:
+            self._pause, self._next_pause = self._next_pause, min(_MAX_PAUSE, 2 * self._next_pause)
+            return False
+        self._next_pause = 1
+        end, lines = columns.end()
+        self._cursor.advance(self._cursor.position + end, lines)
+        return True
+
+    def _may_take(self) -> bool:
+        """Return True if a computation starts at the cursor, and the module is worth it."""
+        cursor, least = self._cursor, native.min_chars()
+        if self._builder.has_unmarked_roots or not parser.starts_computation(cursor.text, cursor.position):
+            return False
+        cursor.load(least)
+        position = cursor.position
+        if len(cursor.text) - position < least or cursor.text.find("\nHloModule", position, position + least) >= 0:
+            return False
+        return native.library() is not None
+
+    def _read(self) -> Columns | None:
+        """Read computations. Return None if the first one is refused."""
+        library, cursor = native.library(), self._cursor
+        if library is None:
+            return None
+        size, result = _FIRST_CHARS, native.Reading.INCOMPLETE
+        with native.NativeReader(library, _LITERALS, _LEFT_OUT, CALLEE_ATTRIBUTES) as reader:
+            while result == native.Reading.INCOMPLETE and size <= self._most:
+                cursor.load(size)
+                text = cursor.text[cursor.position : cursor.position + size]
+                is_final = cursor.is_final and cursor.position + len(text) == len(cursor.text)
+                result = reader.read(text.encode(errors="surrogatepass"), is_final=is_final)
+                if is_final or (reader.computations > 1 and size >= _ENOUGH_CHARS and not self._keeps_rows):
+                    break
+                size *= 2
+            if not reader.position or result == native.Reading.NO_MEMORY:
+                return None
+            arrays = reader.columns()
+            columns = Columns(arrays, text[: reader.position], cursor.line)
+        if result != native.Reading.ENTRY_READ:  # the last computation counts as the entry if no other follows
+            columns.cut(columns.count - 1)
+        return columns
+
+    def _take(self, columns: Columns) -> Columns | None:
+        """Add computations to the module. Return None if there is none, as before one with a wrong shape."""
+        built = ColumnBuilder(self._builder, columns)
+        if not columns.count:
+            return None
+        self._builder.module.device_marks.note(columns.text, 0, columns.end()[0])
+        built.take()
+        return columns

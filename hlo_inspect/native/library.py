@@ -1,0 +1,145 @@
+"""The library of the native reader, loaded by ctypes on first use."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from functools import cache
+from typing import TYPE_CHECKING
+
+from hlo_inspect.native.build import FOLDER, library_name
+
+if TYPE_CHECKING:
+    import ctypes
+
+VARIABLE = "HLO_INSPECT_NATIVE"
+"""Environment variable: `0` turns the native reader off, `1` uses it for texts of any size."""
+
+MIN_CHARS = 1 << 16
+"""Length of the shortest text that is worth loading the library."""
+
+MAX_CHARS = 1 << 30
+"""Length of the longest text that the library reads at once."""
+
+
+class Reading(IntEnum):
+    """Reason why reading stopped."""
+
+    READ = 0
+    INCOMPLETE = 1
+    REFUSED = 2
+    ENTRY_READ = 3
+    NO_MEMORY = 4
+
+
+class Library:
+    """The functions of the loaded library. `columns` are names and type codes of its columns."""
+
+    def __init__(self, functions: ctypes.CDLL) -> None:
+        """Declare the functions. Raise AttributeError if one is missing."""
+        import ctypes  # takes 4 ms, which a small text does not need
+
+        pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64
+        self.pointers = ctypes.c_void_p
+        self.counts = ctypes.c_int64
+        self.begin = functions.hlo_reader_begin
+        self.begin.restype, self.begin.argtypes = pointer, [ctypes.c_uint64, text, text, text, text]
+        self.end = functions.hlo_reader_end
+        self.end.restype, self.end.argtypes = None, [pointer]
+        self.read = functions.hlo_read
+        self.read.argtypes = [pointer, text, number, ctypes.c_int]
+        self.computations, self.position = functions.hlo_computations, functions.hlo_position
+        self.computations.argtypes = self.position.argtypes = [pointer]
+        self.lengths, self.copy = functions.hlo_lengths, functions.hlo_copy
+        self.lengths.argtypes, self.copy.argtypes, self.copy.restype = [pointer, pointer], [pointer, pointer], None
+        functions.hlo_column_name.restype = text
+        names = [functions.hlo_column_name(index).decode() for index in range(functions.hlo_column_count())]
+        widths = [functions.hlo_column_width(index) for index in range(len(names))]
+        self.columns = [(name, "i" if width > 1 else "B") for name, width in zip(names, widths, strict=True)]
+
+
+class NativeReader:
+    """A reader of one text that may grow; a context that frees it.
+
+    `literals` are opcodes whose parentheses hold no operands, `left_out` attributes whose values are not part of forms. The
+    role of a callee is the index of its attribute in `callees`.
+    """
+
+    def __init__(self, library: Library, literals: Sequence[str], left_out: Sequence[str], callees: Sequence[str]) -> None:
+        """Begin reading. Raise MemoryError if that is not possible."""
+        self._library = library
+        seed = int.from_bytes(os.urandom(8), "little")
+        words = [",".join(names).encode() for names in (literals, ("metadata",), left_out, callees)]
+        self._reader = library.begin(seed, *words)
+        if not self._reader:
+            raise MemoryError
+
+    def __enter__(self) -> NativeReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._library.end(self._reader)
+        self._reader = None
+
+    def read(self, text: bytes, *, is_final: bool) -> Reading:
+        """Read on. `text` begins with the text before."""
+        return Reading(self._library.read(self._reader, text, len(text), is_final))
+
+    @property
+    def position(self) -> int:
+        """The offset after the last computation that was read."""
+        return int(self._library.position(self._reader))
+
+    @property
+    def computations(self) -> int:
+        """The number of computations that were read."""
+        return int(self._library.computations(self._reader))
+
+    def columns(self) -> Mapping[str, array[int]]:
+        """Return copies of all columns. Raise MemoryError if there is none left."""
+        library = self._library
+        counts = (library.counts * len(library.columns))()
+        if library.lengths(self._reader, counts) != Reading.READ:
+            raise MemoryError
+        copies = {
+            name: array(code, bytes(count * (4 if code == "i" else 1)))
+            for (name, code), count in zip(library.columns, counts, strict=True)
+        }
+        addresses = (library.pointers * len(copies))(*[copy.buffer_info()[0] for copy in copies.values()])
+        library.copy(self._reader, addresses)
+        return copies
+
+
+@cache
+def load() -> Library | str:
+    """Load the library once. Return why that is not possible if it is not."""
+    path = FOLDER / library_name()
+    if os.environ.get(VARIABLE) == "0":
+        return f"{VARIABLE} is 0"
+    if not path.is_file():
+        return "the library is not built"
+    try:
+        import ctypes
+
+        return Library(ctypes.CDLL(str(path)))
+    except (ImportError, OSError, AttributeError) as error:
+        return f"the library does not load: {error}"
+
+
+def library() -> Library | None:
+    """Return the library, or None without it."""
+    loaded = load()
+    return loaded if isinstance(loaded, Library) else None
+
+
+def min_chars() -> int:
+    """Return the length of the shortest text that the native reader takes."""
+    return 1 if os.environ.get(VARIABLE) == "1" else MIN_CHARS
+
+
+def described() -> str:
+    """Return which reader runs, and why if it is not the native one."""
+    loaded = load()
+    return "native reader" if isinstance(loaded, Library) else f"reader in Python: {loaded}"
