@@ -188,6 +188,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "remote_files",
         "request",
         "version",
+        "native",
         "configs",
         "config_files",
         "passes",

@@ -179,7 +179,7 @@ class Extent(NamedTuple):
         return Texts(columns.text, columns.tail_start, columns.tail_end, self.first, self.last)
 
     def operand_rows(self) -> list[tuple[int, ...] | None]:
-        """Return for each row the rows of its operands, counted in the computation; None if elements of tuples are among them."""
+        """Return the rows of the operands of each row, counted in the computation; None for a row that uses elements of tuples."""
         columns, first, last = self
         start = columns.operand_end[first - 1] if first else 0
         operands = [row - first for row in columns.operands[start : columns.operand_end[last - 1]]]

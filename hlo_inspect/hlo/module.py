@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction, operands_end
-from hlo_inspect.hlo.columns import Extent
 from hlo_inspect.hlo.rows import NO_ROWS, HeadColumn, HeadTable, PackedRows, Rows, packed
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.attributes import ValueTable
@@ -22,6 +21,9 @@ from hlo_inspect.hlo.values.op_names import StackFrames
 from hlo_inspect.hlo.values.sharding import DeviceMarks
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
+
+if TYPE_CHECKING:
+    from hlo_inspect.hlo.columns import Extent
 
 # -- faults of a text -------------------------------------------------------------------------------------------------------
 

@@ -13,15 +13,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, compress, count
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.hlo.collective_kinds import is_named_as_collective, may_start_unknown
-from hlo_inspect.hlo.columns import Extent
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES, STARTING_COLLECTIVES, TABLE, opcodes_that_call
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.shape_text import ShapeError, ShapeTable, UnknownTypeError
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, distinct_arrays
 from hlo_inspect.lazy_pattern import lazy_pattern
+
+if TYPE_CHECKING:
+    from hlo_inspect.hlo.columns import Extent
 
 _MAX_HEADS = 1 << 17
 """Bound on distinct heads, since a text may have any number; a compiler prints some thousands."""

@@ -18,6 +18,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 SOURCE = FOLDER / "source"
+LIBRARY = FOLDER / "hlo_core.so"
+"""The library. Each platform loads one of this name."""
 DRIVER = "driver.c"
 
 COMPILERS = ("cc", "gcc", "clang")
@@ -38,11 +40,6 @@ TARGETS = {
 
 class BuildError(Exception):
     """There is no compiler, or it refuses the source."""
-
-
-def library_name(platform: str = sys.platform) -> str:
-    """Return the file name of the library on a platform, as `sys.platform` names it."""
-    return "hlo_core.dylib" if platform == "darwin" else "hlo_core.so"
 
 
 def find_compiler() -> list[str]:
@@ -87,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--driver", metavar="FILE", type=Path, help="Build the driver with sanitizers as FILE.")
     options = parser.parse_args(arguments)
     try:
-        built = compile_driver(options.driver) if options.driver else compile_library(FOLDER / library_name())
+        built = compile_driver(options.driver) if options.driver else compile_library(LIBRARY)
     except BuildError as error:
         print(error, file=sys.stderr)
         return 1

@@ -9,16 +9,17 @@ from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hlo_inspect.native.build import FOLDER, library_name
-
 if TYPE_CHECKING:
     import ctypes
 
-VARIABLE = "HLO_INSPECT_NATIVE"
-"""Environment variable: `0` turns the native reader off, `1` uses it for texts of any size."""
+PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hlo_core.so")  # noqa: PTH118, PTH120, PTH100 - not worth pathlib
+"""The library, as `build` names it; that module is not worth its import here."""
 
-MIN_CHARS = 1 << 16
-"""Length of the shortest text that is worth loading the library."""
+VERSION = 1
+"""Version of the columns and functions, as in `source/library.h`."""
+
+VARIABLE = "HLO_INSPECT_NATIVE"
+"""Environment variable: `0` turns the native reader off, `1` uses it for texts of any length."""
 
 MAX_CHARS = 1 << 30
 """Length of the longest text that the library reads at once."""
@@ -112,20 +113,24 @@ class NativeReader:
         return copies
 
 
+_FAULT = "the library does not load"
+
+
 @cache
 def load() -> Library | str:
     """Load the library once. Return why that is not possible if it is not."""
-    path = FOLDER / library_name()
     if os.environ.get(VARIABLE) == "0":
         return f"{VARIABLE} is 0"
-    if not path.is_file():
+    if not os.path.isfile(PATH):  # noqa: PTH113
         return "the library is not built"
     try:
         import ctypes
 
-        return Library(ctypes.CDLL(str(path)))
+        functions = ctypes.CDLL(PATH)
+        version = functions.hlo_version()
+        return Library(functions) if version == VERSION else f"{_FAULT}: it has version {version}, not {VERSION}"
     except (ImportError, OSError, AttributeError) as error:
-        return f"the library does not load: {error}"
+        return f"{_FAULT}: {error}"
 
 
 def library() -> Library | None:
@@ -134,9 +139,10 @@ def library() -> Library | None:
     return loaded if isinstance(loaded, Library) else None
 
 
-def min_chars() -> int:
-    """Return the length of the shortest text that the native reader takes."""
-    return 1 if os.environ.get(VARIABLE) == "1" else MIN_CHARS
+def load_fault() -> str | None:
+    """Return why the library does not load, if a text asked for it and it is there."""
+    loaded = load() if load.cache_info().currsize else ""
+    return loaded if isinstance(loaded, str) and loaded.startswith(_FAULT) else None
 
 
 def described() -> str:

@@ -1,7 +1,7 @@
 """Construction of a module from columns, which the native reader filled.
 
-`ModuleBuilder` does the same with rows that readers in Python read. Columns are plainer: each computation is whole, has one root,
-and its names are defined once. So most computations cost an object, and rows cost nothing until something asks for them.
+`ModuleBuilder` does the same with rows that readers in Python read. Columns are plainer: each computation is whole, has one
+root, and its names are defined once. So most computations cost an object, and rows cost nothing until something asks for them.
 """
 
 from __future__ import annotations

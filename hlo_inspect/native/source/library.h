@@ -13,6 +13,10 @@
 #define EXPORTED
 #endif
 
+/* Version of the columns and functions. A caller of another version does not use the library. */
+enum { VERSION = 1 };
+EXPORTED int32_t hlo_version(void);
+
 /* Make a reader. Each list has words separated by commas: opcodes whose parentheses hold no operands; attributes with metadata;
    those whose values are left out of forms; those that name computations, whose roles are their indices. `seed` is a random
    number. NULL without memory, or for too many words. */

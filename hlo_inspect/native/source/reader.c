@@ -20,6 +20,8 @@ static bool take_words(const char *list, int32_t role, bool is_counted, Word *wo
     return true;
 }
 
+int32_t hlo_version(void) { return VERSION; }
+
 Reader *hlo_reader_begin(uint64_t seed, const char *literals, const char *metadata, const char *left_out, const char *callees) {
     Reader *reader = calloc(1, sizeof *reader);
     if (reader == NULL) return NULL;

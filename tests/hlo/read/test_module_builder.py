@@ -11,7 +11,7 @@ from hlo_inspect.hlo.read.open_computation import OpenComputation
 from hlo_inspect.hlo.rows import HeadTable
 from hlo_inspect.hlo.values.header import Header
 from hlo_inspect.hlo.wants import Wants
-from tests.hlo.reading import EVERYTHING, body, kept_instructions, module, problems, rows_of
+from tests.hlo.reading import EVERYTHING, body, kept_instructions, module, problems
 from tests.linear_time import assert_linear
 
 TEXT = """HloModule m
