@@ -126,11 +126,6 @@ class Columns:
         """Return the first row of a computation and the row after its last one."""
         return self.first_row[computation], self.first_row[computation + 1]
 
-    def called_by(self, computation: int) -> Numbers:
-        """Return the names of the computations that one calls, as indices of `names`."""
-        first, end = self.extent(computation)
-        return self.callees[self.call_end[first - 1] if first else 0 : self.call_end[end - 1]]
-
     def signature(self, computation: int) -> str:
         """Return the first line of a computation."""
         starts, ends = self._signatures
@@ -158,6 +153,10 @@ class Columns:
         """Return the rows that the operands of a row name."""
         return self.operands[self.operand_end[row - 1] if row else 0 : self.operand_end[row]]
 
+    def row_of_call(self, call: int) -> int:
+        """Return the row that calls a computation, by the index in `callees`."""
+        return bisect_right(self.call_end, call)
+
     def rows_of_head(self, head: int) -> Numbers:
         """Return the rows with a head, in the order of the text."""
         return self._head_rows[self._head_row_end[head - 1] if head else 0 : self._head_row_end[head]]
@@ -179,7 +178,7 @@ class Extent(NamedTuple):
         return Texts(columns.text, columns.tail_start, columns.tail_end, self.first, self.last)
 
     def operand_rows(self) -> list[tuple[int, ...] | None]:
-        """Return the rows of the operands of each row, counted in the computation; None for a row that uses elements of tuples."""
+        """Return the operand rows of each row, counted in the computation; None if a row uses elements of tuples."""
         columns, first, last = self
         start = columns.operand_end[first - 1] if first else 0
         operands = [row - first for row in columns.operands[start : columns.operand_end[last - 1]]]

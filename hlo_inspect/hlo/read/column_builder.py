@@ -6,7 +6,6 @@ root, and its names are defined once. So most computations cost an object, and r
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -127,7 +126,7 @@ class ColumnBuilder:
         for call, callee in enumerate(columns.callees):
             if callee not in holders or columns.roles[call] != _CALLS:
                 continue
-            row = bisect_right(columns.call_end, call)
+            row = columns.row_of_call(call)
             number = columns.computation_of(row)
             if holders[callee] < number and may_be_kept[columns.heads[row]]:
                 yield row
@@ -214,8 +213,11 @@ class ColumnBuilder:
             return
         columns, known = self._columns, self._module.computations
         unknown = {number for number, name in enumerate(columns.names) if name not in known}
-        for number in range(columns.count) if unknown else ():
-            if columns.computation_flags[number] & CALLS_AHEAD and not unknown.isdisjoint(columns.called_by(number)):
+        calls = [call for call, callee in enumerate(columns.callees) if callee in unknown] if unknown else ()
+        if not any(self._heads[columns.heads[columns.row_of_call(call)]].may_call for call in calls):
+            return  # as attributes of other opcodes name no computations
+        for number in range(columns.count):
+            if columns.computation_flags[number] & CALLS_AHEAD:
                 tails = map(columns.tail, range(*columns.extent(number)))
                 self._builder.names.note_callees(enumerate(tails, columns.line_of(number) + 1))
 

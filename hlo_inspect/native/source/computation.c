@@ -55,7 +55,8 @@ static Result add_computation(Reader *reader, Span first_line, int32_t name, siz
                      push_number(&columns->first_row, (int32_t)first_row) && push_number(&columns->root, root) &&
                      push_number(&columns->first_line_start, first_line.start) &&
                      push_number(&columns->first_line_end, first_line.start + first_line.length) &&
-                     push_number(&columns->computation_end, end) && push_number(&columns->heads_form, form) && push_byte(&columns->computation_flags, (uint8_t)reader->flags);
+                     push_number(&columns->computation_end, end) && push_number(&columns->heads_form, form) &&
+                     push_byte(&columns->computation_flags, (uint8_t)reader->flags);
     if (!is_stored) return NO_MEMORY;
     ((int32_t *)columns->defined.items)[name] = number;
     return READ;

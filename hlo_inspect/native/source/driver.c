@@ -2,9 +2,9 @@
 
        driver FILE...
 
-   Each file is read from every line that may start a computation after the place before. The text is given in pieces that grow,
-   each in a buffer of its own size, so that a read behind the end is seen. It prints rows and computations, and ends with 1 if a
-   column does not fit the others. */
+   Each file is read from every line that may start a computation after the place before. The text is given in pieces that
+   grow, each in a buffer of its own size, so that a read behind the end is seen. It prints rows and computations, and ends
+   with 1 if a column does not fit the others. */
 #include "columns.h"
 #include "library.h"
 
@@ -21,7 +21,8 @@ static int32_t number(const Vector *vector, size_t index) { return number_at(vec
 /* Return true if each number of a column is at least `least` and less than `limit`. */
 static bool fits(const Vector *vector, int32_t least, size_t limit) {
     for (size_t index = 0; index < vector->count; index++) {
-        if (number(vector, index) < least || (number(vector, index) >= 0 && (size_t)number(vector, index) >= limit)) return false;
+        int32_t item = number(vector, index);
+        if (item < least || (item >= 0 && (size_t)item >= limit)) return false;
     }
     return true;
 }

@@ -1,7 +1,7 @@
 /* Numbers for distinct byte strings: equal strings have one number, in the order of their first occurrence.
 
-   A string is an extent of a buffer that the caller passes to each call: the text, or a vector of bytes. The buffer may move and
-   grow between calls, as long as its bytes stay. */
+   A string is an extent of a buffer that the caller passes to each call: the text, or a vector of bytes. The buffer may
+   move and grow between calls, as long as its bytes stay. */
 #ifndef HLO_INTERNER_H
 #define HLO_INTERNER_H
 
