@@ -44,9 +44,9 @@ class BuildError(Exception):
 def find_compiler() -> list[str]:
     """Return the command of a C compiler. Raise BuildError if there is none."""
     for name in COMPILERS:
-        found = shutil.which(name)
-        if found is not None:
-            return [found]
+        path = shutil.which(name)
+        if path is not None:
+            return [path]
     if find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc"]
     raise BuildError("no C compiler: install gcc or clang, or run pip install ziglang")
@@ -58,11 +58,11 @@ def compile_library(output: Path, compiler: Sequence[str] | None = None, *, is_s
     Warnings are errors if `is_strict`; an installation is not, because newer compilers may know more of them.
     """
     sources = [str(path) for path in sorted(SOURCE.glob("*.c")) if path.name != DRIVER]
-    beside = output.with_name(f"{output.name}.new")
+    unfinished = output.with_name(f"{output.name}.new")
     warnings = WARNINGS if is_strict else ("-w",)
     options = ["-std=c11", "-O2", "-g0", *warnings, "-fPIC", "-fvisibility=hidden", "-shared"]
-    _run([*(compiler or find_compiler()), *options, "-o", str(beside), *sources])
-    return beside.replace(output)
+    _run([*(compiler or find_compiler()), *options, "-o", str(unfinished), *sources])
+    return unfinished.replace(output)
 
 
 def is_current() -> bool:

@@ -73,14 +73,14 @@ class ColumnBuilder:
     def _form(self, number: int) -> HeadColumn:
         """Return the heads of a computation, which it shares with those of the same heads and root."""
         columns = self._columns
-        known = self._forms.get(columns.heads_forms[number])
-        if known is None:
+        form = self._forms.get(columns.heads_forms[number])
+        if form is None:
             first, end = columns.extent(number)
             texts = tuple(map(columns.head_texts.__getitem__, columns.heads[first:end]))
             marks = [""] * len(texts)
             marks[columns.roots[number] - first] = "ROOT "
-            known = self._forms[columns.heads_forms[number]] = self._builder.columns.column(texts, tuple(marks))
-        return known
+            form = self._forms[columns.heads_forms[number]] = self._builder.columns.column(texts, tuple(marks))
+        return form
 
     # -- rows to keep ---------------------------------------------------------------------------------------------------
 
@@ -211,8 +211,8 @@ class ColumnBuilder:
         """Record the computations that are called and not defined so far."""
         if not self._wants.checked:
             return
-        columns, known = self._columns, self._module.computations
-        unknown = {number for number, name in enumerate(columns.names) if name not in known}
+        columns, defined = self._columns, self._module.computations
+        unknown = {number for number, name in enumerate(columns.names) if name not in defined}
         calls = [call for call, callee in enumerate(columns.callees) if callee in unknown] if unknown else ()
         if not any(self._heads[columns.heads[columns.row_of_call(call)]].may_call for call in calls):
             return  # as attributes of other opcodes name no computations

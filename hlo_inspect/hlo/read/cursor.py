@@ -121,7 +121,7 @@ class Cursor:
         return True
 
     def load(self, characters: int) -> None:
-        """Append pieces until so many characters follow the position, or the input ends."""
+        """Append pieces until `characters` of them follow the position, or the input ends."""
         missing = characters - (len(self.text) - self.position)
         while missing > 0:
             piece = next(self._pieces, None)

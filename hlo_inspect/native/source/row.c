@@ -23,7 +23,8 @@ static int32_t head_number(Reader *reader, Text text, Span head, Span opcode) {
 static Result add_row(Reader *reader, Span name, int32_t head, int32_t tail, int32_t attributes, int32_t end, uint8_t flags) {
     Columns *columns = &reader->columns;
     bool is_stored = push_number(&columns->name_start, name.start) &&
-                     push_number(&columns->name_end, name.start + name.length) && push_number(&columns->head, head) && push_number(&columns->tail_start, tail) &&
+                     push_number(&columns->name_end, name.start + name.length) && push_number(&columns->head, head) &&
+                     push_number(&columns->tail_start, tail) &&
                      push_number(&columns->attributes, attributes) && push_number(&columns->line_end, end) &&
                      push_number(&columns->operand_end, (int32_t)(columns->operands.count + reader->used_starts.count)) &&
                      push_byte(&columns->row_flags, flags);
