@@ -1,6 +1,6 @@
 """Rows of many computations as arrays, without an object for a row.
 
-`Columns` holds offsets into one text. Names and texts are cut out of it when they are asked for.
+`Columns` holds offsets into one text. Their first use cuts names and texts out of it.
 """
 
 from __future__ import annotations

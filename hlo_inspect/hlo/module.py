@@ -134,6 +134,7 @@ class Computation:
     `instructions`: the kept instructions, in text order.
     `reads`: the reads of the entry's parameters, if wanted.
     `is_truncated`: True if the text ends inside the computation.
+    `is_sound`: True if the reader has made sure that attributes can be read to their end.
     `packed_scalars`: the rows of `scalars`, with their lines.
     """
 
@@ -144,6 +145,7 @@ class Computation:
         "_shared",
         "instructions",
         "is_entry",
+        "is_sound",
         "is_truncated",
         "line",
         "name",
@@ -162,6 +164,7 @@ class Computation:
         self.instructions: Sequence[Instruction] = ()
         self.reads: ParameterReads | None = None
         self.is_truncated = False
+        self.is_sound = False
         self._rows: Rows = NO_ROWS
         self._rows_to_make: tuple[Extent, HeadColumn, int] | None = None
         self.packed_scalars: PackedRows | None = None
@@ -421,7 +424,9 @@ class MalformedRow(NamedTuple):
 def malformed_rows(module: Module) -> Iterator[MalformedRow]:
     """Yield the kept instructions whose attributes cannot be read to their end, in text order."""
     for computation in module.computations.values():
-        if computation.rows is not NO_ROWS:
+        if computation.is_sound:
+            continue
+        if module.wants.graph and computation.rows is not NO_ROWS:
             yield from _instructions_of(computation)
             continue
         for instruction in computation.instructions:

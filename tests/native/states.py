@@ -8,7 +8,7 @@ import pytest
 
 from hlo_inspect.errors import HloInspectError
 from hlo_inspect.graph.view import View
-from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.module import Computation, Module, malformed_rows
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.native import library
 from tests.hlo.reading import modules
@@ -20,6 +20,7 @@ def state_of(module: Module) -> list[Any]:
         (module.name, module.first_line, module.lines, module.bytes, module.entry_signature, module.unparsed_lines),
         (module.computation_count, module.entry and module.entry.name, module.root_opcodes, module.noted),
         (list(module.problems), module.problems.left_out, module.heads.unknown_opcodes, vars(module.device_marks)),
+        list(malformed_rows(module)),
         [_computation(name, computation, has_rows=module.wants.graph) for name, computation in module.computations.items()],
     ]
 

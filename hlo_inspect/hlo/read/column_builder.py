@@ -15,9 +15,13 @@ from hlo_inspect.hlo.module import Computation, ParameterReads
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, TABLE
 from hlo_inspect.hlo.read.consistency import note_elements
 from hlo_inspect.hlo.read.module_builder import ModuleBuilder
-from hlo_inspect.hlo.read.open_computation import HANDING_OPCODES, OpenComputation
+from hlo_inspect.hlo.read.open_computation import FOLLOWED, HANDING_OPCODES, OpenComputation, without_metadata
 from hlo_inspect.hlo.rows import Head, HeadColumn
 from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.hlo.values.shapes import TupleShape
+
+_IN_TWO_PARTS = ", literal="
+"""Attribute with two parts, which the native reader does not tell apart: it reads all others to their end, or refuses them."""
 
 _CALLS = CALLEE_ATTRIBUTES.index("calls")
 
@@ -51,12 +55,14 @@ class ColumnBuilder:
         noted = self._by_computation(self._rows_of(head.problem is not None for head in self._heads))
         scalar = [head.holds_scalar for head in self._heads]
         wants_scalars, wants_graph = self._wants.loops, self._wants.graph
+        is_sound = not any(_IN_TWO_PARTS in text for text in columns.form_texts)
         shared, register = self._module.shared, self._builder.register
         for number in range(columns.count):
             first, end = columns.extent(number)
             computation = Computation(columns.name(number), columns.line_of(number), is_entry=False, shared=shared)
             form = self._form(number)
             computation.opcodes = form.opcodes
+            computation.is_sound = is_sound
             root = columns.roots[number]
             computation.root_opcode = form.opcodes[root - first]
             if wants_graph:
@@ -145,30 +151,55 @@ class ColumnBuilder:
         """Keep instructions of a computation, and the scalars that decide how often its loops run."""
         columns, wants, heads = self._columns, self._wants, self._heads
         opened = OpenComputation(computation, self._module.heads)
+        root = columns.roots[number]
         line = columns.line_of(number) + 1 - columns.extent(number)[0]
         for row in rows:
             if heads[columns.heads[row]].opcode in wants.operands:
                 operands = columns.operands_of(row)
                 opened.define(map(columns.row_name, operands), [heads[columns.heads[operand]] for operand in operands])
-            self._builder.keep(opened, self._row(row), line + row, is_printed=True)
+            self._builder.keep(opened, self._row(row, root), line + row, is_printed=True)
         computation.instructions = opened.instructions or ()
-        root = heads[columns.heads[columns.roots[number]]]
-        if wants.loops and (root.holds_scalar or not HANDING_OPCODES.isdisjoint([i.opcode for i in opened.instructions])):
-            self._keep_scalars(opened, number, line)
+        if wants.loops:
+            handing = [row for row in rows if heads[columns.heads[row]].opcode in HANDING_OPCODES]
+            if handing or heads[columns.heads[root]].holds_scalar:
+                feeding = self._feeding_scalars(number, handing, is_entry=computation.is_entry)
+                computation.keep_scalars([(self._scalar_row(row, root), line + row) for row in feeding])
 
-    def _keep_scalars(self, opened: OpenComputation, number: int, line: int) -> None:
+    def _feeding_scalars(self, number: int, handing: Iterable[int], *, is_entry: bool) -> list[int]:
+        """Return the scalar rows that feed the root, loops and calls, as `OpenComputation.feeding_scalars` does."""
         columns, heads = self._columns, self._heads
-        first, end = columns.extent(number)
-        for row, head in enumerate(columns.heads[first:end], first):
-            if heads[head].holds_scalar:
-                opened.take_scalar(self._row(row), heads[head], line + row)
-        if opened.scalars:
-            opened.computation.keep_scalars(opened.feeding_scalars(None))
+        waiting = [operand for row in handing for operand in columns.operands_of(row)]
+        root = columns.roots[number]
+        if not is_entry and self._may_count(number):
+            waiting.append(root)
+        kept: dict[int, None] = {}
+        while waiting:
+            row = waiting.pop()
+            head = heads[columns.heads[row]]
+            if row in kept or not head.holds_scalar:
+                continue
+            kept[row] = None
+            if head.opcode in FOLLOWED:
+                waiting += columns.operands_of(row)
+        return list(kept)
 
-    def _row(self, row: int) -> Row:
+    def _may_count(self, number: int) -> bool:
+        """Return True if the root is a scalar, or if the computation can be the body of a loop, from tuple to tuple."""
+        columns, heads = self._columns, self._heads
+        root = heads[columns.heads[columns.roots[number]]]
+        if not root.holds_scalar or not isinstance(root.shape, TupleShape):
+            return root.holds_scalar
+        own = {heads[head] for head in set(columns.heads[slice(*columns.extent(number))])}
+        return any(h.holds_scalar and h.opcode == "parameter" and isinstance(h.shape, TupleShape) for h in own)
+
+    def _row(self, row: int, root: int) -> Row:
         columns = self._columns
-        mark = "ROOT " if columns.roots[columns.computation_of(row)] == row else ""
-        return mark, columns.row_name(row), columns.head_texts[columns.heads[row]], columns.tail(row)
+        head = columns.head_texts[columns.heads[row]]
+        return "ROOT " if row == root else "", columns.row_name(row), head, columns.tail(row)
+
+    def _scalar_row(self, row: int, root: int) -> Row:
+        """Return a row without its metadata, if no string is before them."""
+        return without_metadata(self._row(row, root))
 
     # -- the entry, and problems ----------------------------------------------------------------------------------------
 

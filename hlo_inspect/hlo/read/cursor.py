@@ -105,41 +105,35 @@ class Cursor:
         self.bytes_before = 0
         self.is_final = False
 
-    def more(self, most: int = MAX_ITEM_CHARS) -> bool:
-        """Append the next piece and drop the lines before the position's.
+    def more(self, most: int = MAX_ITEM_CHARS, least: int = 0) -> bool:
+        """Append the next piece, and others until `least` characters follow the position; drop the lines before the position's.
 
         Return False at the end of the input, or if more than `most` characters follow the position.
         """
-        if len(self.text) - self.position > most:
+        following = len(self.text) - self.position
+        if following > most:
             return False
-        piece = next(self._pieces, None)
-        if piece is None:
-            self.is_final = True
-            return False
-        self._waiting.append(piece)
-        self._append()
-        return True
-
-    def load(self, characters: int) -> None:
-        """Append pieces until `characters` of them follow the position, or the input ends."""
-        missing = characters - (len(self.text) - self.position)
-        while missing > 0:
+        pieces = self._waiting
+        while not pieces or following < least:
             piece = next(self._pieces, None)
             if piece is None:
                 self.is_final = True
                 break
-            self._waiting.append(piece)
-            missing -= len(piece)
-        if self._waiting:
-            self._append()
-
-    def _append(self) -> None:
-        """Append the waiting pieces, and drop the lines before the position's."""
+            pieces.append(piece)
+            following += len(piece)
+        if not pieces:
+            return False
         line_start = self.text.rfind("\n", 0, self.position)
-        self.text = "".join([self.text[line_start:], *self._waiting])
-        self._waiting.clear()
+        self.text = "".join([self.text[line_start:], *pieces])
+        pieces.clear()
         self.position -= line_start
         self._is_ascii = self.text.isascii()
+        return True
+
+    def load(self, characters: int) -> None:
+        """Append pieces until `characters` of them follow the position, or the input ends."""
+        if len(self.text) - self.position < characters and not self.is_final:
+            self.more(characters, characters)
 
     def twice_as_much(self, most: int = MAX_ITEM_CHARS) -> bool:
         """Append pieces until twice as much text follows the position, so that repeated attempts take linear time.

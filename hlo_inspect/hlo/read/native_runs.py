@@ -19,9 +19,12 @@ _LEFT_OUT = ("channel_id", "control-predecessors")
 """Attributes whose values tell instructions apart that are equal otherwise."""
 
 _FIRST_CHARS = 1 << 17
-"""Length of the first text that the reader gets. It is doubled while a computation is incomplete."""
+"""Length of the first text that the reader gets."""
 
-_ENOUGH_CHARS = 1 << 22
+_GROWTH = 4
+"""Factor by which the text grows while a computation is incomplete. That computation is read again, which costs a third."""
+
+_ENOUGH_CHARS = 1 << 21
 """Length of a text after which computations are handed on, if their rows are not kept."""
 
 _MAX_PAUSE = 64
@@ -81,7 +84,7 @@ class NativeRuns:
                 result = reader.read(text.encode(errors="surrogatepass"), is_final=is_final)
                 if is_final or (reader.computations > 1 and size >= _ENOUGH_CHARS and not self._keeps_rows):
                     break
-                size *= 2
+                size *= _GROWTH
             if not reader.position or result == native.Reading.NO_MEMORY:
                 return None
             arrays = reader.columns()

@@ -39,12 +39,19 @@ PASSING_OPCODES = _CONVERTING | {"bitcast", "opt-barrier"}
 CONDITION_ROOTS = PASSING_OPCODES | (HANDING_OPCODES - {"while"}) | {"compare", "fusion"}
 """Opcodes of the roots of conditions, if the loop's trips can be counted."""
 
-_FOLLOWED = CONDITION_ROOTS | HANDING_OPCODES | NAMING | {"add", "subtract"}
+FOLLOWED = CONDITION_ROOTS | HANDING_OPCODES | NAMING | {"add", "subtract"}
+"""Opcodes of scalars whose operands feed a trip count, too."""
 
 SCALAR_ROOT = lazy_pattern(r"\(*+(?:pred|[su]\d{1,2})\[\]", re.ASCII)
 """Pattern of the start of a root's shape: an integer or Boolean scalar, or a tuple that starts with such a scalar."""
 
 _SCALAR = lazy_pattern(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # after a name, or in a string
+
+
+def without_metadata(row: Row) -> Row:
+    """Return a row without its metadata, unless a string comes before them."""
+    attributes, mark, _ = row[3].partition(", metadata={")
+    return (*row[:3], attributes) if mark and '"' not in attributes else row
 
 
 def read_skipped(module: Module) -> None:
@@ -174,11 +181,8 @@ class OpenComputation:
                 operands = operands_of(tail)
             except tokens.ScanError:
                 continue  # reported if the instruction itself is wanted
-            attributes, mark, _ = tail.partition(", metadata={")
-            if mark and '"' not in attributes:
-                tail = attributes
-            kept[name] = ("ROOT " if name == root else "", name, text, tail), line
-            if head.opcode in _FOLLOWED:
+            kept[name] = without_metadata(("ROOT " if name == root else "", name, text, tail)), line
+            if head.opcode in FOLLOWED:
                 names += [operand.name for operand in operands]
         return list(kept.values())
 
