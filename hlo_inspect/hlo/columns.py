@@ -61,11 +61,12 @@ class Columns:
     Those of rows have an item for each row. Rows are numbered over all computations, in the order of the text.
     `names`: the distinct names of computations and callees. `callees` and `computation_names` are indices of it.
     `head_texts`: the distinct texts `shape opcode`; `heads` are indices of it.
-    `line` is the number of the text's first line. `size` is the length of the text up to the last computation.
+    The first computation begins at `start` of `text`, which has the line number `line`.
     """
 
-    def __init__(self, arrays: Mapping[str, Numbers], text: str, line: int) -> None:
+    def __init__(self, arrays: Mapping[str, Numbers], text: str, start: int, line: int) -> None:
         self.text = text
+        self.start = start
         self.line = line
         self.count = len(arrays["first_row"])
         self.name_start, self.name_end = arrays["name_start"], arrays["name_end"]
@@ -132,10 +133,10 @@ class Columns:
         return self.text[starts[computation] : ends[computation]]
 
     def end(self) -> tuple[int, int]:
-        """Return the offset after the last computation, and the number of lines up to there."""
+        """Return the length of the computations, and the number of their lines."""
         last = self.count - 1
         first, end = self.extent(last)
-        return self._ends[last], self._lines[last] + end - first + 2
+        return self._ends[last] - self.start, self._lines[last] + end - first + 2
 
     def computation_of(self, row: int) -> int:
         return bisect_right(self.first_row, row) - 1

@@ -50,11 +50,14 @@ class Library:
         self.end = functions.hlo_reader_end
         self.end.restype, self.end.argtypes = None, [pointer]
         self.read = functions.hlo_read
-        self.read.argtypes = [pointer, text, number, ctypes.c_int]
+        self.read.argtypes = [pointer, pointer, number, ctypes.c_int]
+        self.address_of = ctypes.pythonapi.PyUnicode_AsUTF8AndSize
+        self.address_of.argtypes, self.address_of.restype = [ctypes.py_object, pointer], pointer
         self.computations, self.position = functions.hlo_computations, functions.hlo_position
         self.computations.argtypes = self.position.argtypes = [pointer]
-        self.lengths, self.copy = functions.hlo_lengths, functions.hlo_copy
-        self.lengths.argtypes, self.copy.argtypes, self.copy.restype = [pointer, pointer], [pointer, pointer], None
+        self.lengths, self.move, self.take = functions.hlo_lengths, functions.hlo_move, functions.hlo_take
+        self.lengths.argtypes, self.move.argtypes = [pointer, pointer], [pointer, number]
+        self.take.argtypes, self.take.restype = [pointer, pointer], None
         functions.hlo_column_name.restype = text
         names = [functions.hlo_column_name(index).decode() for index in range(functions.hlo_column_count())]
         widths = [functions.hlo_column_width(index) for index in range(len(names))]
@@ -84,9 +87,13 @@ class NativeReader:
         self._library.end(self._reader)
         self._reader = None
 
-    def read(self, text: bytes, *, is_final: bool) -> Reading:
-        """Read on. `text` begins with the text before."""
-        return Reading(self._library.read(self._reader, text, len(text), is_final))
+    def read(self, text: str, start: int, end: int, *, is_final: bool) -> Reading:
+        """Read on in `text[start:end]`, which begins with the text of the call before."""
+        library = self._library
+        if text.isascii():  # its characters are its bytes, which are not copied
+            return Reading(library.read(self._reader, library.address_of(text, None) + start, end - start, is_final))
+        encoded = text[start:end].encode(errors="surrogatepass")
+        return Reading(library.read(self._reader, encoded, len(encoded), is_final))
 
     @property
     def position(self) -> int:
@@ -98,9 +105,10 @@ class NativeReader:
         """The number of computations that were read."""
         return int(self._library.computations(self._reader))
 
-    def columns(self) -> Mapping[str, array[int]]:
-        """Return copies of all columns. Raise MemoryError if there is none left."""
+    def take_columns(self, start: int = 0) -> Mapping[str, array[int]]:
+        """Return all columns, and forget them. The text begins at `start` of another. Raise MemoryError without memory."""
         library = self._library
+        library.move(self._reader, start)
         counts = (library.counts * len(library.columns))()
         if library.lengths(self._reader, counts) != Reading.READ:
             raise MemoryError
@@ -109,7 +117,7 @@ class NativeReader:
             for (name, code), count in zip(library.columns, counts, strict=True)
         }
         addresses = (library.pointers * len(copies))(*[copy.buffer_info()[0] for copy in copies.values()])
-        library.copy(self._reader, addresses)
+        library.take(self._reader, addresses)
         return copies
 
 

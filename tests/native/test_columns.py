@@ -35,11 +35,15 @@ def reader() -> Iterator[NativeReader]:
         yield made
 
 
+def read(reader: NativeReader, text: str, *, is_final: bool = True) -> Reading:
+    return reader.read(f"before {text} after", len("before "), len("before ") + len(text), is_final=is_final)
+
+
 def test_columns(reader: NativeReader) -> None:
     text = ADD + ENTRY + "other text\n"
-    assert reader.read(text.encode(), is_final=True) == Reading.ENTRY_READ
+    assert read(reader, text) == Reading.ENTRY_READ
     assert reader.position == len(ADD + ENTRY)
-    columns = Columns(reader.columns(), text, 10)
+    columns = Columns(reader.take_columns(), text, 0, 10)
     assert [columns.name(number) for number in range(columns.count)] == ["add", "main"]
     assert [columns.line_of(number) for number in range(columns.count)] == [10, 16]
     assert [columns.extent(number) for number in range(columns.count)] == [(0, 3), (3, 6)]
@@ -68,13 +72,13 @@ def test_columns(reader: NativeReader) -> None:
 
 
 def test_a_text_that_grows(reader: NativeReader) -> None:
-    text = (ADD + ENTRY).encode()
+    text = ADD + ENTRY
     for size in range(len(ADD) + 3):  # the line after the first computation begins
-        assert reader.read(text[:size], is_final=False) == Reading.INCOMPLETE
+        assert read(reader, text[:size], is_final=False) == Reading.INCOMPLETE
     assert reader.computations == 1
-    assert reader.read(text, is_final=False) == Reading.INCOMPLETE  # a comma may follow
-    assert reader.read(text, is_final=True) == Reading.ENTRY_READ
-    assert list(reader.columns()["operands"]) == [0, 1, 3, 4]
+    assert read(reader, text, is_final=False) == Reading.INCOMPLETE  # a comma may follow
+    assert read(reader, text, is_final=True) == Reading.ENTRY_READ
+    assert list(reader.take_columns()["operands"]) == [0, 1, 3, 4]
 
 
 def test_elements_of_tuples_and_callees_that_follow(reader: NativeReader) -> None:
@@ -87,8 +91,8 @@ def test_elements_of_tuples_and_callees_that_follow(reader: NativeReader) -> Non
   ROOT %a = f32[] parameter(0)
 }
 """
-    reader.read(text.encode(), is_final=True)
-    columns = Columns(reader.columns(), text, 1)
+    read(reader, text)
+    columns = Columns(reader.take_columns(5), "line\n" + text, 5, 1)
     assert [flags & USES_ELEMENTS for flags in columns.row_flags] == [0, USES_ELEMENTS, USES_ELEMENTS, 0]
     assert list(columns.computation_flags) == [CALLS_AHEAD, 0]
     assert [list(columns.operands_of(row)) for row in range(4)] == [[], [0], [0, 1], []]
@@ -130,14 +134,15 @@ def test_refused(reader: NativeReader, change: str) -> None:
     text = ADD + "\n" + ENTRY
     assert text.count(old) >= 1
     before = "%first (x: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}\n\n"
-    assert reader.read((before + text.replace(old, new, 1)).encode(), is_final=True) == Reading.REFUSED
+    assert read(reader, before + text.replace(old, new, 1)) == Reading.REFUSED
     assert (reader.computations, reader.position) == (1, len(before) - 1)
-    assert [len(reader.columns()[name]) for name in ("head", "operands", "callee", "row_flags", "metadata")] == [1, 0, 0, 1, 1]
+    columns = reader.take_columns()
+    assert [len(columns[name]) for name in ("head", "operands", "callee", "row_flags", "metadata")] == [1, 0, 0, 1, 1]
 
 
 def test_memory_is_bounded_by_the_text(reader: NativeReader) -> None:
     rows = "".join(f"  %x.{number} = f32[8]{{0}} add(%x.{number - 1}, %x.{number - 1})\n" for number in range(1, 5000))
     text = f"%f (x: f32[8]) -> f32[8] {{\n  %x.0 = f32[8]{{0}} parameter(0)\n{rows}  ROOT %y = f32[8]{{0}} negate(%x.1)\n}}\n"
-    reader.read(text.encode(), is_final=True)
-    sizes = [len(column) * column.itemsize for column in reader.columns().values()]
+    read(reader, text)
+    sizes = [len(column) * column.itemsize for column in reader.take_columns().values()]
     assert sum(sizes) < 80 * 5001

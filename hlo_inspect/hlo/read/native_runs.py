@@ -10,7 +10,7 @@ from hlo_inspect.hlo.columns import Columns
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
 from hlo_inspect.hlo.read import parser
 from hlo_inspect.hlo.read.column_builder import ColumnBuilder
-from hlo_inspect.hlo.read.cursor import MAX_ITEM_CHARS, Cursor
+from hlo_inspect.hlo.read.cursor import Cursor
 from hlo_inspect.hlo.read.module_builder import ModuleBuilder
 from hlo_inspect.native import library as native
 
@@ -27,6 +27,9 @@ _GROWTH = 4
 _ENOUGH_CHARS = 1 << 21
 """Length of a text after which computations are handed on, if their rows are not kept."""
 
+_MOST_CHARS = 1 << 28
+"""Length of the longest computation that is read at once, if rows are not kept. Readers in Python read longer ones in parts."""
+
 _MAX_PAUSE = 64
 
 
@@ -39,7 +42,7 @@ class NativeRuns:
         self._cursor = cursor
         self._builder = builder
         self._keeps_rows = builder.module.wants.graph
-        self._most = native.MAX_CHARS if self._keeps_rows else MAX_ITEM_CHARS
+        self._most = native.MAX_CHARS if self._keeps_rows else _MOST_CHARS
         self._pause = 0  # tries to let pass
         self._next_pause = 1
 
@@ -79,16 +82,18 @@ class NativeRuns:
         with native.NativeReader(library, _LITERALS, _LEFT_OUT, CALLEE_ATTRIBUTES) as reader:
             while result == native.Reading.INCOMPLETE and size <= self._most:
                 cursor.load(size)
-                text = cursor.text[cursor.position : cursor.position + size]
-                is_final = cursor.is_final and cursor.position + len(text) == len(cursor.text)
-                result = reader.read(text.encode(errors="surrogatepass"), is_final=is_final)
+                end = min(cursor.position + size, len(cursor.text))
+                is_final = cursor.is_final and end == len(cursor.text)
+                result = reader.read(cursor.text, cursor.position, end, is_final=is_final)
                 if is_final or (reader.computations > 1 and size >= _ENOUGH_CHARS and not self._keeps_rows):
                     break
                 size *= _GROWTH
             if not reader.position or result == native.Reading.NO_MEMORY:
                 return None
-            arrays = reader.columns()
-            columns = Columns(arrays, text[: reader.position], cursor.line)
+            text, start = cursor.text, cursor.position
+            if len(text) > 2 * reader.position:  # rows should not keep the text of other modules in memory
+                text, start = text[start : start + reader.position], 0
+            columns = Columns(reader.take_columns(start), text, start, cursor.line)
         if result != native.Reading.ENTRY_READ:  # the last computation counts as the entry if no other follows
             columns.cut(columns.count - 1)
         return columns
@@ -98,6 +103,6 @@ class NativeRuns:
         built = ColumnBuilder(self._builder, columns)
         if not columns.count:
             return None
-        self._builder.module.device_marks.note(columns.text, 0, columns.end()[0])
+        self._builder.module.device_marks.note(columns.text, columns.start, columns.start + columns.end()[0])
         built.take()
         return columns

@@ -88,10 +88,29 @@ int32_t hlo_lengths(Reader *reader, int64_t *counts) {
     return READ;
 }
 
-void hlo_copy(Reader *reader, void *const *destinations) {
+/* Add to each number of a column. */
+static void shift(Vector *vector, int32_t distance) {
+    int32_t *numbers = vector->items;
+    for (size_t index = 0; index < vector->count; index++) numbers[index] += distance;
+}
+
+int32_t hlo_move(Reader *reader, int64_t distance) {
+    if (distance < 0 || distance > MAX_TEXT) return REFUSED;
+    Columns *columns = &reader->columns;
+    Vector *offsets[] = {
+        &columns->name_start, &columns->name_end, &columns->tail_start, &columns->attributes, &columns->line_end,
+        &columns->first_line_start, &columns->first_line_end, &columns->computation_end,
+        &reader->heads.starts, &reader->names.starts, &reader->metadata.starts,
+    };
+    for (size_t index = 0; index < sizeof offsets / sizeof *offsets; index++) shift(offsets[index], (int32_t)distance);
+    return READ;
+}
+
+void hlo_take(Reader *reader, void *const *destinations) {
     for (size_t index = 0; index < COUNT; index++) {
-        const Vector *vector = vector_of(reader, index);
+        Vector *vector = vector_of(reader, index);
         if (vector->count > 0) memcpy(destinations[index], vector->items, vector->count * COLUMNS[index].width);
+        vector_free(vector);
     }
 }
 

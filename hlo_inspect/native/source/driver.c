@@ -42,8 +42,8 @@ static bool are_valid(Reader *reader, size_t size) {
            columns->operand_end.count == rows && columns->metadata.count == rows && columns->head_rows.count == rows;
 }
 
-/* Copy the columns as Python does, to buffers of their lengths. */
-static bool copy_columns(Reader *reader) {
+/* Take the columns as Python does, to buffers of their lengths. */
+static bool take_columns(Reader *reader) {
     int64_t counts[MAX_COLUMNS];
     void *buffers[MAX_COLUMNS];
     if (hlo_lengths(reader, counts) != READ) return false;
@@ -51,7 +51,7 @@ static bool copy_columns(Reader *reader) {
         buffers[index] = malloc((size_t)counts[index] * (size_t)hlo_column_width(index) + 1);
         if (buffers[index] == NULL) return false;
     }
-    hlo_copy(reader, buffers);
+    hlo_take(reader, buffers);
     for (int32_t index = 0; index < hlo_column_count(); index++) free(buffers[index]);
     return true;
 }
@@ -71,10 +71,11 @@ static long read_from(const uint8_t *bytes, size_t size) {
         if (length == size) break;
     }
     if (reader == NULL) return -1;
-    bool is_valid = copy_columns(reader) && are_valid(reader, size);
+    bool is_valid = hlo_lengths(reader, (int64_t[MAX_COLUMNS]){0}) == READ && are_valid(reader, size);
     rows_read += (long)reader->columns.head.count;
     computations_read += (long)reader->columns.computation_name.count;
     long position = hlo_position(reader);
+    is_valid = hlo_move(reader, 1) == READ && take_columns(reader) && is_valid;
     hlo_reader_end(reader);
     return is_valid ? position : -1;
 }

@@ -40,7 +40,10 @@ EXPORTED int32_t hlo_column_width(int32_t index);
 /* Fill the number of items of each column. Return NO_MEMORY or READ. */
 EXPORTED int32_t hlo_lengths(Reader *reader, int64_t *counts);
 
-/* Copy all columns to buffers of these lengths. */
-EXPORTED void hlo_copy(Reader *reader, void *const *destinations);
+/* Let the text begin at `distance` of another one: add that to all offsets. Nothing can be read afterwards. */
+EXPORTED int32_t hlo_move(Reader *reader, int64_t distance);
+
+/* Copy all columns to buffers of these lengths, and free them. */
+EXPORTED void hlo_take(Reader *reader, void *const *destinations);
 
 #endif
