@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import exp, log
 from pathlib import Path
@@ -62,7 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             text = path.read_text(encoding="utf-8")
             start = _FIRST_COMPUTATION.search(text)
             native = partial(read_natively, loaded, text, start.end() if start else 0)
-            functions = {"XLA": partial(parse, text), "library": native, "reading": partial(read_module, path)}
+            functions: dict[str, Callable[[], object]] = {
+                "XLA": partial(parse, text),
+                "library": native,
+                "reading": partial(read_module, path),
+            }
             seconds = round_robin(functions, options.rounds)
         speeds.append(seconds["XLA"] / seconds["library"])
         times = [f"{1000 * seconds[name]:.1f} ms" for name in functions]

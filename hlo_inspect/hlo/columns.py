@@ -116,6 +116,12 @@ class Columns:
 
     # -- computations ---------------------------------------------------------------------------------------------------
 
+    def computations(self) -> Iterator[tuple[int, int, int, int, int, int, int]]:
+        """Yield name, line, first row, row after the last one, root, form of heads and flags of each computation."""
+        rows = zip(self.first_row, self.first_row[1:], self.roots, self.heads_forms, self.computation_flags, strict=False)
+        named = zip(self.computation_names[: self.count], self._lines, rows, strict=False)
+        return ((name, line, *row) for name, line, row in named)
+
     def name(self, computation: int) -> str:
         return self.names[self.computation_names[computation]]
 

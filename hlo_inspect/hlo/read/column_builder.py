@@ -57,17 +57,16 @@ class ColumnBuilder:
         wants_scalars, wants_graph = self._wants.loops, self._wants.graph
         is_sound = not any(_IN_TWO_PARTS in text for text in columns.form_texts)
         shared, register = self._module.shared, self._builder.register
-        for number in range(columns.count):
-            first, end = columns.extent(number)
-            computation = Computation(columns.name(number), columns.line_of(number), is_entry=False, shared=shared)
-            form = self._form(number)
+        names, forms = columns.names, self._forms
+        for number, (name, line, first, end, root, form_number, flags) in enumerate(columns.computations()):
+            computation = Computation(names[name], columns.line + line, is_entry=False, shared=shared)
+            form = forms.get(form_number) or self._form(number)
             computation.opcodes = form.opcodes
             computation.is_sound = is_sound
-            root = columns.roots[number]
             computation.root_opcode = form.opcodes[root - first]
             if wants_graph:
                 computation.take_extent(Extent(columns, first, end), form)
-            if columns.computation_flags[number] & IS_ENTRY:
+            if flags & IS_ENTRY:
                 self._make_entry(computation, number)
             for row in noted.get(number, ()):
                 self._note_problem(row)
@@ -77,15 +76,13 @@ class ColumnBuilder:
         self._check_callees()
 
     def _form(self, number: int) -> HeadColumn:
-        """Return the heads of a computation, which it shares with those of the same heads and root."""
+        """Return the heads of a computation, which those with the same heads and root share."""
         columns = self._columns
-        form = self._forms.get(columns.heads_forms[number])
-        if form is None:
-            first, end = columns.extent(number)
-            texts = tuple(map(columns.head_texts.__getitem__, columns.heads[first:end]))
-            marks = [""] * len(texts)
-            marks[columns.roots[number] - first] = "ROOT "
-            form = self._forms[columns.heads_forms[number]] = self._builder.columns.column(texts, tuple(marks))
+        first, end = columns.extent(number)
+        texts = tuple(map(columns.head_texts.__getitem__, columns.heads[first:end]))
+        marks = [""] * len(texts)
+        marks[columns.roots[number] - first] = "ROOT "
+        form = self._forms[columns.heads_forms[number]] = self._builder.columns.column(texts, tuple(marks))
         return form
 
     # -- rows to keep ---------------------------------------------------------------------------------------------------

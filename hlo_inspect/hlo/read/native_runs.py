@@ -22,7 +22,7 @@ _FIRST_CHARS = 1 << 17
 """Length of the first text that the reader gets."""
 
 _GROWTH = 4
-"""Factor by which the text grows while a computation is incomplete. That computation is read again, which costs a third."""
+"""Factor by which the text grows while a computation is incomplete."""
 
 _ENOUGH_CHARS = 1 << 21
 """Length of a text after which computations are handed on, if their rows are not kept."""

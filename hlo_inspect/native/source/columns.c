@@ -34,15 +34,14 @@ _Static_assert(sizeof COLUMNS / sizeof *COLUMNS <= MAX_COLUMNS, "MAX_COLUMNS is 
 
 static Vector *vector_of(Reader *reader, size_t index) { return (Vector *)(void *)((char *)reader + COLUMNS[index].offset); }
 
-Lengths lengths_of(Reader *reader) {
-    Lengths lengths;
-    for (size_t index = 0; index < COUNT; index++) lengths.counts[index] = vector_of(reader, index)->count;
-    return lengths;
+void save_lengths(Reader *reader) {
+    for (size_t index = 0; index < COUNT; index++) reader->lengths[index] = vector_of(reader, index)->count;
 }
 
-void cut_columns(Reader *reader, const Lengths *lengths) {
+void drop_open(Reader *reader) {
+    reader->is_open = false;
     for (size_t index = 0; index < COUNT; index++) {
-        if (!COLUMNS[index].is_kept) vector_cut(vector_of(reader, index), lengths->counts[index]);
+        if (!COLUMNS[index].is_kept) vector_cut(vector_of(reader, index), reader->lengths[index]);
     }
 }
 
@@ -83,6 +82,7 @@ const char *hlo_column_name(int32_t index) { return index >= 0 && index < COUNT 
 int32_t hlo_column_width(int32_t index) { return index >= 0 && index < COUNT ? (int32_t)COLUMNS[index].width : 0; }
 
 int32_t hlo_lengths(Reader *reader, int64_t *counts) {
+    if (reader->is_open) drop_open(reader);
     if (!sort_rows(reader)) return NO_MEMORY;
     for (size_t index = 0; index < COUNT; index++) counts[index] = (int64_t)vector_of(reader, index)->count;
     return READ;

@@ -4,16 +4,11 @@
 
 #include "reader.h"
 
-enum { MAX_COLUMNS = 48 };
+/* Remember where the current computation begins in the columns. */
+void save_lengths(Reader *reader);
 
-typedef struct {
-    size_t counts[MAX_COLUMNS];
-} Lengths;
-
-Lengths lengths_of(Reader *reader);
-
-/* Remove what was added since `lengths`. */
-void cut_columns(Reader *reader, const Lengths *lengths);
+/* Remove what the current computation added to the columns. */
+void drop_open(Reader *reader);
 
 void free_columns(Reader *reader);
 

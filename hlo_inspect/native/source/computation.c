@@ -42,7 +42,10 @@ static Result read_last_line(Text text, Span line, bool is_final) {
 }
 
 /* Store a computation whose rows are read. */
-static Result add_computation(Reader *reader, Span first_line, int32_t name, size_t first_row, int32_t root, int32_t end) {
+static Result add_computation(Reader *reader, int32_t end) {
+    const Open *open = &reader->open;
+    size_t first_row = open->first_row;
+    int32_t root = open->root;
     Columns *columns = &reader->columns;
     int32_t number = (int32_t)columns->computation_name.count;
     size_t rows = columns->head.count - first_row;
@@ -50,15 +53,15 @@ static Result add_computation(Reader *reader, Span first_line, int32_t name, siz
     Text heads = {columns->head.items, (int32_t)(columns->head.count * sizeof(int32_t))};
     Span own = {(int32_t)(first_row * sizeof(int32_t)), (int32_t)(rows * sizeof(int32_t))};
     int32_t form = intern(&reader->heads_forms, heads, own, root - (int32_t)first_row);
-    bool is_stored = form != NONE && push_number(&columns->computation_name, name) &&
+    bool is_stored = form != NONE && push_number(&columns->computation_name, open->name) &&
                      push_number(&columns->computation_line, reader->start_line) &&
                      push_number(&columns->first_row, (int32_t)first_row) && push_number(&columns->root, root) &&
-                     push_number(&columns->first_line_start, first_line.start) &&
-                     push_number(&columns->first_line_end, first_line.start + first_line.length) &&
+                     push_number(&columns->first_line_start, open->first_line.start) &&
+                     push_number(&columns->first_line_end, open->first_line.start + open->first_line.length) &&
                      push_number(&columns->computation_end, end) && push_number(&columns->heads_form, form) &&
                      push_byte(&columns->computation_flags, (uint8_t)reader->flags);
     if (!is_stored) return NO_MEMORY;
-    ((int32_t *)columns->defined.items)[name] = number;
+    ((int32_t *)columns->defined.items)[open->name] = number;
     return READ;
 }
 
@@ -71,37 +74,57 @@ static Result name_computation(Reader *reader, Text text, Span name, int32_t *nu
     return number_at(defined, (size_t)*number) == NONE ? READ : REFUSED;
 }
 
-Result read_computation(Reader *reader, Text text, bool is_final) {
-    size_t first_row = reader->columns.head.count;
-    int32_t end = line_end(text, reader->start), name = NONE, root = NONE, lines = 1;
+/* Read the first line of the computation at the reader's start. */
+static Result open_computation(Reader *reader, Text text) {
+    int32_t end = line_end(text, reader->start);
     if (end == NONE) return INCOMPLETE;
-    Span first_line = between(reader->start, end), printed;
-    Result result = read_first_line(reader, text, first_line, &printed);
-    if (result == READ) result = name_computation(reader, text, printed, &name);
+    Open *open = &reader->open;
+    *open = (Open){.first_line = between(reader->start, end), .first_row = reader->columns.head.count, .root = NONE};
+    open->next = end + 1;
+    open->lines = 1;
     vector_cut(&reader->used_starts, 0);
     vector_cut(&reader->used_lengths, 0);
-    while (result == READ) {
-        int32_t start = end + 1;
-        end = line_end(text, start);
+    Span name;
+    Result result = read_first_line(reader, text, open->first_line, &name);
+    if (result == READ) result = name_computation(reader, text, name, &open->name);
+    reader->is_open = result == READ;
+    return result;
+}
+
+/* Read the rows from the next line on, and the last line. */
+static Result read_rows(Reader *reader, Text text, bool is_final) {
+    Open *open = &reader->open;
+    for (;;) {
+        int32_t start = open->next, end = line_end(text, start);
         if (end == NONE) return INCOMPLETE;
-        lines++;
         if (byte_at(text, start) == '}') {
-            result = read_last_line(text, between(start, end), is_final);
-            break;
+            Result result = read_last_line(text, between(start, end), is_final);
+            if (result == READ) open->next = end + 1;
+            return result;
         }
         size_t row = reader->columns.head.count;
-        result = read_row(reader, text, between(start, end));
-        if (result == READ && (((const uint8_t *)reader->columns.row_flags.items)[row] & IS_ROOT)) {
-            if (root != NONE) return REFUSED;
-            root = (int32_t)row;
+        Result result = read_row(reader, text, between(start, end));
+        if (result != READ) return result;
+        if (((const uint8_t *)reader->columns.row_flags.items)[row] & IS_ROOT) {
+            if (open->root != NONE) return REFUSED;
+            open->root = (int32_t)row;
         }
+        open->next = end + 1;
+        open->lines++;
     }
+}
+
+Result read_computation(Reader *reader, Text text, bool is_final) {
+    Open *open = &reader->open;
+    Result result = reader->is_open ? READ : open_computation(reader, text);
+    if (result == READ) result = read_rows(reader, text, is_final);
     if (result != READ) return result;
-    if (root == NONE) return REFUSED;
-    result = resolve_operands(reader, text, first_row);
-    if (result == READ) result = add_computation(reader, first_line, name, first_row, root, end + 1);
+    if (open->root == NONE) return REFUSED;
+    result = resolve_operands(reader, text, open->first_row);
+    if (result == READ) result = add_computation(reader, open->next);
     if (result != READ) return result;
-    reader->position = end + 1;
-    reader->line = reader->start_line + lines;
+    reader->is_open = false;
+    reader->position = open->next;
+    reader->line = reader->start_line + open->lines + 1;
     return READ;
 }

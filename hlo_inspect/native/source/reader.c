@@ -53,14 +53,17 @@ Result hlo_read(Reader *reader, const uint8_t *bytes, int64_t size, int is_final
     if (size < 0 || size > MAX_TEXT) return REFUSED;
     Text text = {bytes, (int32_t)size};
     for (;;) {
-        reader->start = reader->position;
-        while (byte_at(text, reader->start) == '\n') reader->start++;
-        reader->start_line = reader->line + reader->start - reader->position;
-        if (byte_at(text, reader->start) == NONE) return INCOMPLETE;
-        Lengths before = lengths_of(reader);
+        if (!reader->is_open) {
+            reader->start = reader->position;
+            while (byte_at(text, reader->start) == '\n') reader->start++;
+            reader->start_line = reader->line + reader->start - reader->position;
+            if (byte_at(text, reader->start) == NONE) return INCOMPLETE;
+            save_lengths(reader);
+        }
         Result result = read_computation(reader, text, is_final != 0);
+        if (result == INCOMPLETE && !is_final) return result;
         if (result != READ) {
-            cut_columns(reader, &before);
+            drop_open(reader);
             return result;
         }
         size_t last = reader->columns.computation_flags.count - 1;

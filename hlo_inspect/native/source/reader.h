@@ -6,7 +6,7 @@
 #include "text.h"
 #include "vector.h"
 
-enum { MAX_ROLES = 64, MAX_WORD = 64 };
+enum { MAX_ROLES = 64, MAX_WORD = 64, MAX_COLUMNS = 48 };
 
 /* What becomes of the value of an attribute. Numbers from CALLEE on are roles of called computations. */
 enum { KEPT = 0, METADATA = 1, LEFT_OUT = 2, CALLEE = 3 };
@@ -53,6 +53,15 @@ typedef struct {
     Vector defined; /* the computation of each name of one; NONE without */
 } Columns;
 
+/* A computation before its last line. */
+typedef struct {
+    Span first_line;
+    size_t first_row;
+    int32_t name, root; /* NONE before a ROOT */
+    int32_t next;       /* offset of the next line */
+    int32_t lines;      /* before that */
+} Open;
+
 typedef struct {
     Columns columns;
     Interner heads, names, metadata, attribute_forms, heads_forms;
@@ -70,6 +79,9 @@ typedef struct {
     int32_t position; /* after the last computation that was read */
     int32_t line;     /* line ends before it */
     int32_t start, start_line; /* of the current computation, after blank lines */
+    bool is_open;              /* the current computation is incomplete: more text continues it */
+    Open open;
+    size_t lengths[MAX_COLUMNS]; /* of the columns, before the current computation */
     int32_t flags;             /* of the current computation */
 } Reader;
 
@@ -82,7 +94,7 @@ Result read_attributes(Reader *reader, Text text, int32_t at, int32_t end);
 /* Read operands up to their closing parenthesis, and return the offset after it. NONE for operands that are no names. */
 int32_t read_operands(Reader *reader, Text text, int32_t at, int32_t end, uint8_t *flags, Result *result);
 
-/* Read the computation at the reader's start. */
+/* Read the computation at the reader's start, or go on with it. */
 Result read_computation(Reader *reader, Text text, bool is_final);
 
 /* Find the rows that the operands of the current computation name. Refuse names without a row, or with two. */
