@@ -146,21 +146,27 @@ class ColumnBuilder:
 
     def _keep(self, computation: Computation, number: int, rows: Sequence[int]) -> None:
         """Keep instructions of a computation, and the scalars that decide how often its loops run."""
-        columns, wants, heads = self._columns, self._wants, self._heads
-        opened = OpenComputation(computation, self._module.heads)
+        columns, heads = self._columns, self._heads
         root = columns.roots[number]
         line = columns.line_of(number) + 1 - columns.extent(number)[0]
-        for row in rows:
-            if heads[columns.heads[row]].opcode in wants.operands:
-                operands = columns.operands_of(row)
-                opened.define(map(columns.row_name, operands), [heads[columns.heads[operand]] for operand in operands])
-            self._builder.keep(opened, self._row(row, root), line + row, is_printed=True)
-        computation.instructions = opened.instructions or ()
-        if wants.loops:
+        if rows:
+            self._keep_instructions(computation, rows, root, line)
+        if self._wants.loops:
             handing = [row for row in rows if heads[columns.heads[row]].opcode in HANDING_OPCODES]
             if handing or heads[columns.heads[root]].holds_scalar:
                 feeding = self._feeding_scalars(number, handing, is_entry=computation.is_entry)
-                computation.keep_scalars([(self._scalar_row(row, root), line + row) for row in feeding])
+                computation.keep_scalars([(without_metadata(self._row(row, root)), line + row) for row in feeding])
+
+    def _keep_instructions(self, computation: Computation, rows: Sequence[int], root: int, line: int) -> None:
+        """Keep the instructions of these rows. Row number 0 would be on `line`."""
+        columns, heads, looked_up = self._columns, self._heads, self._wants.operands
+        opened, keep = OpenComputation(computation, self._module.heads), self._builder.keep
+        for row in rows:
+            if looked_up and heads[columns.heads[row]].opcode in looked_up:
+                operands = columns.operands_of(row)
+                opened.define(map(columns.row_name, operands), [heads[columns.heads[operand]] for operand in operands])
+            keep(opened, self._row(row, root), line + row, is_printed=True)
+        computation.instructions = opened.instructions or ()
 
     def _feeding_scalars(self, number: int, handing: Iterable[int], *, is_entry: bool) -> list[int]:
         """Return the scalar rows that feed the root, loops and calls, as `OpenComputation.feeding_scalars` does."""
@@ -190,13 +196,14 @@ class ColumnBuilder:
         return any(h.holds_scalar and h.opcode == "parameter" and isinstance(h.shape, TupleShape) for h in own)
 
     def _row(self, row: int, root: int) -> Row:
+        """Return a row of the computation whose root row is `root`."""
         columns = self._columns
-        head = columns.head_texts[columns.heads[row]]
-        return "ROOT " if row == root else "", columns.row_name(row), head, columns.tail(row)
-
-    def _scalar_row(self, row: int, root: int) -> Row:
-        """Return a row without its metadata, if no string is before them."""
-        return without_metadata(self._row(row, root))
+        text, head = columns.text, columns.head_texts[columns.heads[row]]
+        name, tail = (
+            text[columns.name_start[row] : columns.name_end[row]],
+            text[columns.tail_start[row] : columns.tail_end[row]],
+        )
+        return "ROOT " if row == root else "", name, head, tail
 
     # -- the entry, and problems ----------------------------------------------------------------------------------------
 
