@@ -2,9 +2,9 @@
 
     python -m benchmarks.native DUMP... [--rounds N]
 
-prints for each dump the time of XLA's parser, that of the library alone, and that of the whole reading of `summary`: the
-library, and the Python that makes a module of its columns. All run in turn in one process. Times are processor time, the least
-of all rounds.
+prints for each dump the time of XLA's parser, that of the library alone, and that of the whole reading of `summary`. The latter
+includes the Python that makes a module of the columns. All run in turn in one process. Times are processor time, the least of
+all rounds.
 """
 
 from __future__ import annotations
