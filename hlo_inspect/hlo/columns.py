@@ -9,7 +9,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, TypeAlias, overload
+from typing import NamedTuple, TypeAlias, cast, overload
 
 IS_ROOT, IS_USED, USES_ELEMENTS = 1, 2, 4
 """Flags of rows: the root; an operand of another row; one of whose operands is an element of a tuple, as `name#1`."""
@@ -23,36 +23,32 @@ Numbers: TypeAlias = "array[int]"
 class Texts(Sequence[str]):
     """Texts of a column, cut out of the whole when they are read."""
 
-    __slots__ = ("_ends", "_first", "_last", "_starts", "_text")
+    __slots__ = ("_ends", "_rows", "_starts", "_text")
 
-    def __init__(self, text: str, starts: Numbers, ends: Numbers, first: int, last: int) -> None:
-        """Take the extents of `text` with the indices from `first` to before `last`."""
+    def __init__(self, text: str, starts: Numbers, ends: Numbers, rows: range) -> None:
+        """Take the extents of `text` with these indices."""
         self._text = text
         self._starts = starts
         self._ends = ends
-        self._first = first
-        self._last = last
+        self._rows = rows
 
     def __len__(self) -> int:
-        return self._last - self._first
+        return len(self._rows)
 
     @overload
     def __getitem__(self, index: int) -> str: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[str]: ...
     def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        if isinstance(index, slice):
-            return tuple(self)[index]
-        size = self._last - self._first
-        if not -size <= index < size:
-            raise IndexError(index)
-        row = (self._first if index >= 0 else self._last) + index
+        row = self._rows[index]
+        if isinstance(row, range):
+            return tuple(self)[cast("slice", index)]
         return self._text[self._starts[row] : self._ends[row]]
 
     def __iter__(self) -> Iterator[str]:
-        text, first, last = self._text, self._first, self._last
-        extents = zip(self._starts[first:last], self._ends[first:last], strict=True)
-        return iter([text[start:end] for start, end in extents])
+        rows = self._rows
+        extent = slice(rows.start, rows.stop)
+        return map(self._text.__getitem__, map(slice, self._starts[extent], self._ends[extent]))
 
 
 class Columns:
@@ -178,11 +174,11 @@ class Extent(NamedTuple):
 
     def names(self) -> Texts:
         columns = self.columns
-        return Texts(columns.text, columns.name_start, columns.name_end, self.first, self.last)
+        return Texts(columns.text, columns.name_start, columns.name_end, range(self.first, self.last))
 
     def tails(self) -> Texts:
         columns = self.columns
-        return Texts(columns.text, columns.tail_start, columns.tail_end, self.first, self.last)
+        return Texts(columns.text, columns.tail_start, columns.tail_end, range(self.first, self.last))
 
     def operand_rows(self) -> list[tuple[int, ...] | None]:
         """Return the operand rows of each row, counted in the computation; None if a row uses elements of tuples."""

@@ -213,7 +213,7 @@ class Rows:
         return self.column.opcodes
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.lines)  # which is mostly a range
 
     def __getitem__(self, index: int) -> Row:
         return "ROOT " if index in self.column.marked else "", self.names[index], self.heads[index], self.tails[index]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 
 import pytest
 
-from hlo_inspect.hlo.columns import CALLS_AHEAD, IS_ENTRY, USES_ELEMENTS, Columns
+from hlo_inspect.hlo.columns import CALLS_AHEAD, IS_ENTRY, USES_ELEMENTS, Columns, Texts
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
 from hlo_inspect.native import library
 from hlo_inspect.native.library import NativeReader, Reading
@@ -146,3 +147,11 @@ def test_memory_is_bounded_by_the_text(reader: NativeReader) -> None:
     read(reader, text)
     sizes = [len(column) * column.itemsize for column in reader.take_columns().values()]
     assert sum(sizes) < 80 * 5001
+
+
+def test_texts_are_a_sequence() -> None:
+    texts = Texts("abcdef", array("i", [0, 1, 3]), array("i", [1, 3, 6]), range(3))
+    assert (len(texts), list(texts), texts[0], texts[-1]) == (3, ["a", "bc", "def"], "a", "def")
+    assert (list(texts[1:]), list(texts[::-1])) == (["bc", "def"], ["def", "bc", "a"])
+    with pytest.raises(IndexError):
+        texts[3]
