@@ -65,15 +65,21 @@ def round_robin(functions: Mapping[K, Callable[[], object]], rounds: int) -> dic
     return {name: min(times) for name, times in seconds.items()}
 
 
-def least_of_commands(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, float]:
-    """Return the least seconds of each call of Python with these arguments, in turn, after an uncounted call."""
+def least_of_commands(
+    commands: Mapping[K, Sequence[str]], rounds: int, trees: Mapping[K, Path] | None = None
+) -> dict[K, float]:
+    """Return the least seconds of each call of Python with these arguments, in turn, after an uncounted call.
+
+    A call runs in the tree that `trees` names for it, or in this one.
+    """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     least = dict.fromkeys(commands, float("inf"))
     for number in range(rounds + 1):
         for name, arguments in commands.items():
             begin = resource.getrusage(resource.RUSAGE_CHILDREN)
             command = [sys.executable, *arguments]
-            subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=True)
+            tree = trees[name] if trees else ROOT
+            subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.DEVNULL, check=True)
             end = resource.getrusage(resource.RUSAGE_CHILDREN)
             taken = end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
             least[name] = min(least[name], taken) if number else least[name]

@@ -20,7 +20,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.cli.main import run
 from hlo_inspect.hlo.input.inputs import read_input
 from hlo_inspect.hlo.input.source import open_source
-from hlo_inspect.inspection.rank_programs import WANTS
+from hlo_inspect.inspection.rank_reports import WANTS
 from hlo_inspect.inspection.source_reports import without_collection
 
 DATA = Path(__file__).parents[1] / "tests" / "data"

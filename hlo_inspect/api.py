@@ -101,18 +101,12 @@ def inspect(source: Inspectable, request: Request) -> Report:
 
 def _reports(source: Inspectable, request: Request) -> Iterator[Report]:
     with Inspection(request) as inspection:
-        yield from inspection.reports(_openable(source))
-
-
-def _openable(source: Inspectable) -> Openable:
-    """Return the source, or its text if it has `as_text()`.
-
-    The text of JAX's `Lowered` is HLO instead of StableHLO, which only jaxlib can read.
-    """
-    as_text = getattr(source, "as_text", None)
-    if as_text is None:
-        return cast("Openable", source)
-    text = as_text(dialect="hlo") if "dialect" in signature(as_text).parameters else as_text()
-    if not isinstance(text, str):
-        raise InputError(f"as_text() of {type(source).__name__} returned no text; pass HLO text or a file")
-    return text
+        as_text = getattr(source, "as_text", None)
+        if as_text is None:
+            yield from inspection.reports(cast("Openable", source))
+            return
+        # the text of JAX's `Lowered` is HLO instead of StableHLO, which only jaxlib can read
+        text = as_text(dialect="hlo") if "dialect" in signature(as_text).parameters else as_text()
+        if not isinstance(text, str):
+            raise InputError(f"as_text() of {type(source).__name__} returned no text; pass HLO text or a file")
+        yield from inspection.reports(text)

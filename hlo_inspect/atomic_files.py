@@ -1,20 +1,23 @@
-"""Files that are replaced as a whole."""
+"""Files and folders that are replaced as a whole: they are written beside their place and then renamed."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from hlo_inspect.errors import Location, UsageError
+from hlo_inspect.errors import Location, UsageError, first_few
 from hlo_inspect.remote_files import check_replaces, is_address, write_remote
 
 TEMPORARY = ".hlo-inspect-"
 """Beginning of the names of files that are not whole yet."""
+
+_SHOWN = 3
+"""Files that an error names."""
 
 
 @contextmanager
@@ -39,8 +42,24 @@ def write_whole(name: str, data: bytes) -> None:
 
 
 @contextmanager
-def _atomic_bytes(name: str) -> Iterator[BinaryIO]:
+def _as_usage_error(name: str) -> Iterator[None]:
+    """Raise UsageError if the block cannot write the file or folder `name`."""
     try:
+        yield
+    except (OSError, ValueError) as error:  # a path may hold a NUL
+        raise UsageError(f"cannot be written: {getattr(error, 'strerror', None) or error}", Location(name)) from error
+
+
+def _temporary(path: Path, end: str) -> Path:
+    """Return an unused path beside another one."""
+    import secrets  # few commands write a file
+
+    return path.with_name(f"{TEMPORARY}{secrets.token_hex(6)}.{end}")
+
+
+@contextmanager
+def _atomic_bytes(name: str) -> Iterator[BinaryIO]:
+    with _as_usage_error(name):
         if is_address(name):
             check_replaces(name)
             content = BytesIO()
@@ -52,9 +71,7 @@ def _atomic_bytes(name: str) -> Iterator[BinaryIO]:
                 yield stream
             return
         path = Path(os.path.realpath(name))
-        import secrets
-
-        temporary = path.with_name(f"{TEMPORARY}{secrets.token_hex(6)}.part")
+        temporary = _temporary(path, "part")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             with os.fdopen(descriptor, "wb") as stream:
@@ -67,5 +84,64 @@ def _atomic_bytes(name: str) -> Iterator[BinaryIO]:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-    except (OSError, ValueError) as error:  # a path may hold a NUL
-        raise UsageError(f"cannot be written: {getattr(error, 'strerror', None) or error}", Location(name)) from error
+
+
+# -- folders ----------------------------------------------------------------------------------------------------------------
+
+
+def require_own(folder: Path, is_own: Callable[[str], bool]) -> None:
+    """Raise UsageError if the folder is a file, or holds files that an export of this module does not write."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise UsageError("is a file; an export needs a folder", Location(str(folder)))
+    others = sorted(entry.name for entry in folder.iterdir() if not is_own(entry.name))
+    if others:
+        names = first_few(others, _SHOWN)
+        raise UsageError(f"holds other files: {names}; name an empty or a new folder", Location(str(folder)))
+
+
+def write_folder(folder: Path, files: Iterable[tuple[str, bytes, tuple[str, ...]]]) -> None:
+    """Write files by name and content, with further names of the same content, which are hard links if possible.
+
+    The folder is replaced as a whole; on failure or interruption it stays as it was. Raise UsageError if it cannot be written.
+    """
+    import shutil
+
+    target = Path(os.path.realpath(folder))
+    temporary, old = _temporary(target, "part"), _temporary(target, "old")
+    with _as_usage_error(str(folder)):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir()
+        try:
+            for name, content, others in files:
+                (temporary / name).write_bytes(content)
+                for other in others:
+                    _link(temporary / name, temporary / other)
+            _replace_folder(target, temporary, old)
+            shutil.rmtree(old, ignore_errors=True)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+def _replace_folder(folder: Path, new: Path, old: Path) -> None:
+    """Put a new folder in the place of the present one, which becomes `old`."""
+    with suppress(FileNotFoundError):
+        folder.rename(old)
+    try:
+        new.rename(folder)
+    except BaseException:
+        if old.exists():
+            old.rename(folder)
+        raise
+
+
+def _link(source: Path, name: Path) -> None:
+    """Give a file a second name, or copy it if the file system has no hard links or not that many."""
+    from shutil import copyfile
+
+    try:
+        name.hardlink_to(source)
+    except OSError:
+        copyfile(source, name)

@@ -15,9 +15,9 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hlo_inspect.errors import Location, UsageError, did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -35,8 +35,7 @@ _NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _LINE_BREAK = lazy_pattern("\r\n|[\r\n\x85\u2028\u2029]")  # the line ends of YAML
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigFile:
+class ConfigFile(NamedTuple):
     """Configuration file. If it `is_private`, errors show only the keys of its `lines`."""
 
     path: str
@@ -52,8 +51,7 @@ class ConfigFile:
         return UsageError(message, Location(self.path, line, column), shown)
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """Value of a YAML file and its place. `scalar` is the text of a scalar without its quotes."""
 
     file: ConfigFile
@@ -71,6 +69,16 @@ class Node:
     def error(self, message: str) -> UsageError:
         """Return an error at this node, for the caller to raise."""
         return self.file.error(message, self.line, self.column)
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Raise a UsageError or ValueError of the block at this node."""
+        try:
+            yield
+        except UsageError as error:
+            raise self.error(error.message) from error
+        except ValueError as error:
+            raise self.error(str(error)) from error
 
     def text(self) -> str:
         """Return the text of a text node. A plain number or `true` is not text: it needs quotes."""
@@ -116,10 +124,7 @@ class Node:
 
 
 def shipped_configs(kind: str) -> Path:
-    """Return the folder of the shipped `hardware` profiles or example `checks`.
-
-    It is inside the installed package, or next to it in a source checkout.
-    """
+    """Return the folder of shipped files of a kind, inside the installed package or next to it in a source checkout."""
     package = Path(__file__).parent
     inside = package / "configs"
     return (inside if inside.is_dir() else package.parent / "configs") / kind
@@ -128,16 +133,22 @@ def shipped_configs(kind: str) -> Path:
 def read(path: str | Path) -> Node:
     """Read a YAML file and return its root node. Raise UsageError if it is unreadable or larger than `MAX_BYTES`."""
     try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"is not UTF-8 text (byte {error.start}); save it as UTF-8", Location(str(path))) from error
+    return parse(text, str(path))
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Return the content of a configuration file. Raise UsageError if it is unreadable or larger than `MAX_BYTES`."""
+    try:
         with Path(path).open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise UsageError(f"is larger than {MAX_BYTES >> 20} MiB, the limit for a configuration file", Location(str(path)))
-        text = data.decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise UsageError(f"is not UTF-8 text (byte {error.start}); save it as UTF-8", Location(str(path))) from error
         raise UsageError(f"cannot be read: {getattr(error, 'strerror', None) or error}", Location(str(path))) from error
-    return parse(text, str(path))
+    if len(data) > MAX_BYTES:
+        raise UsageError(f"is larger than {MAX_BYTES >> 20} MiB, the limit for a configuration file", Location(str(path)))
+    return data
 
 
 def parse(text: str, path: str) -> Node:

@@ -7,7 +7,7 @@ analysis is a finding of the report instead.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -34,10 +34,7 @@ class Location(NamedTuple):
 
 
 class HloInspectError(Exception):
-    """Base of the package's errors.
-
-    `str()` returns one message: place, reason and, if the text is known, the part of the line around the caret.
-    """
+    """Base of the package's errors. `str()` returns place, reason and, if known, the part of the line around the caret."""
 
     def __init__(self, message: str, location: Location | None = None, source_line: str | None = None) -> None:
         super().__init__(message)
@@ -117,6 +114,17 @@ def as_internal_errors(location: Location, module: str = "") -> Iterator[None]:
         raise InternalError.from_exception(error, location, module) from error
 
 
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Raise InputError if the block cannot read the file or address `path`; add the place to a MissingExtraError."""
+    try:
+        yield
+    except MissingExtraError as error:
+        raise MissingExtraError(error.message, Location(path)) from error
+    except (OSError, ValueError) as error:  # a path may hold a NUL
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", Location(path)) from error
+
+
 def internal_error_text(error: Exception) -> str:
     """Return the message for an unexpected exception."""
     return f"internal error, please report it: {type(error).__name__}: {error} ({DEBUG}=1 shows the traceback)"
@@ -134,13 +142,17 @@ def did_you_mean(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     return f"; did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
 
 
+def first_few(texts: Sequence[str], most: int, separator: str = ", ", before_more: str = " and ") -> str:
+    """Join the first texts, and say how many there are beyond `most`: `a, b and 3 more`."""
+    more = f"{before_more}{len(texts) - most:,} more" if len(texts) > most else ""
+    return separator.join(texts[:most]) + more
+
+
 def printable(text: str) -> str:
     """Escape control characters, newlines included, so that text from a dump cannot control a terminal."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
-
-
-def _escaped(char: str) -> str:
-    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode("ascii") for c in text)
 
 
 def caret_picture(line: str, column: int) -> str:

@@ -11,10 +11,7 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Instances of classes in the modules of a package, by name.
-
-    For the name `custom-calls` the module is `custom_calls` and the class `CustomCalls`.
-    """
+    """Instances of classes in the modules of a package: `custom-calls` is `CustomCalls` of the module `custom_calls`."""
 
     def __init__(self, package: str, names: Iterable[str]) -> None:
         self.names = tuple(names)

@@ -6,11 +6,11 @@ has the place of its key.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from hlo_inspect.config_files import PYPROJECT, config_files
-from hlo_inspect.configs import MAX_BYTES, ConfigFile, Kind, Node
+from hlo_inspect.configs import ConfigFile, Kind, Node, read_bytes
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -27,43 +27,31 @@ Places = Mapping[Keys, tuple[int, int]]
 
 
 def nearest_config(folder: Path) -> Node | None:
-    """Return the configuration that applies in a folder: that of the nearest file upwards that has one; None without any.
-
-    Raise UsageError for a file that is no TOML, with its place.
-    """
+    """Return the configuration of the nearest file upwards that has one; None without any. Raise UsageError for no TOML."""
     return next((node for path in config_files(folder) if (node := read_config(path)) is not None), None)
 
 
 def read_config(path: Path) -> Node | None:
-    """Return the configuration in a TOML file: all of it, or the table `[tool.hlo-inspect]` of a `pyproject.toml`.
-
-    Return None if a `pyproject.toml` lacks the table.
-    """
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise UsageError(f"is larger than {MAX_BYTES >> 20} MiB, the limit for a configuration file", Location(str(path)))
-        text = data.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot be read: {getattr(error, 'strerror', None) or error}", Location(str(path))) from error
-    return _section(text, ConfigFile(str(path), tuple(text.splitlines())), SECTION if path.name == PYPROJECT else ())
-
-
-def _section(text: str, file: ConfigFile, names: Sequence[str]) -> Node | None:
+    """Return the configuration in a TOML file: all of it, or the table `[tool.hlo-inspect]` of a `pyproject.toml`, if any."""
     import tomllib
 
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot be read: {error}", Location(str(path))) from error
+    file = ConfigFile(str(path), tuple(text.splitlines()))
     try:
         value: object = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         place = _PLACE.search(str(error))
         line, column = (int(place[1]), int(place[2])) if place else (max(len(file.lines), 1), 1)
         raise file.error(f"not valid TOML: {str(error).partition(' (at ')[0]}", line, column) from error
-    for name in names:
+    section = SECTION if path.name == PYPROJECT else ()
+    for name in section:
         if not isinstance(value, Mapping) or name not in value:
             return None
         value = value[name]
-    return _node(file, dict(_places(file)), value, tuple(names), (1, 1))
+    return _node(file, dict(_places(file)), value, section, (1, 1))
 
 
 def _places(file: ConfigFile) -> Iterator[tuple[Keys, tuple[int, int]]]:

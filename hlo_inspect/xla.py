@@ -76,10 +76,7 @@ class Xla:
         raise MissingExtraError(f"{purpose} the extra [xla], but {reason} ({UPGRADE})", location)
 
     def as_text(self, source: Source, data: bytes) -> bytes:
-        """Convert serialized HLO or StableHLO to HLO text. A `Source` calls it as its converter.
-
-        Raise InputError if XLA cannot read it.
-        """
+        """Convert serialized HLO or StableHLO to HLO text, as a source's converter. Raise InputError if XLA cannot read it."""
         location = Location(source.name)
         source.note = f"jaxlib converted {source.format} to HLO text; line numbers refer to that text"
         if source.format is Format.HLO_PROTO:
@@ -109,14 +106,21 @@ class Xla:
         Under `strict`, yield a ParseError for a module that XLA's parser refuses; raise it for an instruction between modules.
         """
         source.converter = self.as_text
-        if source.peek() and source.format is Format.PROFILE:
-            yield from ((module, None) for module in self._profiled_modules(source, wants))
-        elif strict:
-            yield from self._checked_modules(source, wants)
+        if strict and not (source.peek() and source.format is Format.PROFILE):
+            for text in texts_of(source):
+                yield from self._checked_text(text, wants)
         else:
-            for module in read_input(source, wants):
-                module.origin = source.format
-                yield module, None
+            yield from ((module, None) for module in self.read(source, wants))
+
+    def read(self, source: Source, wants: Wants) -> Iterator[Module]:
+        """Yield each module of `source`; XLA does not check it."""
+        source.converter = self.as_text
+        if source.peek() and source.format is Format.PROFILE:
+            yield from self._profiled_modules(source, wants)
+            return
+        for module in read_input(source, wants):
+            module.origin = source.format
+            yield module
 
     def _profiled_modules(self, source: Source, wants: Wants) -> Iterator[Module]:
         """Yield the modules of a recorded profile. Raise InputError if it has none."""
@@ -151,10 +155,6 @@ class Xla:
         module.program, module.text_line = program.label, 0
         module.origin = None if assignment is not None else source.format
         return module
-
-    def _checked_modules(self, source: Source, wants: Wants) -> Iterator[tuple[Module, str | None] | ParseError]:
-        for text in texts_of(source):
-            yield from self._checked_text(text, wants)
 
     def _checked_text(self, whole: Text, wants: Wants) -> Iterator[tuple[Module, str | None] | ParseError]:
         from hlo_inspect.xla_worker import XlaAbortError, XlaError

@@ -129,10 +129,7 @@ def _jaxlib(name: str) -> Any:  # noqa: ANN401 - jaxlib has no types
 
 
 def check(data: bytes) -> str:
-    """Parse HLO text and return nothing, or XLA's print if the text leaves shapes out.
-
-    The print has all constants and the shapes that XLA infers.
-    """
+    """Parse HLO text; return nothing, or XLA's print with all constants and inferred shapes if the text leaves shapes out."""
     text = data.decode()
     module = _jaxlib("hlo_module_from_text")(text)
     if not _WITHOUT_SHAPE.search(text):

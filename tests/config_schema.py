@@ -9,9 +9,8 @@ import re
 from typing import Any
 
 from hlo_inspect.checks.config import CONFIGURABLE
-from hlo_inspect.checks.row_assertions import assertable_tables
 from hlo_inspect.findings import RULE_TABLE, RULES, rule_pages
-from hlo_inspect.passes import all_specs
+from hlo_inspect.passes import ASSERTABLE_TABLES, all_specs
 from hlo_inspect.report.facts import is_family
 from hlo_inspect.report.model import SEVERITIES, FactSpec
 from hlo_inspect.request import Option
@@ -84,7 +83,7 @@ def _facts() -> Schema:
             rf"^({'|'.join(re.escape(spec.name) for spec in single if spec.unit not in ('text', 'bool'))})\.lower_bound$": (
                 expectation
             ),
-            rf"^({'|'.join(assertable_tables())})\[.*\]\.(count|(sum|max|min)\(\w+\)|\w+)$": {
+            rf"^({'|'.join(ASSERTABLE_TABLES)})\[.*\]\.(count|(sum|max|min)\(\w+\)|\w+)$": {
                 "description": "a figure of the rows of a table that meet comparisons",
                 **expectation,
             },

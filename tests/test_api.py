@@ -260,7 +260,7 @@ def test_tables_are_built_only_for_the_requested_passes(monkeypatch: pytest.Monk
     def fail(_: object) -> None:
         raise AssertionError("the list of collectives is made")
 
-    monkeypatch.setattr("hlo_inspect.passes.collectives.collective_tables.sites", fail)
+    monkeypatch.setattr("hlo_inspect.passes.collectives.sites", fail)
     assert inspect(TEXT, "summary").facts["collectives.count"] == 1
     with pytest.raises(AssertionError, match="list of collectives"):
         inspect(TEXT, "collectives")

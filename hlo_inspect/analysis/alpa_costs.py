@@ -55,7 +55,8 @@ def primitive_counts(module: Module, *, without_scalars: bool = False) -> dict[s
     `total` counts the instructions with a channel. `without_scalars` subtracts all-reduces of one f32 or f16 from the total and
     from their kind, with a channel or without.
     """
-    counts = {"total": sum(map(_has_channel, module.with_opcodes(_WITH_CHANNEL | starting_collectives(module))))}
+    communicating = module.with_opcodes(_WITH_CHANNEL | starting_collectives(module))
+    counts = {"total": sum(instruction.attr("channel_id") is not None for instruction in communicating)}
     for kind in KINDS:
         collectives = list(module.with_opcodes(frozenset({kind, f"{kind}-start"})))
         counts[kind.replace("-", "_")] = len(collectives)
@@ -66,17 +67,13 @@ def primitive_counts(module: Module, *, without_scalars: bool = False) -> dict[s
     return counts
 
 
-def _has_channel(instruction: Instruction) -> bool:
-    return instruction.attr("channel_id") is not None
-
-
 def _is_scalar(instruction: Instruction) -> bool:
     first = _first_leaf(instruction.shape)
     return first is not None and not first.dimensions and first.dtype in _SCALAR_TYPES
 
 
 def _first_leaf(shape: Shape | None) -> ArrayShape | None:
-    return next((leaf for _, leaf in array_leaves(shape)), None) if shape is not None else None
+    return next((leaf for _, leaf in array_leaves(shape)), None)
 
 
 # -- the search cost --------------------------------------------------------------------------------------------------------
@@ -216,9 +213,8 @@ def mesh_costs(
     rows = []
     for (kind, axis, devices, size), runs in runs_by_key.items():
         names = axis.split(",") if axis else []
-        has_cost = devices is not None and size is not None and kind in ALPA_TIES and bool(names)
         cost = None
-        if has_cost and devices is not None and size is not None:
+        if names and devices is not None and size is not None and kind in ALPA_TIES:
             cost = _mesh_cost(kind, devices, size, max(alpha[name] for name in names), min(beta[name] for name in names))
         rows.append(MeshCost(kind, axis, devices, size, cost, tuple(runs)))
     return sorted(rows, key=lambda row: -least(row.total))

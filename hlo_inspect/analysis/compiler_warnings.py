@@ -72,8 +72,7 @@ def _printed(text: str) -> Instruction | None:
     """Read the instruction of a log line; None if it is truncated before its operands."""
     if not text:
         return None
-    source = TextSource("", iter([f"printed {{\n{text}\n}}\n"]))
-    module = next(read_modules(source, Wants(graph=True)), None)
+    module = next(read_modules(TextSource("", iter([f"printed {{\n{text}\n}}\n"])), Wants(graph=True)), None)
     computation = None if module is None else next(iter(module.computations.values()), None)
     return View(computation).instruction_at(0) if computation is not None and computation.opcodes else None
 

@@ -11,7 +11,8 @@ from weakref import proxy
 
 from hlo_inspect.analysis.module_analyses import NO_REQUEST, ModuleAnalyses
 from hlo_inspect.figure import Quantity, known_part, least
-from hlo_inspect.graph.calls import InstructionPlace, place
+from hlo_inspect.graph.calls import place
+from hlo_inspect.graph.view import InstructionPlace
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
@@ -43,14 +44,15 @@ class ParsedOptions:
 
     machine: MachineOptions | None = None
     mesh: NamedMesh | None = None
-    custom_calls: UserRules | None = None
+    custom_calls: UserRules = ()
     cost_model: CostModel | None = None
     thresholds: Mapping[str, int | float] = field(default_factory=dict)
 
 
 def parse_options(request: Request) -> ParsedOptions:
     """Parse the options of a request. Raise UsageError if one makes no sense or if its file is unreadable."""
-    machine = mesh = custom_calls = cost_model = None
+    machine = mesh = cost_model = None
+    custom_calls: UserRules = ()
     if request.profiles or request.changes or request.topology is not None or request.devices_per_node is not None:
         from hlo_inspect.analysis.hardware import load_profile
         from hlo_inspect.analysis.time.placement import given_placement
@@ -123,9 +125,8 @@ class MachineAnalyses:
         if self.profile is None:
             return None
         analyses = self._analyses
-        shardings = (leaf.sharding for leaf in analyses.interface.parameters)
         has_shardings = bool(analyses.module.device_marks.partitioning_targets) or any(
-            sharding is not None for sharding in shardings
+            leaf.sharding is not None for leaf in analyses.interface.parameters
         )
         devices = devices_of_work(analyses.shapes_are, analyses.device_counts.devices, has_shardings)
         return KernelTimes(self.profile, analyses.views, no_bytes_reason(analyses.module), devices)

@@ -55,32 +55,24 @@ class Fusion(NamedTuple):
 
 def find_fusions(views: Views) -> list[Fusion]:
     """Return the fusions of a module that was read with its graph, in the order of the text."""
-    holding = [
-        views.for_computation(name) for name, computation in views.computations.items() if "fusion" in computation.opcodes
-    ]
-    return [
-        Fusion(view, row, view.fusion_kind(row) or "", views.fused(view, row))
-        for view in holding
-        for row, opcode in enumerate(view.opcodes)
-        if opcode == "fusion"
-    ]
+    rows = views.rows_with({"fusion"})
+    return [Fusion(view, row, view.fusion_kind(row) or "", views.fused(view, row)) for view, row in rows]
 
 
 def metadata_of_fusions(module: Module) -> Iterator[Metadata]:
     """Yield the metadata of fusions, with repetitions. Metadata with the same text is parsed once."""
     parsed: set[str] = set()
-    for computation in module.holding:
-        for fusion in computation.with_opcodes({"fusion"}):
-            untouched = fusion.untouched
-            if untouched is not None and '"' not in untouched[0]:  # otherwise the text may end within a string
-                text, spelled = untouched
-                if spelled in parsed or not (spelled or "metadata" in text):
-                    continue
-                if spelled:
-                    parsed.add(spelled)
-            metadata = fusion.attr("metadata")
-            if metadata is not None:
-                yield metadata
+    for fusion in module.with_opcodes({"fusion"}):
+        untouched = fusion.untouched
+        if untouched is not None and '"' not in untouched[0]:  # otherwise the text may end within a string
+            text, spelled = untouched
+            if spelled in parsed or not (spelled or "metadata" in text):
+                continue
+            if spelled:
+                parsed.add(spelled)
+        metadata = fusion.attr("metadata")
+        if metadata is not None:
+            yield metadata
 
 
 class FusionKind(NamedTuple):
@@ -95,13 +87,12 @@ def fusion_kinds(module: Module) -> list[FusionKind]:
     """Return the kinds of fusions in the order of the text. Fusions in the usual spelling need no parsing."""
     kinds: Counter[str] = Counter()
     multi_output: Counter[str] = Counter()
-    for computation in module.holding:
-        for fusion in computation.with_opcodes({"fusion"}):
-            kind, callee = fusion.printed_fusion or (None, "")
-            if not kind:
-                kind, callee = fusion.attr("kind") or "", fusion.callee("calls") or ""
-            kinds[kind] += 1
-            multi_output[kind] += isinstance(fusion.shape, TupleShape) and _gives_tuple(module.computations.get(callee))
+    for fusion in module.with_opcodes({"fusion"}):
+        kind, callee = fusion.printed_fusion or (None, "")
+        if not kind:
+            kind, callee = fusion.attr("kind") or "", fusion.callee("calls") or ""
+        kinds[kind] += 1
+        multi_output[kind] += isinstance(fusion.shape, TupleShape) and _gives_tuple(module.computations.get(callee))
     return [FusionKind(kind, members, multi_output[kind]) for kind, members in kinds.items()]
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
+from typing import NamedTuple
 
 from hlo_inspect import configs
 from hlo_inspect.analysis.hardware_figures import HardwareFigure, ProfileContents, SourceDocument, extends_node, parse_contents
@@ -26,7 +27,12 @@ class Link:
 
     `topology` is "switch", "mesh" (links between all pairs of devices), "torus", "network" or "host". `send_bandwidth` is
     computed: the bytes/s that one device sends in one direction over all its links of this level. All devices of its node send
-    at the same time. It is None if a figure for it is missing. `figures` are the other figures of the level, by name.
+    at the same time. It is None if a figure for it is missing.
+
+    `efficiency` is the share of the bandwidth that transfers reach. `latency` are the seconds of a hop from a device to the
+    next. `low_latency_bandwidth` are the largest bytes/s of the protocol for small messages. If the network `reduces`, it adds
+    up the data of the devices; then `reduction_efficiency` is the share of the bandwidth that a sum in the network reaches, in
+    bytes of the operand. `wraparound` says which axes of a torus are rings.
     """
 
     name: str
@@ -35,11 +41,12 @@ class Link:
     count: HardwareFigure | None
     devices: HardwareFigure | None
     send_bandwidth: float | None
-    figures: Mapping[str, HardwareFigure | None] = field(default_factory=dict)
-
-    def _value(self, name: str) -> float | None:
-        figure = self.figures.get(name)
-        return None if figure is None else figure.value
+    efficiency: float | None
+    latency: float | None
+    low_latency_bandwidth: float | None
+    reduces: bool
+    reduction_efficiency: float | None
+    wraparound: HardwareFigure | None
 
     @property
     def link_bandwidth(self) -> float | None:
@@ -50,41 +57,15 @@ class Link:
             return self.bandwidth.value / (2 if self.bandwidth.directions == "both" else 1)
         return self.send_bandwidth / self.count.value if self.count is not None and self.count.per == "device" else None
 
-    @property
-    def efficiency(self) -> float | None:
-        """The share of the bandwidth that transfers reach."""
-        return self._value("efficiency")
-
-    @property
-    def latency(self) -> float | None:
-        """Seconds of a hop from a device to the next."""
-        return self._value("latency")
-
-    @property
-    def low_latency_bandwidth(self) -> float | None:
-        """The largest bytes/s of the protocol for small messages."""
-        return self._value("low_latency_bandwidth")
-
-    @property
-    def reduces(self) -> bool:
-        """True if the network adds up the data of the devices."""
-        return bool(self._value("in_network_reduction"))
-
-    @property
-    def reduction_efficiency(self) -> float | None:
-        """The share of the bandwidth that a sum in the network reaches, in bytes of the operand."""
-        return self._value("reduction_efficiency")
-
     def wraps(self, size: int) -> bool:
         """Return True if a torus axis of this size is a ring."""
-        figure = self.figures.get("wraparound")
+        figure = self.wraparound
         if figure is None or size < 3:  # one link joins two devices
             return False
         return size == figure.value if figure.when == "exactly" else size % int(figure.value) == 0
 
 
-@dataclass(frozen=True, slots=True)
-class HardwareProfile:
+class HardwareProfile(NamedTuple):
     """An accelerator.
 
     `figures` holds every figure by its dotted name, in the order of the file; None if no source states it. `links` are the
@@ -111,6 +92,10 @@ class HardwareProfile:
         figure = self.figures.get(name)
         return None if figure is None else figure.value
 
+    def _count(self, name: str) -> int | None:
+        count = self.value(name)
+        return None if count is None else int(count)
+
     @property
     def memory_capacity(self) -> float | None:
         """Bytes of one device."""
@@ -128,8 +113,7 @@ class HardwareProfile:
 
     @property
     def devices_per_node(self) -> int | None:
-        count = self.value("devices_per_node")
-        return None if count is None else int(count)
+        return self._count("devices_per_node")
 
     @property
     def clock(self) -> float | None:
@@ -160,13 +144,11 @@ class HardwareProfile:
     @property
     def cores_per_device(self) -> int | None:
         """The number of cores that form one device of a program."""
-        count = self.value("cores_per_device")
-        return None if count is None else int(count)
+        return self._count("cores_per_device")
 
     @property
     def cores_per_chip(self) -> int | None:
-        count = self.value("cores_per_chip")
-        return None if count is None else int(count)
+        return self._count("cores_per_chip")
 
     @property
     def host_bandwidth(self) -> float | None:
@@ -188,7 +170,7 @@ class HardwareProfile:
         """Return the profile with other figures, and with the links that follow from them."""
         changed = {**self.figures, **figures}
         links = _links({name: link.topology for name, link in self.links.items()}, changed)
-        return replace(self, figures=changed, links=links, changes=(*self.changes, *changes))
+        return self._replace(figures=changed, links=links, changes=(*self.changes, *changes))
 
 
 def profile_names() -> tuple[str, ...]:
@@ -268,9 +250,21 @@ def _links(topologies: Mapping[str, str], figures: Mapping[str, HardwareFigure |
     for name, topology in topologies.items():
         prefix = f"links.{name}."
         own = {key.removeprefix(prefix): figure for key, figure in figures.items() if key.startswith(prefix)}
-        bandwidth, count, devices = (own.pop(part, None) for part in ("bandwidth", "count", "devices"))
-        send = _send_bandwidth(bandwidth, count, devices_per_node)
-        links[name] = Link(name, topology, bandwidth, count, devices, send, own)
+        values = {key: figure.value for key, figure in own.items() if figure is not None}
+        links[name] = Link(
+            name,
+            topology,
+            own.get("bandwidth"),
+            own.get("count"),
+            own.get("devices"),
+            _send_bandwidth(own.get("bandwidth"), own.get("count"), devices_per_node),
+            values.get("efficiency"),
+            values.get("latency"),
+            values.get("low_latency_bandwidth"),
+            bool(values.get("in_network_reduction")),
+            values.get("reduction_efficiency"),
+            own.get("wraparound"),
+        )
     return links
 
 

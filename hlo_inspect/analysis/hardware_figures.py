@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import did_you_mean
@@ -84,8 +84,7 @@ _FRACTIONS = frozenset({"hertz", "seconds", "ratio"})
 """Units whose figures need not be whole numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceDocument:
+class SourceDocument(NamedTuple):
     """A document and the page that states the figures, with the profile's texts."""
 
     id: str
@@ -96,8 +95,7 @@ class SourceDocument:
     page: str
 
 
-@dataclass(frozen=True, slots=True)
-class HardwareFigure:
+class HardwareFigure(NamedTuple):
     """A number that a source states.
 
     `value` is in FLOP/s, bytes, bytes/s, pieces, hertz or seconds, a share, or 1 and 0 for true and false. `stated` is the text

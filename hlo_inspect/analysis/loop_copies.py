@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives.collective_results import runs_of
@@ -28,7 +29,7 @@ class LoopCopies(NamedTuple):
 
     @property
     def largest(self) -> ViewRow:
-        return max(self.copies, key=lambda copy: _bytes(copy.view, copy.row))
+        return max(self.copies, key=attrgetter("bytes"))
 
     @property
     def counted(self) -> str:
@@ -50,23 +51,17 @@ def find_loop_copies(views: Views, calls: CallGraph, least: float) -> Iterator[L
         view, runs = views.for_computation(name), runs_of(calls, name)
         copies: dict[bool, list[ViewRow]] = defaultdict(list)
         for row, opcode in enumerate(view.opcodes):
-            size = _bytes(view, row) if opcode == "copy" and _is_in_place(view, row) else 0
-            if size and size * runs >= least / len(view.rows):
-                copy = ViewRow(view, row)
+            copy = ViewRow(view, row) if opcode == "copy" and _is_in_place(view, row) else None
+            if copy is not None and copy.bytes and copy.bytes * runs >= least / len(view.rows):
                 updates = _feeds_update(views, copy)
-                if updates or element_of_state(views, copy) is not None or _goes_into_root(view, row):
+                if updates or element_of_state(views, copy) is not None or view.root in view.users[row]:
                     copies[updates].append(copy)
         for updates, members in copies.items():
             if not updates and not _moves_elements(views, view):
                 continue
-            total = sum(_bytes(view, copy.row) for copy in members) * runs
+            total = sum(copy.bytes for copy in members) * runs
             if total >= least:
                 yield LoopCopies(loop, tuple(members), total, updates)
-
-
-def _bytes(view: View, row: int) -> int:
-    shape = view.shapes[row]
-    return shape.bytes or 0 if isinstance(shape, ArrayShape) else 0
 
 
 def _is_in_place(view: View, row: int) -> bool:
@@ -80,8 +75,8 @@ def _feeds_update(views: Views, copy: ViewRow) -> bool:
     source = maker_of(views, copy)
     for reader in readers_of(views, copy):
         if reader is not None and reader.opcode == "dynamic-update-slice":
-            buffer = reader.view.operand_row(reader.row, 0)
-            if buffer is not None and maker_of(views, ViewRow(reader.view, buffer)) == source:
+            buffer = reader.operand(0)
+            if buffer is not None and maker_of(views, buffer) == source:
                 return True
     return False
 
@@ -93,11 +88,7 @@ def _moves_elements(views: Views, body: View) -> bool:
     """
     for number in range(len(body.operand_rows(body.root)) if body.root is not None else 0):
         new = new_state(body, number)
-        element = element_of_state(views, new) if new is not None and _bytes(body, new.row) else None
+        element = element_of_state(views, new) if new is not None and new.bytes else None
         if element is not None and element[0] is body and element[1] != number:
             return True
     return False
-
-
-def _goes_into_root(view: View, row: int) -> bool:
-    return view.root is not None and view.root in view.users[row]

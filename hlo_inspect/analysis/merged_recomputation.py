@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hlo_inspect.graph.readers import ViewRow, maker_of, readers_of
+from hlo_inspect.graph.readers import ViewRow, maker_of, readers_behind
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, SLICES
 from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, PRODUCT_PRIMITIVES, RECOMPUTE, UNKNOWN, scope_of
-from hlo_inspect.hlo.values.shapes import ArrayShape
 
 _SCOPE = "checkpoint"
 _PARTS = SLICES | {"convert", "get-tuple-element"}
@@ -42,13 +41,10 @@ def find_kept(views: Views, entry: str) -> KeptForBackward | None:
     if not _are_merged(views, view, phases, products):
         return None
     forward = {row for row, phase in enumerate(phases) if phase == FORWARD or _is_read_forward(views, view, row)}
-    kept = [
-        row
-        for row in sorted(forward.union(products))
-        if view.opcodes[row] not in LITERAL_OPCODES and _bytes(view, row) and _is_read_backward(views, view, row)
-    ]
-    total = sum(_bytes(view, row) for row in kept)
-    return KeptForBackward(tuple(ViewRow(view, row) for row in kept), total) if kept else None
+    made = [ViewRow(view, row) for row in sorted(forward.union(products))]
+    arrays = (array for array in made if array.opcode not in LITERAL_OPCODES and array.bytes)
+    kept = tuple(array for array in arrays if _is_read_backward(views, array))
+    return KeptForBackward(kept, sum(array.bytes for array in kept)) if kept else None
 
 
 def _phases(view: View) -> list[str]:
@@ -80,15 +76,14 @@ def _are_merged(views: Views, view: View, phases: list[str], products: list[int]
 def _weights(views: Views, view: View, row: int) -> set[tuple[int, int]]:
     """Return the parameters that a product multiplies, each by row and element of a tuple."""
     weights = set()
-    for operand in view.operand_rows(row):
-        place, element = ViewRow(view, operand) if operand is not None else None, -1
+    for operand in ViewRow(view, row).operands:
+        place, element = operand, -1
         for _ in range(MAX_STEPS):
             made = maker_of(views, place) if place is not None else None
             if made is None or made.opcode not in _PARTS:
                 break
             element = made.view.element_number(made.row) or element if made.opcode == "get-tuple-element" else element
-            before = made.view.operand_row(made.row, 0)
-            place = ViewRow(made.view, before) if before is not None else None
+            place = made.operand(0)
         if made is not None and made.opcode == "parameter" and made.view is view:
             weights.add((made.row, element))
     return weights
@@ -102,25 +97,13 @@ def _is_read_forward(views: Views, view: View, row: int) -> bool:
     return any(scope_of(name).phase == FORWARD for name in _names_of_readers(views, ViewRow(view, row)))
 
 
-def _is_read_backward(views: Views, view: View, row: int) -> bool:
+def _is_read_backward(views: Views, array: ViewRow) -> bool:
     """Return True if work of the backward pass under `checkpoint` reads an array, such as the cosine for a sine."""
-    names = _names_of_readers(views, ViewRow(view, row))
+    names = _names_of_readers(views, array)
     return any(_SCOPE in name and scope_of(name).phase in {BACKWARD, RECOMPUTE} for name in names)
 
 
 def _names_of_readers(views: Views, place: ViewRow) -> Iterator[str]:
     """Yield the op_names of the instructions that read an array, in fusions too, behind instructions without a name."""
-    waiting, steps = [place], 0
-    while waiting and steps < MAX_STEPS:
-        steps += 1
-        for reader in readers_of(views, waiting.pop()):
-            name = reader.view.op_name(reader.row) if reader is not None else ""
-            if name:
-                yield name
-            elif reader is not None:
-                waiting.append(reader)
-
-
-def _bytes(view: View, row: int) -> int:
-    shape = view.shapes[row]
-    return shape.bytes or 0 if isinstance(shape, ArrayShape) else 0
+    readers = readers_behind(views, place, (), lambda reader: not reader.op_name, MAX_STEPS)
+    return (reader.op_name for reader in readers if reader is not None)

@@ -21,19 +21,17 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.cost.module_cost import ModuleCost
     from hlo_inspect.analysis.devices.mesh import Mesh
     from hlo_inspect.analysis.devices.mesh_axes import PartitionSpecs
-    from hlo_inspect.analysis.devices.participants import DeviceCounts, ShapesAre
-    from hlo_inspect.analysis.devices.replication import Copies
+    from hlo_inspect.analysis.devices.participants import Copies, DeviceCounts, ShapesAre
     from hlo_inspect.analysis.fusion_contents import Fusion, FusionKind
-    from hlo_inspect.analysis.memory.array_flow import ArrayFlow, ArrayPlace
+    from hlo_inspect.analysis.memory.array_flow import ArrayFlow
     from hlo_inspect.analysis.memory.array_sources import ArraySource, ArraySources
-    from hlo_inspect.analysis.memory.host_transfers import HostTransfer
-    from hlo_inspect.analysis.memory.ignored_offload import OffloadRequests
+    from hlo_inspect.analysis.memory.host_transfers import HostTransfer, OffloadRequests
     from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
     from hlo_inspect.analysis.memory.live_arrays import LiveArray
     from hlo_inspect.analysis.memory.parameter_copies import GatheredParameter
     from hlo_inspect.analysis.memory.parameter_relations import ParameterRelations, Relation
     from hlo_inspect.analysis.memory.program_memory import ProgramMemory
-    from hlo_inspect.analysis.memory.sidecars import Sidecars, StatedFigure
+    from hlo_inspect.analysis.memory.sidecars import Sidecars
     from hlo_inspect.analysis.phases.graph_phases import GraphPhases
     from hlo_inspect.analysis.phases.phases import Phases
     from hlo_inspect.analysis.program import Program
@@ -63,7 +61,7 @@ class ModuleAnalyses:
         module: Module,
         request: Request = NO_REQUEST,
         user_mesh: NamedMesh | None = None,
-        call_rules: UserRules | None = None,
+        call_rules: UserRules = (),
         read_graph: Callable[[], Module | None] | None = None,
     ) -> None:
         self.module = module
@@ -115,8 +113,11 @@ class ModuleAnalyses:
         """The phases by the graph of values; None if the request uses names only, no graph is read, or no weight is updated."""
         if not self.request.uses_graph_for_phases or not self._may_be_step(self.module):
             return None
-        whole = self if self.module.wants.graph else self._with_whole_graph()
-        if whole is None or not whole.optimizer.all_rows or (whole.optimizer.rows and not whole.optimizer.is_training_step):
+        module = self.with_graph
+        if module is None or not self._may_be_step(module):
+            return None
+        whole = self if module is self.module else ModuleAnalyses(module)
+        if not whole.optimizer.all_rows or (whole.optimizer.rows and not whole.optimizer.is_training_step):
             return None
         from hlo_inspect.analysis.phases.graph_phases import GraphPhases
 
@@ -132,11 +133,6 @@ class ModuleAnalyses:
         from hlo_inspect.graph.parameters import NO_UPDATE
 
         return NO_UPDATE if self.module.wants.graph or self._read_graph is not None else "it was not read"
-
-    def _with_whole_graph(self) -> ModuleAnalyses | None:
-        """Return the analyses of the module with its graph, if it was read without it."""
-        module = self.with_graph
-        return ModuleAnalyses(module) if module is not None and self._may_be_step(module) else None
 
     def _may_be_step(self, module: Module) -> bool:
         """Return True if the opcodes and outputs of the module, as it was read, allow the update of a weight."""
@@ -197,7 +193,7 @@ class ModuleAnalyses:
     @cached_property
     def sharding_copies(self) -> Copies:
         """The number of devices that hold the same part of a parameter, by the text of its sharding."""
-        from hlo_inspect.analysis.devices.replication import count_copies
+        from hlo_inspect.analysis.devices.participants import count_copies
 
         return count_copies(self.interface.parameters, self.device_counts)
 
@@ -254,14 +250,10 @@ class ModuleAnalyses:
         from hlo_inspect.optimizer.overview import find_optimizer
 
         applied = {collective.inner.callee("to_apply") for collective in self.collectives}
-        makes_values = makes_something(self.module, applied) or self._has_undefined_operands
-        return find_optimizer(self.module, self.interface, self.views, makes_values=makes_values)
-
-    @property
-    def _has_undefined_operands(self) -> bool:
-        """True if an instruction reads a value that is not in the text: it may be anything."""
         views = map(self.views.for_computation, self.module.computations)
-        return any(None in operands for view in views for operands in map(view.operand_rows, range(len(view.names))))
+        undefined = (None in operands for view in views for operands in view.operands_of_rows)  # such a value may be anything
+        makes_values = makes_something(self.module, applied) or any(undefined)
+        return find_optimizer(self.module, self.interface, self.views, makes_values=makes_values)
 
     @cached_property
     def fusions(self) -> list[Fusion]:
@@ -322,22 +314,11 @@ class ModuleAnalyses:
         """Yield the phases by names of collectives, fusions and instructions with a cost, with repetitions."""
         from hlo_inspect.analysis.fusion_contents import metadata_of_fusions
 
-        names = self.phases.names
-        collectives = [collective.inner for collective in self.collectives]
+        names, collectives = self.phases.names, [collective.inner for collective in self.collectives]
         yield from (names.phase_of(place(collective), names.own(collective)) for collective in collectives)
         yield from (self.provenances.get(metadata).scope.phase for metadata in dict.fromkeys(metadata_of_fusions(self.module)))
-        if cost is not None:
-            yield from cost.named_phases
-
-    @property
-    def memory(self) -> ProgramMemory:
-        """Device memory, with the figures of XLA's own files if there are any. The module has to be read with its graph."""
-        return self._memory[0]
-
-    @property
-    def stated_figures(self) -> list[StatedFigure]:
-        """The figures of XLA's files about memory, beside the computed ones."""
-        return self._memory[1]
+        for running in cost.running.values() if cost is not None else ():
+            yield from self._labeller.named_phases(running.view, running.rows)
 
     @cached_property
     def sidecars(self) -> Sidecars:
@@ -347,7 +328,8 @@ class ModuleAnalyses:
         return find_sidecars(self.module, self.views)
 
     @cached_property
-    def _memory(self) -> tuple[ProgramMemory, list[StatedFigure]]:
+    def memory(self) -> ProgramMemory:
+        """Device memory, with the figures of XLA's own files if there are any. The module has to be read with its graph."""
         from hlo_inspect.analysis.memory.program_memory import find_program_memory
         from hlo_inspect.analysis.memory.sidecars import with_stated
 
@@ -421,15 +403,11 @@ class ModuleAnalyses:
 
     @cached_property
     def _parameter_relations(self) -> ParameterRelations:
-        from hlo_inspect.analysis.memory.parameter_relations import ParameterRelations
-
-        return ParameterRelations(self._array_flow, self._made_arrays())
-
-    def _made_arrays(self) -> dict[ArrayPlace, Relation]:
-        from hlo_inspect.analysis.memory.parameter_relations import made_arrays
+        from hlo_inspect.analysis.memory.parameter_relations import ParameterRelations, made_arrays
 
         overview = None if self.request.quick else self.optimizer
-        return made_arrays(self.interface, overview, self.views, self.module.entry.name if self.module.entry else "")
+        entry = self.module.entry.name if self.module.entry else ""
+        return ParameterRelations(self._array_flow, made_arrays(self.interface, overview, self.views, entry))
 
     @cached_property
     def host_transfers(self) -> list[HostTransfer]:
@@ -452,16 +430,17 @@ class ModuleAnalyses:
     @cached_property
     def offload_requests(self) -> OffloadRequests | None:
         """The requests for host memory of an optimized program, which the text before optimizations has."""
-        from hlo_inspect.analysis.memory.ignored_offload import find_offload_requests
+        from hlo_inspect.analysis.memory.host_transfers import find_offload_requests
 
         return find_offload_requests(self.module)
 
     @cached_property
     def ignored_offload(self) -> OffloadRequests | None:
         """The requests for host memory that an optimized program ignores."""
-        from hlo_inspect.analysis.memory.ignored_offload import find_ignored_offload
+        from hlo_inspect.analysis.memory.host_transfers import uses_host
 
-        return find_ignored_offload(self.offload_requests, self.views)
+        requests = self.offload_requests
+        return requests if requests is not None and not uses_host(self.views) else None
 
     @cached_property
     def collective_faults(self) -> list[CollectiveFault]:

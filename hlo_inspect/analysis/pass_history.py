@@ -117,8 +117,7 @@ def followed_opcode(pattern: str) -> str | None:
     A pattern is an opcode, or the name of an instruction that begins with one. The opcode of an asynchronous pair has no
     suffix.
     """
-    base = pattern.removeprefix("%").partition(".")[0].partition("*")[0]
-    record = TABLE.get(base)
+    record = TABLE.get(pattern.removeprefix("%").partition(".")[0].partition("*")[0])
     return (record.collective or record.base) if record is not None else None
 
 
@@ -147,7 +146,7 @@ def _instructions(context: Context, opcode: str) -> Iterator[FollowedInstruction
             if record is None or record.base != opcode or record.half in ("update", "done"):
                 continue
             shape = view.shapes[index]
-            operands = tuple(str(view.operand_shape(index, number)) for number in range(len(view.operand_rows(index))))
+            operands = tuple(map(str, view.operand_shapes(index)))
             size = shape.array_bytes if shape is not None else None
             defined, is_start = view.names[index], record.half == "start"
             yield FollowedInstruction(opcode, defined, view.op_name(index), str(shape), operands, "", is_start, size)

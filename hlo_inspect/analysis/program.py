@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.figure import Figure, least
 from hlo_inspect.graph.parameters import Interface, ParameterLeaf
-from hlo_inspect.graph.view import View, Views
+from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, CONTROL_FLOW, DEVICE_NUMBERS, LITERAL_OPCODES, NAMING, TABLE, opcodes_that_are
 from hlo_inspect.hlo.values.op_names import BACKWARD, RECOMPUTE
@@ -38,8 +37,7 @@ _OF_JAX = ("jit_", "pjit_", "pmap_", "xmap_")
 _Dimensions = tuple[int | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """The kind of program.
 
     `cache` are the parameters in which a decode or inference step keeps earlier positions. `opcode` is the opcode of a program
@@ -99,10 +97,9 @@ def find_program(
 
 def _has_op_names(views: Views) -> bool:
     """Return True if instructions other than parameters have op_names: without them, no backward pass is named either."""
-    of_views = map(views.for_computation, views.computations)
     return any(
         "op_name=" in tail and opcode != "parameter"
-        for view in of_views
+        for view in map(views.for_computation, views.computations)
         for opcode, tail in zip(view.opcodes, view.tails, strict=True)
     )
 
@@ -176,18 +173,15 @@ def _caches(
 def _transposed_orders(views: Views) -> dict[_Dimensions, set[_Dimensions]]:
     """Return, by the dimensions of arrays, the other orders into or from which the module transposes them."""
     orders: dict[_Dimensions, set[_Dimensions]] = defaultdict(set)
-    for name in views.computations:
-        view = views.for_computation(name)
-        for row in [row for row, opcode in enumerate(view.opcodes) if opcode in _REORDERING]:
-            before, after = _dimensions(view.operand_shape(row, 0)), _dimensions(view.shapes[row])
-            if before is not None and after is not None and before != after and Counter(before) == Counter(after):
-                orders[before].add(after)
-                orders[after].add(before)
+    for view, row in views.rows_with(_REORDERING):
+        before, after = _dimensions(view.operand_shape(row, 0)), _dimensions(view.shapes[row])
+        if before is not None and after is not None and before != after and Counter(before) == Counter(after):
+            orders[before].add(after)
+            orders[after].add(before)
     return orders
 
 
-@dataclass(frozen=True, slots=True)
-class _Write:
+class _Write(NamedTuple):
     """An instruction that writes a part of an array: the sizes of the array and of the part, unordered for a scatter."""
 
     whole: _Dimensions
@@ -200,18 +194,11 @@ class _Write:
 
 
 def _writes(views: Views) -> Iterator[_Write]:
-    for name in views.computations:
-        view = views.for_computation(name)
-        for row, opcode in enumerate(view.opcodes):
-            if opcode in _WRITING:
-                yield from _write(view, row, opcode)
-
-
-def _write(view: View, row: int, opcode: str) -> Iterator[_Write]:
-    number = 1 if opcode == "dynamic-update-slice" else 2
-    whole, part = _dimensions(view.operand_shape(row, 0)), _dimensions(view.operand_shape(row, number))
-    if whole is not None and part is not None:
-        yield _Write(whole, part)
+    for view, row in views.rows_with(_WRITING):
+        number = 1 if view.opcodes[row] == "dynamic-update-slice" else 2
+        whole, part = _dimensions(view.operand_shape(row, 0)), _dimensions(view.operand_shape(row, number))
+        if whole is not None and part is not None:
+            yield _Write(whole, part)
 
 
 def _dimensions(shape: Shape | None) -> _Dimensions | None:

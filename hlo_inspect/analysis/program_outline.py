@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.module_analyses import ModuleAnalyses
-from hlo_inspect.graph.view import View
+from hlo_inspect.graph.view import View, operands_first
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, CONTROL_FLOW, TABLE
 from hlo_inspect.profiler.outline import ProgramOutline
 
@@ -17,13 +17,14 @@ def outline_of(context: ModuleAnalyses) -> ProgramOutline:
     numbers = {name: number for number, name in enumerate(names)}
     views = [context.views.for_computation(name) for name in names]
     computations = {name: number for number, view in enumerate(views) for name in view.names}
-    direct = [_called_by_containers(view, numbers) for view in views]
-    reached: dict[int, frozenset[int]] = {}
-    inside = {}
-    for view in views:
-        for row in _containers(view):
-            called = {numbers[callee.name] for callee in view.called(row) if callee.name in numbers}
-            inside[view.names[row]] = frozenset().union(*(_reach(number, direct, reached) for number in called))
+    containers = [[row for row, opcode in enumerate(view.opcodes) if opcode in CONTROL_FLOW] for view in views]
+    called = [[_called(view, row, numbers) for row in rows] for view, rows in zip(views, containers, strict=True)]
+    direct = [set().union(*of_rows) for of_rows in called]
+    inside = {
+        view.names[row]: frozenset(operands_first(of_row, direct.__getitem__))
+        for view, rows, of_rows in zip(views, containers, called, strict=True)
+        for row, of_row in zip(rows, of_rows, strict=True)
+    }
     entry = numbers[context.module.entry.name] if context.module.entry is not None else -1
     starts = {name: start for view in views for name, start in _starts(view)}
     return ProgramOutline(computations, entry, inside, starts, frozenset(map(executed_name, context.collectives)))
@@ -34,28 +35,11 @@ def executed_name(collective: Collective) -> str:
     return collective.start.name
 
 
-def _containers(view: View) -> list[int]:
-    return [row for row, opcode in enumerate(view.opcodes) if opcode in CONTROL_FLOW]
-
-
-def _called_by_containers(view: View, numbers: dict[str, int]) -> set[int]:
-    return {numbers[callee.name] for row in _containers(view) for callee in view.called(row) if callee.name in numbers}
-
-
-def _reach(number: int, direct: list[set[int]], reached: dict[int, frozenset[int]]) -> frozenset[int]:
-    """Return a computation with those that it calls, directly or through others."""
-    if number not in reached:
-        seen, waiting = {number}, [number]
-        while waiting:
-            new = direct[waiting.pop()] - seen
-            seen |= new
-            waiting += new
-        reached[number] = frozenset(seen)
-    return reached[number]
+def _called(view: View, row: int, numbers: dict[str, int]) -> set[int]:
+    return {numbers[callee.name] for callee in view.called_at(row) if callee.name in numbers}
 
 
 def _starts(view: View) -> list[tuple[str, str]]:
-    """Return each done of a computation with its start."""
     pairs = []
     for row, opcode in enumerate(view.opcodes):
         if opcode in ASYNC_ENDS and TABLE[opcode].half == "done":

@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple
 
 from hlo_inspect.figure import Quantity
 from hlo_inspect.graph.view import View
-from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.opcodes import opcodes_that_call
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.op_names import (
@@ -192,7 +191,4 @@ def kind_of_fusion(view: View, index: int) -> str:
     printed = view.printed_fusions.get(index)
     if printed is not None and printed[0]:  # as most
         return printed[0]
-    try:
-        return (view.called(index) and view.fusion_kind(index)) or NOT_PRINTED
-    except tokens.ScanError:
-        return NOT_PRINTED
+    return (view.called_at(index) and view.fusion_kind(index)) or NOT_PRINTED

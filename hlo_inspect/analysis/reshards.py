@@ -21,7 +21,7 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import ELEMENTWISE
 from hlo_inspect.hlo.values.device_groups import DeviceListError
-from hlo_inspect.hlo.values.op_names import Origin, origin_of
+from hlo_inspect.hlo.values.op_names import origin_of
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 from hlo_inspect.hlo.values.sharding import Sharding
 from hlo_inspect.hlo.wants import Wants
@@ -77,22 +77,16 @@ def find_reshards(module: Module, collective: Collective) -> Reshards | None:
 
 def _reshards(module: Module, collective: Collective) -> list[Reshard]:
     """Return the operands of instructions with the collective's origin that fit its shape best."""
-    views = Views(module.computations)
+    views, origin = Views(module.computations), collective.origin
     users = (
         (view, row)
         for view in map(views.for_computation, views.computations)
         for row in range(len(view.names))
-        if _origin(module, view, row, collective) == collective.origin
+        if view.op_name(row) == origin.op_name and origin_of(view.metadata(row), module.frames) == origin
     )
     fits = [(_fit(reshard, collective), reshard) for view, row in users for reshard in _of_user(view, row)]
     best = max((fit for fit, _ in fits), default=0)
     return [reshard for fit, reshard in fits if fit == best > 0]
-
-
-def _origin(module: Module, view: View, row: int, collective: Collective) -> Origin | None:
-    if view.op_name(row) != collective.origin.op_name:
-        return None
-    return origin_of(view.metadata(row), module.frames)
 
 
 def _of_user(view: View, row: int) -> Iterator[Reshard]:
@@ -137,7 +131,6 @@ def _parts(sharding: Sharding) -> int:
 
 
 def _sizes_fit(part: ArrayShape, whole: ArrayShape) -> bool:
-    """Return True if each dimension is an integer part of that of the array."""
     if len(part.dimensions) != len(whole.dimensions):
         return False
     sizes = zip(part.dimensions, whole.dimensions, strict=True)

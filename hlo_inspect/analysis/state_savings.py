@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.devices.participants import DeviceCounts, parts_among
-from hlo_inspect.analysis.devices.replication import MAX_PARTITIONS
+from hlo_inspect.analysis.devices.participants import MAX_PARTITIONS, DeviceCounts, parts_among
 from hlo_inspect.graph.parameters import Interface, ParameterLeaf, fitting
 from hlo_inspect.hlo.values.device_groups import Groups
 from hlo_inspect.optimizer.overview import Overview
@@ -126,8 +125,7 @@ class _Spread(NamedTuple):
 def _spread(copies: Groups | None, divided: list[tuple[ParameterLeaf, Groups]]) -> _Spread | None:
     if copies is None:
         return None
-    candidates = [(parts_among(copies, others), -leaf.number) for leaf, others in divided]
-    parts, number = max(candidates, default=(1, 0))
+    parts, number = max([(parts_among(copies, others), -leaf.number) for leaf, others in divided], default=(1, 0))
     return _Spread(parts, -number, len(copies)) if parts > 1 else None
 
 

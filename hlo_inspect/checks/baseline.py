@@ -18,12 +18,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from hlo_inspect import configs
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import UsageError
 from hlo_inspect.findings import find_rule
+from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.report.model import STAKE_UNITS, Finding
 
 VERSION = 1
@@ -99,10 +101,8 @@ def _read_json(path: str) -> Node:
 
 def _entry(node: Node) -> Entry:
     fields = node.fields(allowed=_KEYS, required=_KEYS)
-    try:
+    with fields["rule"].located():
         rule = find_rule(fields["rule"].text()).name
-    except UsageError as error:
-        raise fields["rule"].error(error.message) from error
     count, stake = _number(fields["count"]), fields["stake"]
     if not isinstance(count, int) or count < 1:
         raise fields["count"].error("a count is a whole number of 1 or more")
@@ -125,10 +125,11 @@ def _number(node: Node) -> int | float:
 
 def write_baseline(path: str, findings: Iterable[Finding]) -> int:
     """Write a baseline that accepts these findings; return the number of its entries."""
-    groups: dict[str, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(finding.fingerprint, []).append(finding)
-    entries = [_joined(group) for group in groups.values()]
+    entries = []
+    for group in group_rows(findings, attrgetter("fingerprint")):
+        first, stakes = group[0], [finding.stake for finding in group if finding.stake is not None]
+        stake = sum(stakes) if stakes else None
+        entries.append(Entry(first.name, first.label, len(group), stake, first.stake_unit, first.fingerprint))
     entries.sort(key=lambda entry: (entry.rule, entry.label, entry.fingerprint))
     body = ",\n  ".join(json.dumps(asdict(entry)) for entry in entries)
     text = f'{{"version": {VERSION},\n "findings": [\n  {body}\n]}}\n'
@@ -137,9 +138,3 @@ def write_baseline(path: str, findings: Iterable[Finding]) -> int:
     except OSError as error:
         raise UsageError(f"the baseline {path} cannot be written: {error.strerror or error}") from error
     return len(entries)
-
-
-def _joined(group: list[Finding]) -> Entry:
-    first = group[0]
-    stakes = [finding.stake for finding in group if finding.stake is not None]
-    return Entry(first.name, first.label, len(group), sum(stakes) if stakes else None, first.stake_unit, first.fingerprint)

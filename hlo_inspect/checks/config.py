@@ -57,18 +57,18 @@ class Config(NamedTuple):
 
 def find_config(folder: Path) -> Config:
     """Return the configuration that applies in a folder; an empty one without a file. Raise UsageError for a wrong one."""
-    root = nearest_config(folder)
-    return config_of(root) if root is not None else Config()
+    return config_of(nearest_config(folder))
 
 
 def load_config(path: str) -> Config:
     """Return the configuration of a file. Raise UsageError if it cannot be read or is wrong, with the place."""
-    root = read_config(Path(path))
-    return config_of(root) if root is not None else Config()
+    return config_of(read_config(Path(path)))
 
 
-def config_of(root: Node) -> Config:
+def config_of(root: Node | None) -> Config:
     """Make a configuration of its table. Raise UsageError with the place of a wrong key, type, value or rule."""
+    if root is None:
+        return Config()
     fields = root.fields(allowed=(*CONFIGURABLE, "check", "lint"))
     check = fields["check"].fields(allowed=("policies",)) if "check" in fields else {}
     policies = check["policies"].items() if "policies" in check else ()
@@ -94,20 +94,16 @@ def _value(key: str, node: Node) -> Any:  # noqa: ANN401 - as the option has it
             raise node.error(f"{key} is true or false")
         return node.scalar == "true"
     if option.type is int:
-        return _whole_number(key, node, option.info.minimum)
+        least = option.info.minimum or 0
+        if node.kind != "number" or not node.scalar.isdigit() or len(node.scalar) > 9 or int(node.scalar) < least:
+            raise node.error(f"{key} is a whole number of {least} or more")
+        return int(node.scalar)
     if option.choices:
         return node.choice(option.choices)
     if option.is_many:
         values = tuple(element.text() for element in node.items()) if node.kind == "list" else (node.text(),)
         return tuple(_resolved(key, node, value) for value in values)
     return _resolved(key, node, node.text())
-
-
-def _whole_number(key: str, node: Node, minimum: int | None) -> int:
-    least = minimum or 0
-    if node.kind != "number" or not node.scalar.isdigit() or len(node.scalar) > 9 or int(node.scalar) < least:
-        raise node.error(f"{key} is a whole number of {least} or more")
-    return int(node.scalar)
 
 
 def _resolved(key: str, node: Node, value: str) -> str:

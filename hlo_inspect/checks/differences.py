@@ -15,7 +15,7 @@ Examples:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -26,8 +26,9 @@ from hlo_inspect.compare.fact_changes import differ, difference, share, value_in
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.figure import Quantity, between, greatest, least, reason
+from hlo_inspect.passes import specs_about
 from hlo_inspect.report.facts import find_spec
-from hlo_inspect.report.model import FactSpec, Report, Verdict
+from hlo_inspect.report.model import Report, Verdict
 from hlo_inspect.report.table import Column, Table, Unit, Value, plain
 from hlo_inspect.report.table_spec import TableSpec
 from hlo_inspect.report.units import format_like, parse_quantity
@@ -81,13 +82,13 @@ def _as_part(change: Quantity, old: Value) -> Quantity | None:
     return math.copysign(math.inf, change) if isinstance(change, int | float) and old == 0 else None
 
 
-def parse_difference(written: Node, specs: Sequence[FactSpec]) -> DifferenceCondition:
+def parse_difference(written: Node) -> DifferenceCondition:
     """Parse a condition of `--fail-if` or a policy. Raise UsageError if its fact is unknown or does not fit the expression."""
     text = written.scalar.strip()
     if text in (DIFFERENT, FLAGS):
         return DifferenceCondition(text)
     assertion = assertion_in(written)
-    spec, _ = find_fact(assertion, specs)
+    spec, _ = find_fact(assertion, specs_about(assertion.fact.scalar))
     try:
         form, bounds = _bind(assertion.expression, spec.unit)
     except ValueError as error:
@@ -153,17 +154,13 @@ def examined(
     Raise UsageError for a fact that a report lacks, such as a saved one of another command. `sides` are the names of the two
     modules in reasons.
     """
+    reason = "unknown: no files beside the modules state all flags and options" if have_other_flags is None else ""
     return [
-        _flags_result(condition, have_other_flags)
+        DifferenceResult(condition, have_other_flags is not False, reason=reason)
         if condition.text == FLAGS
         else _examined(condition, old, new, is_different, sides)
         for condition in conditions
     ]
-
-
-def _flags_result(condition: DifferenceCondition, have_other_flags: bool | None) -> DifferenceResult:
-    reason = "unknown: no files beside the modules state all flags and options" if have_other_flags is None else ""
-    return DifferenceResult(condition, have_other_flags is not False, reason=reason)
 
 
 def _examined(
@@ -172,12 +169,13 @@ def _examined(
     if condition.assertion is None:
         return DifferenceResult(condition, is_different)
     name = condition.assertion.fact.scalar
+    unit: Unit = "text"
     for side in (old, new):
-        if find_spec(name, side.specs) is None:
+        match = find_spec(name, side.specs)
+        if match is None:
             message = f"the report of {side.command!r} does not have the fact {name!r}"
             raise UsageError(message, Location(side.input.path))
-    match = find_spec(name, new.specs)
-    unit: Unit = match[0].unit if match is not None else "text"
+        unit = match[0].unit  # that of NEW at last
     before, after = value_in(old, name), value_in(new, name)
     holds = condition.holds(before, after)
     unknown = " and ".join(side for side, value in zip(sides, (before, after), strict=True) if plain(value) is None)
@@ -222,20 +220,15 @@ STATUS = Column("status", meaning="met or not met", get=lambda result: "met" if 
 REASON = Column("reason", detail=2, meaning="reason of an unknown value")
 """Columns that tables of conditions share."""
 
-CONDITIONS = TableSpec(
-    "conditions",
-    "Conditions",
-    (
-        CONDITION,
-        STATUS,
-        Column("old", unit_of="unit", optional=True),
-        Column("new", unit_of="unit", optional=True),
-        Column("difference", unit_of="unit", optional=True, signed=True),
-        Column("percent", "share", optional=True, signed=True, get=lambda result: share(result.old, result.new)),
-        Column("unit", detail=9),
-        REASON,
-    ),
-    page_rows=0,
+CONDITIONS = TableSpec("conditions", "Conditions", page_rows=0).with_columns(
+    CONDITION,
+    STATUS,
+    Column("old", unit_of="unit", optional=True),
+    Column("new", unit_of="unit", optional=True),
+    Column("difference", unit_of="unit", optional=True, signed=True),
+    Column("percent", "share", optional=True, signed=True, get=lambda result: share(result.old, result.new)),
+    Column("unit", detail=9),
+    REASON,
 )
 
 

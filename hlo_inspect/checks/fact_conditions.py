@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from hlo_inspect.checks.differences import CONDITION, REASON, STATUS, conditions_verdict
-from hlo_inspect.checks.policy import Check, parse_condition, remark, resolve, value_of
+from hlo_inspect.checks.policy import Check, assertion_in, given, remark, resolve, value_of
 from hlo_inspect.report.model import FactSpec, Report
 from hlo_inspect.report.table import Column, Value
 from hlo_inspect.report.table_spec import TableSpec
@@ -36,7 +36,7 @@ class FactConditionResult:
 
 def parse_conditions(texts: Iterable[str], specs: Sequence[FactSpec]) -> list[FactCondition]:
     """Parse the conditions of `--fail-if`. Raise UsageError if a fact is unknown or does not fit its expression."""
-    return [FactCondition(text.strip(), resolve(parse_condition(text), specs)) for text in texts]
+    return [FactCondition(text.strip(), resolve(assertion_in(given("--fail-if", text)), specs)) for text in texts]
 
 
 def with_conditions(report: Report, conditions: Sequence[FactCondition]) -> Report:
@@ -56,16 +56,11 @@ def _examined(condition: FactCondition, report: Report) -> FactConditionResult:
     return FactConditionResult(condition, is_met, actual, remark(check, report))
 
 
-_CONDITIONS = TableSpec(
-    "conditions",
-    "Conditions",
-    (
-        CONDITION,
-        STATUS,
-        Column("actual", unit_of="unit"),
-        Column("unit", detail=9, get=attrgetter("condition.check.spec.unit")),
-        REASON,
-    ),
-    page_rows=0,
+_CONDITIONS = TableSpec("conditions", "Conditions", page_rows=0).with_columns(
+    CONDITION,
+    STATUS,
+    Column("actual", unit_of="unit"),
+    Column("unit", detail=9, get=attrgetter("condition.check.spec.unit")),
+    REASON,
 )
 TABLES = (_CONDITIONS,)

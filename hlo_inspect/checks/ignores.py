@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from hlo_inspect.configs import Node
-from hlo_inspect.errors import UsageError
 from hlo_inspect.findings import find_rule
 from hlo_inspect.findings.reading_problems import STALE_IGNORE
 from hlo_inspect.report.model import Finding, IgnoredFinding
@@ -62,10 +61,8 @@ def stale_entry(entry: Ignore) -> Finding:
 def parse_ignore(node: Node, globs: tuple[str, ...]) -> Ignore:
     """Parse an entry: its rule, the reason, and some of these globs. Raise UsageError with the place of what is wrong."""
     fields = node.fields(allowed=("rule", "reason", *globs), required=("rule", "reason"))
-    try:
+    with fields["rule"].located():
         rule = find_rule(fields["rule"].text()).code
-    except UsageError as error:
-        raise fields["rule"].error(error.message) from error
     if not fields["reason"].text().strip():
         raise fields["reason"].error("the reason is empty")
     written = tuple((name, fields[name].text()) for name in globs if name in fields)

@@ -19,23 +19,51 @@ The baseline is relative to the file. Thresholds hold for the findings of all co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from hlo_inspect.checks.ignores import Ignore, parse_ignore
-from hlo_inspect.checks.rule_selection import RuleSelection
 from hlo_inspect.configs import Node
 from hlo_inspect.errors import UsageError
+from hlo_inspect.findings import find_rule, rule_pages
 from hlo_inspect.findings.thresholds import parse_thresholds
-from hlo_inspect.report.model import SEVERITIES, Severity
+from hlo_inspect.report.model import SEVERITIES, Finding, Severity
+
+if TYPE_CHECKING:
+    from hlo_inspect.report.rule_page import RulePage
+
+
+class RuleSelection(NamedTuple):
+    """The rules that count: those that fit a glob of `select`, all if there is none, and no glob of `ignore`."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Raise UsageError for a code or name without a rule, with the nearest ones."""
+        for pattern in (*self.select, *self.ignore):
+            if not any(_fits(page, pattern) for page in rule_pages()):
+                find_rule(pattern)
+
+    def has(self, page: RulePage) -> bool:
+        """Return True if findings of this rule count."""
+        chosen = not self.select or any(_fits(page, pattern) for pattern in self.select)
+        return chosen and not any(_fits(page, pattern) for pattern in self.ignore)
+
+    def of_findings(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings of the rules that count."""
+        codes = {page.code for page in rule_pages() if self.has(page)}
+        return [finding for finding in findings if finding.rule in codes]
+
+
+def _fits(page: RulePage, pattern: str) -> bool:
+    return fnmatchcase(page.code, pattern) or fnmatchcase(page.name, pattern)
 
 
 class LintConfig(NamedTuple):
-    """Rules that count, entries that ignore findings, the least severity that fails, a baseline, and thresholds of rules.
-
-    `thresholds` have the form RULE=SIZE.
-    """
+    """Rules that count, ignore entries, the least severity that fails, a baseline, and thresholds of the form RULE=SIZE."""
 
     selection: RuleSelection = RuleSelection()
     ignores: tuple[Ignore, ...] = ()
@@ -78,8 +106,6 @@ def _thresholds(node: Node) -> Iterator[str]:
 
 def _rules(node: Node) -> tuple[str, ...]:
     names = tuple(element.text() for element in node.items())
-    try:
+    with node.located():
         RuleSelection(names).check()
-    except UsageError as error:
-        raise node.error(error.message) from error
     return names

@@ -1,7 +1,4 @@
-"""Run of `lint` over reports: the findings that count, in groups, beside a baseline.
-
-A finding does not count if the user selects other rules, if an entry ignores it, or if the baseline accepts it.
-"""
+"""Run of `lint` over reports: the findings that are selected, not ignored and not in the baseline, in groups."""
 
 from __future__ import annotations
 
@@ -13,9 +10,10 @@ from typing import NamedTuple
 
 from hlo_inspect.checks.baseline import Baseline, Entry
 from hlo_inspect.checks.ignores import Ignore, ignored_findings, notes_on_ignored, stale_entry, without_ignored
-from hlo_inspect.checks.rule_selection import RuleSelection
+from hlo_inspect.checks.lint_config import RuleSelection
 from hlo_inspect.findings import find_rule, module_pages, rule_pages
-from hlo_inspect.report.faults import Failed, answers
+from hlo_inspect.passes.instruction_rows import group_rows
+from hlo_inspect.report.faults import Failed, answers, with_last
 from hlo_inspect.report.model import (
     SEVERITIES,
     STAKE_UNITS,
@@ -61,10 +59,8 @@ class FindingGroup:
 
 def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
     """Return the groups: by severity, then rules by the stake of all their findings, then groups by stake."""
-    groups: dict[tuple[str, Severity, str, str | None], list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault((finding.rule, finding.severity, finding.fingerprint, finding.source), []).append(finding)
-    made = [FindingGroup(tuple(members)) for members in groups.values()]
+    groups = group_rows(findings, attrgetter("rule", "severity", "fingerprint", "source"))
+    made = [FindingGroup(tuple(members)) for members in groups]
     totals: Counter[tuple[str, str]] = Counter()
     for group in made:
         totals[group.first.rule, group.first.stake_unit] += int(group.stake or 0)
@@ -90,57 +86,40 @@ def _unit(group: FindingGroup) -> str:
     return "seconds" if unit == "s" else unit
 
 
-def _line(group: FindingGroup) -> int | None:
-    return group.first.location.line if group.first.location is not None else None
-
-
 def _first_step(page: RulePage) -> str:
     """Return the first sentence of how to fix it."""
     return " ".join(page.fix.split()).partition(". ")[0].removesuffix(".") + "."
 
 
-_FINDINGS = TableSpec(
-    "findings",
-    "Findings",
-    (
-        Column("severity", meaning="error, warning or info", get=attrgetter("first.severity")),
-        Column("rule", width=22, meaning="code and name of the rule", get=attrgetter("first.name")),
-        Column("times", "count", meaning="equal findings that share the row", get=lambda group: len(group.findings)),
-        Column("stake", unit_of="stake_unit", optional=True, meaning="saving in one step on one device"),
-        Column("stake_unit", detail=9, meaning="seconds, bytes or FLOPs", get=_unit),
-        Column(
-            "instruction",
-            width=12,
-            optional=True,
-            detail=2,
-            meaning="instruction or parameter that it is about",
-            get=attrgetter("first.subject"),
-        ),
-        Column("source", width=14, optional=True, detail=2, get=attrgetter("first.source")),
-        Column("message", width=20, meaning="the finding in one sentence", get=attrgetter("first.message")),
-        Column("line", "number", optional=True, detail=9, get=_line),
-        Column("fingerprint", detail=9, meaning="hash that baselines keep", get=attrgetter("first.fingerprint")),
+_FINDINGS = TableSpec("findings", "Findings").with_columns(
+    Column("severity", meaning="error, warning or info", get=attrgetter("first.severity")),
+    Column("rule", width=22, meaning="code and name of the rule", get=attrgetter("first.name")),
+    Column("times", "count", meaning="equal findings that share the row", get=lambda group: len(group.findings)),
+    Column("stake", unit_of="stake_unit", optional=True, meaning="saving in one step on one device"),
+    Column("stake_unit", detail=9, meaning="seconds, bytes or FLOPs", get=_unit),
+    Column(
+        "instruction",
+        width=12,
+        optional=True,
+        detail=2,
+        meaning="instruction or parameter that it is about",
+        get=attrgetter("first.subject"),
     ),
+    Column("source", width=14, optional=True, detail=2, get=attrgetter("first.source")),
+    Column("message", width=20, meaning="the finding in one sentence", get=attrgetter("first.message")),
+    Column("line", "number", optional=True, detail=9, get=lambda group: group.first.location and group.first.location.line),
+    Column("fingerprint", detail=9, meaning="hash that baselines keep", get=attrgetter("first.fingerprint")),
 )
-_FIRST_STEPS = TableSpec(
-    "rules",
-    "First steps",
-    (
-        Column("code", meaning="code of the rule"),
-        Column("rule", width=22, meaning="name of the rule", get=attrgetter("name")),
-        Column("first_step", width=70, page_name="first step", meaning="the first thing to do", get=_first_step),
-    ),
+_FIRST_STEPS = TableSpec("rules", "First steps").with_columns(
+    Column("code", meaning="code of the rule"),
+    Column("rule", width=22, meaning="name of the rule", get=attrgetter("name")),
+    Column("first_step", width=70, page_name="first step", meaning="the first thing to do", get=_first_step),
 )
-_RULE_RESULTS = TableSpec(
-    "rule_results",
-    "Rules",
-    (
-        Column("code", meaning="code of the rule", get=attrgetter("page.code")),
-        Column("rule", meaning="name of the rule", get=attrgetter("page.name")),
-        Column("status", meaning="passed or failed", get=lambda result: "failed" if result.has_failed else "passed"),
-        Column("findings", "count", meaning="number of findings"),
-    ),
-    on_page=False,
+_RULE_RESULTS = TableSpec("rule_results", "Rules", on_page=False).with_columns(
+    Column("code", meaning="code of the rule", get=attrgetter("page.code")),
+    Column("rule", meaning="name of the rule", get=attrgetter("page.name")),
+    Column("status", meaning="passed or failed", get=lambda result: "failed" if result.has_failed else "passed"),
+    Column("findings", "count", meaning="number of findings"),
 )
 TABLES = (_FINDINGS, _FIRST_STEPS, _RULE_RESULTS)
 
@@ -181,15 +160,14 @@ class LintRun:
 
         `failed` receives a report that an internal error loses; without it the exception is raised.
         """
-        previous: Report | None = None
-        for report in answers(reports, self._linted, failed):
-            if previous is not None:
-                yield previous
-            previous = report
-        if previous is not None:
-            stale = tuple(map(stale_entry, self._unused))
-            notes = (*previous.notes, *(finding.message for finding in stale), *self._notes_on_baseline())
-            yield replace(previous, findings=(*previous.findings, *stale), notes=notes, verdict=self.verdict)
+        return with_last(answers(reports, self._linted, failed), self._with_verdict)
+
+    def _with_verdict(self, last: Report) -> Report:
+        stale = tuple(map(stale_entry, self._unused))
+        notes = [*last.notes, *(finding.message for finding in stale)]
+        for entry, count in self._stale_entries():
+            notes.append(f"the baseline accepts {count} of {entry} that did not occur; --update-baseline takes them out")
+        return replace(last, findings=(*last.findings, *stale), notes=tuple(notes), verdict=self.verdict)
 
     @property
     def has_stale_entries(self) -> bool:
@@ -267,7 +245,3 @@ class LintRun:
             page = self._pages[code]
             text = "\n\n".join((page.summary, page.what, page.why, page.fix))
             yield Passage(f"{code} {page.name}", text)
-
-    def _notes_on_baseline(self) -> Iterator[str]:
-        for entry, count in self._stale_entries():
-            yield f"the baseline accepts {count} of {entry} that did not occur; --update-baseline takes them out"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlo_inspect.checks.policy import Policy, resolve
-from hlo_inspect.passes import ALPA, MEASURED, MODULE_FACTS, OTHERS, PASSES, WORKLOAD, all_specs, pass_tables, workload_pass
+from hlo_inspect.passes import ALPA, ASSERTABLE_TABLES, MEASURED, MODULE_FACTS, PASSES, WORKLOAD, questions_about, specs_about
 from hlo_inspect.report.facts import find_spec
 
 UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
@@ -15,14 +15,17 @@ def passes_for(policy: Policy) -> list[str]:
 
     Raise UsageError for an unknown fact, before an input is read.
     """
-    facts = [resolve(assertion, all_specs()).name for assertion in policy.assertions if assertion.rows is None]
-    named = {pass_tables()[assertion.rows.table].pass_name for assertion in policy.assertions if assertion.rows is not None}
-    if policy.fail_on is not None or policy.ignores or not (facts or named):
+    named: set[str] = set()
+    for assertion in policy.assertions:
+        if assertion.rows is not None:
+            named.add(ASSERTABLE_TABLES[assertion.rows.table])
+            continue
+        fact = resolve(assertion, specs_about(assertion.fact.scalar)).name
+        named |= {question.name for question in questions_about(fact) if find_spec(fact, question.specs)}
+        if fact == UNPARSED_LINES:
+            named.add(EVERY_LINE)
+    if policy.fail_on is not None or policy.ignores or not named:
         return all_passes()
-    questions = (*PASSES, OTHERS.load(ALPA), OTHERS.load(MEASURED), workload_pass())
-    named |= {question.name for question in questions if any(find_spec(fact, question.specs) for fact in facts)}
-    if UNPARSED_LINES in facts:
-        named.add(EVERY_LINE)
     return [name for name in (*all_passes(), MEASURED) if name in named] or [MODULE_FACTS]
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TypeVar, cast
@@ -48,10 +48,7 @@ _ASSERTION = lazy_pattern(rf"\s*({_ROWS}|[^\s=<>!]+)\s*(.*?)\s*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """Fact, by its name as written, and the expectation of it; `place` is the node of the expectation.
-
-    `rows` is the figure of rows that stands in place of a fact.
-    """
+    """A fact as written, or the figure of `rows` in its place, and the expectation of it, whose node is `place`."""
 
     fact: Node
     expression: Expression
@@ -61,10 +58,7 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Content of a check: assertions in order, the least severity that fails, and ignored findings.
-
-    `fail_if` are the conditions on differences from a baseline, as written.
-    """
+    """Content of a check. `fail_on` is the least severity that fails, `fail_if` are conditions on differences, as written."""
 
     assertions: tuple[Assertion, ...] = ()
     fail_on: Severity | None = None
@@ -87,11 +81,6 @@ def parse_assertion(text: str) -> Assertion:
     return assertion_in(given("--assert", text))
 
 
-def parse_condition(text: str) -> Assertion:
-    """Parse a condition of `--fail-if` on the facts of one report."""
-    return assertion_in(given("--fail-if", text))
-
-
 def assertion_in(written: Node) -> Assertion:
     """Parse the assertion in a node; places are positions in its text."""
     match = _ASSERTION.fullmatch(written.scalar)
@@ -99,7 +88,7 @@ def assertion_in(written: Node) -> Assertion:
         raise written.error("an assertion is a fact and an expression: `collectives.count == 0`")
     is_option = not written.file.is_private
     fact, place = (
-        replace(written, column=written.column + (match.start(group) if is_option else 0), scalar=match[group])
+        written._replace(column=written.column + (match.start(group) if is_option else 0), scalar=match[group])
         for group in (1, 2)
     )
     return _assertion(fact, place)
@@ -143,10 +132,8 @@ def _parse_scalar(node: Node, parse: Callable[[str], T]) -> T:
     """Parse the text of a scalar; add its place to errors."""
     if node.kind in ("list", "mapping"):
         raise node.error(f"an expectation is a value, an expression or a list of values, not a {node.kind}")
-    try:
+    with node.located():
         return parse(node.scalar)
-    except ValueError as error:
-        raise node.error(str(error)) from error
 
 
 _LIKE_A_NAME = 0.4  # least similarity of a suggested name: names of facts are long and share much
@@ -239,26 +226,16 @@ def _unknown_reason(name: str, spec: FactSpec, report: Report) -> str:
 
 COMMAND = "check"
 _BOUND_WORDS = {"lower_bound": "a lower bound of", "upper_bound": "an upper bound of"}
-_NAMES = TableSpec(
-    "facts",
-    "Facts",
-    (
-        Column("fact", width=40, get=attrgetter("name")),
-        Column("unit", detail=4),
-        Column("meaning", width=60),
-    ),
-    page_rows=0,
+_NAMES = TableSpec("facts", "Facts", page_rows=0).with_columns(
+    Column("fact", width=40, get=attrgetter("name")),
+    Column("unit", detail=4),
+    Column("meaning", width=60),
 )
-_VALUES = TableSpec(
-    "facts",
-    "Facts",
-    (
-        Column("fact", get=itemgetter(0)),
-        Column("value", unit_of="unit", get=itemgetter(1)),
-        Column("unit", detail=9, get=itemgetter(2)),
-        Column("meaning", detail=1, get=itemgetter(3)),
-    ),
-    page_rows=0,
+_VALUES = TableSpec("facts", "Facts", page_rows=0).with_columns(
+    Column("fact", get=itemgetter(0)),
+    Column("value", unit_of="unit", get=itemgetter(1)),
+    Column("unit", detail=9, get=itemgetter(2)),
+    Column("meaning", detail=1, get=itemgetter(3)),
 )
 TABLES = (_NAMES, _VALUES)
 

@@ -21,19 +21,13 @@ from hlo_inspect.configs import Node
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.figure import Number, Quantity, between, greatest, least, maximum, minimum, total
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.passes import pass_tables
+from hlo_inspect.passes import ASSERTABLE_TABLES
 from hlo_inspect.report.cells import find_column
 from hlo_inspect.report.filters import Comparison, Test, parse_filter, row_test
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.table import Row, Table, Unit, Value, plain
 
 Function = Literal["count", "sum", "max", "min"]
-
-
-def assertable_tables() -> dict[str, str]:
-    """Return the tables that assertions can name, each with the command that makes it."""
-    return {name: table.pass_name for name, table in pass_tables().items() if table.spec.assertable}
-
 
 _FIGURE = lazy_pattern(r"(\w+)\[(.*)\]\.(?:(count)|(sum|max|min)\(\s*(\w+)\s*\)|(\w+))")
 _FORM = "an assertion on rows is `TABLE[COLUMN=VALUE, ...].count`, `.COLUMN`, `.max(COLUMN)` or `.min(COLUMN)`"
@@ -54,11 +48,9 @@ class RowFigure:
         table = next((table for table in report.tables if table.name == self.table), None)
         if table is None:
             return RowResult(None, "count", (), None, None, f"this module has no table {self.table}")
-        try:
+        with self.place.located():
             tests = [row_test(comparison, table) for comparison in self.comparisons]
             index = None if self.function == "count" else _numeric(self.column, table)
-        except UsageError as error:
-            raise self.place.error(error.message) from error
         rows, doubts = self._select(table, tests)
         unit = "count" if index is None else table.columns[index].unit
         value, reason = self._value(rows, index, table)
@@ -139,13 +131,11 @@ def parse_row_figure(node: Node) -> RowFigure | None:
     if match is None:
         raise node.error(_FORM)
     table, filters, is_count, function, inner, column = match.groups()
-    if table not in assertable_tables():
-        hint = did_you_mean(table, assertable_tables()) or f"; there are: {', '.join(assertable_tables())}"
+    if table not in ASSERTABLE_TABLES:
+        hint = did_you_mean(table, ASSERTABLE_TABLES) or f"; there are: {', '.join(ASSERTABLE_TABLES)}"
         raise node.error(f"there is no table {table!r} for assertions{hint}")
-    try:
+    with node.located():
         comparisons = tuple(parse_filter(filters)) if filters.strip() else ()
-    except UsageError as error:
-        raise node.error(error.message) from error
     chosen = "count" if is_count else function or "sum"
     return RowFigure(table, comparisons, cast("Function", chosen), inner or column or "", node)
 

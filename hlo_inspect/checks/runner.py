@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hlo_inspect.checks.before_partitioning import REASON, counts_collectives, is_before_partitioning
 from hlo_inspect.checks.expectations import Condition
 from hlo_inspect.checks.failed_rows import cut_to_few, rows_that_broke
 from hlo_inspect.checks.ignores import ignored_findings, notes_on_ignored, stale_entry, without_ignored
@@ -18,8 +17,9 @@ from hlo_inspect.checks.policy import Assertion, Policy, bind_at, remark, resolv
 from hlo_inspect.checks.row_assertions import RowFigure
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.findings.reading_problems import FAILED_CHECK, UNKNOWN_VALUE, truncation
+from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.report.facts import exact_name
-from hlo_inspect.report.faults import Failed, answers
+from hlo_inspect.report.faults import Failed, answers, with_last
 from hlo_inspect.report.model import SEVERITIES, FactSpec, Finding, Report, Severity, Verdict, most_severe_first, reaching
 from hlo_inspect.report.table import Column, Table, Unit, Value, number_of, plain
 from hlo_inspect.report.table_spec import TableSpec
@@ -29,6 +29,10 @@ CHECK_SPECS = (
     FactSpec("checks.count", "count", "checks: assertions, and findings that reach `fail-on`"),
     FactSpec("checks.passed_count", "count", "checks that hold"),
     FactSpec("checks.failed_count", "count", "checks that do not hold"),
+)
+BEFORE_PARTITIONING = (
+    "this is the program before partitioning, which adds the collectives; check that of .compile(), "
+    "or the file after_optimizations"
 )
 
 
@@ -98,32 +102,42 @@ class CheckRun:
         Its findings are those of the report that are not ignored, and the reasons of checks that failed on an unknown value. An
         `ignore` entry that matches no finding of any report is a finding of the last outcome.
         """
-        previous: Outcome | None = None
-        for outcome in answers(reports, self._outcome, failed):
-            if previous is not None:
-                yield previous
-            previous = outcome
-        if previous is not None:
-            findings = most_severe_first([*previous.report.findings, *map(stale_entry, self._unused)])
-            yield replace(previous, report=replace(previous.report, findings=tuple(findings)))
+        return with_last(answers(reports, self._outcome, failed), self._with_unused)
+
+    def _with_unused(self, last: Outcome) -> Outcome:
+        findings = most_severe_first([*last.report.findings, *map(stale_entry, self._unused)])
+        return replace(last, report=replace(last.report, findings=tuple(findings)))
 
     def _outcome(self, report: Report) -> Outcome:
         self._unused = [ignore for ignore in self._unused if not any(map(ignore.covers, report.findings))]
-        outcome = _outcome(report, self._policy, self._more(report) if self._more is not None else ())
+        policy = self._policy
+        results = [_result(assertion, report) for assertion in policy.assertions]
+        results += self._more(report) if self._more is not None else ()
+        unknown = [_unknown(result) for result in results if result.is_unknown]
+        findings = without_ignored(report.findings, policy.ignores)
+        if policy.fail_on is not None:
+            whole = [finding for finding in findings if finding is not truncation(report)]
+            results.extend(_finding_results(whole, policy.fail_on))
+        results.sort(key=lambda result: result.passed)
+        # assertions that do not hold, whichever number an unknown value is
+        decided = [result for result in results if not (result.passed or result.is_finding or result.is_unknown)]
+        checked = replace(
+            _report(report, results),
+            findings=tuple(most_severe_first([*unknown, *findings])),
+            notes=(*_notes_on(results, report), *notes_on_ignored(report.findings, policy.ignores)),
+            failed_checks=tuple(_failure(result, report) for result in decided),
+            ignored=tuple(ignored_findings(report.findings, policy.ignores)),
+        )
+        outcome = Outcome(tuple(results), checked)
         self._modules += 1
         self.failed += not outcome.ok
-        self._checks.update(result.passed for result in outcome.results)
+        self._checks.update(result.passed for result in results)
         return outcome
 
     def reports(self, reports: Iterable[Report], failed: Failed[Report] | None = None) -> Iterator[Report]:
         """Yield the report of each outcome; the last one has the verdict."""
-        previous: Report | None = None
-        for outcome in self.outcomes(reports, failed):
-            if previous is not None:
-                yield previous
-            previous = outcome.report
-        if previous is not None:
-            yield replace(previous, verdict=self.verdict)
+        checked = (outcome.report for outcome in self.outcomes(reports, failed))
+        return with_last(checked, lambda last: replace(last, verdict=self.verdict))
 
     @property
     def verdict(self) -> Verdict:
@@ -136,30 +150,23 @@ class CheckRun:
         return Verdict(f"FAILED {failed:,} of {modules}{unchecked}, {self._checks[False]:,} of {made}", passed=False)
 
 
-def _outcome(report: Report, policy: Policy, more: Sequence[CheckResult]) -> Outcome:
-    results = [_result(assertion, report) for assertion in policy.assertions]
-    results += more
-    unknown = [_unknown(result) for result in results if result.is_unknown]
-    findings = without_ignored(report.findings, policy.ignores)
-    if policy.fail_on is not None:
-        results.extend(_finding_results([finding for finding in findings if finding is not truncation(report)], policy.fail_on))
-    results.sort(key=lambda result: result.passed)
-    checked = replace(
-        _report(report, results),
-        findings=tuple(most_severe_first([*unknown, *findings])),
-        notes=(*_notes_on(results, report), *notes_on_ignored(report.findings, policy.ignores)),
-        failed_checks=tuple(_failure(result, report) for result in results if _is_decided_failure(result)),
-        ignored=tuple(ignored_findings(report.findings, policy.ignores)),
-    )
-    return Outcome(tuple(results), checked)
-
-
 def _result(assertion: Assertion, report: Report) -> CheckResult:
     """Check an assertion. One on collectives fails before partitioning, when it says nothing of the program that runs."""
     result = _of_fact(assertion, report) if assertion.rows is None else _of_rows(assertion, assertion.rows, report)
     if counts_collectives(result.check) and is_before_partitioning(report):
-        return replace(result, actual=None, passed=False, reason=REASON, broke=None, is_unknown=True)
+        return replace(result, actual=None, passed=False, reason=BEFORE_PARTITIONING, broke=None, is_unknown=True)
     return result
+
+
+def is_before_partitioning(report: Report) -> bool:
+    """Return True if the module's shapes are global, at least in part, and it is not known to have one device."""
+    return report.facts.get("module.shapes") in ("global", "mixed") and report.facts.get("module.devices") != 1
+
+
+def counts_collectives(figure: str) -> bool:
+    """Return True if a fact or a figure of rows depends on the collectives of the module."""
+    opcode = TABLE.get(figure.removeprefix("opcode.")) if figure.startswith("opcode.") else None
+    return "collective" in figure.partition("[")[0] or (opcode is not None and bool(opcode.collective))
 
 
 def _of_fact(assertion: Assertion, report: Report) -> CheckResult:
@@ -211,11 +218,6 @@ def _describe(finding: Finding) -> str:
     place = f"{finding.location}: " if finding.location else ""
     subject = f"{finding.subject}: " if finding.subject else ""
     return f"{place}{subject}{finding.message}"
-
-
-def _is_decided_failure(result: CheckResult) -> bool:
-    """Return True for an assertion that does not hold, whichever number an unknown value is."""
-    return not (result.passed or result.is_finding or result.is_unknown)
 
 
 def _failure(result: CheckResult, report: Report) -> Finding:
@@ -283,20 +285,16 @@ def _few(checks: Iterable[str]) -> str:
     return ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} more"
 
 
-_CHECKS = TableSpec(
-    "checks",
-    "Checks",
-    (
-        Column("check", width=32, wraps=True, meaning="the condition's left side"),
-        Column(
-            "status",
-            meaning="passed, failed, or an error if it cannot be decided",
-            get=lambda result: "passed" if result.passed else "failed",
-        ),
-        Column("actual", unit_of="unit", like="expected", meaning="value in the dump"),
-        Column("unit", detail=9, meaning="unit of the value"),
-        Column("expected", meaning="comparison and value of the condition"),
-        Column("reason", detail=2, meaning="reason of an unknown value"),
+_CHECKS = TableSpec("checks", "Checks").with_columns(
+    Column("check", width=32, wraps=True, meaning="the condition's left side"),
+    Column(
+        "status",
+        meaning="passed, failed, or an error if it cannot be decided",
+        get=lambda result: "passed" if result.passed else "failed",
     ),
+    Column("actual", unit_of="unit", like="expected", meaning="value in the dump"),
+    Column("unit", detail=9, meaning="unit of the value"),
+    Column("expected", meaning="comparison and value of the condition"),
+    Column("reason", detail=2, meaning="reason of an unknown value"),
 )
 TABLES = (_CHECKS,)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COMPLETION = "_HLO_INSPECT_COMPLETE"
 ENDING_SIGNALS = ("SIGTERM", "SIGHUP")
-_COLLECT_AFTER = 50_000
+_COLLECT_AFTER = 200_000
 """New objects between two runs of the garbage collector: imports make many that stay, and no cycles."""
 
 

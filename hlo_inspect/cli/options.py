@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial, wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.config_options import config_options, current_thresholds
-from hlo_inspect.report.formats import FORMATS, RenderOptions
+from hlo_inspect.report.formats import FORMATS, FORMATS_FOR_PEOPLE
 from hlo_inspect.report.model import SEVERITIES
+from hlo_inspect.report.render_options import RenderOptions, needed_tables
 from hlo_inspect.report.selection import TableSelection
 from hlo_inspect.request import Option, Request, option_named, options_of
+
+if TYPE_CHECKING:
+    from hlo_inspect.inspection.module_reports import NeededTables
 
 F = TypeVar("F", bound=Callable[..., Any])
 Command = Callable[..., int]
@@ -39,6 +43,12 @@ class OutputOptions(NamedTuple):
     def rendering(self) -> RenderOptions:
         """Return the choices that do not depend on the destination."""
         return RenderOptions(self.top, self.table, self.raw_bytes, verbose=self.verbose, quiet=self.quiet, sites=self.sites)
+
+    @property
+    def needed_tables(self) -> NeededTables | None:
+        """The function that cuts tables to what a page shows; None for output that takes all of them."""
+        is_page = self.format in FORMATS_FOR_PEOPLE and not self.selection
+        return partial(needed_tables, options=self.rendering()) if is_page else None
 
 
 class SectionOption(click.Option):
@@ -66,7 +76,12 @@ class SectionedCommand(click.Command):
 
 def comma_separated(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
     """Return the names of a list with commas."""
-    return tuple(name for name in map(str.strip, (text or "").split(",")) if name)
+    return split_names(text or "")
+
+
+def split_names(*texts: str) -> tuple[str, ...]:
+    """Return the names of lists with commas."""
+    return tuple(name for text in texts for name in map(str.strip, text.split(",")) if name)
 
 
 def _section(name: str) -> Callable[..., Callable[[F], F]]:
@@ -175,19 +190,14 @@ def request_options(command_name: str) -> Callable[[Command], Command]:
         @wraps(command)
         def run(**arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
             options = {option.name: arguments.pop(option.name) for option in taken}
-            request = Request(**options, thresholds=current_thresholds(), configured=_configured(taken))
+            source_of = click.get_current_context().get_parameter_source
+            configured = tuple(name for name in options if source_of(name) is ParameterSource.DEFAULT_MAP)
+            request = Request(**options, thresholds=current_thresholds(), configured=configured)
             return command(request=request, **arguments)
 
         return _decorated(run, (*map(_click_option, taken), *config_options(_section("Configuration"))))
 
     return decorated
-
-
-def _configured(options: Iterable[Option]) -> tuple[str, ...]:
-    """Return the names of the options whose value is that of the configuration."""
-    context = click.get_current_context()
-    sources = ((option.name, context.get_parameter_source(option.name)) for option in options)
-    return tuple(name for name, source in sources if source is ParameterSource.DEFAULT_MAP)
 
 
 fail_on_option = click.option(

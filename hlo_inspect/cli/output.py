@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from io import TextIOWrapper
 from itertools import chain, count
 from pathlib import Path
@@ -18,7 +19,7 @@ from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.streams import reported, silence, tell
 from hlo_inspect.errors import InternalError, Location, UsageError, printable
 from hlo_inspect.report.faults import Failed, answers, internal_error
-from hlo_inspect.report.formats import ALL_FORMATS, CI_FORMATS, FORMATS_OF_ROWS, RenderOptions
+from hlo_inspect.report.formats import ALL_FORMATS, CI_FORMATS, FORMATS_OF_ROWS, Renderer, RenderOptions
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.repository import find_root
 from hlo_inspect.report.selection import selected
@@ -43,8 +44,7 @@ def deliver(reports: Iterable[Report], options: OutputOptions) -> int:
     try:
         with _destination(options.output) as stream:
             numbered = (report for report, _ in zip(chain([first], chosen), numbers, strict=False))
-            on_terminal = options.output is None and stream.isatty()
-            _render(numbered, stream, options, _rendering(options, on_terminal=on_terminal)._replace(failed=failed))
+            _renderer(options)(numbered, stream, _rendering(options, stream, failed))
             if len(errors) == next(numbers) - 1:
                 raise errors.pop()
     except InternalError as error:
@@ -62,9 +62,13 @@ def _tell_fault_of_library() -> None:
         tell(f"hlo-inspect: note: {printable(fault)}; the reader in Python, which is slower, has read the text")
 
 
-def _rendering(options: OutputOptions, *, on_terminal: bool) -> RenderOptions:
-    """Return the choices for all formats."""
-    choices = options.rendering()._replace(width=_width(on_terminal=on_terminal), color=on_terminal and _has_color(options))
+def _rendering(options: OutputOptions, stream: TextIO, failed: Failed[Report]) -> RenderOptions:
+    """Return the choices for all formats. Colour needs a terminal that shows it, and https://no-color.org can forbid it."""
+    on_terminal = options.output is None and stream.isatty()
+    is_plain = options.no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    choices = options.rendering()._replace(
+        width=_width(on_terminal=on_terminal), color=on_terminal and not is_plain, failed=failed
+    )
     if options.format not in CI_FORMATS:
         return choices
     from hlo_inspect.findings import rule_pages
@@ -72,13 +76,13 @@ def _rendering(options: OutputOptions, *, on_terminal: bool) -> RenderOptions:
     return choices._replace(root=find_root(Path.cwd()), rule_pages={page.code: page for page in rule_pages()})
 
 
-def _render(reports: Iterable[Report], stream: TextIO, options: OutputOptions, rendering: RenderOptions) -> None:
+def _renderer(options: OutputOptions) -> Renderer:
+    """Return the renderer of the format, with the limit of characters if there is one."""
     if options.max_chars is None:
-        ALL_FORMATS[options.format](reports, stream, rendering)
-        return
+        return ALL_FORMATS[options.format]
     from hlo_inspect.report.limit import Limit, render_limited
 
-    render_limited(options.format, reports, stream, rendering, Limit(options.max_chars, command_without_limit()))
+    return partial(render_limited, options.format, limit=Limit(options.max_chars, command_without_limit()))
 
 
 def deliver_bytes(data: bytes, output: str | None) -> None:
@@ -129,18 +133,12 @@ def _chosen(reports: Iterable[Report], options: OutputOptions, failed: Failed[Re
 
     def choose(report: Report) -> Report:
         shown = selected(report, options.selection, options.table)
-        if options.format in FORMATS_OF_ROWS:
-            _report_left_out(shown)
+        for table in shown.tables if options.format in FORMATS_OF_ROWS else ():  # which hold rows only
+            if table.left_out is not None:
+                tell(f"hlo-inspect: {report.input.path}: {table.left_out.rows:,} rows filtered out")
         return shown
 
     return answers(reports, choose, failed)
-
-
-def _report_left_out(report: Report) -> None:
-    """Print the number of filtered rows to standard error: CSV and TSV hold rows only."""
-    for table in report.tables:
-        if table.left_out is not None:
-            tell(f"hlo-inspect: {report.input.path}: {table.left_out.rows:,} rows filtered out")
 
 
 def refuse_to_overwrite(name: str | None, inputs: Iterable[Path | str | None]) -> None:
@@ -170,8 +168,3 @@ def _width(*, on_terminal: bool) -> int | None:
         return shutil.get_terminal_size().columns
     stated = os.environ.get("COLUMNS", "")
     return int(stated) if re.fullmatch(r"[1-9][0-9]{0,5}", stated) else None
-
-
-def _has_color(options: OutputOptions) -> bool:
-    """Return True if the terminal shows colour and https://no-color.org does not forbid it."""
-    return not options.no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

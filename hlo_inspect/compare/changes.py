@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Literal, NamedTuple, get_args
@@ -46,6 +46,13 @@ class Aspect(NamedTuple):
     now: str = ""
 
 
+def differing(was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[Aspect]:
+    """Yield the names with another text, sorted; a side without a name has an empty text."""
+    for name in sorted(was.keys() | now.keys()):
+        if was.get(name, "") != now.get(name, ""):
+            yield Aspect(name, was.get(name, ""), now.get(name, ""))
+
+
 @dataclass(frozen=True, slots=True)
 class ModuleChange:
     """A difference, or several merged ones.
@@ -81,10 +88,7 @@ class ModuleChange:
 
 
 def grouped(changes: Iterable[ModuleChange]) -> list[ModuleChange]:
-    """Merge changes that differ only in names and figures.
-
-    They are sorted by area, then by bytes, FLOPs and sites, the largest first.
-    """
+    """Merge changes that differ only in names and figures; sort them by area, bytes, FLOPs and sites, the largest first."""
     groups = [_merged(group) for group in group_rows(changes, lambda change: change.merge_key)]
     return sorted(
         groups, key=lambda group: (AREAS.index(group.area), -abs(group.size or 0), -abs(group.flops or 0), -len(group.names))
@@ -147,10 +151,7 @@ def _format_aspect(aspect: Aspect, name: str) -> str:
 
 
 def _differing_parts(was: str, now: str) -> tuple[str, str]:
-    """Return the parts in which two lists differ: whole items, with … for the equal items before and behind them.
-
-    Of many items the first ones are named.
-    """
+    """Return the first items in which two lists differ, with … for the equal items before and behind them."""
     before, behind = _ITEM.findall(was), _ITEM.findall(now)
     shorter = min(len(before), len(behind))
     first = next((n for n in range(shorter) if before[n] != behind[n]), shorter)
@@ -173,42 +174,30 @@ def _joined(values: Iterable[str]) -> str:
     return ", ".join(value or "none" for value in texts) if len(texts) > 1 else "".join(texts)
 
 
-CHANGES = TableSpec(
-    "changes",
-    "What changed",
-    (
-        Column("area", width=12, meaning="part of the program, such as kernels or collectives"),
-        Column("change", width=8, meaning="gone, new, changed or moved", get=attrgetter("what")),
-        Column("sites", "count", detail=2, get=lambda change: len(change.names)),
-        Column("name", width=16, meaning="names of the instructions that changed"),
-        Column("kind", detail=2, width=16, meaning="kind of the instructions"),
-        Column(
-            "aspect",
-            detail=1,
-            width=16,
-            meaning="attribute or operand that changed",
-            get=lambda change: ", ".join(aspect.name for aspect in change.aspects),
-        ),
-        Column(
-            "was",
-            width=18,
-            wraps=True,
-            meaning="text in OLD",
-            get=lambda change: _joined(aspect.was for aspect in change.aspects),
-        ),
-        Column(
-            "now",
-            width=18,
-            wraps=True,
-            meaning="text in NEW",
-            get=lambda change: _joined(aspect.now for aspect in change.aspects),
-        ),
-        Column("bytes", "bytes", optional=True, signed=True, meaning="difference of the bytes", get=attrgetter("size")),
-        Column("flops", "flops", detail=3, optional=True, signed=True, meaning="difference of the FLOPs"),
-        Column("phase", detail=4),
-        Column("source", detail=5),
-        Column("old_line", "number", detail=6, optional=True),
-        Column("new_line", "number", detail=6, optional=True),
+CHANGES = TableSpec("changes", "What changed").with_columns(
+    Column("area", width=12, meaning="part of the program, such as kernels or collectives"),
+    Column("change", width=8, meaning="gone, new, changed or moved", get=attrgetter("what")),
+    Column("sites", "count", detail=2, get=lambda change: len(change.names)),
+    Column("name", width=16, meaning="names of the instructions that changed"),
+    Column("kind", detail=2, width=16, meaning="kind of the instructions"),
+    Column(
+        "aspect",
+        detail=1,
+        width=16,
+        meaning="attribute or operand that changed",
+        get=lambda change: ", ".join(aspect.name for aspect in change.aspects),
     ),
+    Column(
+        "was", width=18, wraps=True, meaning="text in OLD", get=lambda change: _joined(aspect.was for aspect in change.aspects)
+    ),
+    Column(
+        "now", width=18, wraps=True, meaning="text in NEW", get=lambda change: _joined(aspect.now for aspect in change.aspects)
+    ),
+    Column("bytes", "bytes", optional=True, signed=True, meaning="difference of the bytes", get=attrgetter("size")),
+    Column("flops", "flops", detail=3, optional=True, signed=True, meaning="difference of the FLOPs"),
+    Column("phase", detail=4),
+    Column("source", detail=5),
+    Column("old_line", "number", detail=6, optional=True),
+    Column("new_line", "number", detail=6, optional=True),
 )
 """Merged changes share a row."""

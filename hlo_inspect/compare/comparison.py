@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -12,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.changes import CHANGES, ModuleChange, format_change, headline_changes
-from hlo_inspect.compare.compared_settings import FLAG_CHANGES, compare_settings
 from hlo_inspect.compare.device_permutation import Permutation, find_permutation
 from hlo_inspect.compare.explanation import Explanation, sites
 from hlo_inspect.compare.fact_changes import FACT_TABLES, FactChange, axes_table, fact_changes, peak_table, scopes_table
+from hlo_inspect.compare.pairing import surplus
+from hlo_inspect.compare.setting_changes import FLAG_CHANGES, compare_settings
 from hlo_inspect.findings.reading_problems import is_partial_module, truncation
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
-from hlo_inspect.hlo.settings.stablehlo import ElidedConstant
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, FactSpec, Finding, HeadlineRow, Input, Parts, Report, sentence
 from hlo_inspect.report.table import Column, Table, Value, number_of
@@ -84,11 +83,6 @@ class ComparedModule:
         return self.context.settings if self.context is not None else None
 
     @property
-    def elided_constants(self) -> tuple[ElidedConstant, ...] | None:
-        """The values of elided constants; None if they are unknown."""
-        return self.context.elided_constants if self.context is not None else None
-
-    @property
     def is_whole(self) -> bool:
         """True if the text was read, and is more than quoted lines."""
         return self.context is not None and not self.context.module.quoted_lines
@@ -112,18 +106,13 @@ class ComparedModule:
         return (*map(str, shapes), str(len(interface.parameters)))
 
 
-_FACTS = TableSpec(
-    "facts",
-    "Facts that differ",
-    (
-        Column("fact", width=36, get=attrgetter("name")),
-        Column("old", unit_of="unit"),
-        Column("new", unit_of="unit"),
-        Column("difference", unit_of="unit", optional=True, signed=True),
-        Column("percent", "share", optional=True, signed=True, get=attrgetter("share")),
-        Column("unit", detail=9),
-    ),
-    page_rows=15,
+_FACTS = TableSpec("facts", "Facts that differ", page_rows=15).with_columns(
+    Column("fact", width=36, get=attrgetter("name")),
+    Column("old", unit_of="unit"),
+    Column("new", unit_of="unit"),
+    Column("difference", unit_of="unit", optional=True, signed=True),
+    Column("percent", "share", optional=True, signed=True, get=attrgetter("share")),
+    Column("unit", detail=9),
 )
 
 
@@ -144,14 +133,21 @@ class ModuleComparison:
         return self.verdict not in (SAME, SAME_FACTS)
 
 
-def only_in_old(old: ComparedModule) -> ModuleComparison:
-    """Return the comparison of a module of OLD without a mate."""
-    return ModuleComparison(old, None, _unpaired(old.report, ONLY_IN_OLD, "NEW"), ONLY_IN_OLD)
-
-
-def only_in_new(new: ComparedModule) -> ModuleComparison:
-    """Return the comparison of a module of NEW without a mate."""
-    return ModuleComparison(None, new, _unpaired(new.report, ONLY_IN_NEW, "OLD"), ONLY_IN_NEW)
+def unpaired(module: ComparedModule, verdict: str) -> ModuleComparison:
+    """Return the comparison of a module without a mate, which is `ONLY_IN_OLD` or `ONLY_IN_NEW`."""
+    report, is_old = module.report, verdict == ONLY_IN_OLD
+    specs = (*report.module_specs, *SPECS)
+    words = f"{verdict}: {'NEW' if is_old else 'OLD'} has no module to compare with"
+    alone = Report(
+        command=COMMAND,
+        input=report.input,
+        facts=Facts(report.module_facts, specs),
+        profile=report.profile,
+        specs=specs,
+        title=report.title,
+        headline=(HeadlineRow("", (words,), "warning"),),
+    )
+    return ModuleComparison(module if is_old else None, None if is_old else module, alone, verdict)
 
 
 def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
@@ -186,7 +182,7 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
             settings.table(),
             *_more_tables(old, new, facts),
         ),
-        findings=tuple(_new_findings(old.report.findings, new.report.findings)),
+        findings=tuple(surplus(new.report.findings, map(_finding_key, old.report.findings), _finding_key)),
         notes=(*_notes(old, new, verdict, changes), *settings.notes()),
         profile=new.report.profile,
         specs=specs,
@@ -234,7 +230,7 @@ def _other_key_parts(old: ComparedModule, new: ComparedModule) -> Iterator[str]:
 
 def _have_other_constants(old: ComparedModule, new: ComparedModule) -> bool:
     """Return True if the values of elided constants differ; False if they are unknown."""
-    constants = old.elided_constants, new.elided_constants
+    constants = [side.context.elided_constants if side.context is not None else None for side in (old, new)]
     return None not in constants and constants[0] != constants[1]
 
 
@@ -281,13 +277,6 @@ def _permutation(old: ComparedModule, new: ComparedModule, changes: Sequence[Mod
     return find_permutation(old.context, new.context)
 
 
-def _permutation_text(ids: Permutation) -> str:
-    """Return the devices that differ: `OLD → NEW: 1 → 2, 2 → 1`."""
-    moved = [f"{device} → {image}" for device, image in enumerate(ids) if device != image]
-    more = f" and {len(moved) - _MOST_MOVED} more" if len(moved) > _MOST_MOVED else ""
-    return f"OLD → NEW: {', '.join(moved[:_MOST_MOVED])}{more}"
-
-
 def _warnings(old: Report, new: Report) -> Iterator[HeadlineRow]:
     """Yield the reasons why two modules cannot be compared as a whole."""
     for name, report in (("OLD", old), ("NEW", new)):
@@ -319,7 +308,9 @@ def _headline(
 ) -> Iterator[HeadlineRow]:
     """Yield the most important facts, and the changes that explain them."""
     if permutation is not None:
-        yield HeadlineRow("devices", (_permutation_text(permutation),))
+        moved = [f"{device} → {image}" for device, image in enumerate(permutation) if device != image]
+        more = f" and {len(moved) - _MOST_MOVED} more" if len(moved) > _MOST_MOVED else ""
+        yield HeadlineRow("devices", (f"OLD → NEW: {', '.join(moved[:_MOST_MOVED])}{more}",))
     if facts:
         yield HeadlineRow("facts", tuple(_first_facts(facts)))
     shown = headline_changes(changes)
@@ -356,31 +347,9 @@ def _says_the_same(fact: FactChange, other: FactChange) -> bool:
     return all(math.isclose(float(first or 0), float(second or 0), rel_tol=_NOTABLE) for first, second in pairs)
 
 
-def _new_findings(old: Iterable[Finding], new: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the findings of NEW that OLD does not have, whatever the numbers in their messages."""
-    unmatched = Counter(map(_finding_key, old))
-    for finding in new:
-        if unmatched[_finding_key(finding)]:
-            unmatched[_finding_key(finding)] -= 1
-        else:
-            yield finding
-
-
 def _finding_key(finding: Finding) -> Hashable:
+    """Return what equal findings of two modules share, whatever the numbers in their messages."""
     return finding.rule, "".join("0" if char.isdigit() else char for char in finding.message)
-
-
-def _unpaired(report: Report, verdict: str, other: str) -> Report:
-    """Return the report on a module that the side `other` lacks."""
-    return Report(
-        command=COMMAND,
-        input=report.input,
-        facts=Facts(report.module_facts, (*report.module_specs, *SPECS)),
-        profile=report.profile,
-        specs=(*report.module_specs, *SPECS),
-        title=report.title,
-        headline=(HeadlineRow("", (f"{verdict}: {other} has no module to compare with",), "warning"),),
-    )
 
 
 # -- many pairs in one report ------------------------------------------------------------------------------------------
@@ -397,18 +366,13 @@ class _ListedPair(NamedTuple):
     path: str
 
 
-_PAIRS = TableSpec(
-    "pairs",
-    "Pairs of modules",
-    (
-        Column("name"),
-        Column("verdict", width=24),
-        Column("facts", "count", optional=True),
-        Column("changes", "count", optional=True),
-        Column("findings", "count"),
-        Column("path", detail=1, width=24),
-    ),
-    page_rows=0,
+_PAIRS = TableSpec("pairs", "Pairs of modules", page_rows=0).with_columns(
+    Column("name"),
+    Column("verdict", width=24),
+    Column("facts", "count", optional=True),
+    Column("changes", "count", optional=True),
+    Column("findings", "count"),
+    Column("path", detail=1, width=24),
 )
 TABLES = (_FACTS, CHANGES, FLAG_CHANGES, *FACT_TABLES, _PAIRS)
 

@@ -42,7 +42,8 @@ def find_permutation(old: Context, new: Context) -> Permutation | None:
     if sides[0].program != sides[1].program:
         return None
     try:
-        old_lists, new_lists = map(_lists, sides)
+        # in an order that equal programs share
+        old_lists, new_lists = ([tuples for place in side.ordered_rows() for tuples in _of_row(*place)] for side in sides)
     except DeviceListError:
         return None
     if len(old_lists) != len(new_lists):  # groups of one program cannot be read
@@ -73,11 +74,6 @@ def _is_equal(old: Context, new: Context, ids: Permutation) -> bool:
         for context, numbers in sides
     ]
     return mapped[0] == mapped[1]
-
-
-def _lists(canonical: CanonicalModule) -> list[DeviceTuples]:
-    """Return the ids of each attribute that names devices, in an order that equal programs share."""
-    return [tuples for view, row in canonical.ordered_rows() for tuples in _of_row(view, row)]
 
 
 def _of_row(view: View, row: int) -> Iterator[DeviceTuples]:

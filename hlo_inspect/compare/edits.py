@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from hlo_inspect.compare.changes import Aspect
+from hlo_inspect.compare.changes import Aspect, differing
 from hlo_inspect.compare.row_matching import MatchingSide, RowMatcher
 from hlo_inspect.graph.canonical.canonical_computation import CanonicalComputation, defined
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
@@ -165,10 +165,7 @@ def changed_aspects(old: Spelling, new: Spelling) -> Iterator[Aspect]:
         yield Aspect("opcode", old.opcode, new.opcode)
     if old.literal != new.literal:
         yield Aspect("value", old.literal, new.literal)
-    before, after = dict(old.attributes), dict(new.attributes)
-    for name in sorted(before.keys() | after.keys()):
-        if before.get(name, "") != after.get(name, ""):
-            yield Aspect(name, before.get(name, ""), after.get(name, ""))
+    yield from differing(dict(old.attributes), dict(new.attributes))
     if old.rest != new.rest:
         yield Aspect("text", old.rest, new.rest)
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.compare.changes import Aspect, ModuleChange, grouped
+from hlo_inspect.compare.changes import Aspect, ModuleChange, differing, grouped
 from hlo_inspect.compare.edits import ProgramEdits
 from hlo_inspect.compare.instruction_changes import InstructionChanges
 from hlo_inspect.compare.pairing import Record, records_of
@@ -69,10 +69,7 @@ class Explanation:
         return grouped(changes)
 
     def _records(self, table: str) -> tuple[Sequence[Record], Sequence[Record]]:
-        """Return the rows of a table on both sides.
-
-        Return none if a saved report lacks the table: it may have left out its rows.
-        """
+        """Return the rows of a table on both sides; none if a saved report lacks it, as it may have left them out."""
         old, new = (records_of(report, table) for report in self._reports)
         if self._contexts is None and (old is None or new is None):
             return [], []
@@ -109,10 +106,9 @@ class Explanation:
         if self._contexts is None:
             return
         old, new = (context.module.header.attributes for context in self._contexts)
-        for name in sorted((old.keys() | new.keys()) - _TOLD_ELSEWHERE):
-            if old.get(name, "") != new.get(name, ""):
-                aspect = Aspect(name, old.get(name, ""), new.get(name, ""))
-                yield ModuleChange("compiler", "changed", (name,), kind="header", aspects=(aspect,))
+        for aspect in differing(old, new):
+            if aspect.name not in _TOLD_ELSEWHERE:
+                yield ModuleChange("compiler", "changed", (aspect.name,), kind="header", aspects=(aspect,))
 
 
 def sites(changes: Iterable[ModuleChange]) -> int:

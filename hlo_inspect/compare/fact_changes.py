@@ -14,7 +14,7 @@ from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.figure import Figure, Number, Quantity, exact, subtract
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.facts import SpecIndex, exact_name
-from hlo_inspect.report.model import FactSpec, Report
+from hlo_inspect.report.model import Report
 from hlo_inspect.report.table import Column, Plain, Table, Unit, Value, figure_of, plain
 from hlo_inspect.report.table_spec import TableSpec
 
@@ -95,22 +95,15 @@ def differ(old: Value, new: Value) -> bool:
     return old != new and not (old != old and new != new)  # noqa: PLR0124 - so that two NaN are equal
 
 
-def shared_specs(old: Report, new: Report) -> tuple[FactSpec, ...]:
-    """Return the facts that both reports answer."""
-    names = {spec.name for spec in old.specs}
-    return tuple(dict.fromkeys(spec for spec in new.specs if spec.name in names))
-
-
 def fact_changes(old: Report, new: Report) -> list[FactChange]:
-    """Return the facts of both reports that differ.
-
-    A member of a family that does not occur is 0. A fact that only one of the reports can give is left out.
-    """
+    """Return the facts of both reports that differ. A member of a family that does not occur is 0."""
     return sorted(_changes(old, new), key=_importance)
 
 
 def _changes(old: Report, new: Report) -> Iterator[FactChange]:
-    shared, of_old, of_new = (SpecIndex(specs) for specs in (shared_specs(old, new), old.specs, new.specs))
+    names = {spec.name for spec in old.specs}
+    common = tuple(dict.fromkeys(spec for spec in new.specs if spec.name in names))
+    shared, of_old, of_new = (SpecIndex(specs) for specs in (common, old.specs, new.specs))
     for name in dict.fromkeys((*old.facts, *new.facts)):
         before, after = plain(value_in(old, name, of_old)), plain(value_in(new, name, of_new))
         spec = shared.find(name) if differ(before, after) else None
@@ -165,33 +158,25 @@ _SIZES = (
 )
 
 
-_AXES = TableSpec("axes", "Bytes sent in one step by mesh axis", (Column("axis", get=lambda row: row.label[0]), *_SIZES))
-_PEAK = TableSpec(
-    "peak",
-    "Arrays at the peak of memory that differ",
-    (
-        Column("role", get=lambda row: row.label[0]),
-        Column("shape", get=lambda row: row.label[1]),
-        Column("phase", detail=3, get=lambda row: row.label[2]),
-        Column("old_arrays", "count", meaning="arrays in OLD", get=attrgetter("old_count")),
-        Column("new_arrays", "count", meaning="arrays in NEW", get=attrgetter("new_count")),
-        *_SIZES,
-    ),
-    page_rows=8,
+_AXES = TableSpec("axes", "Bytes sent in one step by mesh axis").with_columns(
+    Column("axis", get=lambda row: row.label[0]), *_SIZES
 )
-_SCOPES = TableSpec(
-    "scopes",
-    "Scopes whose work in one step differs",
-    (
-        Column("scope", get=lambda pairs: pairs[0].label[0]),
-        Column("old_bytes", "bytes", get=lambda pairs: pairs[0].old),
-        Column("new_bytes", "bytes", get=lambda pairs: pairs[0].new),
-        Column("bytes_difference", "bytes", signed=True, meaning="NEW - OLD in bytes", get=lambda pairs: pairs[0].more),
-        Column("old_flops", "flops", meaning="FLOPs in OLD", get=lambda pairs: pairs[1].old),
-        Column("new_flops", "flops", meaning="FLOPs in NEW", get=lambda pairs: pairs[1].new),
-        Column("flops_difference", "flops", signed=True, meaning="NEW - OLD in FLOPs", get=lambda pairs: pairs[1].more),
-    ),
-    on_page=False,
+_PEAK = TableSpec("peak", "Arrays at the peak of memory that differ", page_rows=8).with_columns(
+    Column("role", get=lambda row: row.label[0]),
+    Column("shape", get=lambda row: row.label[1]),
+    Column("phase", detail=3, get=lambda row: row.label[2]),
+    Column("old_arrays", "count", meaning="arrays in OLD", get=attrgetter("old_count")),
+    Column("new_arrays", "count", meaning="arrays in NEW", get=attrgetter("new_count")),
+    *_SIZES,
+)
+_SCOPES = TableSpec("scopes", "Scopes whose work in one step differs", on_page=False).with_columns(
+    Column("scope", get=lambda pairs: pairs[0].label[0]),
+    Column("old_bytes", "bytes", get=lambda pairs: pairs[0].old),
+    Column("new_bytes", "bytes", get=lambda pairs: pairs[0].new),
+    Column("bytes_difference", "bytes", signed=True, meaning="NEW - OLD in bytes", get=lambda pairs: pairs[0].more),
+    Column("old_flops", "flops", meaning="FLOPs in OLD", get=lambda pairs: pairs[1].old),
+    Column("new_flops", "flops", meaning="FLOPs in NEW", get=lambda pairs: pairs[1].new),
+    Column("flops_difference", "flops", signed=True, meaning="NEW - OLD in FLOPs", get=lambda pairs: pairs[1].more),
 )
 FACT_TABLES = (_AXES, _PEAK, _SCOPES)
 

@@ -17,7 +17,6 @@ from hlo_inspect.analysis.cost.kernels import NO_KERNELS
 from hlo_inspect.analysis.provenance import NOT_FUSED, NOT_PRINTED, printed
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.edits import Edit, EditPlace
-from hlo_inspect.compare.kernel_origins import KernelOrigins
 from hlo_inspect.figure import exact
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.view import View
@@ -31,12 +30,17 @@ _REPEATED = _CHEAP | {"convert"}
 """Opcodes that cost nothing if several fusions repeat them."""
 
 _LONGEST_LIST = 6
+_LEAST_SHARE = 0.5
+"""Least share of the operations of a new kernel that a kernel of OLD held, if it was part of that."""
 
 Content = Counter[tuple[str, str]]
 """The number of instructions of each opcode and shape, without layouts."""
 
 ContentKey = frozenset[tuple[tuple[str, str], int]]
 """A `Content` as a key."""
+
+Operation = tuple[str, str]
+"""Opcode and op_name of an instruction that costs something."""
 
 
 class InstructionChanges:
@@ -346,3 +350,43 @@ def _holds(whole: Content, parts: Content) -> bool:
 def _counted(view: View, rows: Iterable[int]) -> Iterator[tuple[str, str]]:
     """Yield opcode and shape of the rows that cost something."""
     return ((view.opcodes[row], str(view.shapes[row])) for row in rows if view.opcodes[row] not in _REPEATED)
+
+
+# -- kernels of OLD that held the work of a new kernel ------------------------------------------------------------------------
+
+
+class KernelOrigins:
+    """The removed and changed kernels of OLD by the operations that they hold. Operations without an op_name do not count."""
+
+    def __init__(self, old: Context, new: Context, edits: Iterable[Edit]) -> None:
+        self._new = new
+        self._holders: defaultdict[Operation, set[str]] = defaultdict(set)
+        for edit in edits:
+            if edit.old is not None:
+                name = old.views.for_computation(edit.old.computation).names[edit.old.row]
+                for operation in _operations(old, edit.old):
+                    self._holders[operation].add(name)
+
+    def of(self, place: EditPlace) -> str:
+        """Return the kernel of OLD that held most operations of a kernel of NEW; empty if none held half of them."""
+        operations = Counter(_operations(self._new, place))
+        shared: Counter[str] = Counter()
+        for operation, count in operations.items():
+            shared.update(dict.fromkeys(self._holders.get(operation, ()), count))
+        if not shared:
+            return ""
+        name, count = min(shared.items(), key=lambda item: (-item[1], item[0]))
+        return name if count >= _LEAST_SHARE * operations.total() else ""
+
+
+def _operations(context: Context, place: EditPlace) -> Iterator[Operation]:
+    """Yield the operations of a kernel: those of its fused computation, or itself."""
+    view = context.views.for_computation(place.computation)
+    rows: Iterable[int] = [place.row]
+    fused = context.views.fused(view, place.row)
+    if fused is not None:
+        view = context.views.for_computation(fused.name)
+        rows = range(len(view.names))
+    for row in rows:
+        if view.opcodes[row] not in _REPEATED and (op_name := view.op_name(row)):
+            yield view.opcodes[row], op_name

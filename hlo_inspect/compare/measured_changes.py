@@ -1,7 +1,4 @@
-"""The measured times of two recorded profiles, compared by matched instructions.
-
-Names differ from compile to compile, so an instruction is compared with its match in the other module, whatever its name.
-"""
+"""The measured times of two recorded profiles, compared by matched instructions: names differ from compile to compile."""
 
 from __future__ import annotations
 
@@ -43,10 +40,7 @@ def _seconds(row: KernelRow | None) -> float:
 
 
 def measured_changes(old: MeasuredRows, new: MeasuredRows, lines: Mapping[int, int]) -> list[MeasuredChange]:
-    """Return a change for each instruction with events, the largest change first.
-
-    `lines` maps the line of each matched instruction in OLD to that in NEW.
-    """
+    """Return the changes of instructions with events, the largest first. `lines` maps matched lines of OLD to those of NEW."""
     waiting = {row.line: row for row in new.kernels}
     changes = [MeasuredChange(row, waiting.pop(lines.get(row.line, 0), None)) for row in old.kernels]
     changes += [MeasuredChange(None, row) for row in waiting.values()]
@@ -54,22 +48,19 @@ def measured_changes(old: MeasuredRows, new: MeasuredRows, lines: Mapping[int, i
 
 
 MEASURED_CHANGES = TableSpec(
-    "measured_changes",
-    "Self times of a step by matched instructions, the largest change first",
-    (
-        Column("old_name", optional=True, get=lambda change: change.old and change.old.name),
-        Column("new_name", optional=True, get=lambda change: change.new and change.new.name),
-        Column("kind", detail=3, get=attrgetter("row.kind")),
-        Column("old_self_s", "seconds", optional=True, get=lambda change: change.old and change.old.self_s),
-        Column("new_self_s", "seconds", optional=True, get=lambda change: change.new and change.new.self_s),
-        Column("change_s", "seconds", summed=True, signed=True),
-        Column("percent", "share", optional=True, signed=True, get=attrgetter("share")),
-        phase_column(lambda change: change.row.labels.phase, detail=4),
-        Column("source", detail=2, width=16, get=lambda change: printed(change.row.labels.source)),
-        Column("old_line", "number", detail=8, optional=True, get=lambda change: change.old and change.old.line),
-        Column("new_line", "number", detail=8, optional=True, get=lambda change: change.new and change.new.line),
-    ),
-    page_rows=15,
+    "measured_changes", "Self times of a step by matched instructions, the largest change first", page_rows=15
+).with_columns(
+    Column("old_name", optional=True, get=lambda change: change.old and change.old.name),
+    Column("new_name", optional=True, get=lambda change: change.new and change.new.name),
+    Column("kind", detail=3, get=attrgetter("row.kind")),
+    Column("old_self_s", "seconds", optional=True, get=lambda change: change.old and change.old.self_s),
+    Column("new_self_s", "seconds", optional=True, get=lambda change: change.new and change.new.self_s),
+    Column("change_s", "seconds", summed=True, signed=True),
+    Column("percent", "share", optional=True, signed=True, get=attrgetter("share")),
+    phase_column(lambda change: change.row.labels.phase, detail=4),
+    Column("source", detail=2, width=16, get=lambda change: printed(change.row.labels.source)),
+    Column("old_line", "number", detail=8, optional=True, get=lambda change: change.old and change.old.line),
+    Column("new_line", "number", detail=8, optional=True, get=lambda change: change.new and change.new.line),
 )
 
 

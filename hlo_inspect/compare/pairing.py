@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from hlo_inspect.compare.changes import Area, ModuleChange
@@ -35,20 +35,11 @@ def pair_names(old: Sequence[str], new: Sequence[str]) -> PairedPlaces:
     once = {name for name, count in Counter(old).items() if count == 1} & {
         name for name, count in Counter(new).items() if count == 1
     }
-    places = {name: position for position, name in enumerate(new)}
-    pairs = [(position, places[name]) for position, name in enumerate(old) if name in once]
-    return PairedPlaces(
-        pairs,
-        [position for position, name in enumerate(old) if name not in once],
-        [position for position, name in enumerate(new) if name not in once],
-    )
+    return pair_by(old, new, [lambda name: name if name in once else None])
 
 
 def pair_by(old: Sequence[Item], new: Sequence[Item], keys: Iterable[Callable[[Item], Hashable | None]]) -> PairedPlaces:
-    """Pair items that agree in the first key, then the rest by the second, and so on, in the order of both sides.
-
-    An item whose key is None is not paired by it.
-    """
+    """Pair items that agree in the first key, the rest by the second, and so on, in order. A key of None pairs nothing."""
     left, right = list(range(len(old))), list(range(len(new)))
     pairs: list[tuple[int, int]] = []
     for key in keys:
@@ -67,6 +58,17 @@ def pair_by(old: Sequence[Item], new: Sequence[Item], keys: Iterable[Callable[[I
                 rest.append(position)
         left, right = rest, [position for position in right if position not in taken]
     return PairedPlaces(pairs, left, right)
+
+
+def surplus(items: Iterable[Item], others: Iterable[Hashable], key: Callable[[Item], Hashable]) -> Iterator[Item]:
+    """Yield the items whose keys the other side lacks. Each of its keys, `others`, matches one item."""
+    unmatched = Counter(others)
+    for item in items:
+        value = key(item)
+        if unmatched[value]:
+            unmatched[value] -= 1
+        else:
+            yield item
 
 
 # -- rows of tables, as dicts by the names of their columns ------------------------------------------------------------
@@ -102,8 +104,7 @@ def pair_records(
 def pair_lines(old: Sequence[Record], new: Sequence[Record], lines: Mapping[int, int]) -> RecordPairs:
     """Pair rows of matched instructions; `lines` maps the line of each in OLD to that in NEW."""
     places = {record.get("line"): record for record in new}
-    pairs = []
-    left = []
+    pairs, left = [], []
     taken: set[int] = set()
     for record in old:
         line = record.get("line")

@@ -61,10 +61,7 @@ class _TrafficRow(NamedTuple):
 
 
 def compare_with_plan(totals: WorkloadTotals, context: Context, given: Sequence[str]) -> Report:
-    """Return the report on a workload file and a module. `given` are the words of mesh axes.
-
-    Raise UsageError for an axis or word that does not exist.
-    """
+    """Return the report on a workload file and a module. Raise UsageError for an axis or word of `given` that is unknown."""
     planned = _planned(totals)
     compiled = _compiled(totals, context, given)
     keys = dict.fromkeys((*planned, *compiled))
@@ -139,19 +136,15 @@ class _Groups:
 
 
 _NOTHING = 0, 0
-_PLAN = TableSpec(
-    "plan",
-    "Collectives of the plan and of a step, by kind and group",
-    (
-        Column("kind", get=attrgetter("key.kind")),
-        Column("group", get=attrgetter("key.group")),
-        bounded("planned_count", "count", lambda row: (row.planned or _NOTHING)[0], 1),
-        bounded("planned_bytes", "bytes", lambda row: (row.planned or _NOTHING)[1]),
-        bounded("compiled_count", "count", lambda row: (row.compiled or _NOTHING)[0], 1),
-        bounded("compiled_bytes", "bytes", lambda row: (row.compiled or _NOTHING)[1]),
-        Column("ratio", "number", optional=True),
-        Column("only_in", optional=True, width=14),
-    ),
+_PLAN = TableSpec("plan", "Collectives of the plan and of a step, by kind and group").with_columns(
+    Column("kind", get=attrgetter("key.kind")),
+    Column("group", get=attrgetter("key.group")),
+    bounded("planned_count", "count", lambda row: (row.planned or _NOTHING)[0], 1),
+    bounded("planned_bytes", "bytes", lambda row: (row.planned or _NOTHING)[1]),
+    bounded("compiled_count", "count", lambda row: (row.compiled or _NOTHING)[0], 1),
+    bounded("compiled_bytes", "bytes", lambda row: (row.compiled or _NOTHING)[1]),
+    Column("ratio", "number", optional=True),
+    Column("only_in", optional=True, width=14),
 )
 TABLES = (_PLAN,)
 

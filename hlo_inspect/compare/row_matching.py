@@ -177,7 +177,10 @@ class RowMatcher:
                     break
                 self._match_by_neighbours()
             self._walk()
-        self._pair_remaining()
+        # equal rows though their numbers differ, those of one scope first
+        self._match_by_key(lambda side, row: (side.local[row], side.scope(row)), same_size=False)
+        self._match_by_key(lambda side, row: side.local[row], same_size=False)
+        self._match_by_neighbours()
 
     def _match_equal_rows(self) -> None:
         up, down = self._up, [side.downwards() for side in self._sides]
@@ -239,10 +242,7 @@ class RowMatcher:
         return self._match_groups(*groups, same_size=same_size)
 
     def _match_groups(self, old: Mapping[Colour, list[int]], new: Mapping[Colour, list[int]], *, same_size: bool) -> int:
-        """Match the rows of groups with the same key in the order of the text, and return the number of pairs.
-
-        With `same_size`, only groups of the same size on both sides are matched.
-        """
+        """Match rows of equal keys in text order, with `same_size` only of equally many; return the number of pairs."""
         pairs = 0
         for colour, rows in old.items():
             others = new.get(colour, ())
@@ -251,12 +251,6 @@ class RowMatcher:
                     self._take(*pair)
                     pairs += 1
         return pairs
-
-    def _pair_remaining(self) -> None:
-        """Match equal rows though their numbers differ, those of one scope first."""
-        self._match_by_key(lambda side, row: (side.local[row], side.scope(row)), same_size=False)
-        self._match_by_key(lambda side, row: side.local[row], same_size=False)
-        self._match_by_neighbours()
 
 
 def _rows_by(keys: Iterable[Colour | None], rows: Iterable[int]) -> dict[Colour, list[int]]:

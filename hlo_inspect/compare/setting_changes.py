@@ -1,11 +1,16 @@
-"""Differences between the flags, options and devices of two compiles."""
+"""Differences between the flags, options and devices of two compiles; the table `flags`, and a cache's key."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from hlo_inspect.errors import first_few
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings, Values
+from hlo_inspect.report.model import HeadlineRow
+from hlo_inspect.report.table import Column, Table
+from hlo_inspect.report.table_spec import TableSpec
 
 DEFAULT = "default"
 """Value of a setting that no file states: XLA's default."""
@@ -38,18 +43,14 @@ def setting_changes(old: CompileSettings, new: CompileSettings) -> list[SettingC
 def incomparable_settings(old: CompileSettings, new: CompileSettings) -> list[str]:
     """Say why flags or options of two compiles may differ without a row; nothing if all of them are compared."""
     reasons = dict.fromkeys((*old.unknown, *new.unknown))
-    if not reasons and not (_both(old.flags, new.flags) or _both(old.process_flags, new.process_flags)):
+    if not reasons and None in (old.flags, new.flags) and None in (old.process_flags, new.process_flags):
         reasons["flags are unknown: the two directories have other kinds of files beside their modules"] = None
     return list(reasons)
 
 
-def _both(old: object, new: object) -> bool:
-    return old is not None and new is not None
-
-
 def _flag_changes(old: CompileSettings, new: CompileSettings) -> Iterator[SettingChange]:
     if old.flags is not None and new.flags is not None:
-        for name in _union(old.flags, new.flags):
+        for name in dict.fromkeys((*old.flags, *new.flags)):
             values = old.flags.get(name), new.flags.get(name)
             are_known = (values[0] is not None or old.complete) and (values[1] is not None or new.complete)
             if values[0] != values[1] and are_known:
@@ -88,11 +89,70 @@ def _changes(
 ) -> Iterator[SettingChange]:
     if old is None or new is None:
         return
-    for name in _union(old, new):
+    for name in dict.fromkeys((*old, *new)):
         before, after = old.get(name, absent), new.get(name, absent)
         if before != after:
             yield SettingChange(kind, name, before, after)
 
 
-def _union(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    return list(dict.fromkeys((*old, *new)))
+# -- the report of a comparison -----------------------------------------------------------------------------------------------
+
+_NAMED, _LONGEST = 3, 40
+"""Settings that the first lines name, and characters of their values."""
+
+
+FLAG_CHANGES = TableSpec("flags", "Flags and options that differ").with_columns(
+    Column("name", width=36, meaning="flag or option"),
+    Column("old", width=24),
+    Column("new", width=24),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSettings:
+    """The settings of two compiles that differ, and why others are unknown.
+
+    `other_parts` are the remaining parts of a cache's key that differ, in words. `are_known` is False without files to compare.
+    """
+
+    changes: Sequence[SettingChange]
+    unknown: Sequence[str]
+    other_parts: Sequence[str]
+    are_known: bool
+
+    @property
+    def differ(self) -> bool | None:
+        """True if a setting differs, None if that is unknown."""
+        return True if self.changes else False if self.are_known else None
+
+    def table(self) -> Table:
+        """Return the table of settings that differ."""
+        return FLAG_CHANGES.of(self.changes, on_page=bool(self.changes))
+
+    def headline(self, *, is_same: bool) -> Iterator[HeadlineRow]:
+        """Yield the settings that differ; of one program also the parts of a cache's key that do."""
+        if self.changes:
+            parts = [f"{change.name} {_short(change.old)} → {_short(change.new)}" for change in self.changes]
+            yield HeadlineRow("flags", (first_few(parts, _NAMED, "; ", "; "),))
+        differing = [*dict.fromkeys(f"{change.kind} {change.name}" for change in self.changes[:_NAMED]), *self.other_parts]
+        if is_same and differing:
+            yield HeadlineRow("cache", (f"XLA's cache key may differ: {', '.join(differing)}",))
+
+    def notes(self) -> Iterator[str]:
+        if self.unknown:
+            yield f"flags: {self.unknown[0]}"
+
+
+def _short(value: str) -> str:
+    """Return a value, of a long path its end."""
+    return value if len(value) <= _LONGEST else f"…{value[1 - _LONGEST :]}"
+
+
+def compare_settings(old: CompileSettings | None, new: CompileSettings | None, other_parts: Sequence[str]) -> ComparedSettings:
+    """Compare the settings of two compiles. None means that a text is no file of a dump."""
+    if old is None or new is None:
+        sides = " and ".join(name for name, settings in (("OLD", old), ("NEW", new)) if settings is None)
+        unknown = [f"{sides}: no file of a dump directory, which has flags beside it"] if (old is None) != (new is None) else []
+        return ComparedSettings((), unknown, other_parts, are_known=False)
+    unknown = incomparable_settings(old, new)
+    return ComparedSettings(setting_changes(old, new), unknown, other_parts, are_known=not unknown)

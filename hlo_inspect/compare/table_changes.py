@@ -30,10 +30,7 @@ def pair_parameters(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs
 
 
 def pair_in_order(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs:
-    """Pair rows in their order.
-
-    If one side has more, match equal shapes from both ends and leave out the surplus between them.
-    """
+    """Pair rows in their order. If one side has more, match equal shapes from both ends; the surplus between is left out."""
     if len(old) == len(new):
         return RecordPairs(list(zip(old, new, strict=True)), [], [])
     least = min(len(old), len(new))
@@ -51,8 +48,7 @@ def pair_in_order(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs:
 
 def parameter_changes(pairs: RecordPairs) -> Iterator[ModuleChange]:
     """Yield the changes of parameters; sizes are bytes of the arrays, for donations the donated bytes."""
-    yield from (_gone("parameters", record) for record in pairs.old)
-    yield from (_new("parameters", record) for record in pairs.new)
+    yield from _unpaired("parameters", pairs)
     for old, new in pairs.pairs:
         yield from _aspects("parameters", old, new, _PARAMETER_ASPECTS)
         before, after = old.get("donated"), new.get("donated")
@@ -69,8 +65,7 @@ def output_changes(pairs: RecordPairs, parameters: RecordPairs) -> Iterator[Modu
         for before, after in parameters.pairs
         if any(True for _ in _aspects("outputs", before, after, _BOTH))
     }
-    yield from (_gone("outputs", record) for record in pairs.old)
-    yield from (_new("outputs", record) for record in pairs.new)
+    yield from _unpaired("outputs", pairs)
     for before, after in pairs.pairs:
         if not after.get("aliased_parameter") or text(after["aliased_parameter"]) not in changed:
             yield from _aspects("outputs", before, after, _BOTH)
@@ -106,18 +101,14 @@ def _spelled(aspect: str, record: Record) -> str:
     return text((record.get("partition_spec") if aspect == "sharding" else None) or record[aspect])
 
 
-def _gone(area: Area, record: Record) -> ModuleChange:
-    return change_of(
-        area, "gone", _name(record), record, None, kind=_kind(area, record), size=-(number(record.get("bytes")) or 0)
-    )
-
-
-def _new(area: Area, record: Record) -> ModuleChange:
-    return change_of(area, "new", _name(record), None, record, kind=_kind(area, record), size=number(record.get("bytes")))
-
-
-def _kind(area: Area, record: Record) -> str:
-    return f"{text(record.get('shape'))} {area.removesuffix('s')}"
+def _unpaired(area: Area, pairs: RecordPairs) -> Iterator[ModuleChange]:
+    """Yield the arrays that one side lacks."""
+    for record, is_gone in (*((record, True) for record in pairs.old), *((record, False) for record in pairs.new)):
+        kind, size = f"{text(record.get('shape'))} {area.removesuffix('s')}", number(record.get("bytes"))
+        if is_gone:
+            yield change_of(area, "gone", _name(record), record, None, kind=kind, size=-(size or 0))
+        else:
+            yield change_of(area, "new", _name(record), None, record, kind=kind, size=size)
 
 
 def _name(record: Record) -> str:
@@ -294,13 +285,15 @@ def _but_type(record: Record) -> str:
 def _change(what: str, old: Record | None, new: Record | None, aspects: tuple[Aspect, ...]) -> ModuleChange:
     record = new or old or {}
     sizes = (0 if side is None else side["executed_wire_bytes"] for side in (old, new))
+    group = f"over groups of {record['group_size']}" if record.get("group_size") else ""
+    group = f"over {record['axis']}" if record.get("axis") else group
     return change_of(
         "collectives",
         what,
         text(record["name"]),
         old,
         new,
-        kind=" ".join(filter(None, (_arrays(record), text(record["kind"]), _group_words(record)))),
+        kind=" ".join(filter(None, (_arrays(record), text(record["kind"]), group))),
         aspects=aspects,
         size=more(*sizes),
         phase=text(record["phase"]),
@@ -314,12 +307,6 @@ def _arrays(record: Record) -> str:
     return f"{len(_ARRAY.findall(shape))} arrays" if shape.startswith("(") else shape
 
 
-def _group_words(record: Record) -> str:
-    if record.get("axis"):
-        return f"over {record['axis']}"
-    return f"over groups of {record['group_size']}" if record.get("group_size") else ""
-
-
 # -- loops -------------------------------------------------------------------------------------------------------------
 
 
@@ -331,10 +318,8 @@ def loop_changes(old: Sequence[Record], new: Sequence[Record], lines: Mapping[in
     for before, after in (*matched.pairs, *rest.pairs):
         if before["trip_count"] != after["trip_count"]:
             yield _loop_change("changed", before, after)
-    for record in rest.old:
-        yield _loop_change("gone", record, None)
-    for record in rest.new:
-        yield _loop_change("new", None, record)
+    yield from (_loop_change("gone", record, None) for record in rest.old)
+    yield from (_loop_change("new", None, record) for record in rest.new)
 
 
 def _loop_change(what: str, old: Record | None, new: Record | None) -> ModuleChange:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.loop_collectives import find_accumulated
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class AccumulatedAllReduce(Rule):
+class AccumulatedAllReduce(WireRule):
     """A loop adds up the results of an all-reduce.
 
     What it finds
@@ -63,13 +63,8 @@ class AccumulatedAllReduce(Rule):
     """
 
     code = "HI211"
-    name = "accumulated-all-reduce"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         for sums in find_accumulated(context.views, context.call_graph, context.collectives, self.least(context)):
-            start = sums.collective.start
             message = f"a loop adds up its results: once behind the loop it sends {size(sums.bytes)} less a step"
-            yield self.finding(context, message, start.line, start.name, sums.bytes)
+            yield self.finding_on(context, sums.collective, message, sums.bytes)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.loop_collectives import find_constant
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class ConstantCollective(Rule):
+class ConstantCollective(WireRule):
     """A collective sends constants.
 
     What it finds
@@ -35,13 +35,8 @@ class ConstantCollective(Rule):
     """
 
     code = "HI210"
-    name = "constant-collective"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         for constant in find_constant(context.views, context.call_graph, context.collectives, self.least(context)):
-            start = constant.collective.start
             message = f"sends constants: {size(constant.bytes)} a step; make the array on each device"
-            yield self.finding(context, message, start.line, start.name, constant.bytes)
+            yield self.finding_on(context, constant.collective, message, constant.bytes)

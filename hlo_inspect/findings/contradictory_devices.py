@@ -34,13 +34,11 @@ class ContradictoryDevices(Rule):
     """
 
     code = "HI203"
-    name = "contradictory-devices"
     severity = "error"
 
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.collective_faults:
-            if fault.kind == "contradictory groups":
-                message = f"{fault.collective.start.name}: {fault.reason}, so its group size is unknown"
-                yield self.finding_on(context, fault.collective, message)
-            elif fault.kind == "contradictory pairs":
-                yield self.finding_on(context, fault.collective, f"{fault.collective.start.name}: {fault.reason}")
+            if fault.kind in ("contradictory groups", "contradictory pairs"):
+                size = ", so its group size is unknown" if fault.kind == "contradictory groups" else ""
+                message = f"{fault.collective.start.name}: {fault.reason}{size}"
+                yield self.finding_on(context, fault.collective, message, fault.collective.operand_bytes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import Rule, is_small, is_worth_it, size
+from hlo_inspect.findings.rule import Rule, is_small, least_worth, size
 from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.report.model import Finding
 
@@ -40,8 +40,6 @@ class CopiedDonatedParameter(Rule):
     """
 
     code = "HI306"
-    name = "copied-donated-parameter"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         if is_small(context):
@@ -56,7 +54,7 @@ class CopiedDonatedParameter(Rule):
             parameter = given.get(relation.parameter)
             if parameter is None or not _COPIES.issuperset(relation.steps) or array.space != parameter.space:
                 continue
-            if is_worth_it(context, array.bytes) and 2 * array.bytes > parameter.bytes:
+            if array.bytes >= least_worth(context) and 2 * array.bytes > parameter.bytes:
                 words = ", ".join(relation.steps)
                 message = (
                     f"{array.shape}, {size(array.bytes)}, is a {words} of donated parameter "

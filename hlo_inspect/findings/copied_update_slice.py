@@ -54,14 +54,12 @@ class CopiedUpdateSlice(Rule):
     """
 
     code = "HI509"
-    name = "copied-update-slice"
-    severity = "warning"
     resource = "traffic"
     threshold = WORTH_COPYING
 
     def check(self, context: Context) -> Iterator[Finding]:
         for copies in find_loop_copies(context.views, context.call_graph, self.least(context)):
             if copies.updates is True:
-                (view, row), loop = copies.largest, copies.loop.instruction.name
+                loop = copies.loop.instruction.name
                 message = f"{copies.counted} of a buffer that {loop} updates in each iteration: {size(copies.bytes)} a step"
-                yield self.finding(context, message, view.lines[row], view.names[row], copies.bytes)
+                yield self.finding_at(context, copies.largest, message, copies.bytes)

@@ -33,8 +33,6 @@ class DanglingAlias(Rule):
     """
 
     code = "HI103"
-    name = "dangling-alias"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.interface.faults:

@@ -29,8 +29,6 @@ class DifferingMemoryFiles(Rule):
     """
 
     code = "HI302"
-    name = "differing-memory-files"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         sidecars = context.sidecars
@@ -38,7 +36,7 @@ class DifferingMemoryFiles(Rule):
         if sidecars.refused:
             names = ", ".join(sidecars.found)
             yield self.finding(context, f"{names}: not used, since {sidecars.refused}", line)
-        for figure in context.stated_figures:
+        for figure in context.memory.stated:
             if figure.differs and figure.computed is not None:
                 what = figure.name.removesuffix("_bytes")
                 message = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.wide_products import find_double_precision
+from hlo_inspect.analysis.cost.wide_types import find_double_precision
 from hlo_inspect.findings.rule import Rule
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.report.model import Finding, Severity
@@ -37,8 +37,6 @@ class DoublePrecision(Rule):
     """
 
     code = "HI402"
-    name = "double-precision"
-    severity = "warning"
     resource = "flops"
     threshold = 1_000_000
 
@@ -51,9 +49,8 @@ class DoublePrecision(Rule):
             return
         inputs = {leaf.shape.dtype for leaf in context.interface.parameters if leaf.shape.dtype.startswith(("f", "bf"))}
         severity: Severity = "info" if inputs == {"f64"} else "warning"
-        view, row = work[0].place
         message = f"{len(work)} instructions compute {format_value(total, 'flops')} a step in f64, this one the most"
-        yield self.finding(context, message, view.lines[row], view.names[row], total, severity)
+        yield self.finding_at(context, work[0].place, message, total, severity)
 
 
 def _types(context: Context) -> set[str]:

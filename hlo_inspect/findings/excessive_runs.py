@@ -49,8 +49,6 @@ class ExcessiveRuns(Rule):
     """
 
     code = "HI507"
-    name = "excessive-runs"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         graph = context.call_graph

@@ -45,7 +45,6 @@ class IdleDonatedParameter(Rule):
     """
 
     code = "HI309"
-    name = "idle-donated-parameter"
     severity = "info"
 
     def check(self, context: Context) -> Iterator[Finding]:

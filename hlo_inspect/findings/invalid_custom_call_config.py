@@ -34,8 +34,6 @@ class InvalidCustomCallConfig(Rule):
     """
 
     code = "HI503"
-    name = "invalid-custom-call-config"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         for call in context.cost.calls:

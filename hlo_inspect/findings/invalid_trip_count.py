@@ -33,8 +33,6 @@ class InvalidTripCount(Rule):
     """
 
     code = "HI501"
-    name = "invalid-trip-count"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         for loop in context.call_graph.loops:

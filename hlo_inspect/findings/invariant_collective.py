@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.loop_collectives import find_invariant
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class InvariantCollective(Rule):
+class InvariantCollective(WireRule):
     """A collective sends the same values in each iteration.
 
     What it finds
@@ -55,13 +55,8 @@ class InvariantCollective(Rule):
     """
 
     code = "HI214"
-    name = "invariant-collective"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         for invariant in find_invariant(context.views, context.call_graph, context.collectives, self.least(context)):
-            start = invariant.collective.start
             message = f"the loop never changes what it sends: once before the loop it sends {size(invariant.bytes)} less a step"
-            yield self.finding(context, message, start.line, start.name, invariant.bytes)
+            yield self.finding_on(context, invariant.collective, message, invariant.bytes)

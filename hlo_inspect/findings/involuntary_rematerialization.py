@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.collective_results import runs_of
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class InvoluntaryRematerialization(Rule):
+class InvoluntaryRematerialization(WireRule):
     """The partitioner replicates an array to reshard it.
 
     What it finds
@@ -31,10 +31,6 @@ class InvoluntaryRematerialization(Rule):
     """
 
     code = "HI215"
-    name = "involuntary-rematerialization"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         calls, least = context.call_graph, self.least(context)
@@ -45,7 +41,7 @@ class InvoluntaryRematerialization(Rule):
             }
             total = sum(sent.values())
             if sent and total >= max(least, 1):
-                first = max(sent, key=lambda collective: sent[collective]).start
+                first = max(sent, key=lambda collective: sent[collective])
                 name = warning.instruction.name if warning.instruction is not None else "an operation"
                 message = f"the partitioner replicated {name} to change its sharding: {size(total)} sent a step"
-                yield self.finding(context, message, first.line, first.name, total)
+                yield self.finding_on(context, first, message, total)

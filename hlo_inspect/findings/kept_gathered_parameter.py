@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import Rule, is_worth_it, size
+from hlo_inspect.findings.rule import Rule, least_worth, size
 from hlo_inspect.report.model import Finding
 
 _NAMED = 4
@@ -39,13 +39,11 @@ class KeptGatheredParameter(Rule):
     """
 
     code = "HI307"
-    name = "kept-gathered-parameter"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         kept = [array for array in context.gathered_parameters if array.is_kept]
         together = sum(array.bytes for array in kept)
-        if not kept or not is_worth_it(context, together):
+        if not kept or together < least_worth(context):
             return
         numbers = [str(array.parameter) for array in kept]
         what = f"parameters {', '.join(numbers[:_NAMED])}" if len(kept) > 1 else f"parameter {numbers[0]}"

@@ -36,8 +36,6 @@ class LargeConstant(Rule):
     """
 
     code = "HI304"
-    name = "large-constant"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         for array in context.largest_arrays.constants():

@@ -27,8 +27,6 @@ class MeshMismatch(Rule):
     """
 
     code = "HI205"
-    name = "mesh-mismatch"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         if context.mesh.note:

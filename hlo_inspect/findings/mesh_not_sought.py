@@ -39,7 +39,6 @@ class MeshNotSought(Rule):
     """
 
     code = "HI206"
-    name = "mesh-not-sought"
     severity = "info"
 
     def check(self, context: Context) -> Iterator[Finding]:

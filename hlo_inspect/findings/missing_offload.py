@@ -36,8 +36,6 @@ class MissingOffload(Rule):
     """
 
     code = "HI311"
-    name = "missing-offload"
-    severity = "warning"
     threshold = WORTH_KEEPING
 
     def check(self, context: Context) -> Iterator[Finding]:

@@ -40,8 +40,6 @@ class MissingRecomputation(Rule):
     """
 
     code = "HI310"
-    name = "missing-recomputation"
-    severity = "warning"
     threshold = WORTH_KEEPING
 
     def check(self, context: Context) -> Iterator[Finding]:
@@ -50,7 +48,6 @@ class MissingRecomputation(Rule):
             return
         kept = find_kept(context.views, entry.name)
         if kept is not None and kept.bytes >= max(self.least(context), 1):
-            view, row = kept.arrays[0]
             what = f"{len(kept.arrays)} arrays ({size(kept.bytes)}) of the forward pass"
             message = f"{what} are kept although checkpoint asks to compute them again; scan over the layers"
-            yield self.finding(context, message, view.lines[row], view.names[row], kept.bytes)
+            yield self.finding_at(context, kept.arrays[0], message, kept.bytes)

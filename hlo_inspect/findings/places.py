@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.instruction import Instruction
@@ -42,8 +43,8 @@ class _InstructionFinder:
     def find(self, line: int, name: str) -> Instruction | None:
         """Return the instruction of that name in a line; None if it was not read."""
         if not self._computations:
-            self._computations = sorted(self._context.module.computations.values(), key=_line)
-        number = bisect_right(self._computations, line, key=_line) - 1
+            self._computations = sorted(self._context.module.computations.values(), key=attrgetter("line"))
+        number = bisect_right(self._computations, line, key=attrgetter("line")) - 1
         if number < 0:
             return None
         computation = self._computations[number]
@@ -55,10 +56,6 @@ class _InstructionFinder:
             return view.instruction(row) if row is not None and view.lines[row] == line else None
         except ScanError:
             return None
-
-
-def _line(computation: Computation) -> int:
-    return computation.line
 
 
 def _origin(context: Context, instruction: Instruction) -> Origin:

@@ -190,11 +190,14 @@ def reading_findings(context: Context, passes: Container[str]) -> Iterator[Findi
     ]
     unreadable = {problem.location.line for problem in (*problems, *malformed)}
     for problem in (*problems, *malformed, *_missing(context, passes, unreadable)):
-        times = f" ({problem.times:,} times, first here)" if problem.times > 1 else ""
-        message = problem.message + times
-        yield _PAGES[problem.code].finding(message, problem.location, problem.subject)
+        yield _PAGES[problem.code].finding(problem_text(problem), problem.location, problem.subject)
     for code, count in module.problems.left_out.items() if reads_all else ():
         yield _PAGES[code].finding(f"{count:,} more of this kind", module.location(None))
+
+
+def problem_text(problem: Problem) -> str:
+    """Return the message of a problem, with the number of its places."""
+    return problem.message + (f" ({problem.times:,} times, first here)" if problem.times > 1 else "")
 
 
 def _missing(context: Context, passes: Container[str], unreadable: Container[int | None]) -> Iterator[Problem]:

@@ -37,7 +37,6 @@ class RecursiveComputation(Rule):
     """
 
     code = "HI502"
-    name = "recursive-computation"
     severity = "error"
 
     def check(self, context: Context) -> Iterator[Finding]:

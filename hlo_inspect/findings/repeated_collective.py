@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.related_collectives import find_repeated
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class RepeatedCollective(Rule):
+class RepeatedCollective(WireRule):
     """Collectives send the same values more than once.
 
     What it finds
@@ -37,10 +37,6 @@ class RepeatedCollective(Rule):
     """
 
     code = "HI212"
-    name = "repeated-collective"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         if not context.collectives:
@@ -53,4 +49,4 @@ class RepeatedCollective(Rule):
             times = f"{len(repeated.members) - 1} times more" if len(repeated.members) > 2 else "again"
             what = "an array" if first is again else f"what {first.start.name} sends"
             message = f"sends {what}, {times}: {size(repeated.wire_bytes)} a step; use its result"
-            yield self.finding(context, message, again.start.line, again.start.name, repeated.wire_bytes)
+            yield self.finding_on(context, again, message, repeated.wire_bytes)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.state_savings import ReplicatedState, bytes_of_a_device, replicated_state
-from hlo_inspect.findings.rule import Rule, counted, entry_line, share, size
+from hlo_inspect.findings.rule import Rule, counted, entry_line, size
 from hlo_inspect.report.model import Finding
+from hlo_inspect.report.units import format_value
 
 WORTH_DIVIDING = 16 << 20  # bytes per device: a smaller saving is not worth another sharding
 WORTH_SHARE = 0.01  # share of the bytes of parameters per device, for the same reason
@@ -41,7 +42,6 @@ class ReplicatedOptimizerState(Rule):
     """
 
     code = "HI506"
-    name = "replicated-optimizer-state"
     severity = "info"
 
     def check(self, context: Context) -> Iterator[Finding]:
@@ -50,10 +50,11 @@ class ReplicatedOptimizerState(Rule):
         for state in replicated_state(context.optimizer, interface, counts, per_device=per_device):
             whole = bytes_of_a_device(interface, counts, per_device=per_device)
             if state.saved >= max(WORTH_DIVIDING, WORTH_SHARE * whole):
+                share = format_value(state.saved / whole, "share")
+                saved = f"{size(state.saved)} a device ({share} of {size(whole)} of parameters)"
                 message = (
                     f"{counted(kind for _, kind in state.members)} are replicated over {_devices(context, state)}. "
-                    f"Sharding them over these devices saves {size(state.saved)} a device "
-                    f"({share(state.saved / whole)} of {size(whole)} of parameters); parameter {state.among} is sharded so"
+                    f"Sharding them over these devices saves {saved}; parameter {state.among} is sharded so"
                 )
                 yield self.finding(context, message, entry_line(context), state.members[0][0].name, state.saved)
 

@@ -55,8 +55,6 @@ class ReplicatedWeight(Rule):
     """
 
     code = "HI104"
-    name = "replicated-weight"
-    severity = "warning"
     threshold = 16 << 20
 
     def check(self, context: Context) -> Iterator[Finding]:

@@ -16,15 +16,12 @@ from hlo_inspect.report.units import format_value
 
 if TYPE_CHECKING:
     from hlo_inspect.graph.parameters import ParameterLeaf
+    from hlo_inspect.graph.view import View
 
 WORTH_DONATING = 1 << 10  # bytes; scalars and counters are not worth a finding
-
 WORTH_SAVING = 1 << 20  # bytes of device memory
-
 WORTH_SENDING = 1 << 20  # bytes of a step that a device sends to others
-
 WORTH_KEEPING = 4 << 20  # bytes of a step that recomputation or the host would keep from the device
-
 WORTH_COPYING = 1 << 20  # bytes of a step that a device copies
 
 Resource = Literal["memory", "traffic", "wire", "flops"]
@@ -34,16 +31,19 @@ Resource = Literal["memory", "traffic", "wire", "flops"]
 class Rule(ABC):
     """A kind of finding.
 
-    Policies and scripts use `code` and `name` (in kebab-case), which never change. `resource` is what stakes are counted in.
-    No finding has a stake below `least(context)`: the rule's `threshold`, unless the user sets another. The docstring is a
-    line, then the four `HEADINGS`, each in a line of its own, with their texts indented below them.
+    Policies and scripts use `code` and `name` (that of its file, in kebab-case), which never change. `resource` is what stakes
+    are counted in. No finding has a stake below `least(context)`: the rule's `threshold`, unless the user sets another. The
+    docstring is a line, then the four `HEADINGS`, each in a line of its own, with their texts indented below them.
     """
 
     code: ClassVar[str]
     name: ClassVar[str]
-    severity: ClassVar[Severity]
+    severity: ClassVar[Severity] = "warning"
     resource: ClassVar[Resource] = "memory"
     threshold: ClassVar[int] = 0
+
+    def __init_subclass__(cls) -> None:
+        cls.name = cls.__module__.rpartition(".")[2].replace("_", "-")
 
     @abstractmethod
     def check(self, context: Context) -> Iterator[Finding]:
@@ -66,10 +66,16 @@ class Rule(ABC):
         place = context.module.location(line)
         return Finding(self.code, severity or self.severity, message, place, subject, stake, unit, self.name)
 
-    def finding_on(self, context: Context, collective: Collective, message: str) -> Finding:
-        """Return a finding on a collective, with the bytes of its operands at stake."""
-        start = collective.start
-        return self.finding(context, message, start.line, start.name, collective.operand_bytes)
+    def finding_on(self, context: Context, collective: Collective, message: str, stake: int | None) -> Finding:
+        """Return a finding on a collective."""
+        return self.finding(context, message, collective.start.line, collective.start.name, stake)
+
+    def finding_at(
+        self, context: Context, place: tuple[View, int], message: str, stake: int, severity: Severity | None = None
+    ) -> Finding:
+        """Return a finding on a row of a computation."""
+        view, row = place
+        return self.finding(context, message, view.lines[row], view.names[row], stake, severity)
 
     def least(self, context: Context) -> int | float:
         """Return the least stake that is a finding, in the unit of the rule's stakes."""
@@ -89,9 +95,11 @@ class Rule(ABC):
         return RulePage(cls.code, cls.name, cls.severity, summary, what, why, fix, example)
 
 
-def is_worth_it(context: Context, of_bytes: int) -> bool:
-    """Return True if an array of `of_bytes` bytes is worth a finding on device memory: 1 MiB and 1 % of the peak."""
-    return of_bytes >= least_worth(context)
+class WireRule(Rule):
+    """A kind of finding on bytes that devices send."""
+
+    resource = "wire"
+    threshold = WORTH_SENDING
 
 
 def is_small(context: Context) -> bool:
@@ -101,7 +109,7 @@ def is_small(context: Context) -> bool:
 
 
 def least_worth(context: Context) -> int:
-    """Return the least bytes that are worth a finding on device memory. At most 100 arrays of the peak are as large."""
+    """Return the least bytes that are worth a finding on device memory: 1 MiB and 1 % of the peak."""
     return max(WORTH_SAVING, (context.memory.figures["peak_bytes"] or 0) // 100)
 
 
@@ -114,11 +122,6 @@ def entry_line(context: Context) -> int:
 def size(of_bytes: int) -> str:
     """Format bytes as the messages of findings have them: `61.7 MiB`."""
     return format_value(of_bytes, "bytes")
-
-
-def share(part: float) -> str:
-    """Format a share of 1 as the messages of findings have it: `33 %`."""
-    return format_value(part, "share")
 
 
 def numbered(leaves: Sequence[ParameterLeaf], limit: int = 4) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.live_arrays import ACTIVATION
 from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED
-from hlo_inspect.findings.rule import Rule, is_small, is_worth_it, size
+from hlo_inspect.findings.rule import Rule, is_small, least_worth, size
 from hlo_inspect.report.model import Finding
 
 LEAST_SHARE = 0.25
@@ -45,7 +45,6 @@ class SavedActivations(Rule):
     """
 
     code = "HI305"
-    name = "saved-activations"
     severity = "info"
 
     def check(self, context: Context) -> Iterator[Finding]:
@@ -53,7 +52,7 @@ class SavedActivations(Rule):
             return
         saved = [array for array in context.live_arrays if array.role == ACTIVATION]
         whole, peak = sum(array.bytes for array in saved), context.memory.figures["peak_bytes"] or 0
-        if not is_worth_it(context, whole) or whole < LEAST_SHARE * peak:
+        if whole < least_worth(context) or whole < LEAST_SHARE * peak:
             return
         totals: dict[str, int] = {}
         for array in saved:

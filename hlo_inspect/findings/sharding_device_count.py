@@ -33,7 +33,6 @@ class ShardingDeviceCount(Rule):
     """
 
     code = "HI204"
-    name = "sharding-device-count"
     severity = "error"
 
     def check(self, context: Context) -> Iterator[Finding]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.collective_results import find_sliced
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class SlicedAllGather(Rule):
+class SlicedAllGather(WireRule):
     """Only slices of the result of an all-gather are read.
 
     What it finds
@@ -35,14 +35,9 @@ class SlicedAllGather(Rule):
     """
 
     code = "HI208"
-    name = "sliced-all-gather"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         collectives = [collective for collective in context.collectives if collective.kind == "all-gather"]
         for sliced in find_sliced(context.views, context.call_graph, collectives, self.least(context)):
-            start = sliced.collective.start
             message = f"{size(sliced.unread)} of the result are never read: the program slices it; slice before gathering"
-            yield self.finding(context, message, start.line, start.name, sliced.unread)
+            yield self.finding_on(context, sliced.collective, message, sliced.unread)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.collective_results import find_sliced
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class SlicedAllReduce(Rule):
+class SlicedAllReduce(WireRule):
     """Only slices of the result of an all-reduce are read.
 
     What it finds
@@ -45,14 +45,9 @@ class SlicedAllReduce(Rule):
     """
 
     code = "HI207"
-    name = "sliced-all-reduce"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         collectives = [collective for collective in context.collectives if collective.kind == "all-reduce"]
         for sliced in find_sliced(context.views, context.call_graph, collectives, self.least(context)):
-            start = sliced.collective.start
             message = f"{size(sliced.unread)} of the sum are never read: devices keep slices; psum_scatter sends only those"
-            yield self.finding(context, message, start.line, start.name, sliced.unread)
+            yield self.finding_on(context, sliced.collective, message, sliced.unread)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.related_collectives import MANY, find_small
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class SmallCollectives(Rule):
+class SmallCollectives(WireRule):
     """Many small collectives run instead of one.
 
     What it finds
@@ -60,10 +60,6 @@ class SmallCollectives(Rule):
     """
 
     code = "HI213"
-    name = "small-collectives"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         if len(context.collectives) < MANY:
@@ -72,4 +68,4 @@ class SmallCollectives(Rule):
             first = many.members[0]
             what = f"{len(many.members)} independent {first.kind}s of at most 256 KiB"
             message = f"{what} send {size(many.wire_bytes)} a step; join their operands"
-            yield self.finding(context, message, first.start.line, first.start.name, many.wire_bytes)
+            yield self.finding_on(context, first, message, many.wire_bytes)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
-from hlo_inspect.findings.rule import Rule, is_small, is_worth_it, size
+from hlo_inspect.findings.rule import Rule, is_small, least_worth, size
 from hlo_inspect.report.model import Finding
 
 
@@ -35,8 +35,6 @@ class TilePadding(Rule):
     """
 
     code = "HI303"
-    name = "tile-padding"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         if is_small(context):
@@ -48,7 +46,7 @@ class TilePadding(Rule):
         for group in groups.values():
             padding = sum(array.padding for array in group)
             first = group[0]
-            if is_worth_it(context, padding):
+            if padding >= least_worth(context):
                 times = first.bytes / max(1, first.bytes - first.padding)
                 count = f"{len(group)} arrays" if len(group) > 1 else "an array"
                 message = f"{first.shape} takes {times:.3g} times its size in tiles: {size(padding)} of padding in {count}"

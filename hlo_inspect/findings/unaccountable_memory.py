@@ -38,8 +38,6 @@ class UnaccountableMemory(Rule):
     """
 
     code = "HI301"
-    name = "unaccountable-memory"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         faults = [fault for fault in context.memory.faults if not fault.of_operands]

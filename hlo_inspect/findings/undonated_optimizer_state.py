@@ -33,8 +33,6 @@ class UndonatedOptimizerState(Rule):
     """
 
     code = "HI505"
-    name = "undonated-optimizer-state"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         members, saved = undonated_state(context.optimizer, context.interface)

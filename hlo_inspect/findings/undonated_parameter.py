@@ -43,8 +43,6 @@ class UndonatedParameter(Rule):
     """
 
     code = "HI101"
-    name = "undonated-parameter"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         interface = context.interface

@@ -34,7 +34,6 @@ class UnevenDeviceGroups(Rule):
     """
 
     code = "HI202"
-    name = "uneven-device-groups"
     severity = "info"
 
     def check(self, context: Context) -> Iterator[Finding]:
@@ -42,4 +41,4 @@ class UnevenDeviceGroups(Rule):
             if fault.kind == "uneven groups":
                 start, size = fault.collective.start, fault.collective.participants.size
                 message = f"{start.name}: its groups differ in size; figures use the largest, of {size} devices"
-                yield self.finding_on(context, fault.collective, message)
+                yield self.finding_on(context, fault.collective, message, fault.collective.operand_bytes)

@@ -40,8 +40,6 @@ class UnfollowedDataflow(Rule):
     """
 
     code = "HI504"
-    name = "unfollowed-dataflow"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         faults_of_reason: dict[str, list[Fault]] = {}

@@ -34,11 +34,9 @@ class UnreadableDeviceGroups(Rule):
     """
 
     code = "HI201"
-    name = "unreadable-device-groups"
-    severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.collective_faults:
             if fault.kind == "unreadable groups":
                 message = f"{fault.collective.start.name}: {fault.reason}, so its group size is unknown"
-                yield self.finding_on(context, fault.collective, message)
+                yield self.finding_on(context, fault.collective, message, fault.collective.operand_bytes)

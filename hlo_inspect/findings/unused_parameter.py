@@ -35,7 +35,6 @@ class UnusedParameter(Rule):
     """
 
     code = "HI102"
-    name = "unused-parameter"
     severity = "info"
 
     def check(self, context: Context) -> Iterator[Finding]:

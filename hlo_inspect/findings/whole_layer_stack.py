@@ -57,7 +57,6 @@ class WholeLayerStack(Rule):
     """
 
     code = "HI308"
-    name = "whole-layer-stack"
     severity = "info"
 
     def check(self, context: Context) -> Iterator[Finding]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlo_inspect.analysis.collectives.wide_collectives import find_wide
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.findings.rule import WORTH_SENDING, Rule, size
+from hlo_inspect.analysis.cost.wide_types import find_wide
+from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
 
 
-class WideCollective(Rule):
+class WideCollective(WireRule):
     """A collective sends a wider type than the program needs.
 
     What it finds
@@ -37,16 +37,11 @@ class WideCollective(Rule):
     """
 
     code = "HI209"
-    name = "wide-collective"
-    severity = "warning"
-    resource = "wire"
-    threshold = WORTH_SENDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         if not context.collectives:
             return
         for wide in find_wide(context.views, context.call_graph, context.collectives, self.least(context)):
-            start = wide.collective.start
             name = wide.conversion.view.names[wide.conversion.row]
             message = f"{name} converts what is sent; in {wide.narrow} it sends {size(wide.saved)} less a step"
-            yield self.finding(context, message, start.line, start.name, wide.saved)
+            yield self.finding_on(context, wide.collective, message, wide.saved)

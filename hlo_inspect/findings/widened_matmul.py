@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.wide_products import find_widened_products
+from hlo_inspect.analysis.cost.wide_types import find_widened_products
 from hlo_inspect.findings.rule import Rule
 from hlo_inspect.report.model import Finding
 from hlo_inspect.report.units import format_value
@@ -39,8 +39,6 @@ class WidenedMatmul(Rule):
     """
 
     code = "HI401"
-    name = "widened-matmul"
-    severity = "warning"
     resource = "flops"
     threshold = 10**9
 
@@ -50,7 +48,6 @@ class WidenedMatmul(Rule):
         least = self.least(context)
         for wide in find_widened_products(context.views, context.call_graph):
             if wide.flops >= least:
-                view, row = wide.place
                 flops = format_value(wide.flops, "flops")
                 message = f"multiplies {wide.narrow} operands that are widened: {flops} a step; use preferred_element_type"
-                yield self.finding(context, message, view.lines[row], view.names[row], wide.flops)
+                yield self.finding_at(context, wide.place, message, wide.flops)

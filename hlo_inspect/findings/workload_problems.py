@@ -1,15 +1,11 @@
-"""HI601 to HI608: mistakes of a client that reads a workload file without an error.
-
-The readers note these problems; here they get their words.
-"""
+"""HI601 to HI608: mistakes of a client that reads a workload file without an error. The readers note these problems."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from hlo_inspect.errors import Location
-from hlo_inspect.findings.reading_problems import READING_PROBLEMS
-from hlo_inspect.hlo.module import Problem
+from hlo_inspect.findings.reading_problems import READING_PROBLEMS, problem_text
 from hlo_inspect.report.model import Finding
 from hlo_inspect.report.rule_page import RulePage
 from hlo_inspect.workloads.totals import WorkloadTotals
@@ -126,14 +122,8 @@ def workload_findings(totals: WorkloadTotals) -> Iterator[Finding]:
     """Yield the faults of a workload's text, and the errors that its client makes without a message."""
     workload = totals.workload
     for problem in workload.problems:
-        yield _finding(problem, None)
+        yield _PAGES[problem.code].finding(problem_text(problem), problem.location, problem.subject)
     for code, count in workload.problems.left_out.items():
         yield _PAGES[code].finding(f"{count:,} more of this kind", Location(workload.path))
     for problem, at_stake in semantic_faults(totals):
-        yield _finding(problem, at_stake)
-
-
-def _finding(problem: Problem, stake: int | None) -> Finding:
-    times = f" ({problem.times:,} times, first here)" if problem.times > 1 else ""
-    message = problem.message + times
-    return _PAGES[problem.code].finding(message, problem.location, problem.subject, stake)
+        yield _PAGES[problem.code].finding(problem_text(problem), problem.location, problem.subject, at_stake)

@@ -34,10 +34,7 @@ Result = tuple[Counts, list[Failure]]
 
 
 def collect_on_cluster(address: str, threads: int, store: Store, plan: Plan, inputs: Iterable[FleetInput]) -> Iterator[Result]:
-    """Read the inputs on a cluster; after each chunk yield the counts so far and the chunk's failures.
-
-    Raise InputError if the cluster does not answer.
-    """
+    """Read the inputs on a cluster; yield counts and new failures after each chunk. Raise InputError if it does not answer."""
     with _connected(address, threads) as client:
         from distributed import as_completed
         from distributed.scheduler import KilledWorker

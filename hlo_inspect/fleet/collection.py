@@ -234,7 +234,9 @@ class Collection:
                     (key, read_at, row_number, *cells) for row_number, cells in enumerate(rows)
                 )
         self._count(text.file, modules, is_equal=is_equal)
-        self._flush_if_full()
+        # a chunk of a cluster is one part
+        if not self._part and self._is_full():
+            self.flush()
         if self._on_added is not None:
             failures, self.failures = self.failures, []
             self._on_added(self.counts, failures)
@@ -264,13 +266,10 @@ class Collection:
         done = Counts(not is_equal, is_equal, 0, bool(failed), is_lost, good, size)
         self.counts = self.counts.plus(Counts(*map(int, done)))
 
-    def _flush_if_full(self) -> None:
-        if self._part:  # a chunk of a cluster is one part
-            return
+    def _is_full(self) -> bool:
         rows = sum(map(len, self._rows.values()))
         is_due = time.monotonic() - self._written_at >= PART_SECONDS
-        if rows >= PART_ROWS or len(self._rows.get(MODULES, ())) >= PART_MODULES or (is_due and rows):
-            self.flush()
+        return rows >= PART_ROWS or len(self._rows.get(MODULES, ())) >= PART_MODULES or (is_due and rows > 0)
 
 
 def _key(file: FleetInput, number: int) -> str:

@@ -17,8 +17,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from hlo_inspect.errors import HloInspectError, InputError, Location, UsageError
-from hlo_inspect.hlo.input.dump_directory import DirectoryFile, chosen_files, expanded, is_directory, module_of
+from hlo_inspect.errors import HloInspectError, InputError, Location, UsageError, reading
+from hlo_inspect.hlo.input.dump_directory import DirectoryFile, chosen_addresses, expanded, is_directory, module_of
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.remote_files import FileVersion, inner_path, is_address, remote_entries, remote_version
 
@@ -79,12 +79,10 @@ def find_inputs(arguments: Iterable[str], stage: str | None, shard: Shard) -> It
 
 def file_version(path: str) -> FileVersion:
     """Return the version of a file or object. Raise InputError if it cannot be read."""
-    try:
+    with reading(path):
         if is_address(path):
             return remote_version(path)
         status = Path(path).stat()
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", Location(path)) from error
     return FileVersion(status.st_size, status.st_mtime_ns // 1000)
 
 
@@ -105,13 +103,15 @@ def _of_source(source: str, stage: str | None, shard: Shard) -> Iterator[FleetIn
             yield item
             continue
         try:
-            for file in _chosen(path, item, stage):
+            for file in chosen_addresses(path, item, stage):
                 is_empty = False
                 name = str(file.source)
                 if shard.holds(name):
                     yield _with_version(name, file, item[name])
         except UsageError as error:
             refusal = error
+        except InputError:
+            continue  # a folder without dumps or texts
     if is_empty:
         what = "is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb) or other texts"
         yield refusal or InputError(what, Location(path))
@@ -199,16 +199,6 @@ def _files_together(
 
 def _module_of(path: str) -> tuple[str, str] | None:
     return module_of(inner_path(path).rpartition("/")[2])
-
-
-def _chosen(root: str, paths: Iterable[str], stage: str | None) -> Iterator[DirectoryFile]:
-    """Yield the files of a folder that are read."""
-    names = {Path(inner_path(path)): path for path in paths}
-    try:
-        for file in chosen_files(Path(root), list(names), stage):
-            yield file._replace(address=names[file.path])
-    except InputError:
-        return  # a folder without dumps or texts
 
 
 def _with_version(path: str, file: DirectoryFile, version: FileVersion | None = None) -> FleetInput | HloInspectError:

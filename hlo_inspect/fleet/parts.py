@@ -118,15 +118,19 @@ def _json_lines(columns: Sequence[StoreColumn], rows: Iterable[StoreRow]) -> Ite
         try:
             line = _JSON(fields)
         except ValueError:
-            line = _JSON(_without_infinities(fields))
+            line = _JSON(plain(fields))
         try:
             yield line.encode() + b"\n"
         except UnicodeEncodeError:  # a byte of a path that is no UTF-8 becomes text, as in `path_hash`
             yield _SURROGATE.sub(lambda match: f"\\\\u{ord(match[0]):04x}", line).encode() + b"\n"
 
 
-def _without_infinities(value: Any) -> Any:  # noqa: ANN401 - a value of any column, or all fields
-    """Return a value with text for infinity and NaN, which JSON does not have."""
+def plain(value: Any) -> Any:  # noqa: ANN401 - a value of any column, or all fields
+    """Return a value as JSON has it: text for infinity, NaN and other types."""
     if isinstance(value, dict):
-        return {name: _without_infinities(inner) for name, inner in value.items()}
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,13 +1,8 @@
-"""Answers of `query` as reports: rows of SQL, the named queries, and the views of a store.
-
-A named query is a SQL file in `configs/queries`, with its documentation in comments at the beginning.
-"""
+"""Answers of `query` as reports: rows of SQL, views of a store, and named queries, each a documented file of `configs`."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from operator import attrgetter, itemgetter
@@ -17,11 +12,13 @@ from typing import Any, NamedTuple
 from hlo_inspect.configs import shipped_configs
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.fleet.database import Database, QueryResult
+from hlo_inspect.fleet.parts import plain
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Table, Unit, Value
 from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "query"
+_UNITS: tuple[Unit, ...] = ("bytes", "flops", "seconds")
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "NUMBER")
 
 
@@ -55,30 +52,20 @@ def _read(path: Path) -> NamedQuery:
     return NamedQuery(path.stem, " ".join(line for line in comments if not line.startswith("$")), parameters, sql)
 
 
-_QUERIES = TableSpec(
-    "queries",
-    "Named queries",
-    (
-        Column("name", meaning="name for `query`"),
-        Column(
-            "parameters",
-            optional=True,
-            meaning="parameters that `--set` gives",
-            get=lambda query: ", ".join(f"${name}" for name in query.parameters) or None,
-        ),
-        Column("answers", width=60, wraps=True, meaning="the question that it answers", get=attrgetter("summary")),
+_QUERIES = TableSpec("queries", "Named queries", page_rows=0).with_columns(
+    Column("name", meaning="name for `query`"),
+    Column(
+        "parameters",
+        optional=True,
+        meaning="parameters that `--set` gives",
+        get=lambda query: ", ".join(f"${name}" for name in query.parameters) or None,
     ),
-    page_rows=0,
+    Column("answers", width=60, wraps=True, meaning="the question that it answers", get=attrgetter("summary")),
 )
-_VIEWS = TableSpec(
-    "views",
-    "Views of the store",
-    (
-        Column("view", get=itemgetter(0)),
-        Column("rows", "count", get=itemgetter(1)),
-        Column("columns", "count", get=itemgetter(2)),
-    ),
-    page_rows=0,
+_VIEWS = TableSpec("views", "Views of the store", page_rows=0).with_columns(
+    Column("view", get=itemgetter(0)),
+    Column("rows", "count", get=itemgetter(1)),
+    Column("columns", "count", get=itemgetter(2)),
 )
 TABLES = (_QUERIES, _VIEWS)
 
@@ -109,9 +96,8 @@ def _unit(name: str, type_: str) -> Unit:
         return "bool"
     if not any(word in type_ for word in _NUMBERS) or type_.endswith("]") or type_.startswith(("MAP", "STRUCT")):
         return "text"
-    ends: tuple[tuple[str, Unit], ...] = (("bytes", "bytes"), ("flops", "flops"), ("seconds", "seconds"))
-    for end, unit in ends:
-        if name == end or name.endswith((f"_{end}", f".{end}")):
+    for unit in _UNITS:
+        if name == unit or name.endswith((f"_{unit}", f".{unit}")):
             return unit
     return "count" if "INT" in type_ else "number"
 
@@ -123,14 +109,4 @@ def _value(value: Any) -> Value:  # noqa: ANN401 - a value of any type of DuckDB
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, datetime | date):
         return value.isoformat()
-    return json.dumps(_plain(value), ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - as above
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+    return json.dumps(plain(value), ensure_ascii=False)

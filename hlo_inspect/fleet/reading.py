@@ -21,7 +21,7 @@ from hlo_inspect.inspection.source_reports import NoModuleError
 from hlo_inspect.remote_files import FileVersion
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Finding, Report
-from hlo_inspect.report.table import READERS, Table
+from hlo_inspect.report.table import READERS
 from hlo_inspect.request import Request
 
 
@@ -69,7 +69,7 @@ class InputReader:
 
     def __init__(self, options: ReadingOptions) -> None:
         self._options = options
-        needs = ReportNeeds(self._needed_tables if options.tables else lambda _: (), notes=False)
+        needs = ReportNeeds(lambda tables: [table for table in tables if table.name in options.tables], notes=False)
         self._inspection = Inspection(options.request, needs)
         self._inspection.set_report_sink(self._take)
         self._context: Context | None = None
@@ -97,9 +97,6 @@ class InputReader:
 
     def _take(self, _report: Report, context: Context) -> None:
         self._context = context
-
-    def _needed_tables(self, tables: Sequence[Table]) -> list[Table]:
-        return [table for table in tables if table.name in self._options.tables]
 
     def _figures(self, report: Report, seconds: float) -> ModuleFigures:
         context, self._context = self._context, None

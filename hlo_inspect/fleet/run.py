@@ -1,7 +1,4 @@
-"""A run of `collect`: the inputs that the store lacks, on this machine or on a cluster.
-
-Inputs of the same path, size, time of change and ETag as one in the store are not read again.
-"""
+"""A run of `collect`: the inputs that the store lacks, by path, size, time of change and ETag, here or on a cluster."""
 
 from __future__ import annotations
 
@@ -143,18 +140,11 @@ class _Collected(NamedTuple):
     seconds: float
 
 
-_COLLECTION = TableSpec(
-    "collection",
-    "Inputs of the store",
-    (
-        *(Column(name, "count", get=attrgetter(f"counts.{name}")) for name in Counts._fields if name != "bytes"),
-        Column("bytes", "bytes", get=attrgetter("counts.bytes")),
-        Column("seconds", "seconds"),
-        Column(
-            "modules_per_s", "number", page_name="modules a second", get=lambda row: round(row.counts.modules / row.seconds, 1)
-        ),
-    ),
-    page_rows=0,
+_COLLECTION = TableSpec("collection", "Inputs of the store", page_rows=0).with_columns(
+    *(Column(name, "count", get=attrgetter(f"counts.{name}")) for name in Counts._fields if name != "bytes"),
+    Column("bytes", "bytes", get=attrgetter("counts.bytes")),
+    Column("seconds", "seconds"),
+    Column("modules_per_s", "number", page_name="modules a second", get=lambda row: round(row.counts.modules / row.seconds, 1)),
 )
 TABLES = (_COLLECTION,)
 
@@ -166,14 +156,13 @@ def collection_report(store: str, counts: Counts, seconds: float) -> Report:
 
 
 class KnownInputs:
-    """Hashes of the inputs in a store. With `retries_failed`, failed ones are not among them."""
+    """Hashes of the inputs in a store, without failed ones if `retries_failed`. Inputs of `damaged` parts are read again."""
 
     def __init__(self, store: Store, *, retries_failed: bool) -> None:
         self._store = store
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._hashes: set[bytes] = set()
         self.damaged: list[InputError] = []
-        """Errors of damaged parts: their inputs are read again."""
         for path in store.parts_of(MODULES):
             try:
                 rows = self._of_parquet(path) if path.endswith(".parquet") else self._of_lines(path)

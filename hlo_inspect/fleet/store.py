@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 
 from hlo_inspect.atomic_files import TEMPORARY, write_whole
-from hlo_inspect.errors import InputError, Location, UsageError
+from hlo_inspect.errors import InputError, Location, UsageError, reading
 from hlo_inspect.fleet.parts import Encoding, StoreRow, encode
 from hlo_inspect.fleet.schema import FINDINGS, MODULES, STORE_SCHEMA, TABLES
 from hlo_inspect.remote_files import check_replaces, is_address, is_remote_directory, open_remote, remote_entries
@@ -61,11 +61,8 @@ class Store:
 
     def read(self, path: str) -> bytes:
         """Return the bytes of a file of the store. Raise InputError if it cannot be read."""
-        try:
-            with open_remote(path) if is_address(path) else Path(path).open("rb") as stream:
-                return stream.read()
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror or error}", Location(path)) from error
+        with reading(path), open_remote(path) if is_address(path) else Path(path).open("rb") as stream:
+            return stream.read()
 
     def fault(self, path: str) -> InputError:
         """Return the error of a part that cannot be read, or is truncated or no part."""

@@ -10,7 +10,7 @@ costs at least its cheapest branch and at most its most expensive branch.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 
 from hlo_inspect.figure import Quantity, add, any_of, at_least, between, multiply, reason, unknown
 from hlo_inspect.graph.loops import RUNNING_OPCODES, Loop, find_loops
+from hlo_inspect.graph.view import InstructionPlace
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import opcodes_that_call
@@ -60,9 +61,7 @@ class CallGraph:
         reached: dict[str, list[Call]] = {}
         holders = {computation.name for computation in self._module.holding if not computation.is_entry}
         calling = _CALLING if holders else _CALLING - _FUSING
-        callees = (
-            None if self._module.wants.graph else holders
-        )  # calls of computations without kept instructions are not needed
+        callees = None if self._module.wants.graph else holders  # calls of computations without kept instructions do not matter
         waiting = [self._module.entry.name] if self._module.entry is not None else []
         while waiting:
             name = waiting.pop()
@@ -157,7 +156,7 @@ class CallGraph:
             if counted:
                 total = dict(own.get(name, {}))
                 for calls in counted:
-                    _add(total, _figures_of_call(calls, inclusive))
+                    add_figures(total, _figures_of_call(calls, inclusive))
                 inclusive[name] = total
             elif own.get(name):
                 inclusive[name] = own[name]
@@ -170,46 +169,34 @@ class CallGraph:
         least its smallest branch and at most its largest. Figures of computations that nothing calls, or that call themselves,
         have no limit.
         """
-        inclusive = self.bounds_of_each(own)
-        total = dict(inclusive.get(self.order[0], {})) if self.order else {}
+        total = dict(self.bounds_of_each(own).get(self.order[0], {})) if self.order else {}
         ordered = set(self.order)
         for name in (name for name in own if name not in ordered):
             runs = self.runs(name)
-            _add(total, {figure: multiply(amount, runs) for figure, amount in own[name].items()})
+            add_figures(total, {figure: multiply(amount, runs) for figure, amount in own[name].items()})
         return total
 
 
 def _figures_of_call(calls: Sequence[Call], inclusive: Mapping[str, Mapping[_Key, Quantity]]) -> dict[_Key, Quantity]:
-    """Return the figures that the calls of one instruction add to its computation."""
     callees = [inclusive.get(call.callee, {}) for call in calls]
     if len(calls) > 1 and calls[0].instruction.opcode == "conditional":
         return _branch_bounds(callees, f"{reason(calls[0].times)}, which differ")
     total: dict[_Key, Quantity] = {}
     for call, figures in zip(calls, callees, strict=True):
-        _add(total, {figure: multiply(amount, call.times) for figure, amount in figures.items()})
+        add_figures(total, {figure: multiply(amount, call.times) for figure, amount in figures.items()})
     return total
 
 
 def _branch_bounds(branches: Sequence[Mapping[_Key, Quantity]], why: str) -> dict[_Key, Quantity]:
-    """Return the figures of a conditional, which runs one of its branches."""
-    amounts: defaultdict[_Key, list[Quantity]] = defaultdict(list)
-    for branch in branches:
-        for figure, amount in branch.items():
-            amounts[figure].append(amount)
-    for choices in amounts.values():
-        if len(choices) < len(branches):
-            choices.append(0)
-    return {figure: any_of(choices, why) for figure, choices in amounts.items()}
+    figures = dict.fromkeys(figure for branch in branches for figure in branch)
+    return {figure: any_of([branch.get(figure, 0) for branch in branches], why) for figure in figures}
 
 
-def _add(figures: dict[_Key, Quantity], more: Mapping[_Key, Quantity]) -> None:
+def add_figures(figures: dict[_Key, Quantity], more: Mapping[_Key, Quantity]) -> None:
+    """Add each of `more` to the figure of its key."""
     for figure, amount in more.items():
         before = figures.get(figure)
         figures[figure] = amount if before is None else add(before, amount)
-
-
-InstructionPlace = tuple[str, int, str]
-"""Computation, line and name: the key of an instruction, unique unless one line defines a name twice."""
 
 
 def place(instruction: Instruction) -> InstructionPlace:

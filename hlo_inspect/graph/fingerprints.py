@@ -1,4 +1,4 @@
-"""Fingerprints that computations share if they differ only in names and metadata.
+"""Fingerprints that computations share if they differ only in names and metadata, and of texts that renaming does not change.
 
 A program repeats a few computations many times, and repeated ones cost the same. This is for a pass over one module;
 `canonical` compares modules, and allows rows in any order.
@@ -11,14 +11,17 @@ any `%` only the numbers of names may differ, as in `add.12` and `add.7`.
 from __future__ import annotations
 
 import re
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 from itertools import count
 from typing import NamedTuple
 
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.rows import NO_ROWS, HeadColumn, Rows
+from hlo_inspect.hlo.values.op_names import TABLE
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _METADATA = lazy_pattern(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}')
@@ -115,8 +118,7 @@ class Fingerprints:
             return None
         if is_marked and not self._words_of(kept).isdisjoint(names):
             pattern = (tuple(names), *pattern)
-        key = heads.number, kept, is_marked, pattern, body.called
-        fingerprint = self._numbers.setdefault(key, len(self._numbers))
+        fingerprint = self._numbers.setdefault((heads.number, kept, is_marked, pattern, body.called), len(self._numbers))
         if is_marked and not body.called:
             self._name_variants.add(fingerprint)
         return fingerprint
@@ -125,8 +127,7 @@ class Fingerprints:
         """Return the heads of rows; equal columns share one object."""
         heads = self._columns.get(column)
         if heads is None:
-            texts = tuple(column.texts)
-            number = self._texts.setdefault((texts, column.marked), len(self._texts))
+            number = self._texts.setdefault((tuple(column.texts), column.marked), len(self._texts))
             opcodes = set(column.opcodes)
             is_counted_one_by_one = any(_COUNTED_ONE_BY_ONE in opcode for opcode in opcodes)
             heads = self._columns[column] = _Heads(number, is_counted_one_by_one, opcodes <= LITERAL_OPCODES)
@@ -166,8 +167,7 @@ def _mask_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...
     """Return a text without its names. For each name also return its row, or the position of the first equal name."""
     parts = _NAMES.split(text)
     first_seen: defaultdict[str, int] = defaultdict(count(len(names)).__next__, zip(names, count()))
-    distinct = len(first_seen) == len(names)
-    repeated = None if distinct else tuple(map(first_seen.__getitem__, names))
+    repeated = None if len(first_seen) == len(names) else tuple(map(first_seen.__getitem__, names))
     return "%".join(parts[::2]), (repeated, *map(first_seen.__getitem__, parts[1::2]))
 
 
@@ -213,3 +213,33 @@ def without_metadata(text: str) -> str:
     if '\\"' not in text and not any(part.count('"') % 2 for part in (*text.split("\n"), *text.split(_BEGIN))):
         return _METADATA.sub("", text)  # all strings are closed, and the match begins outside of them
     return _STRING_OR_METADATA.sub(r"\1", text)
+
+
+# -- texts of ranks -----------------------------------------------------------------------------------------------------------
+
+
+_COMPUTATION = lazy_pattern(r"^(?:ENTRY )?%", re.MULTILINE)
+_SIGNATURE = lazy_pattern(r"^((?:ENTRY )?%[\w.\-]++) \([^\n]*+(?<=\{)$", re.ASCII | re.MULTILINE)
+_MARKED_NAME = lazy_pattern(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
+_MODULE_NAME = lazy_pattern(r"HloModule [\w.\-]++", re.ASCII)
+
+
+def unnamed_digest(text: str) -> bytes | None:
+    """Return a hash of a text that renaming does not change, without reading its instructions.
+
+    Ranks of a job print one program with other names, numbers, paths and lines. Equal hashes mean equal programs and
+    schedules; programs that are equal may have different hashes, as by the number of a channel. None for texts in another form
+    than that of XLA's printer.
+    """
+    start = _COMPUTATION.search(text)
+    if start is None:
+        return None
+    head, body = text[: start.start()], without_metadata(text[start.start() :])
+    if "%" in head or "%" in "".join(body.split('"')[1::2]):  # a name in a string is no name
+        return None
+    parts = _MARKED_NAME.split(_SIGNATURE.sub(r"\1 {", body))
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    hashed = blake2b(_MODULE_NAME.sub("", TABLE.sub("", head), count=1).encode(errors="surrogatepass"), digest_size=16)
+    hashed.update("%".join(parts[::2]).encode(errors="surrogatepass"))
+    hashed.update(array("q", map(numbers.__getitem__, parts[1::2])).tobytes())
+    return hashed.digest()

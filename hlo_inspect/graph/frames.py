@@ -52,8 +52,8 @@ class Frame:
 
     view: View
     arguments: tuple[Place, ...] | None
-    depth: int = 0
-    caller: tuple[int, int] | None = None
+    depth: int
+    caller: tuple[int, int] | None
 
 
 class DefinedAt(NamedTuple):
@@ -104,7 +104,7 @@ class Frames:
 
     def open(self, computation: str) -> int | None:
         """Add a frame of a computation whose parameters are inputs. Return None if there is no such computation."""
-        return self._add(computation, None, 0)
+        return self._add(computation, None, None)
 
     def call(self, place: Place, computation: str, arguments: tuple[Place, ...]) -> int | None:
         """Return the frame of the computation that the instruction at `place` calls; None if it is missing or too deep."""
@@ -115,7 +115,7 @@ class Frames:
             if reason:
                 self.give_up(place, reason)
                 return None
-            frame = self._add(computation, arguments, self._frames[place[0]].depth + 1, place[:2])
+            frame = self._add(computation, arguments, place[:2])
             if frame is not None:
                 self._calls[key] = frame
             elif computation:
@@ -136,12 +136,12 @@ class Frames:
             frame = self._frames[frame.caller[0]]
         return ""
 
-    def _add(
-        self, computation: str, arguments: tuple[Place, ...] | None, depth: int, caller: tuple[int, int] | None = None
-    ) -> int | None:
-        if computation not in self.views.computations:
+    def _add(self, computation: str, arguments: tuple[Place, ...] | None, caller: tuple[int, int] | None) -> int | None:
+        view = self.views.find(computation)
+        if view is None:
             return None
-        self._frames.append(Frame(self.views.for_computation(computation), arguments, depth, caller))
+        depth = self._frames[caller[0]].depth + 1 if caller is not None else 0
+        self._frames.append(Frame(view, arguments, depth, caller))
         return len(self._frames) - 1
 
     def give_up(self, place: Place, reason: str) -> None:
@@ -171,9 +171,7 @@ class Frames:
 
     def shape(self, place: Place) -> Shape | None:
         """Return the shape at a place; None if unknown."""
-        if place[1] < 0:
-            return None
-        shape = self._frames[place[0]].view.shapes[place[1]]
+        shape = self._frames[place[0]].view.shapes[place[1]] if place[1] >= 0 else None
         return shape if shape is None or not place[2] else subshape(shape, place[2])
 
     def size(self, place: Place) -> int:
@@ -192,12 +190,8 @@ class Frames:
         whole = view.whole_operands(row)
         if whole is not None:
             return tuple([(frame, defined, ()) for defined in whole])
-        return tuple(
-            [
-                (frame, defined, operand.path) if defined is not None else (frame, ~row, (number, *operand.path))
-                for number, (defined, operand) in enumerate(zip(view.operand_rows(row), view.operands(row), strict=True))
-            ]
-        )
+        operands = [self.operand(place, number) for number in range(len(view.operand_rows(row)))]
+        return tuple([operand for operand in operands if operand is not None])
 
     def operand(self, place: Place, number: int, index: ShapeIndex = ()) -> Place | None:
         """Return the place of an element of one operand; None if there is no such operand.
@@ -324,11 +318,9 @@ class Frames:
         """Return the origin of the value at a place."""
         origin = self._origins.get(place)
         if origin is None:
-            fusion = ""
-            last = place
-            for last in self.trace_back(place):
-                if not fusion and self.opcode(last) == "fusion":
-                    fusion = self.name(last)
+            way = list(self.trace_back(place))
+            fusion = next((self.name(step) for step in way if self.opcode(step) == "fusion"), "")
+            last = way[-1]
             view = self._frames[last[0]].view
             line = view.lines[last[1]] if last[1] >= 0 else None
             origin = self._origins[place] = DefinedAt(fusion, view.computation.name, line)
@@ -368,8 +360,7 @@ class Frames:
         key = (place[0], place[1])
         frame = self._called_frames.get(key)
         if frame is None:
-            name = self.callee(place, "calls") or self.callee(place, "to_apply")
-            frame = self.call(place, name, self.operands(place))
+            frame = self.call(place, self.callee(place, "calls") or self.callee(place, "to_apply"), self.operands(place))
             if frame is None:
                 return None
             self._called_frames[key] = frame
@@ -388,8 +379,7 @@ class Frames:
 
     def applies(self, place: Place, opcode: str) -> bool:
         """Return True if the root of the computation that an instruction applies (`to_apply`) has this opcode."""
-        applied = self.callee(place, "to_apply")
-        view = self.views.for_computation(applied) if applied in self.views.computations else None
+        view = self.views.find(self.callee(place, "to_apply"))
         return view is not None and view.root is not None and view.opcodes[view.root] == opcode
 
     def sent(self, place: Place, kind: str = "") -> Place | None:
@@ -403,8 +393,7 @@ class Frames:
             return None
         frame = place[0]
         if frame not in self._sent:
-            view = self._frames[frame].view
-            sends = [(frame, row, ()) for row, opcode in enumerate(view.opcodes) if opcode == "send"]
+            sends = [(frame, row, ()) for row, opcode in enumerate(self._frames[frame].view.opcodes) if opcode == "send"]
             transfers = [(rendezvous(self.instruction(send)), self.operand(send, 0)) for send in sends]
             self._sent[frame] = {name: operand for name, operand in transfers if operand is not None}
         return self._sent[frame].get(rendezvous(received) or "-")
@@ -423,16 +412,13 @@ class Frames:
         return operand if operand is not None and self.size(operand) in {1, self.size(place)} else None
 
     def _custom_call(self, place: Place) -> Place | None:
+        """Step through a marker; TPU's lead from the end of a collective to its start, and from the start to the operand."""
         target = self.target(place)
         if target in UNCHANGED_TARGETS:
             return self._passed_operand(place)
-        return self._async_collective(place, target) if target.startswith("AsyncCollective") else None
-
-    def _async_collective(self, place: Place, target: str) -> Place | None:
-        """Step through TPU's marker: from the end of a collective to the collective, or from its start to its operand."""
-        operands = self.operands(place)
+        operands = self.operands(place) if target in {"AsyncCollectiveStart", "AsyncCollectiveDone"} else ()
         collective = next((operand for operand in operands if self.opcode(operand) in COLLECTIVE_KINDS), None)
-        if collective is None or target not in {"AsyncCollectiveStart", "AsyncCollectiveDone"}:
+        if collective is None:
             return None
         if target == "AsyncCollectiveDone":
             return (*collective[:2], place[2])

@@ -138,7 +138,7 @@ class _ValueReader:
                 if type(value) is int:
                     made_of.append(value)
                 elif value is not None and source is not None:
-                    self.graph.add_whole(frame, value, made_of, source)
+                    made_of += graph.whole(frame, value, source)
             values[row] = len(all_operands)
             all_operands.append(made_of)
             kinds.append(KINDS.get(opcode, 0))
@@ -184,22 +184,20 @@ class _ValueReader:
         return tuple(frame.operands(row))
 
     def _pass_operands(self, frame: CallFrame, row: int) -> Value:
-        """Return the operand, or a tuple of several operands."""
         values = frame.operands(row)
         return values[0] if len(values) == 1 else tuple(values)
 
     def _pass_first_operand(self, frame: CallFrame, row: int) -> Value:
         return frame.operand(row, 0)
 
-    def _return_nothing(self, frame: CallFrame, row: int) -> Value:
-        return None
-
     def _bitcast(self, frame: CallFrame, row: int) -> Value:
         value = self._pass_first_operand(frame, row)
         if isinstance(value, SlicedValue):
             shape = frame.view.shapes[row]
             if not isinstance(shape, ArrayShape) or shape.dimensions[:1] != (value.stop,):
-                return self._join(frame, row, value)
+                if value.joined is None:
+                    value.joined = self.graph.new(frame, row, list(value.nodes), MOVES)
+                return value.joined
         return value
 
     # -- calls, loops and branches --------------------------------------------------------------------------------------
@@ -242,9 +240,7 @@ class _ValueReader:
                     operands[element] += nodes_in(new)
             return
         for element in nodes_in(state):
-            made_of: list[int] = []
-            self.graph.add_whole(self._stack[-1], result, made_of, None)
-            operands[element] += made_of
+            operands[element] += self.graph.whole(self._stack[-1], result, None)
 
     def _conditional(self, frame: CallFrame, row: int) -> Value:
         names = [(callee.attribute, callee.name) for callee in frame.view.called_at(row) if callee.role == "branch"]
@@ -311,10 +307,8 @@ class _ValueReader:
             size = operand.dimensions[0] if isinstance(operand, ArrayShape) and operand.dimensions else None
             if size is None:
                 return self._make_node(frame, row)
-            made_of: list[int] = []
-            self.graph.add_whole(frame, value, made_of, source)
             starts.append(start)
-            nodes.append(self.graph.new(frame, row, made_of, MOVES))
+            nodes.append(self.graph.new(frame, row, self.graph.whole(frame, value, source), MOVES))
             start += size
         return SlicedValue(starts, nodes, start)
 
@@ -325,12 +319,6 @@ class _ValueReader:
             return self._make_node(frame, row)
         low, high = ranges[0].start, ranges[0].limit
         return self.graph.new(frame, row, whole.overlapping(low, high), MOVES)
-
-    def _join(self, frame: CallFrame, row: int, parts: SlicedValue) -> int:
-        """Return one node for all parts of an array."""
-        if parts.joined is None:
-            parts.joined = self.graph.new(frame, row, list(parts.nodes), MOVES)
-        return parts.joined
 
     def _collective(self, frame: CallFrame, row: int) -> Value:
         """Make a node for each operand, because a combined collective stands for several collectives."""
@@ -343,13 +331,8 @@ class _ValueReader:
         values = frame.operands(row)
         if "slice_sizes" in view.rows[row][3] or not values:  # a permute in place has offsets as operands
             return self._make_node(frame, row)
-        kind = KINDS.get(view.opcodes[row], 0)
-        nodes: list[Value] = []
-        for value, source in zip(values, view.operand_rows(row), strict=True):
-            made_of: list[int] = []
-            self.graph.add_whole(frame, value, made_of, source)
-            nodes.append(self.graph.new(frame, row, made_of, kind))
-        return tuple(nodes)
+        kind, sources = KINDS.get(view.opcodes[row], 0), zip(values, view.operand_rows(row), strict=True)
+        return tuple([self.graph.new(frame, row, self.graph.whole(frame, value, source), kind) for value, source in sources])
 
     def _custom_call(self, frame: CallFrame, row: int) -> Value:
         target = frame.view.instruction_at(row).attr("custom_call_target") or ""
@@ -363,8 +346,8 @@ class _ValueReader:
     def _dot(self, frame: CallFrame, row: int) -> Value:
         """Make a node of a dot: a product, unless an operand is a scalar that only scales the other."""
         view = frame.view
-        shapes = [view.operand_shape(row, number) for number in range(len(view.operand_rows(row)))]
-        kind = 0 if any(map(_is_scalar, shapes)) else PRODUCT | (SCALAR if _is_scalar(view.shapes[row]) else 0)
+        is_scaled = any(map(_is_scalar, view.operand_shapes(row)))
+        kind = 0 if is_scaled else PRODUCT | (SCALAR if _is_scalar(view.shapes[row]) else 0)
         return self.graph.new(frame, row, self.graph.made_of(frame, row), kind)
 
     # -- send and recv: TPU slices exchange arrays over the network of their hosts by such pairs ---------------------------
@@ -404,7 +387,7 @@ _METHODS: dict[str, Callable[[_ValueReader, CallFrame, int], Value]] = {
     "copy-start": _ValueReader._make_node,
     "dot": _ValueReader._dot,
     "add-dependency": _ValueReader._pass_first_operand,
-    "after-all": _ValueReader._return_nothing,
+    "after-all": lambda reader, frame, row: None,
     "domain": _ValueReader._pass_first_operand,
     "bitcast": _ValueReader._bitcast,
     "parameter": _ValueReader._parameter,

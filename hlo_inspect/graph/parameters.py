@@ -152,8 +152,10 @@ def find_interface(module: Module) -> Interface:
 def _outputs(module: Module, result: Shape | None, root: Instruction | None) -> tuple[Output, ...]:
     aliases = {alias.output_index: alias for alias in module.header.aliases}
     leaves = array_leaves(result)
-    shardings = _shardings(root, len(leaves))
-    return tuple(Output(*leaf, sharding, _alias_of(aliases, leaf[0])) for leaf, sharding in zip(leaves, shardings, strict=True))
+    return tuple(
+        Output(index, shape, sharding, next((aliases[prefix] for prefix in _prefixes(index) if prefix in aliases), None))
+        for (index, shape), sharding in zip(leaves, _shardings(root, len(leaves)), strict=True)
+    )
 
 
 def _shardings(instruction: Instruction | None, arrays: int) -> Sequence[Sharding | None]:
@@ -167,9 +169,9 @@ def _shardings(instruction: Instruction | None, arrays: int) -> Sequence[Shardin
     return sharding.elements if len(sharding.elements) == arrays else [None] * arrays
 
 
-def _alias_of(aliases: dict[ShapeIndex, Alias], index: ShapeIndex) -> Alias | None:
-    """Return the alias of an output, or of the tuple that holds it."""
-    return next((aliases[index[:n]] for n in range(len(index), -1, -1) if index[:n] in aliases), None)
+def _prefixes(index: ShapeIndex) -> list[ShapeIndex]:
+    """Return the index of an array, then those of the tuples that hold it."""
+    return [index[:length] for length in range(len(index), -1, -1)]
 
 
 def _parameters(
@@ -188,7 +190,7 @@ def _parameters(
         instruction = instructions.get(number)
         arrays = array_leaves(shapes[number])
         for (index, shape), own in zip(arrays, _shardings(instruction, len(arrays)), strict=True):
-            prefixes = [(number, index[:k]) for k in range(len(index), -1, -1)]
+            prefixes = [(number, prefix) for prefix in _prefixes(index)]
             leaves.append(
                 ParameterLeaf(
                     number=number,

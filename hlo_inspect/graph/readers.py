@@ -6,16 +6,19 @@ read the whole value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, opcodes_that_are
 from hlo_inspect.hlo.values.header import ShapeIndex
+from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
 
 MOVES = opcodes_that_are("relayout") | {"opt-barrier", "copy-start"}
 MAX_READERS = 4096
 """Instructions that are visited for one value; beyond it the value has unknown readers."""
+MAX_PASSED = 64
+"""Instructions that are passed over from a value to its maker."""
 
 
 class ViewRow(NamedTuple):
@@ -27,6 +30,34 @@ class ViewRow(NamedTuple):
     @property
     def opcode(self) -> str:
         return self.view.opcodes[self.row]
+
+    @property
+    def shape(self) -> Shape | None:
+        return self.view.shapes[self.row]
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of an array; 0 if unknown or no array."""
+        shape = self.shape
+        return shape.bytes or 0 if isinstance(shape, ArrayShape) else 0
+
+    @property
+    def op_name(self) -> str:
+        return self.view.op_name(self.row)
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.view.computation.name, self.row
+
+    def operand(self, number: int) -> ViewRow | None:
+        """Return the instruction that makes an operand; None if there is no such operand, or nothing defines it."""
+        row = self.view.operand_row(self.row, number)
+        return ViewRow(self.view, row) if row is not None else None
+
+    @property
+    def operands(self) -> list[ViewRow | None]:
+        """The instruction that makes each operand; None for an operand that nothing defines."""
+        return [ViewRow(self.view, row) if row is not None else None for row in self.view.operand_rows(self.row)]
 
 
 class _Followed(NamedTuple):
@@ -67,6 +98,33 @@ def readers_of(views: Views, place: ViewRow, index: ShapeIndex = ()) -> Iterator
                         yield ViewRow(value.view, user)
 
 
+def readers_behind(
+    views: Views, place: ViewRow, index: ShapeIndex, passes: Callable[[ViewRow], bool], most: int = MAX_READERS
+) -> Iterator[ViewRow | None]:
+    """Yield the readers of a value, and instead of those that pass it on the readers of their results, `most` times."""
+    waiting = [(place, index)]
+    seen: set[tuple[str, int]] = set()
+    while waiting and len(seen) < most:
+        for reader in readers_of(views, *waiting.pop()):
+            if reader is None or not passes(reader):
+                yield reader
+            elif reader.key not in seen:
+                seen.add(reader.key)
+                waiting.append((reader, ()))
+    if waiting:
+        yield None
+
+
+def maker_behind(views: Views, place: ViewRow | None, passes: Container[str]) -> ViewRow | None:
+    """Return the instruction that makes a value, behind those of opcodes that pass on their first operand."""
+    for _ in range(MAX_PASSED):
+        made = maker_of(views, place) if place is not None else None
+        if made is None or made.opcode not in passes:
+            return made
+        place = made.operand(0)
+    return None
+
+
 def _outside(views: Views, value: _Followed) -> _Followed | None:
     """Return the result of the fusion around a root; None if the root is no fusion's."""
     if value.callers:
@@ -97,33 +155,19 @@ def _passed_on(views: Views, value: _Followed, user: int, number: int) -> Iterat
 
 def maker_of(views: Views, place: ViewRow) -> ViewRow:
     """Return the instruction that makes the values of an array, through moves, out of fusions, and into those of one result."""
-    view, row = place
     for _ in range(MAX_READERS):
-        opcode = view.opcodes[row]
+        opcode, before = place.opcode, None
         if opcode == "parameter":
-            outside = _argument(views, view, row)
-            if outside is None:
-                return ViewRow(view, row)
-            view, row = outside
-            continue
-        if opcode == "fusion":
-            fused = views.fused(view, row)
+            caller, number = views.fusions.get(place.view.computation.name), place.view.parameter_number(place.row)
+            before = ViewRow(*caller).operand(number) if caller is not None and number is not None else None
+        elif opcode == "fusion":
+            fused = views.fused(*place)
             inner = views.for_computation(fused.name) if fused is not None else None
-            if inner is None or inner.root is None or inner.opcodes[inner.root] == "tuple":
-                return ViewRow(view, row)
-            view, row = inner, inner.root
-            continue
-        before = view.operand_row(row, 0) if opcode in MOVES or opcode in ASYNC_ENDS else None
+            if inner is not None and inner.root is not None and inner.opcodes[inner.root] != "tuple":
+                before = ViewRow(inner, inner.root)
+        elif opcode in MOVES or opcode in ASYNC_ENDS:
+            before = place.operand(0)
         if before is None:
-            return ViewRow(view, row)
-        row = before
-    return ViewRow(view, row)
-
-
-def _argument(views: Views, view: View, row: int) -> tuple[View, int] | None:
-    """Return the operand of the fusion that a parameter of its computation stands for."""
-    caller, number = views.fusions.get(view.computation.name), view.parameter_number(row)
-    if caller is None or number is None:
-        return None
-    operand = caller[0].operand_row(caller[1], number)
-    return (caller[0], operand) if operand is not None else None
+            break
+        place = before
+    return place

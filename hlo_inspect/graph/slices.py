@@ -66,7 +66,6 @@ def rendezvous(instruction: Instruction) -> str:
 
 
 def _slices_of(target: str) -> list[frozenset[int]]:
-    """Return the slices of each group of devices."""
     products = _PRODUCT.findall(target)
     if products:
         return [frozenset(_numbers(text)) for text in products if _ID.search(text)]

@@ -206,29 +206,23 @@ class ValueGraph:
             return tuple([self.new_inputs(frame, row, element, nesting + 1) for element in shape.elements])
         return self.new(frame, row, [], PARAMETER)
 
-    def add_whole(self, frame: CallFrame, value: Value, made_of: list[int], row: int | None) -> None:
-        """Add the nodes of a value to `made_of`, for an operand that is used as a whole.
+    def whole(self, frame: CallFrame, value: Value, row: int | None) -> list[int]:
+        """Return the nodes of a value, for an operand that is used as a whole.
 
         `row` is the row that defines the value; None for the row that the frame reads.
         """
-        if isinstance(value, int):
-            made_of.append(value)
-            return
         nodes = nodes_in(value)
         if len(nodes) <= MAX_JOINED:
-            made_of += nodes
-            return
+            return nodes
         joined = self._joined.get(id(value))
         if joined is None:
             joined = self._joined[id(value)] = (value, self.new(frame, frame.row if row is None else row, nodes, MOVES))
-        made_of.append(joined[1])
+        return [joined[1]]
 
     def made_of(self, frame: CallFrame, row: int) -> list[int]:
         """Return the nodes of all operands of a row."""
-        nodes: list[int] = []
-        for value, source in zip(frame.operands(row), frame.view.operand_rows(row), strict=True):
-            self.add_whole(frame, value, nodes, source)
-        return nodes
+        operands = zip(frame.operands(row), frame.view.operand_rows(row), strict=True)
+        return [node for value, source in operands for node in self.whole(frame, value, source)]
 
     def add_body(self, frame: CallFrame, template: BodyTemplate, arguments: Sequence[int]) -> None:
         """Add the nodes of a call that is made from a template."""
@@ -344,8 +338,7 @@ class BodyTemplates:
             return
         if not _MEETING.isdisjoint(frame.view.opcodes):
             return
-        own = range(frame.first, frame.stop)
-        numbers: dict[Value, int] = {node: node - frame.first for node in own}
+        numbers: dict[Value, int] = {node: node - frame.first for node in range(frame.first, frame.stop)}
         numbers.update((node, ~number) for number, node in enumerate(arguments))
         try:
             operands = [[numbers[node] for node in made_of] for made_of in graph.operands[frame.first : frame.stop]]

@@ -6,7 +6,7 @@ A row is an index. Everything is read on first use and kept, so that the analyse
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import count
 from typing import TypeVar
@@ -24,6 +24,9 @@ from hlo_inspect.hlo.values.shapes import Shape, subshape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _T = TypeVar("_T")
+
+InstructionPlace = tuple[str, int, str]
+"""Computation, line and name: the key of an instruction, unique unless one line defines a name twice."""
 
 MAX_INFERRED = 1 << 20
 """Bound on the arrays and tuples in all inferred shapes of a computation: few rows can double a tuple many times."""
@@ -75,6 +78,10 @@ class View:
             shapes[row] = shape
             heads[row] = heads[row]._replace(shape=shape)
         self._instructions.clear()
+
+    def place(self, row: int) -> InstructionPlace:
+        """Return computation, line and name of a row."""
+        return self.computation.name, self.lines[row], self.names[row]
 
     # -- names ----------------------------------------------------------------------------------------------------------
 
@@ -170,16 +177,12 @@ class View:
         """
         operands = self._operands.get(index)
         if operands is None:
-            operands = self._operands[index] = self._read_operands(index)
+            try:
+                operands = () if self.opcodes[index] in LITERAL_OPCODES else operands_of(self.tails[index])
+            except tokens.ScanError:
+                operands = _UNREADABLE
+            self._operands[index] = operands
         return operands
-
-    def _read_operands(self, index: int) -> tuple[Operand, ...]:
-        if self.opcodes[index] in LITERAL_OPCODES:
-            return ()
-        try:
-            return operands_of(self.tails[index])
-        except tokens.ScanError:
-            return _UNREADABLE
 
     def parameter_number(self, index: int) -> int | None:
         """Return the number of a parameter; None if it cannot be read."""
@@ -294,11 +297,6 @@ class View:
     def _kept(self) -> dict[tuple[int, str], Instruction]:
         return {(kept.line, kept.name): kept for kept in self.computation.instructions}
 
-    def called(self, index: int) -> list[Callee]:
-        """Return the computations that a row calls. Raise ScanError if its operands are not closed."""
-        printed = self.printed_fusions.get(index)
-        return self.instruction(index).called if printed is None else [Callee("calls", "fused", printed[1])]
-
     def called_names(self, index: int) -> list[str]:
         """Return the names of the computations that a row calls. Raise ScanError if its operands are not closed."""
         printed = self.printed_fusions.get(index)
@@ -342,6 +340,17 @@ class Views:
         if view is None:
             view = self._known[name] = View(self.computations[name])
         return view
+
+    def rows_with(self, opcodes: Set[str]) -> Iterator[tuple[View, int]]:
+        """Yield the rows of these opcodes, one computation after the other."""
+        for name, computation in self.computations.items():
+            if not opcodes.isdisjoint(computation.opcodes):
+                view = self.for_computation(name)
+                yield from ((view, row) for row, opcode in enumerate(view.opcodes) if opcode in opcodes)
+
+    def find(self, name: str | None) -> View | None:
+        """Return the view of a computation; None if the module has no computation of that name."""
+        return self.for_computation(name) if name is not None and name in self.computations else None
 
     @cached_property
     def fusions(self) -> dict[str, tuple[View, int]]:

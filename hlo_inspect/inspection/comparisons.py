@@ -16,7 +16,7 @@ from os import PathLike
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.compare.comparison import ComparedModule, ModuleComparison, compare, only_in_new, only_in_old
+from hlo_inspect.compare.comparison import ONLY_IN_NEW, ONLY_IN_OLD, ComparedModule, ModuleComparison, compare, unpaired
 from hlo_inspect.compare.pairing import pair_by, pair_names
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, UsageError, as_internal_errors
 from hlo_inspect.hlo.input.dump_directory import expanded, is_directory
@@ -121,10 +121,8 @@ class Comparisons:
         left = pair_by(old_left, new_left, _CONTENTS)
         for old, new in sorted(left.pairs):
             yield from self._compared(old_left[old], new_left[new])
-        for old in left.old:
-            yield only_in_old(old_left[old])
-        for new in left.new:
-            yield only_in_new(new_left[new])
+        yield from (unpaired(old_left[old], ONLY_IN_OLD) for old in left.old)
+        yield from (unpaired(new_left[new], ONLY_IN_NEW) for new in left.new)
 
     def _compared(self, old: ComparedModule | None, new: ComparedModule | None) -> Iterator[ModuleComparison]:
         """Yield the comparison of two modules, unless one of them is lost."""
@@ -163,13 +161,7 @@ class _StoredInput(io.BytesIO):
 class _ComparedSide:
     """Side of a comparison. It is read for its modules and for their names, in either order."""
 
-    def __init__(
-        self,
-        given: ComparedInput,
-        request: Request,
-        needs: ReportNeeds,
-        watch: Callable[[Inspection], None],
-    ) -> None:
+    def __init__(self, given: ComparedInput, request: Request, needs: ReportNeeds, watch: Callable[[Inspection], None]) -> None:
         self._errors: dict[str, HloInspectError] = {}
         self._request = request if given.module is None else replace(request, module=given.module)
         self._needs = needs

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from math import ceil
 from pathlib import Path
 
-from hlo_inspect.analysis.hardware import HardwareProfile, load_profile, profile_names
+from hlo_inspect.analysis.hardware import load_profile, profile_names
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.passes.measured.rates import RATES
 from hlo_inspect.report.model import Report
@@ -40,20 +41,18 @@ class FittedRates:
             yield report
 
     def text(self, target: Path) -> str:
-        """Return the content of a file at `target`. Raise InputError if no rate was achieved.
-
-        The shares that kernels and links reach of these rates are 1, because they were reached.
-        """
+        """Return the content of a file at `target`; shares of rates that were reached are 1. Raise InputError without rates."""
         if not self._rates:
             message = f"has no kernel that a rate of {self._base.name} binds, so there is nothing to fit"
             raise InputError(message, Location(self._recorded))
-        source = _unused_id(self._base)
-        lines = [f"extends: {_quoted(self._reference(target))}"]
-        lines.append(f"title: {_quoted(self._base.title.removesuffix(_TITLE) + _TITLE)}")
+        names = (f"recorded-profile-{number}" for number in count(1))
+        source = next(name for name in names if name not in self._base.sources)
+        lines = [f"extends: {json.dumps(self._reference(target))}"]
+        lines.append(f"title: {json.dumps(self._base.title.removesuffix(_TITLE) + _TITLE)}")
         sections: dict[str, list[str]] = {}
         for figure, (rate, kernel) in sorted(self._rates.items()):
             section, _, name = figure.partition(".")
-            own = f"source: {source}, confidence: secondary, note: {_quoted(f'best: {kernel}')}"
+            own = f"source: {source}, confidence: secondary, note: {json.dumps(f'best: {kernel}')}"
             if section == "links":
                 sections.setdefault(section, []).extend(self._link(figure, rate, own))
                 continue
@@ -91,16 +90,4 @@ class FittedRates:
             "page": "rates of the best kernels",
         }
         yield "sources:"
-        yield from (f"  {'-' if key == 'id' else ' '} {key}: {_quoted(text)}" for key, text in fields.items())
-
-
-def _quoted(text: str) -> str:
-    """Return a text in quotes, as JSON and YAML write it."""
-    return json.dumps(text)
-
-
-def _unused_id(base: HardwareProfile) -> str:
-    number = 1
-    while f"recorded-profile-{number}" in base.sources:
-        number += 1
-    return f"recorded-profile-{number}"
+        yield from (f"  {'-' if key == 'id' else ' '} {key}: {json.dumps(text)}" for key, text in fields.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from itertools import groupby, tee
@@ -36,7 +37,7 @@ STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0"})
 """Names of standard input."""
 
 
-class Inspection:
+class Inspection(AbstractContextManager["Inspection"]):
     """Reader of inputs that reports on their modules. One process of jaxlib serves the inputs of one `with` block."""
 
     def __init__(self, request: Request, needs: ReportNeeds = NEEDS_ALL) -> None:
@@ -60,9 +61,6 @@ class Inspection:
         """Pass each report with the analyses of its module to `sink`, if this process reads the files."""
         self._reports.sink = sink
 
-    def __enter__(self) -> Inspection:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self._sources.xla.close()
 
@@ -71,10 +69,7 @@ class Inspection:
         return expanded(argument)
 
     def reports(self, source: Openable) -> Iterator[Report]:
-        """Yield a report for each module of `source` whose name matches.
-
-        Raise the first error after all of the source is read; for an internal error, its cause.
-        """
+        """Yield the reports of `source`. Raise its first error after all of it is read; of an internal error, the cause."""
         errors: list[HloInspectError] = []
         for item in self.read([source]):
             if isinstance(item, Report):
@@ -161,10 +156,7 @@ class Inspection:
             yield from self.read_source(open_source(file.source), file.note, file.hosts)
 
     def read_source(self, source: Source, note: str | None = None, hosts: Sequence[Path] = ()) -> Iterator[Item]:
-        """Yield for each module of one source its report, its name if that does not match, or an error.
-
-        `note` and `hosts` are those of a `DirectoryFile`.
-        """
+        """Yield the report, unmatched name or error of each module. `note` and `hosts` are those of a `DirectoryFile`."""
         try:
             with as_internal_errors(Location(source.name)):
                 yield from self._sources.read(source, note, hosts)
@@ -173,10 +165,7 @@ class Inspection:
 
 
 class _File(NamedTuple):
-    """File to read, or the error that prevents it, with number and name of its source.
-
-    `note` says how it differs from the expected file. A file that only `may_hold` a module need not hold one.
-    """
+    """File to read, or the error that prevents it, with number and name of its source; all else as in a `DirectoryFile`."""
 
     number: int
     source_name: str

@@ -94,23 +94,18 @@ class ModuleReports:
         self._options = parse_options(request)
         if request.thresholds:
             self._options = replace(self._options, thresholds=parse_thresholds(request.thresholds))
-        self._needs = needs
+        self.needs = needs
         self.recorded = request.recorded
         self.wanted_samples = WantedSamples(request.skip, any(question.name == TIME_EVENTS for question in running))
         self.sink: ReportSink | None = None
 
     def with_measured(self) -> ModuleReports:
         """Return the maker of the reports on a recorded profile: these with its times, if they are needed."""
-        if self.measures or not self._needs.measured:
+        if self.measures or not self.needs.measured:
             return self
-        reports = ModuleReports(replace(self._request, passes=(*self._request.pass_names, MEASURED)), self._needs)
+        reports = ModuleReports(replace(self._request, passes=(*self._request.pass_names, MEASURED)), self.needs)
         reports.sink = self.sink
         return reports
-
-    @property
-    def has_unmeasured(self) -> bool:
-        """True if modules without measured times have a report too."""
-        return self._needs.measured
 
     def report(
         self,
@@ -163,7 +158,7 @@ class ModuleReports:
         self, module: Module, facts: Mapping[str, Value], sections: Iterable[Section], choice: RuleChoice
     ) -> Iterator[str]:
         """Yield why facts are unknown, and which rules are left out."""
-        if self._needs.notes:
+        if self.needs.notes:
             for section in sections:
                 yield from section.notes
             if module.problems.is_truncated and not module.quoted_lines:
@@ -181,9 +176,9 @@ class ModuleReports:
             from hlo_inspect.passes.module_facts import log_tables
 
             tables += log_tables(module.log)
-        if self._needs.tables is None or module.quoted_lines:  # partial modules have other tables on their page
+        if self.needs.tables is None or module.quoted_lines:  # partial modules have other tables on their page
             return tables
-        return self._needs.tables(tables)
+        return self.needs.tables(tables)
 
     def _headline(self, chosen: Sequence[Section], findings: Sequence[Finding], choice: RuleChoice) -> tuple[HeadlineRow, ...]:
         """Return the first lines of the passes, with commands if several; then the findings, unless no pass counts them."""

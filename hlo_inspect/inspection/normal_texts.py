@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, as_internal_errors, printable
+from hlo_inspect.findings.reading_problems import problem_text
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule, CanonicalText
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.dump_directory import dump_files, expanded, is_directory
@@ -15,7 +16,7 @@ from hlo_inspect.hlo.input.foreign_text import describe_foreign_text
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.inspection.source_reports import name_pattern, no_such_module, without_collection
+from hlo_inspect.inspection.source_reports import name_pattern, no_such_module, uncollected
 from hlo_inspect.xla import Xla
 
 WANTS = Wants(graph=True, entry=True, checked=True)
@@ -38,10 +39,7 @@ class NormalTexts:
     errors: list[HloInspectError] = field(default_factory=list)
 
     def lines(self, argument: str) -> Iterator[str]:
-        """Yield the lines of all modules of an argument, with control characters escaped as in a string of HLO.
-
-        Raise InputError if there is no such file.
-        """
+        """Yield the lines of all modules, control characters escaped as in HLO. Raise InputError if there is no such file."""
         return self._printable(self._lines(self._modules(argument), argument))
 
     def lines_of(self, text: str) -> Iterator[str]:
@@ -82,40 +80,36 @@ class NormalTexts:
             message = "quotes instruction a partial module, which make no text of their own"
             self.errors.append(InputError(message, module.location(module.first_line)))
             return
-        self._note_problems(module)
+        # parts that the normal form lacks, or that make it another program
+        self.notes += [f"{problem.location}: {problem_text(problem)}" for problem in module.problems]
         canonical = CanonicalModule(module, Views(module.computations), layouts=self.layouts)
         is_scheduled = module.header.is_scheduled and not self.unscheduled
         yield from CanonicalText(canonical, is_scheduled=is_scheduled, metadata=self.metadata).lines()
 
     def _modules(self, argument: str) -> Iterator[Module]:
-        xla = Xla()
-        if self.strict:
-            xla.require("--strict needs")
-        try:
+        with closing(Xla()) as xla:
+            if self.strict:
+                xla.require("--strict needs")
             for path, may_hold in self._dumps(argument):
                 try:
                     with as_internal_errors(Location(str(path))):
                         yield from self._modules_of(path, xla, may_hold=may_hold)
                 except (InputError, InternalError) as error:
                     self.errors.append(error)
-        finally:
-            xla.close()
 
     def _modules_of(self, path: str | Path, xla: Xla, *, may_hold: bool) -> Iterator[Module]:
         """Yield the modules of one file."""
         source = open_source(path)
         modules = xla.modules(source, WANTS, strict=self.strict)
-        for count in itertools.count():
-            with without_collection():
-                item = next(modules, None)
-            if item is None:
-                if not count and not may_hold:
-                    raise InputError(f"holds no HLO module{describe_foreign_text(source.start)}", Location(source.name))
-                return
+        is_empty = True
+        for item in uncollected(modules):
+            is_empty = False
             if isinstance(item, ParseError):
                 self.errors.append(item)
             else:
                 yield item[0]
+        if is_empty and not may_hold:
+            raise InputError(f"holds no HLO module{describe_foreign_text(source.start)}", Location(source.name))
 
     def _dumps(self, argument: str) -> Iterator[tuple[str | Path, bool]]:
         """Yield the files to read, each with True if it may hold no module."""
@@ -124,9 +118,3 @@ class NormalTexts:
                 yield from ((file.source, file.may_hold) for file in dump_files(source, self.stage))
             else:
                 yield source, False
-
-    def _note_problems(self, module: Module) -> None:
-        """Note the problems of a text: parts that the normal form lacks, or that make it another program."""
-        for problem in module.problems:
-            times = f" ({problem.times:,} times, first here)" if problem.times > 1 else ""
-            self.notes.append(f"{problem.location}: {problem.message}{times}")

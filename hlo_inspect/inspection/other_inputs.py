@@ -61,10 +61,7 @@ def report_on_workload(workload: Workload, command: str, chosen: Sequence[Worklo
 
 
 def rewritten_workload(source: Openable, to: str) -> bytes:
-    """Rewrite a workload file in the dialect `to`, one of `workloads.writer.WRITTEN`.
-
-    Raise InputError if it is no such file, UsageError if the dialect has no place for a part of it.
-    """
+    """Rewrite a workload file in the dialect `to`. Raise InputError if it is none, UsageError if a part has no place there."""
     opened = open_source(source)
     if not is_workload(opened.peek_text()):
         raise InputError(no_workload(opened.peek_text()), Location(opened.name))
@@ -147,28 +144,20 @@ def _kind(placed: PlacedAllocation) -> str:
     return ", ".join(words)
 
 
-_ALLOCATIONS = TableSpec(
-    "live_at_peak",
-    "Allocations",
-    (
-        Column("allocation", "number", get=attrgetter("number")),
-        Column("kind", width=24, get=_kind),
-        Column("bytes", "bytes", summed=True, get=attrgetter("size")),
-        Column("memory_space", "number", detail=2, get=attrgetter("color")),
-        Column("values", "count", get=lambda placed: len(placed.values)),
-        Column("first_value", get=lambda placed: placed.values[0].name if placed.values else ""),
-        Column("shape", width=30, get=lambda placed: placed.values[0].shape if placed.values else ""),
-    ),
+_ALLOCATIONS = TableSpec("live_at_peak", "Allocations").with_columns(
+    Column("allocation", "number", get=attrgetter("number")),
+    Column("kind", width=24, get=_kind),
+    Column("bytes", "bytes", summed=True, get=attrgetter("size")),
+    Column("memory_space", "number", detail=2, get=attrgetter("color")),
+    Column("values", "count", get=lambda placed: len(placed.values)),
+    Column("first_value", get=lambda placed: placed.values[0].name if placed.values else ""),
+    Column("shape", width=30, get=lambda placed: placed.values[0].shape if placed.values else ""),
 )
-_TEMPORARIES = TableSpec(
-    "temporaries",
-    "Values in the heaps of temporaries",
-    (
-        Column("name"),
-        Column("shape"),
-        Column("bytes", "bytes", get=attrgetter("size")),
-        Column("offset", "bytes"),
-    ),
+_TEMPORARIES = TableSpec("temporaries", "Values in the heaps of temporaries").with_columns(
+    Column("name"),
+    Column("shape"),
+    Column("bytes", "bytes", get=attrgetter("size")),
+    Column("offset", "bytes"),
 )
 
 
@@ -185,16 +174,12 @@ class _LiveArray(NamedTuple):
     last: int | None
 
 
-_LIVE = TableSpec(
-    "live_at_peak",
-    "Live at XLA's peak (parameters until their last use)",
-    (
-        Column("name"),
-        Column("shape_index", detail=3, get=lambda array: index_text(array.position)),
-        Column("bytes", "bytes", summed=True, get=attrgetter("size")),
-        Column("live_from", "number", optional=True, get=attrgetter("first")),
-        Column("live_to", "number", optional=True, get=attrgetter("last")),
-    ),
+_LIVE = TableSpec("live_at_peak", "Live at XLA's peak (parameters until their last use)").with_columns(
+    Column("name"),
+    Column("shape_index", detail=3, get=lambda array: index_text(array.position)),
+    Column("bytes", "bytes", summed=True, get=attrgetter("size")),
+    Column("live_from", "number", optional=True, get=attrgetter("first")),
+    Column("live_to", "number", optional=True, get=attrgetter("last")),
 )
 
 
@@ -211,15 +196,10 @@ def _ranges(lines: list[str], given: Input) -> Report:
     return _report(given, {}, (_LIVE.of(live),), (HeadlineRow("", row),), why)
 
 
-_USAGE = TableSpec(
-    "live_at_peak",
-    "Allocations by memory",
-    (
-        Column("memory", get=itemgetter(0)),
-        Column("memory_space", "number", get=itemgetter(1)),
-        Column("bytes", "bytes", summed=True, get=itemgetter(2)),
-    ),
-    page_rows=0,
+_USAGE = TableSpec("live_at_peak", "Allocations by memory", page_rows=0).with_columns(
+    Column("memory", get=itemgetter(0)),
+    Column("memory_space", "number", get=itemgetter(1)),
+    Column("bytes", "bytes", summed=True, get=itemgetter(2)),
 )
 TABLES = (_ALLOCATIONS, _TEMPORARIES, _LIVE, _USAGE)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
@@ -15,7 +16,6 @@ from hlo_inspect.errors import (
     InputError,
     InternalError,
     Location,
-    ParseError,
     UsageError,
     as_internal_errors,
     did_you_mean,
@@ -145,18 +145,16 @@ class PassHistory:
 
 def _read_snapshot(opcode: str | None, file: PassFile) -> Iterator[ModuleSnapshot | HloInspectError]:
     """Yield the module after a pass with the instructions of an opcode, or the error that hides it."""
-    xla, place = Xla(), Location(str(file.path))
+    place = Location(str(file.path))
     try:
-        with as_internal_errors(place):
+        with closing(Xla()) as xla, as_internal_errors(place):
             with without_collection():
-                item = next(xla.modules(open_source(file.path), STATE_WANTS, strict=False), None)
-            if item is None or isinstance(item, ParseError):
+                module = next(xla.read(open_source(file.path), STATE_WANTS), None)
+            if module is None:
                 yield InputError("it holds no HLO module", place)
-            elif item[0].problems.is_truncated:
+            elif module.problems.is_truncated:
                 yield InputError("it is truncated", place)
             else:
-                yield take_snapshot(Context(item[0]), opcode)
+                yield take_snapshot(Context(module), opcode)
     except (InputError, InternalError) as error:
         yield error
-    finally:
-        xla.close()

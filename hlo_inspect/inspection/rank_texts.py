@@ -1,28 +1,88 @@
-"""The texts of all ranks' modules, with hashes of what they hold and of the options beside them."""
+"""The ranks of a job: their directories, and the texts of their modules with hashes of what they hold and of options beside."""
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b, sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from hlo_inspect.compare.programs.rank_sets import RankText
-from hlo_inspect.errors import HloInspectError, InputError
-from hlo_inspect.hlo.input.dump_directory import (
-    DirectoryFile,
-    chosen_files,
-    files_below,
-    files_by_module,
-    latest_file,
-)
+from hlo_inspect.compare.programs.rank_sets import RankText, rank_order
+from hlo_inspect.errors import HloInspectError, InputError, Location, UsageError, reading
+from hlo_inspect.hlo.input.dump_directory import DirectoryFile, chosen_files, files_below, files_by_module, latest_file
 from hlo_inspect.hlo.input.source import DECOMPRESSORS, PIECE_BYTES, open_source
 from hlo_inspect.hlo.settings.compile_settings import SETTING_FILES, stablehlo_file
-from hlo_inspect.inspection.rank_directories import RankDirectory
 from hlo_inspect.lazy_pattern import lazy_pattern
+
+RANK = "{rank}"
+_WILD = lazy_pattern(r"\{rank\}|\*")
+_MODULE_FOLDER = lazy_pattern(r"(?:\d+\.)?module_\d{4,18}\..*", re.ASCII | re.DOTALL)
+
+
+class RankDirectory(NamedTuple):
+    """The dump of one rank: a directory, or a file."""
+
+    label: str
+    path: Path
+
+
+def rank_directories(arguments: Sequence[str]) -> list[RankDirectory]:
+    """Return the ranks that the arguments name, in order.
+
+    These are a pattern with `{rank}` or `*`, a directory of directories, or several directories. Raise InputError if there is
+    none, UsageError if two have one name.
+    """
+    if len(arguments) > 1:
+        ranks = _sorted(RankDirectory(Path(argument).name or argument, Path(argument)) for argument in arguments)
+    else:
+        ranks = _of_argument(arguments[0])
+    labels = [rank.label for rank in ranks]
+    for first, second in pairwise(ranks):
+        if first.label == second.label:
+            raise UsageError(f"{first.path} and {second.path} are both rank {first.label!r}; name it with {RANK}")
+    if not labels:
+        raise InputError(f"no directory fits this pattern; `dumps/{RANK}` fits dumps/0, dumps/1, …", Location(arguments[0]))
+    return ranks
+
+
+def _of_argument(argument: str) -> list[RankDirectory]:
+    if RANK in argument or (glob.has_magic(argument) and not Path(argument).exists()):
+        return _sorted(_matches(argument))
+    root = Path(argument)
+    if not root.is_dir():
+        what = "is a file" if root.exists() else "there is no such directory"
+        raise InputError(
+            f"{what}; `ranks` reads a directory for each rank: a pattern such as 'dumps/{RANK}'", Location(argument)
+        )
+    with reading(argument):
+        paths = list(root.iterdir())
+    if any(_MODULE_FOLDER.fullmatch(path.name) for path in paths):
+        raise InputError(f"is the dump of one rank; name all of them with a pattern such as 'dumps/{RANK}'", Location(argument))
+    return _sorted(RankDirectory(path.name, path) for path in paths if path.is_dir())
+
+
+def _matches(pattern: str) -> Iterator[RankDirectory]:
+    """Yield the paths that fit a pattern. `{rank}`, or each `*` without it, is the rank; else the name of the directory is."""
+    marks, texts = _WILD.findall(pattern), _WILD.split(pattern)
+    wild = "*".join(map(glob.escape, texts)) if marks else pattern
+    parts = [re.escape(texts[0])]
+    for mark, text in zip(marks, texts[1:], strict=True):
+        parts += [r"([^/]*)" if mark == RANK or RANK not in marks else r"[^/]*", re.escape(text)]
+    expression = re.compile("".join(parts), re.DOTALL)
+    for path in glob.glob(wild):  # noqa: PTH207 - an absolute pattern has no folder to start in
+        match = expression.fullmatch(path)
+        label = "/".join(dict.fromkeys(match.groups())) if match is not None else ""
+        yield RankDirectory(label or Path(path).name, Path(path))
+
+
+def _sorted(ranks: Iterable[RankDirectory]) -> list[RankDirectory]:
+    return sorted(ranks, key=lambda rank: rank_order(rank.label))
+
 
 _COMPRESSED = tuple(magic for magic, _ in DECOMPRESSORS)
 _NAME = lazy_pattern(rb"^[ \t]*+HloModule[ \t]++%?+([\w.\-]++)", re.MULTILINE)
@@ -57,7 +117,9 @@ class RankLister:
             files, fault = files_below(directory.path) if directory.path.is_dir() else ([directory.path], None)
             listing = listing._replace(fault=fault)
             modules = files_by_module(files)
-            chosen = list(map(latest_file, modules)) if modules else list(_other_files(directory.path, files))
+            # the texts of a directory that is no dump, or the file itself
+            others = chosen_files(directory.path, files, None) if directory.path.is_dir() else [DirectoryFile(directory.path)]
+            chosen = list(map(latest_file, modules)) if modules else list(others)
         except HloInspectError as error:
             return listing._replace(fault=listing.fault or error)
         listing.notes.extend(_mixed_runs(modules))
@@ -89,11 +151,6 @@ class RankLister:
         constants = _constants_hash(file.path) if self._elides[digest] else None
         module = name.decode() or _module_name(file.path)
         return RankText(rank, module, path, digest, file.note is None, settings, assignment, constants)
-
-
-def _other_files(path: Path, files: Sequence[Path]) -> Iterable[DirectoryFile]:
-    """Return the texts of a directory that is no dump, or the file itself."""
-    return chosen_files(path, files, None) if path.is_dir() else [DirectoryFile(path)]
 
 
 def _mixed_runs(modules: Iterable[Sequence[tuple[Path, str]]]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.compare.programs.compile_record import CompileRecord, record_compile
 from hlo_inspect.compare.programs.recompilation import RecompiledFunction
-from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, as_internal_errors
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, as_internal_errors, first_few
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.dump_directory import (
@@ -27,7 +27,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings, read_settings, stablehlo_file
 from hlo_inspect.hlo.settings.stablehlo import StableHlo, read_stablehlo
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.inspection.source_reports import name_pattern, no_such_module, without_collection
+from hlo_inspect.inspection.source_reports import name_pattern, no_such_module, uncollected, without_collection
 from hlo_inspect.xla import Xla
 
 WANTS = Wants(graph=True, entry=True)
@@ -122,11 +122,11 @@ class Recompilations:
             names.setdefault(((files.before or files.after or directory).parent, files.number), set()).add(files.name)
         mixed = [f"{number:04d} ({', '.join(sorted(both))})" for (_, number), both in names.items() if len(both) > 1]
         if mixed:
-            message = f"{_listed(mixed)} has several names: the directory holds more than one run"
+            message = f"{first_few(mixed, 3)} has several names: the directory holds more than one run"
             self.notes.append(f"{directory}: module {message}")
         unfinished = list(dict.fromkeys(f"{files.number:04d}" for files in compiles if files.after is None))
         if unfinished and any(files.after is not None for files in compiles):
-            message = f"{_listed(unfinished)} has no text after optimizations: its compile did not end"
+            message = f"{first_few(unfinished, 3)} has no text after optimizations: its compile did not end"
             self.notes.append(f"{directory}: module {message}")
 
     # -- modules ---------------------------------------------------------------------------------------------------------
@@ -197,17 +197,5 @@ class Recompilations:
         return self._optimized[path]
 
     def _modules(self, path: Path | str) -> Iterator[Module]:
-        modules = self._xla.modules(open_source(path), WANTS, strict=False)
-        while True:
-            with without_collection():
-                item = next(modules, None)
-            if item is None:
-                return
-            if isinstance(item, ParseError):
-                self.errors.append(item)
-            elif not item[0].quoted_lines:
-                yield item[0]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+        modules = uncollected(self._xla.read(open_source(path), WANTS))
+        return (module for module in modules if not module.quoted_lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 
 from hlo_inspect.analysis.module_analyses import ModuleAnalyses
 from hlo_inspect.analysis.program_outline import outline_of
@@ -15,15 +15,14 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.values.shapes import array_leaves
 from hlo_inspect.profiler.measurements import RecordedProgram
 from hlo_inspect.profiler.profile import ProfileFile, measure
-from hlo_inspect.profiler.programs import ProfiledProgram, device_assignment
-from hlo_inspect.profiler.proto_instructions import proto_instructions
+from hlo_inspect.profiler.programs import ProfiledProgram, device_assignment, proto_instructions
 from hlo_inspect.profiler.wanted_samples import WantedSamples
 
 _SHOWN = 3
 """Differing instructions that an error names."""
 
 
-class RecordedProfile:
+class RecordedProfile(AbstractContextManager["RecordedProfile"]):
     """The files of a profile, open in a `with` block. `watch` receives name and position while they are read."""
 
     def __init__(self, files: Iterable[Openable | Source], watch: Callable[[str, int], None] | None = None) -> None:
@@ -47,9 +46,6 @@ class RecordedProfile:
             return cls([path], watch)
         file = next(iter(dump_files(path, None)))
         return cls([file.path, *file.hosts], watch)
-
-    def __enter__(self) -> RecordedProfile:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()

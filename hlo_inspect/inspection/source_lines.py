@@ -16,12 +16,8 @@ from hlo_inspect.report.model import Report
 from hlo_inspect.report.table import Column
 from hlo_inspect.report.table_spec import TableSpec
 
-FINDING_LINES = TableSpec(
-    "finding_lines",
-    "Lines that findings name",
-    (Column("line", "number", get=itemgetter(0)), Column("text", width=120, get=itemgetter(1))),
-    page_rows=0,
-    on_page=False,
+FINDING_LINES = TableSpec("finding_lines", "Lines that findings name", page_rows=0, on_page=False).with_columns(
+    Column("line", "number", get=itemgetter(0)), Column("text", width=120, get=itemgetter(1))
 )
 TABLES = (FINDING_LINES,)
 _LONGEST = 400  # characters: lines can have megabytes, and their beginning is enough
@@ -74,10 +70,7 @@ _INSTRUCTION = lazy_pattern(r"^[^\S\n]*+(?:ROOT )?+%?([A-Za-z_][\w.\-]*+) = ", r
 
 
 def names_like(source: str, beginning: str) -> list[str]:
-    """Return the first names and opcodes of a file that begin with `beginning`, which can hold a `*`.
-
-    Return nothing if the file cannot be read.
-    """
+    """Return the first names and opcodes of a file that fit `beginning`, which can hold a `*`; none if it is unreadable."""
     parts = [*beginning.removeprefix("%").split(WILDCARD), ""]
     opcodes = [opcode for opcode in sorted(TABLE) if fits(opcode, parts)]
     matches: dict[str, None] = {}

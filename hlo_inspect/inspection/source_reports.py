@@ -119,7 +119,7 @@ class SourceReports:
         if is_profile and self._reports.asks_graph and not source.reopens:
             wants |= Wants(graph=True, entry=True)
         reads_again = self._reports.asks_graph and not wants.graph
-        graphs = SecondReading(source, self._read_again) if reads_again else None
+        graphs = SecondReading(source, self.xla.read) if reads_again else None
         modules = self.xla.modules(source, wants, strict=self._strict)
         number = 0
         while True:
@@ -145,12 +145,11 @@ class SourceReports:
 
     def _without_module(self, source: Source) -> Report:
         """Return the report on a log with out-of-memory reports only. Raise NoModuleError unless the command is `memory`."""
+        report = None
         if source.memory_lines:
             from hlo_inspect.inspection.other_inputs import report_on_log
 
             report = report_on_log(source)
-        else:
-            report = None
         if report is None:
             what = describe_foreign_text(source.start) or describe_log(source.measured)
             expansion = f"; {source.expansion}" if source.expansion is not None else ""
@@ -161,10 +160,7 @@ class SourceReports:
         return report
 
     def _workload_report(self, source: Source, note: str | None) -> Report | str:
-        """Return the report of a simulator's workload file, or its policy if `module` excludes that.
-
-        Raise NoModuleError if none of the passes is about such files.
-        """
+        """Return the report of a workload file; its policy if `module` excludes it. Raise NoModuleError if no pass reads it."""
         from hlo_inspect.inspection.other_inputs import report_on_workload
         from hlo_inspect.passes import find_workload_pass
         from hlo_inspect.workloads.workload_reader import read_workload
@@ -182,10 +178,6 @@ class SourceReports:
             report = report_on_workload(workload, self._command, passes, notes)
         answered = {spec.name for spec in report.specs}
         return replace(report, unanswered=tuple(spec for spec in self._reports.specs if spec.name not in answered))
-
-    def _read_again(self, source: Source, wants: Wants) -> Iterator[Module]:
-        """Read the modules of a source again, without `--strict`."""
-        return (item[0] for item in self.xla.modules(source, wants, strict=False) if not isinstance(item, ParseError))
 
     def _measured(self, source: Source, note: str | None, hosts: Sequence[Path], reports: ModuleReports) -> Iterator[Item]:
         """Yield the report of each module that ran in the recorded profile: the source, or that of the request.
@@ -219,7 +211,7 @@ class SourceReports:
         if modules and not measured:
             message = f"has no events of {listed_names(modules)}"
             raise InputError(f"{message}; trace while it runs", Location(recorded or source.name))
-        for label in modules if reports.has_unmeasured else measured:
+        for label in modules if reports.needs.measured else measured:
             yield self._report(modules[label], notes, None, measured.get(label), reports)
 
     def _is_wanted(self, module: Module) -> bool:
@@ -235,10 +227,7 @@ class SourceReports:
         measured: RecordedProgram | None = None,
         reports: ModuleReports | None = None,
     ) -> Item:
-        """Return the report of a module, or the error if it lacks the named instruction or an analysis fails.
-
-        `read_graph` reads it with its graph.
-        """
+        """Return the report of a module, or the error if it lacks the named instruction or an analysis fails."""
         if self.watcher is not None:
             self.watcher.analysing(module.name)
         return _of_module(module, partial((reports or self._reports).report, module, notes, read_graph, measured))
@@ -272,6 +261,16 @@ def without_collection() -> Iterator[None]:
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
+
+
+def uncollected(items: Iterator[T]) -> Iterator[T]:
+    """Yield items, each of which is made while the garbage collector is off."""
+    while True:
+        with without_collection():
+            item = next(items, None)
+        if item is None:
+            return
+        yield item
 
 
 def name_pattern(module: str | None) -> re.Pattern[str] | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.registry import Registry
 
 if TYPE_CHECKING:
-    from hlo_inspect.passes.base import Pass, WorkloadPass
+    from hlo_inspect.passes.base import Pass, Question, WorkloadPass
     from hlo_inspect.report.model import FactSpec
     from hlo_inspect.report.table_spec import TableSpec
 
@@ -67,6 +68,45 @@ OTHERS: Registry[Pass] = Registry(
 )
 
 
+FACT_PASSES: Mapping[str, tuple[str, ...]] = {
+    "alpa": (ALPA,),
+    "collectives": ("collectives",),
+    "cost": ("cost",),
+    "custom_calls": ("fusions", "custom-calls"),
+    "export": (EXPORT,),
+    "fingerprint": ("fingerprint",),
+    "fusions": ("fusions",),
+    "kernels": ("top",),
+    "measured": (MEASURED,),
+    "memory": ("memory",),
+    "mesh": ("collectives",),
+    "module": ("summary", MODULE_FACTS),
+    "opcode": ("summary",),
+    "optimizer": ("optimizer",),
+    "outputs": ("params",),
+    "params": ("params",),
+    "time": ("cost",),
+    "workload": (WORKLOAD,),
+}
+"""The passes that give the facts whose names begin with this word: a check imports these alone. The specs say the same."""
+
+ASSERTABLE_TABLES: Mapping[str, str] = {
+    "params": "params",
+    "outputs": "params",
+    "fusions": "fusions",
+    "collectives": "collectives",
+    "loops": "collectives",
+    "optimizer": "optimizer",
+    "matmuls_by_type": "cost",
+    "kernels": "top",
+    "live_at_peak": "memory",
+    "largest_arrays": "memory",
+    "parameter_copies": "memory",
+    "custom_calls": "custom-calls",
+}
+"""The tables that assertions on rows can name, each with the pass that makes it. The specs say the same."""
+
+
 class PassTable(NamedTuple):
     """A table of a pass about modules."""
 
@@ -114,6 +154,17 @@ def find_pass(name: str) -> Pass:
 
     names = [*PASSES.names, SHOW, WORKLOAD]
     raise UsageError(f"no pass {name!r}; there are: {', '.join(names)}{did_you_mean(name, names)}")
+
+
+def questions_about(fact: str) -> tuple[Question, ...]:
+    """Return the passes whose facts begin with the same word as `fact`; all that give facts if there are none."""
+    names = FACT_PASSES.get(fact.partition(".")[0]) or dict.fromkeys(chain.from_iterable(FACT_PASSES.values()))
+    return tuple(workload_pass() if name == WORKLOAD else find_pass(name) for name in names)
+
+
+def specs_about(fact: str) -> tuple[FactSpec, ...]:
+    """Return the facts that begin with the same word as `fact`; all facts if there are none."""
+    return tuple(spec for question in questions_about(fact) for spec in question.specs)
 
 
 @cache

@@ -6,20 +6,10 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
-from hlo_inspect.analysis.alpa_costs import (
-    GEMMS,
-    KINDS,
-    WANTS,
-    MeshCost,
-    by_axis,
-    mesh_costs,
-    primitive_counts,
-    search_cost,
-)
+from hlo_inspect.analysis.alpa_costs import GEMMS, KINDS, WANTS, MeshCost, by_axis, mesh_costs, primitive_counts, search_cost
 from hlo_inspect.analysis.collectives import logical_collectives as collectives
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.figure import Figure, Quantity, at_least, least
-from hlo_inspect.hlo.module import Module
 from hlo_inspect.passes.base import FactSheet, Pass
 from hlo_inspect.report.model import FactSpec, Section
 from hlo_inspect.report.table import Column
@@ -35,12 +25,6 @@ _FACTS = (
     FactSpec("alpa.collectives.<kind>", "count", "communication primitives as Alpa counts them", _COUNTS),
     FactSpec("alpa.nonscalar_collectives.<kind>", "count", "the same without all-reduces of one number", _COUNTS),
 )
-
-
-def _put_counts(facts: FactSheet, module: Module) -> None:
-    for family, without_scalars in (("collectives", False), ("nonscalar_collectives", True)):
-        for name, count in primitive_counts(module, without_scalars=without_scalars).items():
-            facts.put(f"alpa.{family}.{name}", count)
 
 
 def _mesh_cost(along: Sequence[MeshCost]) -> Quantity:
@@ -68,31 +52,22 @@ def _unpriced(costs: Iterable[MeshCost]) -> Iterator[str]:
         yield f"{which} no cost: the mesh axis is unknown, or Alpa has no formula for the kind"
 
 
-_ALPA_SEARCH = TableSpec(
-    "alpa_search",
-    "Cost of Alpa's search (no unit)",
-    (
-        Column("kind"),
-        Column("count", "count", get=attrgetter("matched")),
-        Column("amount", "count", optional=True),
-        Column("of", get=lambda part: "multiplications" if part.kind == GEMMS else "elements" if part.factor else ""),
-        Column("factor", "number", optional=True),
-        Column("cost", "number", summed=True),
-    ),
-    page_rows=0,
+_ALPA_SEARCH = TableSpec("alpa_search", "Cost of Alpa's search (no unit)", page_rows=0).with_columns(
+    Column("kind"),
+    Column("count", "count", get=attrgetter("matched")),
+    Column("amount", "count", optional=True),
+    Column("of", get=lambda part: "multiplications" if part.kind == GEMMS else "elements" if part.factor else ""),
+    Column("factor", "number", optional=True),
+    Column("cost", "number", summed=True),
 )
-_ALPA_MESH = TableSpec(
-    "alpa_mesh",
-    "Costs on Alpa's device mesh (no unit)",
-    (
-        Column("kind"),
-        Column("axis", optional=True),
-        Column("group_size", "number", optional=True),
-        Column("sites", "count", summed=True, get=lambda row: len(row.runs)),
-        Column("whole_bytes", "bytes", get=attrgetter("size")),
-        Column("cost_of_one", "number", get=attrgetter("cost")),
-        Column("cost", "number", summed=True, bounded=True, get=attrgetter("total")),
-    ),
+_ALPA_MESH = TableSpec("alpa_mesh", "Costs on Alpa's device mesh (no unit)").with_columns(
+    Column("kind"),
+    Column("axis", optional=True),
+    Column("group_size", "number", optional=True),
+    Column("sites", "count", summed=True, get=lambda row: len(row.runs)),
+    Column("whole_bytes", "bytes", get=attrgetter("size")),
+    Column("cost_of_one", "number", get=attrgetter("cost")),
+    Column("cost", "number", summed=True, bounded=True, get=attrgetter("total")),
 )
 
 
@@ -110,7 +85,9 @@ class Alpa(Pass):
     def run(self, context: Context) -> Section:
         facts, search = FactSheet(), search_cost(context.module)
         costs = mesh_costs(context.collectives, context.axes, context.call_graph.runs, context.mesh, context.cost_model)
-        _put_counts(facts, context.module)
+        for family, without_scalars in (("collectives", False), ("nonscalar_collectives", True)):
+            for name, count in primitive_counts(context.module, without_scalars=without_scalars).items():
+                facts.put(f"alpa.{family}.{name}", count)
         facts.put("alpa.search_cost", search.value, search.reason)
         for axis, along in by_axis(costs):
             facts.put(f"alpa.mesh_cost.{axis}", _mesh_cost(along))

@@ -34,7 +34,7 @@ class Question(ABC):
     """
 
     name: ClassVar[str]
-    specs: ClassVar[tuple[FactSpec, ...]]
+    specs: ClassVar[tuple[FactSpec, ...]] = ()
     tables: ClassVar[tuple[TableSpec, ...]] = ()
     includes: ClassVar[tuple[str, ...]] = ()
     unless_quick: ClassVar[tuple[str, ...]] = ()
@@ -125,20 +125,19 @@ class FactSheet:
         self.values: dict[str, Value] = {}
         self.notes: list[str] = []
 
-    def put(self, name: str, value: Value, why: str = "") -> None:
-        """Set a fact. If it is unknown, a note says `why`, else the reason of the figure; without a reason it is absent."""
+    def put(self, name: str, value: Value, why: str = "", *, with_bound: bool = False) -> None:
+        """Set a fact. If it is unknown, a note says `why`, else the reason of the figure; without a reason it is absent.
+
+        `with_bound` sets the lower bound of an unknown figure even if that is 0.
+        """
         self.values[name] = value
         if isinstance(value, Figure):
+            if with_bound:
+                self.values[f"{name}{LOWER_BOUND}"] = value.least
             limits = f": {value.least:,} to {value.greatest:,}" if value.greatest is not None else ""
             self.notes.append(f"{name}: {why or value.reason + limits}")
         elif value is None and why:
             self.notes.append(f"{name}: {why}")
-
-    def put_with_bound(self, name: str, value: Value, why: str = "") -> None:
-        """Set a fact as `put` does, with its lower bound even if that is 0."""
-        self.put(name, value, why)
-        if isinstance(value, Figure):
-            self.values[f"{name}{LOWER_BOUND}"] = value.least
 
     def put_all(self, facts: Iterable[Fact], source: object, member: str = "") -> None:
         """Set the facts to the values that their getters take from `source`, those of a family for a `member`."""
@@ -149,7 +148,7 @@ class FactSheet:
 def bounded(
     name: str,
     unit: Unit,
-    figure: Callable[[Any], Quantity | None],
+    figure: Callable[[Any], Quantity | None] | None = None,
     detail: int = 0,
     *,
     optional: bool = False,

@@ -9,21 +9,16 @@ from operator import itemgetter
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.step_calls import (
-    CallFigure,
-    StepCall,
-    step_by_target,
-    total_of_step,
-    with_unknown,
-)
-from hlo_inspect.figure import Quantity, add, least, multiply, or_unknown
+from hlo_inspect.analysis.cost.custom_calls.step_calls import CallFigure, StepCall, step_by_target, total_of_step, with_unknown
+from hlo_inspect.figure import Quantity, least, multiply, or_unknown
+from hlo_inspect.figure import total as sum_figures
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import TRANSFERS, is_marker
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
 from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.report.model import Passage, Section
-from hlo_inspect.report.table import Column, Table, TablePlace
+from hlo_inspect.report.table import Column, Table, TablePlace, Unit
 from hlo_inspect.report.table_spec import CountedRows, TableSpec, is_member
 
 # -- what a user can fill in --------------------------------------------------------------------------------------------------
@@ -50,47 +45,36 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _work(figure: CallFigure) -> Callable[[Sequence[StepCall]], Quantity]:
-    return lambda calls: with_unknown(total_of_step(calls, figure), calls)
-
-
-_FACTS = (
-    Fact("custom_calls.flops", "flops", "FLOPs of custom calls, all runs of a step", _work("flops")),
-    Fact(
-        "custom_calls.least_flops",
-        "flops",
-        "the same without pairs that a static attention mask excludes",
-        _work("least_flops"),
-    ),
-    Fact("custom_calls.matmul_flops", "flops", "FLOPs of custom calls in matrix multiplications", _work("matmul_flops")),
-    Fact(
-        "custom_calls.transcendentals",
-        "count",
-        "transcendental functions of custom calls, all runs of a step",
-        _work("transcendentals"),
-    ),
-    Fact(
-        "custom_calls.bytes",
-        "bytes",
-        "operand and result bytes of custom calls in one step, without workspaces",
-        lambda calls: total_of_step(calls, "bytes"),
-    ),
-    Fact(
-        "custom_calls.unknown_count",
-        "count",
-        "custom calls whose work is unknown",
-        lambda calls: sum(call.is_unknown for call in calls),
-    ),
-)
-
-
-# -- tables -------------------------------------------------------------------------------------------------------------------
-
 _Group = Sequence[StepCall]
 
 
 def _figure(figure: CallFigure) -> Callable[[_Group], Quantity]:
     return lambda group: total_of_step(group, figure)
+
+
+def _work(figure: CallFigure) -> Callable[[_Group], Quantity]:
+    return lambda calls: with_unknown(total_of_step(calls, figure), calls)
+
+
+def _unknown_count(calls: _Group) -> int:
+    return sum(call.is_unknown for call in calls)
+
+
+_WORK: tuple[tuple[CallFigure, Unit, str], ...] = (
+    ("flops", "flops", "FLOPs of custom calls, all runs of a step"),
+    ("least_flops", "flops", "the same without pairs that a static attention mask excludes"),
+    ("matmul_flops", "flops", "FLOPs of custom calls in matrix multiplications"),
+    ("transcendentals", "count", "transcendental functions of custom calls, all runs of a step"),
+)
+_MOVED = "operand and result bytes of custom calls in one step, without workspaces"
+_FACTS = (
+    *(Fact(f"custom_calls.{figure}", unit, meaning, _work(figure)) for figure, unit, meaning in _WORK),
+    Fact("custom_calls.bytes", "bytes", _MOVED, _figure("bytes")),
+    Fact("custom_calls.unknown_count", "count", "custom calls whose work is unknown", _unknown_count),
+)
+
+
+# -- tables -------------------------------------------------------------------------------------------------------------------
 
 
 def _known_by(group: _Group) -> str | None:
@@ -116,11 +100,6 @@ _COLUMNS = (
 )
 
 
-def _printed(group: _Group, size: Callable[[Instruction], int | None]) -> int | None:
-    """Return the bytes of arrays as the calls print them, each call once."""
-    return total(size(call.instruction) for call in group)
-
-
 def operand_bytes(call: Instruction) -> int | None:
     """Return the bytes of all operands; an operand that is used twice counts twice. None if they were not read."""
     shapes = call.operand_shapes
@@ -131,78 +110,56 @@ def result_bytes(call: Instruction) -> int | None:
     return None if call.shape is None else call.shape.array_bytes
 
 
+def _printed(size: Callable[[Instruction], int | None]) -> Callable[[_Group], int | None]:
+    """Return a getter of the bytes of arrays as the calls print them, each call once."""
+    return lambda group: total(size(call.instruction) for call in group)
+
+
 def _moved(group: _Group) -> Quantity:
-    whole: Quantity = 0
-    for call in group:
-        size = result_bytes(call.instruction)
-        amount = or_unknown(size, "a shape is unknown")
-        whole = add(whole, multiply(amount, call.runs))
-    return whole
+    sizes = (or_unknown(result_bytes(call.instruction), "a shape is unknown") for call in group)
+    return sum_figures(multiply(size, call.runs) for size, call in zip(sizes, group, strict=True))
 
 
 _TITLE = "Custom calls of one step by target"
 _CUSTOM_CALLS = TableSpec(
     "custom_calls",
     _TITLE,
-    _COLUMNS,
     TablePlace("custom-calls", "Custom calls", "by target, short", 3),
     in_store=True,
     assertable=True,
     page_as="custom_call_groups",
-)
+).with_columns(*_COLUMNS)
 _CUSTOM_CALL_GROUPS = TableSpec(
-    "custom_call_groups", _TITLE, _COLUMNS, TablePlace("custom-calls", "Custom calls", "merged, short", 2)
-)
+    "custom_call_groups", _TITLE, TablePlace("custom-calls", "Custom calls", "merged, short", 2)
+).with_columns(*_COLUMNS)
 _CALLS_BY_TARGET = TableSpec(
     "custom_calls_by_target",
     _TITLE,
-    (
-        *_COLUMNS,
-        Column(
-            "operand_bytes",
-            "bytes",
-            summed=True,
-            detail=9,
-            meaning="bytes of the operands of all calls",
-            get=lambda group: _printed(group, operand_bytes),
-        ),
-        Column(
-            "result_bytes",
-            "bytes",
-            summed=True,
-            detail=9,
-            meaning="bytes of the results of all calls",
-            get=lambda group: _printed(group, result_bytes),
-        ),
-    ),
     TablePlace("custom-calls", "Custom calls", "by target", 1),
     counts=(CountedRows(r"custom_calls\.count"), CountedRows(r"custom_calls\.target\.(.+)", (("target", is_member),))),
     page_as="custom_call_target_groups",
+).with_columns(
+    *_COLUMNS,
+    Column("operand_bytes", "bytes", True, 9, meaning="bytes of the operands of all calls", get=_printed(operand_bytes)),
+    Column("result_bytes", "bytes", True, 9, meaning="bytes of the results of all calls", get=_printed(result_bytes)),
 )
 _TARGET_GROUPS = TableSpec(
-    "custom_call_target_groups",
-    _TITLE,
-    _CALLS_BY_TARGET.columns,
-    TablePlace("custom-calls", "Custom calls", "merged"),
-)
+    "custom_call_target_groups", _TITLE, TablePlace("custom-calls", "Custom calls", "merged")
+).with_columns(*_CALLS_BY_TARGET.columns)
 _HOST_TRANSFERS = TableSpec(
-    "host_transfers",
-    "Host transfers of one step by target",
-    (_TARGET, _COUNT, bounded("runs", "count", _figure("runs")), bounded("bytes", "bytes", _moved)),
-    TablePlace("memory", "Host transfers", "calls", 1),
-)
+    "host_transfers", "Host transfers of one step by target", TablePlace("memory", "Host transfers", "calls", 1)
+).with_columns(_TARGET, _COUNT, bounded("runs", "count", _figure("runs")), bounded("bytes", "bytes", _moved))
 _UNKNOWN_CALLS = TableSpec(
     "unknown_custom_calls",
     "Custom calls whose work is unknown",
-    (
-        _TARGET,
-        Column("kernel", get=lambda group: group[0].kernel),
-        _COUNT,
-        bounded("runs", "count", _figure("runs"), 1),
-        _BYTES,
-        Column("line", "number", get=lambda group: group[0].line),
-    ),
     TablePlace("custom-calls", "Custom calls", "of unknown work", 4),
+).with_columns(
+    _TARGET,
+    Column("kernel", get=lambda group: group[0].kernel),
+    _COUNT,
+    bounded("runs", "count", _figure("runs"), 1),
+    _BYTES,
+    Column("line", "number", get=lambda group: group[0].line),
 )
 
 BY_TARGET = (_CALLS_BY_TARGET, _TARGET_GROUPS)
@@ -265,7 +222,7 @@ class CustomCalls(Pass):
         calls = context.cost.calls
         facts = FactSheet()
         for fact in _FACTS:
-            facts.put_with_bound(fact.name, fact.get(calls))
+            facts.put(fact.name, fact.get(calls), with_bound=True)
         notes = facts.notes
         full = sum(call.cost.at_full_lengths for call in calls)
         if full:

@@ -12,7 +12,6 @@ class Findings(Pass):
     """Find all that rules find."""
 
     name = "findings"
-    specs = ()
     wants = Wants()
     findings_of = "all"
 

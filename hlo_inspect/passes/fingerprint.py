@@ -39,30 +39,18 @@ def _hashes(context: Context) -> tuple[str, str | None]:
     )
 
 
-_FINGERPRINT = TableSpec(
-    "fingerprint",
-    "Fingerprint",
-    (
-        Column("module", meaning="name of the module", get=itemgetter(0)),
-        Column("program", meaning="hash of the program", get=itemgetter(1)),
-        Column("schedule", meaning="hash of the program and its schedule; empty before scheduling", get=itemgetter(2)),
-    ),
-    page_as="identities",
+_FINGERPRINT = TableSpec("fingerprint", "Fingerprint", page_as="identities").with_columns(
+    Column("module", meaning="name of the module", get=itemgetter(0)),
+    Column("program", meaning="hash of the program", get=itemgetter(1)),
+    Column("schedule", meaning="hash of the program and its schedule; empty before scheduling", get=itemgetter(2)),
 )
-_IDENTITIES = TableSpec(
-    "identities",
-    "Fingerprints",
-    (
-        Column("identity", meaning="hash by name", get=itemgetter(0)),
-        Column("hash", width=32, meaning="32 hexadecimal digits", get=itemgetter(1)),
-        Column("covers", width=54, meaning="content that the hash covers", get=itemgetter(2)),
-    ),
+_IDENTITIES = TableSpec("identities", "Fingerprints").with_columns(
+    Column("identity", meaning="hash by name", get=itemgetter(0)),
+    Column("hash", width=32, meaning="32 hexadecimal digits", get=itemgetter(1)),
+    Column("covers", width=54, meaning="content that the hash covers", get=itemgetter(2)),
 )
-CACHE_PARTS = TableSpec(
-    "cache_parts",
-    "Parts of the cache's hash",
-    (Column("part", get=attrgetter("name")), Column("digest", width=32)),
-    on_page=False,
+CACHE_PARTS = TableSpec("cache_parts", "Parts of the cache's hash", on_page=False).with_columns(
+    Column("part", get=attrgetter("name")), Column("digest", width=32)
 )
 """The parts of the third hash. That is no fact: facts of a module do not depend on names."""
 

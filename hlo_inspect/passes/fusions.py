@@ -30,32 +30,22 @@ from hlo_inspect.report.table_spec import CountedRows, TableSpec, is_member
 KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})
 
 
-_COUNT = Fact(
-    "fusions.count",
-    "count",
-    "fusion instructions in all computations",
-    lambda context: sum(kind.members for kind in context.fusion_kinds),
-)
+def _sum_of_kinds(count: str) -> Callable[[Context], int]:
+    return lambda context: sum(map(attrgetter(count), context.fusion_kinds))
+
+
+def _markers(context: Context) -> int:
+    return sum(count for target, count in context.custom_call_targets.items() if is_marker(target))
+
+
+_COUNT = Fact("fusions.count", "count", "fusion instructions in all computations", _sum_of_kinds("members"))
 _COUNT_OF_KIND = Fact("fusions.kind.<kind>", "count", "fusions of a kind", int, KINDS)
 _OTHER_COUNTS = (
+    Fact("fusions.multi_output_count", "count", "fusions whose root is a tuple", _sum_of_kinds("multi_output")),
     Fact(
-        "fusions.multi_output_count",
-        "count",
-        "fusions whose root is a tuple",
-        lambda context: sum(kind.multi_output for kind in context.fusion_kinds),
+        "custom_calls.count", "count", "custom-call instructions in all computations", lambda c: c.custom_call_targets.total()
     ),
-    Fact(
-        "custom_calls.count",
-        "count",
-        "custom-call instructions in all computations",
-        lambda context: context.custom_call_targets.total(),
-    ),
-    Fact(
-        "custom_calls.marker_count",
-        "count",
-        "custom calls that compute and move nothing themselves",
-        lambda context: sum(count for target, count in context.custom_call_targets.items() if is_marker(target)),
-    ),
+    Fact("custom_calls.marker_count", "count", "custom calls that compute and move nothing themselves", _markers),
 )
 _COUNT_OF_TARGET = Fact("custom_calls.target.<target>", "count", "custom calls of a target", int)
 
@@ -204,20 +194,6 @@ def _is_several(value: Value, _: str) -> bool:
 _FUSIONS = TableSpec(
     "fusions",
     "Fusions of one step, by bytes accessed",
-    (
-        Column("name", get=attrgetter("name")),
-        _KIND,
-        _ROOT,
-        *_OF_STEP,
-        Column("instructions", "count", summed=True, detail=3, get=attrgetter("form.instructions")),
-        Column("outputs", "count", summed=True, detail=4, meaning="number of results", get=attrgetter("form.outputs")),
-        Column("operand_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.operand_bytes")),
-        Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.result_bytes")),
-        Column("computation", detail=8, get=attrgetter("computation")),
-        Column("op_name", detail=6, get=attrgetter("op_name")),
-        _SOURCE,
-        Column("line", "number", detail=7, get=attrgetter("line")),
-    ),
     TablePlace("fusions", "Fusions", "single", 1),
     in_store=True,
     assertable=True,
@@ -226,21 +202,31 @@ _FUSIONS = TableSpec(
         CountedRows(r"fusions\.multi_output_count", (("outputs", _is_several),)),
     ),
     page_as="fusion_groups",
+).with_columns(
+    Column("name"),
+    _KIND,
+    _ROOT,
+    *_OF_STEP,
+    Column("instructions", "count", summed=True, detail=3, get=attrgetter("form.instructions")),
+    Column("outputs", "count", summed=True, detail=4, meaning="number of results", get=attrgetter("form.outputs")),
+    Column("operand_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.operand_bytes")),
+    Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.result_bytes")),
+    Column("computation", detail=8),
+    Column("op_name", detail=6),
+    _SOURCE,
+    Column("line", "number", detail=7),
 )
 _FUSION_GROUPS = TableSpec(
-    "fusion_groups",
-    "Fusions of one step, merged, by bytes accessed",
-    (
-        Column("name", width=28, get=lambda group: joined_name([row.name for row in group.rows])),
-        _KIND,
-        _ROOT,
-        Column("shape", detail=9, get=attrgetter("form.shape")),
-        Column("sites", "count", summed=True, detail=2, get=lambda group: len(group.rows)),
-        *_OF_STEP,
-        Column("instructions", "count", detail=3, get=attrgetter("form.instructions")),
-        _SOURCE,
-    ),
-    TablePlace("fusions", "Fusions", "merged"),
+    "fusion_groups", "Fusions of one step, merged, by bytes accessed", TablePlace("fusions", "Fusions", "merged")
+).with_columns(
+    Column("name", width=28, get=lambda group: joined_name([row.name for row in group.rows])),
+    _KIND,
+    _ROOT,
+    Column("shape", detail=9, get=attrgetter("form.shape")),
+    Column("sites", "count", summed=True, detail=2, get=lambda group: len(group.rows)),
+    *_OF_STEP,
+    Column("instructions", "count", detail=3, get=attrgetter("form.instructions")),
+    _SOURCE,
 )
 
 
@@ -249,7 +235,9 @@ def fusions_by_kind(context: Context, *, with_cost: bool) -> Table:
     if with_cost:
         return _by_kind_of_step(_merge_fusions(sorted(_rows(context), key=_WEIGHT, reverse=True)))
     kinds = sorted(context.fusion_kinds, key=attrgetter("members"), reverse=True)
-    return _FUSIONS_BY_KIND.of(kinds, title="Fusions by kind, each site once", columns=_AS_PRINTED)
+    return _FUSIONS_BY_KIND.of(
+        kinds, title="Fusions by kind, each site once", columns=_FUSIONS_BY_KIND.columns[: len(_AS_PRINTED)]
+    )
 
 
 def _by_kind_of_step(groups: Sequence[_EqualFusions]) -> Table:
@@ -286,42 +274,29 @@ def _sum_of_kind(groups: Sequence[_EqualFusions]) -> _OfKind:
 _AS_PRINTED = (
     Column("kind", meaning=_KIND_AS_PRINTED, get=lambda kind: kind.kind or "(none printed)"),
     Column("count", "count", summed=True, meaning="number of fusions", get=attrgetter("members")),
-    Column(
-        "multi_output", "count", summed=True, detail=3, meaning="fusions with several results", get=attrgetter("multi_output")
-    ),
+    Column("multi_output", "count", summed=True, detail=3, meaning="fusions with several results"),
 )
 _FUSIONS_BY_KIND = TableSpec(
-    "fusions_by_kind",
-    "Fusions of one step by kind",
-    (
-        *_AS_PRINTED,
-        *_OF_STEP,
-        Column("instructions", "count", summed=True, detail=4, get=attrgetter("instructions")),
-        Column("operand_bytes", "bytes", summed=True, detail=9, get=attrgetter("operand_bytes")),
-        Column("result_bytes", "bytes", summed=True, detail=9, get=attrgetter("result_bytes")),
-    ),
-    TablePlace("fusions", "Fusions", "by kind", 2),
+    "fusions_by_kind", "Fusions of one step by kind", TablePlace("fusions", "Fusions", "by kind", 2)
+).with_columns(
+    *_AS_PRINTED,
+    *_OF_STEP,
+    Column("instructions", "count", summed=True, detail=4),
+    Column("operand_bytes", "bytes", summed=True, detail=9),
+    Column("result_bytes", "bytes", summed=True, detail=9),
 )
 _FUSIONS_BY_ROOT = TableSpec(
-    "fusions_by_root",
-    "Fusions by root",
-    (
-        Column("kind", meaning=_KIND_AS_PRINTED, get=lambda row: row[0][0]),
-        Column("root", get=lambda row: row[0][1]),
-        Column("count", "count", summed=True, meaning="number of fusions", get=itemgetter(1)),
-    ),
-    TablePlace("fusions", "Fusions", "by root", 3),
-    page_rows=12,
+    "fusions_by_root", "Fusions by root", TablePlace("fusions", "Fusions", "by root", 3), page_rows=12
+).with_columns(
+    Column("kind", meaning=_KIND_AS_PRINTED, get=lambda row: row[0][0]),
+    Column("root", get=lambda row: row[0][1]),
+    Column("count", "count", summed=True, meaning="number of fusions", get=itemgetter(1)),
 )
 _FUSION_CONTENT = TableSpec(
-    "fusion_content",
-    "Opcodes inside fusions",
-    (
-        Column("opcode", get=itemgetter(0)),
-        Column("count", "count", summed=True, meaning="instructions of this opcode inside fusions", get=itemgetter(1)),
-    ),
-    TablePlace("fusions", "Fusions", "by opcode inside", 4),
-    page_rows=12,
+    "fusion_content", "Opcodes inside fusions", TablePlace("fusions", "Fusions", "by opcode inside", 4), page_rows=12
+).with_columns(
+    Column("opcode", get=itemgetter(0)),
+    Column("count", "count", summed=True, meaning="instructions of this opcode inside fusions", get=itemgetter(1)),
 )
 
 

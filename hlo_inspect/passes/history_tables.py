@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 from hlo_inspect.analysis.pass_history import FollowedInstruction, ModuleState, PassTrace
 from hlo_inspect.graph.neighbourhood.instruction_lookup import WILDCARD, fits
@@ -14,7 +15,7 @@ from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.report.model import HeadlineRow, Input, Report
-from hlo_inspect.report.table import ALL_ROWS, Column, Table, Value, number_of
+from hlo_inspect.report.table import ALL_ROWS, Column, Table, Unit, Value, number_of
 from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "history"
@@ -35,14 +36,13 @@ class PassRow:
 
 
 def _kind_column(kind: str) -> Column:
-    return Column(
-        kind.replace("-", "_"),
-        "count",
-        detail=9,
-        optional=True,
-        meaning=f"{kind}s after the pass",
-        get=lambda row: row.after.collectives[kind] or None,
-    )
+    name, meaning = kind.replace("-", "_"), f"{kind}s after the pass"
+    return Column(name, "count", detail=9, optional=True, meaning=meaning, get=lambda row: row.after.collectives[kind] or None)
+
+
+def _figure_column(name: str, unit: Unit, what: str, figure: str = "", **more: Any) -> Column:  # noqa: ANN401 - those of Column
+    """Return the column of a figure of the module after the pass."""
+    return Column(name, unit, meaning=f"{what} after the pass", get=attrgetter(f"after.{figure or name}"), **more)
 
 
 def _largest_bytes(row: PassRow) -> Value:
@@ -68,50 +68,28 @@ def _change(row: PassRow) -> str:
     return ", ".join([*changes, "scheduled"] if new.is_scheduled and not old.is_scheduled else changes)
 
 
-_HISTORY = TableSpec(
-    "history",
-    "Passes that changed the module",
-    (
-        Column(
-            "file",
-            detail=5,
-            width=4,
-            meaning="number of the file in the dump",
-            get=lambda row: "" if row.file.number is None else f"{row.file.number:04d}",
-        ),
-        Column("pass", width=28, meaning="compiler pass", get=attrgetter("file.name")),
-        Column("pipeline", detail=6, meaning="pipeline of the pass", get=attrgetter("file.pipeline")),
-        Column("change", width=40, meaning="change by the pass", get=_change),
-        Column("rewritten", "count", optional=True, meaning="instructions that are new or changed"),
-        Column(
-            "collectives", "count", meaning="collectives after the pass", get=lambda row: sum(row.after.collectives.values())
-        ),
-        *map(_kind_column, _KINDS),
-        Column(
-            "async_count",
-            "count",
-            detail=4,
-            meaning="asynchronous collectives after the pass",
-            get=attrgetter("after.async_collectives"),
-        ),
-        Column("fusions", "count", meaning="fusions after the pass", get=attrgetter("after.fusions")),
-        Column("copies", "count", detail=2, meaning="copies after the pass", get=attrgetter("after.copies")),
-        Column("instructions", "count", meaning="instructions after the pass", get=attrgetter("after.instructions")),
-        Column("flops", "flops", bounded=True, meaning="FLOPs of one step after the pass", get=attrgetter("after.flops")),
-        Column(
-            "bytes",
-            "bytes",
-            detail=1,
-            bounded=True,
-            meaning="bytes accessed in one step after the pass",
-            get=attrgetter("after.bytes"),
-        ),
-        Column(
-            "largest_array_bytes", "bytes", detail=1, meaning="bytes of the largest array after the pass", get=_largest_bytes
-        ),
-        Column("largest_array", detail=4, meaning="name of that array", get=lambda row: str(row.after.largest_array or "")),
+_HISTORY = TableSpec("history", "Passes that changed the module", page_rows=ALL_ROWS).with_columns(
+    Column(
+        "file",
+        detail=5,
+        width=4,
+        meaning="number of the file in the dump",
+        get=lambda row: "" if row.file.number is None else f"{row.file.number:04d}",
     ),
-    page_rows=ALL_ROWS,
+    Column("pass", width=28, meaning="compiler pass", get=attrgetter("file.name")),
+    Column("pipeline", detail=6, meaning="pipeline of the pass", get=attrgetter("file.pipeline")),
+    Column("change", width=40, meaning="change by the pass", get=_change),
+    Column("rewritten", "count", optional=True, meaning="instructions that are new or changed"),
+    Column("collectives", "count", meaning="collectives after the pass", get=lambda row: sum(row.after.collectives.values())),
+    *map(_kind_column, _KINDS),
+    _figure_column("async_count", "count", "asynchronous collectives", "async_collectives", detail=4),
+    _figure_column("fusions", "count", "fusions"),
+    _figure_column("copies", "count", "copies", detail=2),
+    _figure_column("instructions", "count", "instructions"),
+    _figure_column("flops", "flops", "FLOPs of one step", bounded=True),
+    _figure_column("bytes", "bytes", "bytes accessed in one step", detail=1, bounded=True),
+    Column("largest_array_bytes", "bytes", detail=1, meaning="bytes of the largest array after the pass", get=_largest_bytes),
+    Column("largest_array", detail=4, meaning="name of that array", get=lambda row: str(row.after.largest_array or "")),
 )
 
 
@@ -131,41 +109,25 @@ def _became(group: Sequence[PassTrace]) -> Value:
     return trace.now.kind if trace.now.kind != trace.first.kind else None
 
 
+def _pass_column(name: str, meaning: str) -> Column:
+    """Return the column of a pass that did something to the instruction, if one did."""
+    return Column(name, optional=True, width=24, meaning=meaning, get=lambda group: getattr(group[0], name) or None)
+
+
 _SPARSE = ("merged_by", "async_by", "became", "became_by", "gone_by")
-_TRACES = TableSpec(
-    "traces",
-    "Pass that introduced each instruction",
-    (
-        Column("kind", meaning="opcode of the instruction", get=lambda group: group[0].first.kind),
-        Column("count", "count", summed=True, meaning="equal instructions that share the row", get=len),
-        Column("shape", get=lambda group: group[0].first.shape),
-        Column("operand_bytes", "bytes", summed=True, detail=5, get=lambda group: total(trace.first.bytes for trace in group)),
-        Column(
-            "brought_in_by", width=24, is_chosen=True, meaning="pass that introduced it", get=lambda group: group[0].brought_by
-        ),
-        Column(
-            "merged_by",
-            optional=True,
-            width=24,
-            meaning="pass that merged it with others",
-            get=lambda group: group[0].merged_by or None,
-        ),
-        Column(
-            "async_by",
-            optional=True,
-            width=24,
-            meaning="pass that made it asynchronous",
-            get=lambda group: group[0].async_by or None,
-        ),
-        Column("became", optional=True, width=24, meaning="instruction that it became", get=_became),
-        Column(
-            "became_by", optional=True, width=24, meaning="pass that did this", get=lambda group: group[0].became_by or None
-        ),
-        Column("gone_by", optional=True, width=24, meaning="pass that removed it", get=lambda group: group[0].gone_by or None),
-        Column("name", detail=6, get=lambda group: group[0].now.name),
-        Column("op_name", width=24, get=lambda group: group[0].first.op_name),
-    ),
-    page_rows=ALL_ROWS,
+_TRACES = TableSpec("traces", "Pass that introduced each instruction", page_rows=ALL_ROWS).with_columns(
+    Column("kind", meaning="opcode of the instruction", get=lambda group: group[0].first.kind),
+    Column("count", "count", summed=True, meaning="equal instructions that share the row", get=len),
+    Column("shape", get=lambda group: group[0].first.shape),
+    Column("operand_bytes", "bytes", summed=True, detail=5, get=lambda group: total(trace.first.bytes for trace in group)),
+    Column("brought_in_by", width=24, is_chosen=True, meaning="pass that introduced it", get=lambda group: group[0].brought_by),
+    _pass_column("merged_by", "pass that merged it with others"),
+    _pass_column("async_by", "pass that made it asynchronous"),
+    Column("became", optional=True, width=24, meaning="instruction that it became", get=_became),
+    _pass_column("became_by", "pass that did this"),
+    _pass_column("gone_by", "pass that removed it"),
+    Column("name", detail=6, get=lambda group: group[0].now.name),
+    Column("op_name", width=24, get=lambda group: group[0].first.op_name),
 )
 TABLES = (_HISTORY, _TRACES)
 

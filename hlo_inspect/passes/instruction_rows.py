@@ -107,14 +107,13 @@ KERNELS_DIFFERENCES, COLLECTIVES_DIFFERENCES = (
     TableSpec(
         f"{section}_phase_differences",
         f"{section.capitalize()} with another phase by the graph than by op_names",
-        (
-            Column("name", get=attrgetter("instruction.name")),
-            Column("phase", get=attrgetter("phase")),
-            Column("by_graph", width=9, get=attrgetter("by_graph")),
-            Column("line", "number", get=attrgetter("instruction.line")),
-        ),
         TablePlace(section, section.capitalize(), "phases that disagree", rank),
         only_verbose=True,
+    ).with_columns(
+        Column("name", get=attrgetter("instruction.name")),
+        Column("phase"),
+        Column("by_graph", width=9),
+        Column("line", "number", get=attrgetter("instruction.line")),
     )
     for section, rank in (("kernels", 2), ("collectives", 11))
 )
@@ -145,15 +144,10 @@ def call_stacks(origins: Iterable[Origin]) -> Iterator[Table]:
 
 
 CALL_STACKS = TableSpec(
-    "call_stacks",
-    "Call stacks, innermost first",
-    (
-        Column("source", get=lambda frame: frame[0]),
-        Column("depth", "number", get=lambda frame: frame[1]),
-        Column("frame", get=lambda frame: frame[2].place),
-        Column("function", detail=1, get=lambda frame: frame[2].function),
-    ),
-    TablePlace("program", ""),
-    page_rows=0,
-    only_verbose=True,
+    "call_stacks", "Call stacks, innermost first", TablePlace("program", ""), page_rows=0, only_verbose=True
+).with_columns(
+    Column("source", get=lambda frame: frame[0]),
+    Column("depth", "number", get=lambda frame: frame[1]),
+    Column("frame", get=lambda frame: frame[2].place),
+    Column("function", detail=1, get=lambda frame: frame[2].function),
 )

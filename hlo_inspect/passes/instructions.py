@@ -12,7 +12,7 @@ from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.figure import Number, least
-from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
+from hlo_inspect.graph.neighbourhood.expressions import fusion_expression
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, DEVICE_NUMBERS, NAMING
 from hlo_inspect.passes.base import Pass
@@ -69,28 +69,22 @@ class _ListedInstruction(NamedTuple):
 def _tables(context: Context, instructions: Sequence[tuple[View, int]]) -> Iterator[Table]:
     views = {view.computation.name: view for view, _ in instructions}
     around = {name: _Neighbours(view) for name, view in views.items()}
-    expressions = FusionExpressions(context.views)
-    rows = (_described(context, view, row, around[view.computation.name], expressions) for view, row in instructions)
+    rows = (_described(context, view, row, around[view.computation.name]) for view, row in instructions)
     yield _INSTRUCTIONS.of(rows)
 
 
-_INSTRUCTIONS = TableSpec(
-    "instructions",
-    "Instructions and their neighbours",
-    (
-        Column("name", get=attrgetter("name")),
-        Column("opcode", get=lambda entry: entry.view.opcodes[entry.row]),
-        Column("shape", width=24, get=lambda entry: shape_text(entry.view.shapes[entry.row])),
-        Column("computes", optional=True, width=40, get=lambda entry: entry.computes or None),
-        Column("operands", width=30, get=attrgetter("operands")),
-        Column("used_by", width=30, get=attrgetter("users")),
-        Column("computation", detail=7, get=attrgetter("view.computation.name")),
-        Column("op_name", detail=6, get=attrgetter("op_name")),
-        Column("source", get=attrgetter("source")),
-        Column("line", "number", detail=5, get=lambda entry: entry.view.lines[entry.row]),
-        Column("text", detail=9, width=120, get=attrgetter("text")),
-    ),
-    on_page=False,
+_INSTRUCTIONS = TableSpec("instructions", "Instructions and their neighbours", on_page=False).with_columns(
+    Column("name"),
+    Column("opcode", get=lambda entry: entry.view.opcodes[entry.row]),
+    Column("shape", width=24, get=lambda entry: shape_text(entry.view.shapes[entry.row])),
+    Column("computes", optional=True, width=40, get=lambda entry: entry.computes or None),
+    Column("operands", width=30),
+    Column("used_by", width=30, get=attrgetter("users")),
+    Column("computation", detail=7, get=attrgetter("view.computation.name")),
+    Column("op_name", detail=6),
+    Column("source"),
+    Column("line", "number", detail=5, get=lambda entry: entry.view.lines[entry.row]),
+    Column("text", detail=9, width=120),
 )
 
 
@@ -119,13 +113,11 @@ def _chosen(context: Context, rows: Sequence[tuple[View, int]]) -> Sequence[tupl
     return [rows[number] for number in sorted(kept)]
 
 
-def _described(
-    context: Context, view: View, row: int, around: _Neighbours, expressions: FusionExpressions
-) -> _ListedInstruction:
+def _described(context: Context, view: View, row: int, around: _Neighbours) -> _ListedInstruction:
     computes = ""
     if view.opcodes[row] == "fusion":
         fused = next((call.name for call in view.instruction(row).called if call.role == "fused"), "")
-        computes = expressions.for_computation(fused, around.operands(row))
+        computes = fusion_expression(context.views, fused, around.operands(row))
     operands, users = _listed(around.makers_of_operands(row)), _listed(around.users[row])
     return _ListedInstruction(view, row, computes, operands, users, around.sign, context)
 
@@ -229,7 +221,6 @@ class Instructions(Pass):
     name = "instructions"
     uses_profile = True
     wants = KERNEL_WANTS
-    specs = ()
     tables = (_INSTRUCTIONS,)
 
     def run(self, context: Context) -> Section:

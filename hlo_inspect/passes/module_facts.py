@@ -13,19 +13,14 @@ from hlo_inspect.report.model import FactSpec, Section
 from hlo_inspect.report.table import Column, Table
 from hlo_inspect.report.table_spec import TableSpec
 
-_LOG = TableSpec(
-    "log",
-    "Measurements around the module",
-    (
-        Column("line", "number", get=lambda entry: entry.measurement.line),
-        Column("key", get=lambda entry: entry.measurement.key),
-        Column("value", "number", real=True, get=lambda entry: entry.measurement.value),
-        Column("unit", optional=True, get=lambda entry: entry.measurement.unit or None),
-        Column("element", "number", optional=True, detail=3, get=lambda entry: entry.measurement.element),
-        Column("stands", get=lambda entry: "before" if entry.is_before else "behind"),
-        Column("module", detail=4, get=lambda entry: entry.module),
-    ),
-    only_verbose=True,
+_LOG = TableSpec("log", "Measurements around the module", only_verbose=True).with_columns(
+    Column("line", "number", get=lambda entry: entry.measurement.line),
+    Column("key", get=lambda entry: entry.measurement.key),
+    Column("value", "number", real=True, get=lambda entry: entry.measurement.value),
+    Column("unit", optional=True, get=lambda entry: entry.measurement.unit or None),
+    Column("element", "number", optional=True, detail=3, get=lambda entry: entry.measurement.element),
+    Column("stands", get=lambda entry: "before" if entry.is_before else "behind"),
+    Column("module", detail=4),
 )
 
 Series = tuple[LogEntry, list[float]]
@@ -37,19 +32,14 @@ def _median(series: Series) -> float:
     return median(series[1])
 
 
-_LOG_SERIES = TableSpec(
-    "log_series",
-    "Statistics of measurements",
-    (
-        Column("key", get=lambda series: series[0].measurement.key),
-        Column("unit", optional=True, get=lambda series: series[0].measurement.unit or None),
-        Column("stands", get=lambda series: "before" if series[0].is_before else "behind"),
-        Column("count", "count", get=lambda series: len(series[1])),
-        Column("median", "number", real=True, get=_median),
-        Column("minimum", "number", real=True, get=lambda series: min(series[1])),
-        Column("maximum", "number", real=True, get=lambda series: max(series[1])),
-    ),
-    only_verbose=True,
+_LOG_SERIES = TableSpec("log_series", "Statistics of measurements", only_verbose=True).with_columns(
+    Column("key", get=lambda series: series[0].measurement.key),
+    Column("unit", optional=True, get=lambda series: series[0].measurement.unit or None),
+    Column("stands", get=lambda series: "before" if series[0].is_before else "behind"),
+    Column("count", "count", get=lambda series: len(series[1])),
+    Column("median", "number", real=True, get=_median),
+    Column("minimum", "number", real=True, get=lambda series: min(series[1])),
+    Column("maximum", "number", real=True, get=lambda series: max(series[1])),
 )
 
 

@@ -16,15 +16,20 @@ from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "list"
 
+_FACTS = {
+    "devices": "module.devices",
+    "flops": "cost.executed_flops",
+    "collectives": "collectives.executed_count",
+    "parameters": "params.leaf_count",
+    "argument_bytes": "params.bytes",
+}
+"""Columns that show a fact. One is left out if no report has its fact."""
+
 
 def _fact(column: str) -> Callable[[Report], Value]:
     """Return a getter of the fact of a column; None for a report that does not have it."""
-
-    def value(report: Report) -> Value:
-        name = _FACTS[column]
-        return figure_of(report.facts, name) if name in report.facts else None
-
-    return value
+    name = _FACTS[column]
+    return lambda report: figure_of(report.facts, name) if name in report.facts else None
 
 
 def _stage(report: Report) -> str | None:
@@ -43,59 +48,35 @@ def _counted(severity: str = "") -> Callable[[Report], Value]:
     return value
 
 
-_FACTS = {
-    "devices": "module.devices",
-    "flops": "cost.executed_flops",
-    "collectives": "collectives.executed_count",
-    "parameters": "params.leaf_count",
-    "argument_bytes": "params.bytes",
-}
-"""Columns that show a fact. One is left out if no report has its fact."""
-
-_MODULES = TableSpec(
-    "modules",
-    "Modules",
-    (
-        Column("name", meaning="name of the module", get=attrgetter("module_name")),
-        Column("stage", detail=4, optional=True, meaning="stage in the name of a dump's file", get=_stage),
-        Column(
-            "truncated",
-            "bool",
-            optional=True,
-            meaning="true if the text ends inside the module",
-            get=lambda report: is_truncated(report) or None,
-        ),
-        Column("lines", "count", summed=True, meaning="lines of the module's text", get=attrgetter("input.lines")),
-        Column("devices", "count", detail=2, meaning="devices that run the program", get=_fact("devices")),
-        Column("flops", "flops", summed=True, bounded=True, get=_fact("flops")),
-        Column("collectives", "count", summed=True, bounded=True, meaning="collectives of one step", get=_fact("collectives")),
-        Column(
-            "parameters", "count", summed=True, detail=3, meaning="arrays of the entry's parameters", get=_fact("parameters")
-        ),
-        Column(
-            "argument_bytes",
-            "bytes",
-            summed=True,
-            detail=1,
-            meaning="bytes of the parameters on one device",
-            get=_fact("argument_bytes"),
-        ),
-        Column("findings", "count", summed=True, bounded=True, meaning="number of findings", get=_counted()),
-        Column(
-            "errors", "count", summed=True, detail=5, bounded=True, meaning="findings that are errors", get=_counted("error")
-        ),
-        Column(
-            "warnings",
-            "count",
-            summed=True,
-            detail=6,
-            bounded=True,
-            meaning="findings that are warnings",
-            get=_counted("warning"),
-        ),
-        Column("path", width=24, is_file=True, meaning="input that holds the module", get=attrgetter("input.place")),
+_MODULES = TableSpec("modules", "Modules", page_rows=ALL_ROWS).with_columns(
+    Column("name", meaning="name of the module", get=attrgetter("module_name")),
+    Column("stage", detail=4, optional=True, meaning="stage in the name of a dump's file", get=_stage),
+    Column(
+        "truncated",
+        "bool",
+        optional=True,
+        meaning="true if the text ends inside the module",
+        get=lambda report: is_truncated(report) or None,
     ),
-    page_rows=ALL_ROWS,
+    Column("lines", "count", summed=True, meaning="lines of the module's text", get=attrgetter("input.lines")),
+    Column("devices", "count", detail=2, meaning="devices that run the program", get=_fact("devices")),
+    Column("flops", "flops", summed=True, bounded=True, get=_fact("flops")),
+    Column("collectives", "count", summed=True, bounded=True, meaning="collectives of one step", get=_fact("collectives")),
+    Column("parameters", "count", summed=True, detail=3, meaning="arrays of the entry's parameters", get=_fact("parameters")),
+    Column(
+        "argument_bytes",
+        "bytes",
+        summed=True,
+        detail=1,
+        meaning="bytes of the parameters on one device",
+        get=_fact("argument_bytes"),
+    ),
+    Column("findings", "count", summed=True, bounded=True, meaning="number of findings", get=_counted()),
+    Column("errors", "count", summed=True, detail=5, bounded=True, meaning="findings that are errors", get=_counted("error")),
+    Column(
+        "warnings", "count", summed=True, detail=6, bounded=True, meaning="findings that are warnings", get=_counted("warning")
+    ),
+    Column("path", width=24, is_file=True, meaning="input that holds the module", get=attrgetter("input.place")),
 )
 TABLES = (_MODULES,)
 

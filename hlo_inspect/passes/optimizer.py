@@ -45,40 +45,23 @@ def _certain_rows(overview: Overview) -> list[Row]:
     return [row for row in overview.rows if not overview.partial_reason or row.matched.claim is not None]
 
 
+def _row_bytes(array: str) -> Callable[[Overview], Quantity]:
+    return _figure(lambda overview: overview.bytes_of(map(attrgetter(array), _certain_rows(overview))))
+
+
+def _moment_bytes(role: str) -> Callable[[Overview], Quantity]:
+    return _figure(lambda overview: overview.bytes_of(overview.moments(role)))
+
+
 _COUNTS = (
-    Fact(
-        "optimizer.update_count",
-        "count",
-        "weights that the step updates",
-        _figure(lambda overview: len(_certain_rows(overview))),
-    ),
+    Fact("optimizer.update_count", "count", "weights that the step updates", _figure(lambda o: len(_certain_rows(o)))),
     Fact("optimizer.decayed_count", "count", "updated weights with weight decay", _figure(attrgetter("decayed"))),
 )
 _SIZES = (
-    Fact(
-        "optimizer.weight_bytes",
-        "bytes",
-        "bytes of the updated weights that the forward pass reads",
-        _figure(lambda overview: overview.bytes_of(row.weight for row in _certain_rows(overview))),
-    ),
-    Fact(
-        "optimizer.master_bytes",
-        "bytes",
-        "bytes of the master weights (more precise copies)",
-        _figure(lambda overview: overview.bytes_of(row.master for row in _certain_rows(overview))),
-    ),
-    Fact(
-        "optimizer.moment1_bytes",
-        "bytes",
-        "bytes of first moments",
-        _figure(lambda overview: overview.bytes_of(overview.moments("first_moment"))),
-    ),
-    Fact(
-        "optimizer.moment2_bytes",
-        "bytes",
-        "bytes of second moments",
-        _figure(lambda overview: overview.bytes_of(overview.moments("second_moment"))),
-    ),
+    Fact("optimizer.weight_bytes", "bytes", "bytes of the updated weights that the forward pass reads", _row_bytes("weight")),
+    Fact("optimizer.master_bytes", "bytes", "bytes of the master weights (more precise copies)", _row_bytes("master")),
+    Fact("optimizer.moment1_bytes", "bytes", "bytes of first moments", _moment_bytes("first_moment")),
+    Fact("optimizer.moment2_bytes", "bytes", "bytes of second moments", _moment_bytes("second_moment")),
 )
 
 
@@ -204,6 +187,14 @@ class _RuleRow(NamedTuple):
     def row(self) -> Row:
         return self.first.row
 
+    @property
+    def bytes(self) -> int | None:
+        return self.first.overview.bytes_of(update.row.weight for update in self.updates)
+
+    @property
+    def fusions(self) -> int:
+        return len({update.origin.fusion for update in self.updates} - {""})
+
 
 def _value_of(name: str) -> Callable[[_WeightRow | _RuleRow], float | None]:
     return lambda update: update.row.hyperparameter(name).value
@@ -219,6 +210,17 @@ def _number_of(role: str) -> Callable[[_WeightRow], int | None]:
     return number
 
 
+def _parameter(
+    name: str, what: str, number: Callable[[_WeightRow], int | None], detail: int = 0, *, optional: bool = True
+) -> Column:
+    """Return the column of the number of a parameter that takes part in the update."""
+    return Column(name, "number", detail=detail, optional=optional, meaning=f"number of the {what}", get=number)
+
+
+def _first_counter(update: _WeightRow) -> int | None:
+    return update.overview.number(next(iter(update.row.counters), None))
+
+
 _RULE = Column("rule", get=attrgetter("row.rule"))
 _VALUES = tuple(
     Column(name, "number", detail=_DETAILS.get(name, 2), optional=True, real=True, get=_value_of(name)) for name in VALUES
@@ -226,93 +228,48 @@ _VALUES = tuple(
 _WEIGHTS = TableSpec(
     "optimizer",
     "Updated weights",
-    (
-        Column(
-            "weight",
-            "number",
-            meaning="number of the weight's parameter",
-            get=lambda update: update.overview.number(update.row.weight),
-        ),
-        Column("path", detail=1, get=attrgetter("path")),
-        Column("shape", get=lambda update: str(update.row.weight.shape)),
-        _RULE,
-        Column(
-            "first_moment",
-            "number",
-            optional=True,
-            meaning="number of the parameter with the first moment",
-            get=_number_of("first_moment"),
-        ),
-        Column(
-            "second_moment",
-            "number",
-            optional=True,
-            meaning="number of the parameter with the second moment",
-            get=_number_of("second_moment"),
-        ),
-        Column(
-            "master_weight",
-            "number",
-            optional=True,
-            detail=3,
-            meaning="number of the parameter with the weight in higher precision",
-            get=lambda update: update.overview.number(update.row.master),
-        ),
-        *_VALUES,
-        Column("nesterov", "bool", detail=5, optional=True, get=attrgetter("nesterov")),
-        Column("clip_norm", "number", detail=4, optional=True, real=True, get=attrgetter("clip_norm")),
-        Column("clip", detail=4, optional=True, get=attrgetter("row.clip_text")),
-        Column("rate", detail=2, get=attrgetter("rate")),
-        Column(
-            "counter",
-            "number",
-            detail=5,
-            optional=True,
-            meaning="number of the parameter that counts steps",
-            get=lambda update: update.overview.number(next(iter(update.row.counters), None)),
-        ),
-        Column("bytes", "bytes", summed=True, detail=4, meaning="bytes of the weight", get=attrgetter("row.weight.bytes")),
-        Column("fusion", detail=6, meaning="fusion that computes the update", get=attrgetter("origin.fusion")),
-        Column("computation", detail=7, get=attrgetter("origin.computation")),
-        Column("line", "number", detail=6, get=attrgetter("origin.line")),
-    ),
     TablePlace("optimizer", "Updates", "by weight", 1),
     in_store=True,
     assertable=True,
     counts=(CountedRows(r"optimizer\.decayed_count", (("weight_decay", is_set),), could_be=True),),
+).with_columns(
+    _parameter("weight", "weight's parameter", lambda update: update.overview.number(update.row.weight), optional=False),
+    Column("path", detail=1),
+    Column("shape", get=lambda update: str(update.row.weight.shape)),
+    _RULE,
+    _parameter("first_moment", "parameter with the first moment", _number_of("first_moment")),
+    _parameter("second_moment", "parameter with the second moment", _number_of("second_moment")),
+    _parameter("master_weight", "parameter with the weight in higher precision", lambda u: u.overview.number(u.row.master), 3),
+    *_VALUES,
+    Column("nesterov", "bool", detail=5, optional=True),
+    Column("clip_norm", "number", detail=4, optional=True, real=True),
+    Column("clip", detail=4, optional=True, get=attrgetter("row.clip_text")),
+    Column("rate", detail=2),
+    _parameter("counter", "parameter that counts steps", _first_counter, 5),
+    Column("bytes", "bytes", summed=True, detail=4, meaning="bytes of the weight", get=attrgetter("row.weight.bytes")),
+    Column("fusion", detail=6, meaning="fusion that computes the update", get=attrgetter("origin.fusion")),
+    Column("computation", detail=7, get=attrgetter("origin.computation")),
+    Column("line", "number", detail=6, get=attrgetter("origin.line")),
 )
 _GROUPS = TableSpec(
     "optimizer_groups",
     "Rules and constants",
-    (
-        _RULE,
-        Column("weights", "count", summed=True, get=lambda group: len(group.updates)),
-        Column(
-            "bytes",
-            "bytes",
-            summed=True,
-            meaning="bytes of the weights",
-            get=lambda group: group.first.overview.bytes_of(update.row.weight for update in group.updates),
-        ),
-        *_VALUES,
-        Column("nesterov", "bool", optional=True, detail=4, get=attrgetter("first.nesterov")),
-        Column("clip_norm", "number", optional=True, detail=9, real=True, get=attrgetter("first.clip_norm")),
-        Column("clip", optional=True, detail=1, get=attrgetter("row.clip_text")),
-        Column("rate", detail=1, get=attrgetter("first.rate")),
-        Column(
-            "fusions",
-            "count",
-            detail=3,
-            meaning="number of fusions",
-            get=lambda group: len({update.origin.fusion for update in group.updates} - {""}),
-        ),
-    ),
     TablePlace("optimizer", "Updates", "by rule"),
     in_store=True,
     counts=(
         CountedRows(r"optimizer\.name", value="rule", is_sum=False),
         CountedRows(r"optimizer\.(\w+)", is_sum=False),
     ),
+).with_columns(
+    _RULE,
+    Column("weights", "count", summed=True, get=lambda group: len(group.updates)),
+    Column("bytes", "bytes", summed=True, meaning="bytes of the weights"),
+    *_VALUES,
+    Column("nesterov", "bool", optional=True, detail=4, get=attrgetter("first.nesterov")),
+    Column("clip_norm", "number", optional=True, detail=9, real=True, get=attrgetter("first.clip_norm")),
+    Column("clip", optional=True, detail=1, get=attrgetter("row.clip_text")),
+    Column("rate", detail=1, get=attrgetter("first.rate")),
+    Column("fusions", "count", detail=3, meaning="number of fusions"),
 )
 
 

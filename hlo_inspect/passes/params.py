@@ -15,7 +15,7 @@ from hlo_inspect.figure import Quantity, at_least, least, or_unknown
 from hlo_inspect.figure import total as sum_of
 from hlo_inspect.graph.parameters import FITS, Interface, Output, ParameterLeaf
 from hlo_inspect.hlo.values.header import ShapeIndex
-from hlo_inspect.hlo.values.shapes import total
+from hlo_inspect.hlo.values.shapes import ArrayShape, total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.optimizer.overview import role_names
@@ -78,10 +78,7 @@ _FACTS = (
     Fact("params.donor_count", "count", "parameter arrays donated by buffer_donor, not aliased", attrgetter("donors.number")),
     Fact("params.donor_bytes", "bytes", "bytes of these", attrgetter("donors.bytes")),
     Fact(
-        "params.donated_count",
-        "count",
-        "donated parameter arrays: aliased or in `buffer_donor`",
-        attrgetter("donated.number"),
+        "params.donated_count", "count", "donated parameter arrays: aliased or in `buffer_donor`", attrgetter("donated.number")
     ),
     Fact("params.donated_bytes", "bytes", "bytes of these", attrgetter("donated.bytes")),
     Fact("params.unused_count", "count", "unused parameter arrays: no instruction reads them", attrgetter("unused.number")),
@@ -188,9 +185,9 @@ def _replicated_words(name: str, group: Sequence[_Parameter]) -> Parts:
 # -- one row an array -------------------------------------------------------------------------------------------------------
 
 
-def _memory_space(parameter: _Parameter) -> int:
-    layout = parameter.leaf.shape.layout
-    return layout.memory_space if layout else 0
+def memory_space(shape: ArrayShape) -> int:
+    """Return the memory space in the layout of a shape, 0 without one."""
+    return shape.layout.memory_space if shape.layout is not None else 0
 
 
 def index_text(index: ShapeIndex) -> str:
@@ -213,26 +210,6 @@ def _not_donated_reason(leaf: ParameterLeaf) -> str:
 _PARAMS = TableSpec(
     "params",
     "Parameters",
-    (
-        Column("number", "number", get=lambda p: p.leaf.number),
-        Column("index", detail=9, get=lambda p: index_text(p.leaf.index)),
-        Column("name", detail=4, get=lambda p: p.leaf.name),
-        Column("shape", get=lambda p: str(p.leaf.shape)),
-        Column("dtype", detail=9, get=lambda p: p.leaf.shape.dtype),
-        Column("bytes", "bytes", summed=True, get=lambda p: p.leaf.shape.bytes),
-        Column("padded_bytes", "bytes", summed=True, detail=6, get=lambda p: p.leaf.shape.padded_bytes),
-        Column("memory_space", "number", detail=9, get=_memory_space),
-        Column("role", detail=1, width=8, optional=True, get=lambda p: p.role or None),
-        Column("sharding", detail=9, get=lambda p: p.leaf.sharding.text if p.leaf.sharding else ""),
-        Column("partition_spec", detail=3, get=lambda p: p.spec),
-        Column("copies", "number", detail=9, optional=True, get=lambda p: p.copies),
-        Column("aliased_output", detail=1, width=6, get=lambda p: _aliased_output(p.leaf)),
-        Column("donated", "bool", get=lambda p: p.leaf.donated),
-        Column("not_donated_because", detail=2, get=lambda p: _not_donated_reason(p.leaf)),
-        Column("unused", "bool", detail=1, get=lambda p: p.leaf.unused),
-        Column("path", detail=2, get=lambda p: p.leaf.path),
-        Column("line", "number", detail=5, optional=True, get=lambda p: p.leaf.line),
-    ),
     TablePlace("parameters", "Parameters", "single", 1),
     in_store=True,
     assertable=True,
@@ -243,6 +220,25 @@ _PARAMS = TableSpec(
         CountedRows(r"params\.unused_\w+", (("unused", is_set),), value="bytes"),
     ),
     page_as="params_by_role",
+).with_columns(
+    Column("number", "number", get=lambda p: p.leaf.number),
+    Column("index", detail=9, get=lambda p: index_text(p.leaf.index)),
+    Column("name", detail=4, get=lambda p: p.leaf.name),
+    Column("shape", get=lambda p: str(p.leaf.shape)),
+    Column("dtype", detail=9, get=lambda p: p.leaf.shape.dtype),
+    Column("bytes", "bytes", summed=True, get=lambda p: p.leaf.shape.bytes),
+    Column("padded_bytes", "bytes", summed=True, detail=6, get=lambda p: p.leaf.shape.padded_bytes),
+    Column("memory_space", "number", detail=9, get=lambda p: memory_space(p.leaf.shape)),
+    Column("role", detail=1, width=8, optional=True, get=lambda p: p.role or None),
+    Column("sharding", detail=9, get=lambda p: p.leaf.sharding.text if p.leaf.sharding else ""),
+    Column("partition_spec", detail=3, get=lambda p: p.spec),
+    Column("copies", "number", detail=9, optional=True),
+    Column("aliased_output", detail=1, width=6, get=lambda p: _aliased_output(p.leaf)),
+    Column("donated", "bool", get=lambda p: p.leaf.donated),
+    Column("not_donated_because", detail=2, get=lambda p: _not_donated_reason(p.leaf)),
+    Column("unused", "bool", detail=1, get=lambda p: p.leaf.unused),
+    Column("path", detail=2, get=lambda p: p.leaf.path),
+    Column("line", "number", detail=5, optional=True, get=lambda p: p.leaf.line),
 )
 
 
@@ -284,22 +280,16 @@ def _unused(group: Sequence[_Parameter]) -> int | None:
 
 
 _PARAMS_BY_ROLE = TableSpec(
-    "params_by_role",
-    "Parameters by role",
-    (
-        Column("role", width=8, get=lambda group: group[0].kind or None),
-        Column("arrays", "count", summed=True, get=len),
-        Column("bytes", "bytes", summed=True, get=_group_bytes),
-        Column(
-            "padded_bytes", "bytes", summed=True, detail=1, get=lambda group: total(p.leaf.shape.padded_bytes for p in group)
-        ),
-        Column("donated_bytes", "bytes", summed=True, get=partial(_bytes_donated, donated=True)),
-        Column("not_donated_bytes", "bytes", summed=True, detail=9, get=partial(_bytes_donated, donated=False)),
-        Column("unused", "count", summed=True, detail=1, meaning="parameters that no instruction reads", get=_unused),
-        Column("replicated_bytes", "bytes", summed=True, detail=2, optional=True, get=_replicated_bytes),
-    ),
-    TablePlace("parameters", "Parameters", "by role"),
-    page_rows=0,
+    "params_by_role", "Parameters by role", TablePlace("parameters", "Parameters", "by role"), page_rows=0
+).with_columns(
+    Column("role", width=8, get=lambda group: group[0].kind or None),
+    Column("arrays", "count", summed=True, get=len),
+    Column("bytes", "bytes", summed=True, get=_group_bytes),
+    Column("padded_bytes", "bytes", summed=True, detail=1, get=lambda group: total(p.leaf.shape.padded_bytes for p in group)),
+    Column("donated_bytes", "bytes", summed=True, get=partial(_bytes_donated, donated=True)),
+    Column("not_donated_bytes", "bytes", summed=True, detail=9, get=partial(_bytes_donated, donated=False)),
+    Column("unused", "count", summed=True, detail=1, meaning="parameters that no instruction reads", get=_unused),
+    Column("replicated_bytes", "bytes", summed=True, detail=2, optional=True, get=_replicated_bytes),
 )
 
 
@@ -319,14 +309,11 @@ _GROUP = (
     Column("path", detail=2, get=lambda group: joined_path([p.leaf.path for p in group])),
 )
 _PARAMS_NOT_DONATED = TableSpec(
-    "params_not_donated",
-    "Parameters that are not donated",
-    (*_GROUP, Column("not_donated_because", detail=1, get=lambda group: _not_donated_reason(group[0].leaf))),
-    TablePlace("parameters", "Parameters", "not donated", 2),
-)
+    "params_not_donated", "Parameters that are not donated", TablePlace("parameters", "Parameters", "not donated", 2)
+).with_columns(*_GROUP, Column("not_donated_because", detail=1, get=lambda group: _not_donated_reason(group[0].leaf)))
 _PARAMS_DONATED = TableSpec(
-    "params_donated", "Donated parameters", _GROUP, TablePlace("parameters", "Parameters", "donated", 3)
-)
+    "params_donated", "Donated parameters", TablePlace("parameters", "Parameters", "donated", 3)
+).with_columns(*_GROUP)
 
 
 def number_ranges(numbers: Iterable[int]) -> str:
@@ -398,31 +385,25 @@ def _taken(group: Sequence[_Output]) -> str | None:
 _OUTPUTS = TableSpec(
     "outputs",
     "Outputs",
-    (
-        Column("index", get=lambda o: index_text(o.output.index)),
-        Column("shape", get=lambda o: str(o.output.shape)),
-        Column("bytes", "bytes", summed=True, get=lambda o: o.output.shape.bytes),
-        Column("aliased_parameter", get=lambda o: o.parameter),
-        Column("sharding", detail=9, get=lambda o: o.output.sharding.text if o.output.sharding else ""),
-        Column("partition_spec", detail=3, get=lambda o: o.spec),
-    ),
     TablePlace("parameters", "Outputs", "single", 1),
     in_store=True,
     assertable=True,
     counts=(CountedRows(r"outputs\.aliased_\w+", (("aliased_parameter", is_there),), could_be=True, value="bytes"),),
     page_as="output_groups",
+).with_columns(
+    Column("index", get=lambda o: index_text(o.output.index)),
+    Column("shape", get=lambda o: str(o.output.shape)),
+    Column("bytes", "bytes", summed=True, get=lambda o: o.output.shape.bytes),
+    Column("aliased_parameter", get=lambda o: o.parameter),
+    Column("sharding", detail=9, get=lambda o: o.output.sharding.text if o.output.sharding else ""),
+    Column("partition_spec", detail=3, get=lambda o: o.spec),
 )
-_OUTPUT_GROUPS = TableSpec(
-    "output_groups",
-    "Outputs",
-    (
-        Column("shape", get=lambda group: _common(str(o.output.shape) for o in group)),
-        Column("arrays", "count", summed=True, get=len),
-        Column("bytes", "bytes", summed=True, get=lambda group: total(o.output.shape.bytes for o in group)),
-        Column("in_the_buffer_of", get=_taken),
-        Column("partition_spec", detail=3, get=lambda group: _common(o.spec for o in group)),
-    ),
-    TablePlace("parameters", "Outputs", "merged"),
+_OUTPUT_GROUPS = TableSpec("output_groups", "Outputs", TablePlace("parameters", "Outputs", "merged")).with_columns(
+    Column("shape", get=lambda group: _common(str(o.output.shape) for o in group)),
+    Column("arrays", "count", summed=True, get=len),
+    Column("bytes", "bytes", summed=True, get=lambda group: total(o.output.shape.bytes for o in group)),
+    Column("in_the_buffer_of", get=_taken),
+    Column("partition_spec", detail=3, get=lambda group: _common(o.spec for o in group)),
 )
 
 

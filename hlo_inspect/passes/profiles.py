@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,12 +62,7 @@ def _figures(profile: HardwareProfile) -> Iterator[_NamedFigure]:
 
 def _link_getter(position: int, get: Callable[[Link], Value]) -> Callable[[HardwareProfile], Value]:
     """Return a getter for a level of links: the nearest (0), or the farthest (-1) if there are several."""
-
-    def value(profile: HardwareProfile) -> Value:
-        links = profile.networks
-        return get(links[position]) if len(links) > (position != 0) else None
-
-    return value
+    return lambda profile: get(profile.networks[position]) if len(profile.networks) > (position != 0) else None
 
 
 def _stated(get: Callable[[HardwareFigure], Value]) -> Callable[[_NamedFigure], Value]:
@@ -85,94 +80,69 @@ def _basis(figure: HardwareFigure) -> str:
     return ", ".join(words)
 
 
-_PROFILES = TableSpec(
-    "profiles",
-    "Hardware profiles",
-    (
-        Column("name", width=14, meaning="name for `--profile`"),
-        Column("title", detail=2, width=24, meaning="accelerator"),
-        Column(
-            "bf16",
-            "flops_per_s",
-            meaning="peak of matrix multiplications in bf16, dense",
-            get=lambda profile: profile.value("matmul.bf16"),
-        ),
-        Column("memory", "bytes", meaning="memory that the maker states", get=attrgetter("memory_capacity")),
-        Column(
-            "usable_memory",
-            "bytes",
-            meaning="memory that the runtime leaves to a program",
-            get=lambda profile: profile.value("memory.usable"),
-            page_name="usable",
-        ),
-        Column(
-            "memory_bandwidth",
-            "bytes_per_s",
-            meaning="bandwidth of that memory",
-            get=attrgetter("memory_bandwidth"),
-            page_name="bandwidth",
-        ),
-        Column("devices_per_node", "count", detail=4, meaning="devices that share a host"),
-        Column("link", detail=1, width=7, meaning="nearest link", get=_link_getter(0, attrgetter("name"))),
-        Column(
-            "link_bandwidth",
-            "bytes_per_s",
-            meaning="bytes a second that one device sends on it, in one direction",
-            get=_link_getter(0, attrgetter("send_bandwidth")),
-        ),
-        Column(
-            "link_devices",
-            "count",
-            detail=5,
-            meaning="devices that it joins",
-            get=_link_getter(0, lambda link: link.devices.value if link.devices else None),
-        ),
-        Column(
-            "network_bandwidth",
-            "bytes_per_s",
-            detail=3,
-            meaning="bytes a second that one device sends on the farthest link",
-            get=_link_getter(-1, attrgetter("send_bandwidth")),
-        ),
+_SENT = attrgetter("send_bandwidth")
+_PROFILES = TableSpec("profiles", "Hardware profiles", page_rows=0).with_columns(
+    Column("name", width=14, meaning="name for `--profile`"),
+    Column("title", detail=2, width=24, meaning="accelerator"),
+    Column(
+        "bf16", "flops_per_s", meaning="peak of matrix multiplications in bf16, dense", get=methodcaller("value", "matmul.bf16")
     ),
-    page_rows=0,
+    Column("memory", "bytes", meaning="memory that the maker states", get=attrgetter("memory_capacity")),
+    Column(
+        "usable_memory",
+        "bytes",
+        meaning="memory that the runtime leaves to a program",
+        get=methodcaller("value", "memory.usable"),
+        page_name="usable",
+    ),
+    Column("memory_bandwidth", "bytes_per_s", meaning="bandwidth of that memory", page_name="bandwidth"),
+    Column("devices_per_node", "count", detail=4, meaning="devices that share a host"),
+    Column("link", detail=1, width=7, meaning="nearest link", get=_link_getter(0, attrgetter("name"))),
+    Column(
+        "link_bandwidth",
+        "bytes_per_s",
+        meaning="bytes a second that one device sends on it, in one direction",
+        get=_link_getter(0, _SENT),
+    ),
+    Column(
+        "link_devices",
+        "count",
+        detail=5,
+        meaning="devices that it joins",
+        get=_link_getter(0, lambda link: link.devices.value if link.devices else None),
+    ),
+    Column(
+        "network_bandwidth",
+        "bytes_per_s",
+        detail=3,
+        meaning="bytes a second that one device sends on the farthest link",
+        get=_link_getter(-1, _SENT),
+    ),
 )
-_PROFILE_FIGURES = TableSpec(
-    "profile",
-    "Hardware profile",
-    (
-        Column("level", meaning="unit, memory or link", get=lambda named: named.name.rpartition(".")[0]),
-        Column("quantity", meaning="figure", get=lambda named: named.name.rpartition(".")[2]),
-        Column("stated", width=24, meaning="value as the source states it", get=_stated(attrgetter("stated"))),
-        Column(
-            "value", "number", detail=3, meaning="value in FLOP/s, bytes, bytes/s or seconds", get=_stated(attrgetter("value"))
-        ),
-        Column("unit", detail=3, meaning="unit of the value", get=_stated(attrgetter("unit"))),
-        Column("basis", detail=1, meaning="device, link or node that it counts, and its directions", get=_stated(_basis)),
-        Column("source", meaning="id of the source", get=_stated(attrgetter("source"))),
-        Column("page", detail=1, meaning="page of the source"),
-        Column("note", detail=2, meaning="remark", get=_stated(attrgetter("note"))),
-        Column(
-            "confidence",
-            detail=4,
-            meaning="`secondary` if it is not from the maker, `inferred` if it is computed from others",
-            get=_stated(attrgetter("confidence")),
-        ),
+_PROFILE_FIGURES = TableSpec("profile", "Hardware profile", page_rows=0).with_columns(
+    Column("level", meaning="unit, memory or link", get=lambda named: named.name.rpartition(".")[0]),
+    Column("quantity", meaning="figure", get=lambda named: named.name.rpartition(".")[2]),
+    Column("stated", width=24, meaning="value as the source states it", get=_stated(attrgetter("stated"))),
+    Column("value", "number", detail=3, meaning="value in FLOP/s, bytes, bytes/s or seconds", get=_stated(attrgetter("value"))),
+    Column("unit", detail=3, meaning="unit of the value", get=_stated(attrgetter("unit"))),
+    Column("basis", detail=1, meaning="device, link or node that it counts, and its directions", get=_stated(_basis)),
+    Column("source", meaning="id of the source", get=_stated(attrgetter("source"))),
+    Column("page", detail=1, meaning="page of the source"),
+    Column("note", detail=2, meaning="remark", get=_stated(attrgetter("note"))),
+    Column(
+        "confidence",
+        detail=4,
+        meaning="`secondary` if it is not from the maker, `inferred` if it is computed from others",
+        get=_stated(attrgetter("confidence")),
     ),
-    page_rows=0,
 )
-_SOURCES = TableSpec(
-    "sources",
-    "Sources",
-    (
-        Column("id", meaning="id that figures name"),
-        Column("title", width=24, meaning="document"),
-        Column("publisher", detail=4, meaning="who published it"),
-        Column("version", detail=3, meaning="version or date"),
-        Column("page", detail=1, width=20, meaning="page of the document"),
-        Column("url", detail=2, width=40, meaning="address of the document"),
-    ),
-    page_rows=0,
+_SOURCES = TableSpec("sources", "Sources", page_rows=0).with_columns(
+    Column("id", meaning="id that figures name"),
+    Column("title", width=24, meaning="document"),
+    Column("publisher", detail=4, meaning="who published it"),
+    Column("version", detail=3, meaning="version or date"),
+    Column("page", detail=1, width=20, meaning="page of the document"),
+    Column("url", detail=2, width=40, meaning="address of the document"),
 )
 TABLES = (_PROFILES, _PROFILE_FIGURES, _SOURCES)
 

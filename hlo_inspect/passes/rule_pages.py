@@ -11,16 +11,11 @@ from hlo_inspect.report.table import Column, Plain
 from hlo_inspect.report.table_spec import TableSpec
 
 _INPUT = Input("hlo_inspect/rules", first_line=1, lines=0, bytes=0)  # no input is read
-_RULES = TableSpec(
-    "rules",
-    "Findings",
-    (
-        Column("code", meaning="code of the rule"),
-        Column("name", meaning="name of the rule"),
-        Column("severity", meaning="error, warning or info"),
-        Column("summary", meaning="the rule in one sentence"),
-    ),
-    page_rows=0,
+_RULES = TableSpec("rules", "Findings", page_rows=0).with_columns(
+    Column("code", meaning="code of the rule"),
+    Column("name", meaning="name of the rule"),
+    Column("severity", meaning="error, warning or info"),
+    Column("summary", meaning="the rule in one sentence"),
 )
 TABLES = (_RULES,)
 
@@ -61,7 +56,7 @@ def truncation_rows(findings: Iterable[Finding]) -> Iterator[HeadlineRow]:
 
 def findings_row(findings: Sequence[Finding], scope: str = "") -> HeadlineRow:
     """Count the findings by severity, and name their rules. `scope` names their subject, and says what is left out."""
-    names = {page.code: page.name for page in rule_pages()}
+    names = {page.code: page.name for page in rule_pages()} if findings else {}
     severities = [finding.severity for finding in findings]
     parts: list[str | Amount] = []
     for severity in SEVERITIES:

@@ -13,7 +13,8 @@ from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.time.timeline_events import StreamEvent, timeline_events
 from hlo_inspect.analysis.time.timelines import Timelines
 from hlo_inspect.errors import UsageError
-from hlo_inspect.graph.calls import InstructionPlace, place
+from hlo_inspect.graph.calls import place
+from hlo_inspect.graph.view import InstructionPlace
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.values.op_names import origin_of
 from hlo_inspect.passes.base import Pass
@@ -21,25 +22,21 @@ from hlo_inspect.report.model import Section
 from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
 
-_TIME_EVENTS = TableSpec(
-    "time_events",
-    "Estimated timeline of a step",
-    (
-        Column("stream", get=attrgetter("event.stream")),
-        Column("event", get=attrgetter("event.kind")),
-        Column("name", get=lambda row: row.event.place[2]),
-        Column("begin_s", "seconds", get=attrgetter("event.begin")),
-        Column("end_s", "seconds", get=attrgetter("event.end")),
-        Column("iterations", "count", get=attrgetter("event.iterations")),
-        Column("kind"),
-        Column("bytes", "bytes", optional=True),
-        Column("flops", "flops", optional=True),
-        Column("phase", optional=True),
-        Column("computation", get=lambda row: row.event.place[0]),
-        Column("op_name"),
-        Column("source"),
-        Column("line", "number", get=lambda row: row.event.place[1]),
-    ),
+_TIME_EVENTS = TableSpec("time_events", "Estimated timeline of a step").with_columns(
+    Column("stream", get=attrgetter("event.stream")),
+    Column("event", get=attrgetter("event.kind")),
+    Column("name", get=lambda row: row.event.place[2]),
+    Column("begin_s", "seconds", get=attrgetter("event.begin")),
+    Column("end_s", "seconds", get=attrgetter("event.end")),
+    Column("iterations", "count", get=attrgetter("event.iterations")),
+    Column("kind"),
+    Column("bytes", "bytes", optional=True),
+    Column("flops", "flops", optional=True),
+    Column("phase", optional=True),
+    Column("computation", get=lambda row: row.event.place[0]),
+    Column("op_name"),
+    Column("source"),
+    Column("line", "number", get=lambda row: row.event.place[1]),
 )
 
 
@@ -139,26 +136,20 @@ class _Mark(NamedTuple):
         return _Mark(longest, self.begin, event.end, self.busy + event.end - event.begin, self.events + 1)
 
 
-TIMELINE = TableSpec(
-    "timeline",
-    "Estimated timeline of a step",
-    (
-        Column("stream", get=attrgetter("longest.event.stream")),
-        Column("event", get=attrgetter("longest.event.kind")),
-        Column("name", get=lambda mark: mark.longest.event.place[2]),
-        Column("events", "count"),
-        Column("iterations", "count", get=attrgetter("longest.event.iterations")),
-        Column("begin_s", "seconds", get=attrgetter("begin")),
-        Column("end_s", "seconds", get=attrgetter("end")),
-        Column("span_s", "seconds", get=lambda mark: mark.end - mark.begin),
-        Column("busy_s", "seconds", get=attrgetter("busy")),
-        Column("kind", get=attrgetter("longest.kind")),
-        Column("phase", optional=True, get=attrgetter("longest.phase")),
-        Column("source", get=attrgetter("longest.source")),
-        Column("line", "number", get=lambda mark: mark.longest.event.place[1]),
-    ),
-    TablePlace("step", ""),
-    on_page=False,
+TIMELINE = TableSpec("timeline", "Estimated timeline of a step", TablePlace("step", ""), on_page=False).with_columns(
+    Column("stream", get=attrgetter("longest.event.stream")),
+    Column("event", get=attrgetter("longest.event.kind")),
+    Column("name", get=lambda mark: mark.longest.event.place[2]),
+    Column("events", "count"),
+    Column("iterations", "count", get=attrgetter("longest.event.iterations")),
+    Column("begin_s", "seconds", get=attrgetter("begin")),
+    Column("end_s", "seconds", get=attrgetter("end")),
+    Column("span_s", "seconds", get=lambda mark: mark.end - mark.begin),
+    Column("busy_s", "seconds", get=attrgetter("busy")),
+    Column("kind", get=attrgetter("longest.kind")),
+    Column("phase", optional=True, get=attrgetter("longest.phase")),
+    Column("source", get=attrgetter("longest.source")),
+    Column("line", "number", get=lambda mark: mark.longest.event.place[1]),
 )
 
 
@@ -213,7 +204,6 @@ class TimeEvents(Pass):
     name = "time-events"
     uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS
-    specs = ()
     tables = (_TIME_EVENTS,)
 
     def run(self, context: Context) -> Section:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
@@ -47,7 +47,7 @@ _FACTS = (
         "kernels.executed_count",
         "count",
         "runs of kernels in one step",
-        lambda kernels: countable(total(kernel.runs for kernel in kernels)),
+        lambda kernels: countable(total(k.runs for k in kernels)),
     ),
 )
 
@@ -106,6 +106,10 @@ class _KernelRow(NamedTuple):
         if self.cost.time is None or self.cost.time.in_step is None or self.step is None:
             return None
         return share_of(self.cost.time.in_step, self.step)
+
+    @property
+    def bound_by(self) -> str | None:
+        return self.cost.time and self.cost.time.bound_by
 
     @property
     def measured_s(self) -> float | None:
@@ -169,37 +173,23 @@ _COSTS = (
         get=attrgetter("cost.intensity"),
     ),
 )
+
+
+def _time(name: str, time: str, **more: Any) -> Column:  # noqa: ANN401 - those of `bounded`
+    return bounded(name, "seconds", attrgetter(f"cost.time.{time}"), **more)
+
+
+_EXPOSED = "exposed part of a collective or copy"
 _TIMES = (
-    bounded("bound_s", "seconds", attrgetter("cost.time.bound")),
-    bounded("estimate_s", "seconds", attrgetter("cost.time.estimate"), optional=True),
-    bounded(
-        "estimate_exposed_s",
-        "seconds",
-        attrgetter("cost.time.exposed"),
-        optional=True,
-        summed=False,
-        page_name="exposed",
-        meaning="exposed part of a collective or copy",
-    ),
-    bounded(
-        "compiler_s",
-        "seconds",
-        attrgetter("cost.time.compiler"),
-        5,
-        optional=True,
-        meaning="the compiler's own estimate, if the text has it",
-    ),
+    _time("bound_s", "bound"),
+    _time("estimate_s", "estimate", optional=True),
+    _time("estimate_exposed_s", "exposed", optional=True, summed=False, page_name="exposed", meaning=_EXPOSED),
+    _time("compiler_s", "compiler", detail=5, optional=True, meaning="the compiler's own estimate, if the text has it"),
 )
 _SHARES = (
     Column("step_share", "share", page_name="share_of_step", optional=True, meaning="share of the step's estimate"),
     Column("share", "share", optional=True, meaning="share of the bounds of all kernels", get=attrgetter("cost.share")),
-    Column(
-        "bound_by",
-        detail=2,
-        optional=True,
-        meaning="resource that decides the bound; compute, memory or collective",
-        get=lambda row: row.cost.time and row.cost.time.bound_by,
-    ),
+    Column("bound_by", detail=2, optional=True, meaning="resource that decides the bound; compute, memory or collective"),
     phase_column(_label_getter(attrgetter("phase"), UNKNOWN), detail=2),
 )
 _SOURCE = Column("source", detail=1, width=16, get=_label_getter(lambda labels: printed(labels.source), ""))
@@ -207,42 +197,38 @@ _SOURCE = Column("source", detail=1, width=16, get=_label_getter(lambda labels: 
 KERNELS = TableSpec(
     "kernels",
     "Kernels of one step",
-    (
-        Column("name", get=lambda row: row.kernels[0].name if row.kernels else NO_KERNEL),
-        _KIND,
-        _FUSION_KIND,
-        Column("shape", detail=9, get=_shape),
-        Column("computation", detail=8, get=lambda row: row.kernels[0].place[0] if row.kernels else None),
-        *_COSTS,
-        *_TIMES,
-        *_SHARES,
-        phase_source(_label_getter(attrgetter("phase_from"), "")),
-        Column("op_name", detail=6, get=_label_getter(attrgetter("op_name"), None)),
-        _SOURCE,
-        Column("line", "number", detail=7, get=lambda row: row.kernels[0].place[1] if row.kernels else None),
-    ),
     TablePlace("kernels", "Kernels", "single", 1),
     in_store=True,
     assertable=True,
     page_as="kernel_groups",
+).with_columns(
+    Column("name", get=lambda row: row.kernels[0].name if row.kernels else NO_KERNEL),
+    _KIND,
+    _FUSION_KIND,
+    Column("shape", detail=9, get=_shape),
+    Column("computation", detail=8, get=lambda row: row.kernels[0].place[0] if row.kernels else None),
+    *_COSTS,
+    *_TIMES,
+    *_SHARES,
+    phase_source(_label_getter(attrgetter("phase_from"), "")),
+    Column("op_name", detail=6, get=_label_getter(attrgetter("op_name"), None)),
+    _SOURCE,
+    Column("line", "number", detail=7, get=lambda row: row.kernels[0].place[1] if row.kernels else None),
 )
 KERNEL_GROUPS = TableSpec(
-    "kernel_groups",
-    "Kernels of one step, merged",
-    (
-        Column("name", get=_name, width=20),
-        _KIND._replace(detail=4),
-        _FUSION_KIND,
-        Column("shape", detail=3, get=_short_shape, width=24),
-        Column("sites", "count", summed=True, detail=3, get=lambda row: len(row.kernels)),
-        *_COSTS,
-        *_TIMES,
-        *_SHARES,
-        phase_source(lambda row: joined_sources(kernel.labels.phase_from for kernel in row.kernels)),
-        Column("scope", detail=6, get=_label_getter(attrgetter("scope"), None)),
-        _SOURCE,
-    ),
-    TablePlace("kernels", "Kernels", "merged"),
+    "kernel_groups", "Kernels of one step, merged", TablePlace("kernels", "Kernels", "merged")
+).with_columns(
+    Column("name", get=_name, width=20),
+    _KIND._replace(detail=4),
+    _FUSION_KIND,
+    Column("shape", detail=3, get=_short_shape, width=24),
+    Column("sites", "count", summed=True, detail=3, get=lambda row: len(row.kernels)),
+    *_COSTS,
+    *_TIMES,
+    *_SHARES,
+    phase_source(lambda row: joined_sources(kernel.labels.phase_from for kernel in row.kernels)),
+    Column("scope", detail=6, get=_label_getter(attrgetter("scope"), None)),
+    _SOURCE,
 )
 
 
@@ -250,7 +236,7 @@ def _with_measured(spec: TableSpec) -> TableSpec:
     """Return the table with the measured times of a recorded profile."""
     place = [column.name for column in spec.columns].index("step_share")
     measured = Column("measured_s", "seconds", summed=True, optional=True)
-    return replace(spec, columns=(*spec.columns[:place], measured, *spec.columns[place:]), in_store=False)
+    return replace(spec.with_columns(*spec.columns[:place], measured, *spec.columns[place:]), in_store=False)
 
 
 MEASURED_KERNELS, MEASURED_KERNEL_GROUPS = map(_with_measured, (KERNELS, KERNEL_GROUPS))

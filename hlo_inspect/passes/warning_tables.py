@@ -37,24 +37,21 @@ def _seconds(row: JoinedWarning) -> Value:
 
 
 WARNINGS = TableSpec(
-    "compiler_warnings",
-    "XLA's warnings in the log around the module",
-    (
-        Column("warning", width=34, get=lambda row: row.first.kind),
-        Column("count", "count", get=lambda row: len(row.warnings)),
-        Column("instruction", optional=True, get=lambda row: row.instruction.name if row.instruction else None),
-        Column("opcode", detail=3, optional=True, get=lambda row: row.instruction.opcode if row.instruction else None),
-        Column("shape", detail=4, optional=True, get=lambda row: str(row.instruction.shape) if row.instruction else None),
-        Column("from_sharding", detail=1, optional=True, get=lambda row: row.first.from_sharding or None),
-        Column("to_sharding", detail=1, optional=True, get=lambda row: row.first.to_sharding or None),
-        Column("became", optional=True, get=_became),
-        Column("context", optional=True, get=lambda row: row.first.context or None),
-        Column("seconds", "seconds", optional=True, get=_seconds),
-        Column("op_name", detail=5, optional=True, get=lambda row: row.origin.op_name or None),
-        Column("source", detail=1, optional=True, get=lambda row: row.origin.source or None),
-        Column("line", "number", detail=4, get=lambda row: row.first.line),
-    ),
-    TablePlace("program", ""),
+    "compiler_warnings", "XLA's warnings in the log around the module", TablePlace("program", "")
+).with_columns(
+    Column("warning", width=34, get=lambda row: row.first.kind),
+    Column("count", "count", get=lambda row: len(row.warnings)),
+    Column("instruction", optional=True, get=lambda row: row.instruction.name if row.instruction else None),
+    Column("opcode", detail=3, optional=True, get=lambda row: row.instruction.opcode if row.instruction else None),
+    Column("shape", detail=4, optional=True, get=lambda row: str(row.instruction.shape) if row.instruction else None),
+    Column("from_sharding", detail=1, optional=True, get=lambda row: row.first.from_sharding or None),
+    Column("to_sharding", detail=1, optional=True, get=lambda row: row.first.to_sharding or None),
+    Column("became", optional=True, get=_became),
+    Column("context", optional=True, get=lambda row: row.first.context or None),
+    Column("seconds", "seconds", optional=True, get=_seconds),
+    Column("op_name", detail=5, optional=True, get=lambda row: row.origin.op_name or None),
+    Column("source", detail=1, optional=True, get=lambda row: row.origin.source or None),
+    Column("line", "number", detail=4, get=lambda row: row.first.line),
 )
 
 

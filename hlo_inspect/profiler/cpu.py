@@ -7,7 +7,7 @@ whose `_c` is the `_p` of the call, often on another thread.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hlo_inspect.profiler.device_events import ABSURD, DeviceEvents, Sample
 from hlo_inspect.profiler.events import EventBlock, EventReader
@@ -16,9 +16,7 @@ from hlo_inspect.profiler.space import Plane
 from hlo_inspect.profiler.window import ByteWindow
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Numbers = np.ndarray[Any, np.dtype[np.int64]]
+    from hlo_inspect.profiler.event_fields import Numbers
 
 CPU_PLANE = "/host:CPU"
 _NO_RUN = -(1 << 63)

@@ -8,12 +8,10 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Numbers = np.ndarray[Any, np.dtype[np.int64]]
+    from hlo_inspect.profiler.event_fields import Numbers
 
 
 class Sample(NamedTuple):

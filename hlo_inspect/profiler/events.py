@@ -21,14 +21,11 @@ from hlo_inspect.profiler.event_fields import (
     decode_events,
     varints,
 )
-from hlo_inspect.profiler.space import NO_METADATA, EventMetadata, Plane, PlaneLine, StatValue, read_stat
+from hlo_inspect.profiler.space import NO_METADATA, EventMetadata, Plane, PlaneLine, StatValue, read_stat, signed
 from hlo_inspect.profiler.window import ByteWindow
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Numbers = np.ndarray[Any, np.dtype[np.int64]]
-    Flags = np.ndarray[Any, np.dtype[np.bool_]]
+    from hlo_inspect.profiler.event_fields import Flags, Numbers
 
 PS_PER_NS = 1000
 MAX_DURATION_PS = 1 << 60
@@ -169,12 +166,7 @@ class EventReader:
         is_unusual[spans.events[~(is_reference | is_text)]] = True
 
     def _take_unusual(
-        self,
-        data: bytes,
-        index: int,
-        decoded: EventFields,
-        integers: Mapping[str, IntegerColumn],
-        texts: Mapping[str, Numbers],
+        self, data: bytes, index: int, decoded: EventFields, integers: Mapping[str, IntegerColumn], texts: Mapping[str, Numbers]
     ) -> bool:
         """Decode an event with a long stat or an unknown field. Return False if it lacks all needed stats."""
         if self._marks and not any(mark in data for mark in self._marks):
@@ -189,11 +181,11 @@ class EventReader:
             elif isinstance(value, int):
                 numbers[number] = value if number != 5 else 1
         for number, tag in ((1, METADATA), (2, OFFSET), (3, DURATION), (5, COUNT)):
-            decoded.numbers[tag][index] = _as_signed(numbers[number])
+            decoded.numbers[tag][index] = signed(numbers[number])
         for name, column in integers.items():
             stated = _integer(stats.get(name))
             column.is_present[index] = stated is not None
-            column.values[index] = _as_signed(stated or 0)
+            column.values[index] = signed(stated or 0)
         for name, column_of_texts in texts.items():
             text = stats.get(name)
             column_of_texts[index] = self.number_of(text) if isinstance(text, str) else 0
@@ -221,12 +213,6 @@ def _varint(value: int) -> bytes:
         data.append(value & 0x7F | 0x80)
         value >>= 7
     return bytes([*data, value])
-
-
-def _as_signed(value: int) -> int:
-    """Return the lowest 64 bits of a number, as a signed one."""
-    value &= (1 << 64) - 1
-    return value - (1 << 64) if value >> 63 else value
 
 
 def _integer(value: StatValue | None) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.profiler.device_events import ABSURD, DeviceEvents, ExecutionColumns, Sample
@@ -13,9 +13,7 @@ from hlo_inspect.profiler.space import Plane
 from hlo_inspect.profiler.window import ByteWindow
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Numbers = np.ndarray[Any, np.dtype[np.int64]]
+    from hlo_inspect.profiler.event_fields import Numbers
 
 GPU_PLANE = lazy_pattern(r"/device:GPU:(\d{1,9})", re.ASCII)
 _STREAM = "Stream #"

@@ -7,14 +7,13 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.profiler.device_events import ALL_ATTRIBUTED, Unattributed
 
 if TYPE_CHECKING:
-    import numpy as np
+    from hlo_inspect.profiler.event_fields import Numbers
 
-    Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 SECONDS_PER_PS = 1e-12
 

@@ -7,6 +7,7 @@ executions of one plane at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import IO
 
 from hlo_inspect.errors import InputError, Location
@@ -42,7 +43,7 @@ class ProfileFile:
         with self._errors("its planes"):
             for span in plane_spans(self.window):
                 self.planes.append((plane_name(self.window, span), span))
-        if not any(_is_plane_name(plane) for plane, _ in self.planes):
+        if not any(plane.startswith(("/host:", "/device:")) or plane == "Task Environment" for plane, _ in self.planes):
             raise self._error("is no profile: none of its messages is a plane of a host or a device")
         self._metadata = MetadataEntries()
         self.programs: list[ProfiledProgram] = []
@@ -71,36 +72,23 @@ class ProfileFile:
                     read = read_tpu if device.re.pattern == TPU_PLANE.pattern else read_gpu
                     yield number, read(self.window, plane, int(device[1]), labels)
 
-    def _errors(self, what: str) -> _DamagedFile:
-        return _DamagedFile(self, what)
-
-    def _error(self, message: str) -> InputError:
-        return InputError(message, Location(self.name))
-
-
-class _DamagedFile:
-    """Turns the errors of a message into those of the file, in a `with` block."""
-
-    def __init__(self, file: ProfileFile, what: str) -> None:
-        self._file, self._what = file, what
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        place, size = Location(self._file.name), self._file.window.size
-        if isinstance(error, PromisedBytesError):
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        """Raise the errors of a message as those of the file."""
+        place, size = Location(self.name), self.window.size
+        try:
+            yield
+        except PromisedBytesError as error:
             if error.promised > size:
                 message = f"is truncated: {size:,} bytes are there, and its last plane ends at byte {error.promised:,}"
             else:
-                message = f"is damaged: a field of {self._what} ends after the message that holds it"
+                message = f"is damaged: a field of {what} ends after the message that holds it"
             raise InputError(f"{message}; copy the file again", place) from error
-        if isinstance(error, WireError):
-            raise InputError(f"is damaged: {self._what} cannot be read as a profile", place) from error
+        except WireError as error:
+            raise InputError(f"is damaged: {what} cannot be read as a profile", place) from error
 
-
-def _is_plane_name(name: str) -> bool:
-    return name.startswith(("/host:", "/device:")) or name == "Task Environment"
+    def _error(self, message: str) -> InputError:
+        return InputError(message, Location(self.name))
 
 
 def measure(

@@ -25,9 +25,7 @@ from hlo_inspect.profiler.outline import NO_OUTLINE, ProgramOutline
 from hlo_inspect.profiler.wanted_samples import WantedSamples
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Numbers = np.ndarray[Any, np.dtype[np.int64]]
+    from hlo_inspect.profiler.event_fields import Numbers
 
 _UNKNOWN = -1
 """Number of the computation of an instruction that the module lacks."""
@@ -145,12 +143,7 @@ class _ProgramReduction:
     """Reduction of the samples of one program."""
 
     def __init__(
-        self,
-        events: DeviceEvents,
-        outline: ProgramOutline,
-        ranges: _Ranges,
-        transfers: _Ranges,
-        place: tuple[int, int],
+        self, events: DeviceEvents, outline: ProgramOutline, ranges: _Ranges, transfers: _Ranges, place: tuple[int, int]
     ) -> None:
         import numpy as np
 

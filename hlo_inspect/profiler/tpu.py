@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.profiler.device_events import ABSURD, OUTSIDE, DeviceEvents, Sample
@@ -14,9 +14,7 @@ from hlo_inspect.profiler.space import EventMetadata, Plane, read_stat
 from hlo_inspect.profiler.window import ByteWindow
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Numbers = np.ndarray[Any, np.dtype[np.int64]]
+    from hlo_inspect.profiler.event_fields import Numbers
 
 TPU_PLANE = lazy_pattern(r"/device:TPU:(\d{1,9})", re.ASCII)
 """Pattern of the planes of TensorCores: other engines of a chip have more in their names."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal, NamedTuple
 
@@ -50,55 +50,75 @@ class Portion(NamedTuple):
     least: int = 0
 
 
-def prepared(report: Report, form: str, options: RenderOptions) -> Report:
-    """Return the report with the tables and findings that its format shows."""
-    if form in OWN_FORMATS or form == _JUNIT:
-        return report
-    if form in CI_FORMATS:
-        findings = most_severe_first((*report.failed_checks, *report.findings))
-        return replace(report, tables=(), failed_checks=(), findings=tuple(findings))
-    tables = shown_tables(report, options, for_people=form in FORMATS_FOR_PEOPLE)
-    shown = tuple(replace(table, page_as="", on_page=True, only_verbose=False) for table in tables)
-    if form in FORMATS_OF_ROWS:
-        shows_facts = options.table is None and report.command == "summary"
-        shown = () if shows_facts else shown[:1]
-    return replace(report, tables=shown)
+@dataclass(frozen=True, slots=True)
+class ReportCuts:
+    """Reports cut for one format, with the user's choices."""
 
+    form: str
+    options: RenderOptions
 
-def portions_of(reports: Sequence[Report], form: str, options: RenderOptions) -> list[Portion]:
-    """Return the portions of prepared reports, those first that an output has first. The first report is in every output."""
-    if form == _JUNIT:
-        return list(_portions_of_junit(reports))
-    if form in CI_FORMATS:
-        return list(_portions_by_severity(reports))
-    portions = []
-    for index, report in enumerate(reports):
-        if index:
-            portions.append(Portion(index, "module", 1))
-        portions += _portions(index, report, form, options)
-    return portions
+    def prepared(self, report: Report) -> Report:
+        """Return the report with the tables and findings that its format shows."""
+        form, options = self.form, self.options
+        if form in OWN_FORMATS or form == _JUNIT:
+            return report
+        if form in CI_FORMATS:
+            findings = most_severe_first((*report.failed_checks, *report.findings))
+            return replace(report, tables=(), failed_checks=(), findings=tuple(findings))
+        tables = shown_tables(report, options, for_people=form in FORMATS_FOR_PEOPLE)
+        shown = tuple(replace(table, page_as="", on_page=True, only_verbose=False) for table in tables)
+        if form in FORMATS_OF_ROWS:
+            shows_facts = options.table is None and report.command == "summary"
+            shown = () if shows_facts else shown[:1]
+        return replace(report, tables=shown)
 
+    def portions(self, reports: Sequence[Report]) -> Iterator[Portion]:
+        """Yield the portions of prepared reports, those first that an output has first. The first report is in every output."""
+        if self.form == _JUNIT:
+            yield from _portions_of_junit(reports)
+        elif self.form in CI_FORMATS:
+            yield from _portions_by_severity(reports)
+        else:
+            for index, report in enumerate(reports):
+                yield from [Portion(index, "module", 1)] if index else []
+                yield from self._portions(index, report)
 
-def _portions(index: int, report: Report, form: str, options: RenderOptions) -> Iterator[Portion]:
-    facts = Portion(index, "fact", max(len(report.facts) - 1, 0), least=1)  # the first is the name of the module
-    findings = Portion(index, "finding", len(report.findings))
-    notes = Portion(index, "note", len(report.notes))
-    tables = [_rows(index, table, least=0 if options.table is None else 1) for table in report.tables]
-    if form in OWN_FORMATS:
-        items = [_rows(index, table) for table in report.tables if table.name in _ITEMS[form]]
-        yield from (
-            items if form == "perfetto" else (nodes._replace(size=min(nodes.size, MOST_NODES) - 1, least=1) for nodes in items)
-        )
-    elif form in FORMATS_OF_ROWS:
-        yield from [_rows(index, table, least=1) for table in report.tables] or [facts]
-    elif form in FORMATS_FOR_PEOPLE:
-        yield Portion(index, "first line", len(report.headline))
-        remarks = [] if options.quiet else [findings._replace(size=len(shown_findings(report, options)))]
-        yield from tables + remarks if report.answers_in_tables else remarks + tables
-        yield from (Portion(index, "text", len(report.passages)), *([] if options.quiet else [notes]))
-    else:
-        others = (facts, findings)
-        yield from (*tables, *others, notes) if len(tables) == 1 else (*others, *tables, notes)  # one table may be asked for
+    def _portions(self, index: int, report: Report) -> Iterator[Portion]:
+        form, options = self.form, self.options
+        facts = Portion(index, "fact", max(len(report.facts) - 1, 0), least=1)  # the first is the name of the module
+        findings = Portion(index, "finding", len(report.findings))
+        notes = Portion(index, "note", len(report.notes))
+        tables = [_rows(index, table, least=0 if options.table is None else 1) for table in report.tables]
+        if form in OWN_FORMATS:
+            items = [_rows(index, table) for table in report.tables if table.name in _ITEMS[form]]
+            yield from (
+                items
+                if form == "perfetto"
+                else (nodes._replace(size=min(nodes.size, MOST_NODES) - 1, least=1) for nodes in items)
+            )
+        elif form in FORMATS_OF_ROWS:
+            yield from [_rows(index, table, least=1) for table in report.tables] or [facts]
+        elif form in FORMATS_FOR_PEOPLE:
+            yield Portion(index, "first line", len(report.headline))
+            remarks = [] if options.quiet else [findings._replace(size=len(shown_findings(report, options)))]
+            yield from tables + remarks if report.answers_in_tables else remarks + tables
+            yield from (Portion(index, "text", len(report.passages)), *([] if options.quiet else [notes]))
+        else:
+            others = (facts, findings)
+            yield from (
+                (*tables, *others, notes) if len(tables) == 1 else (*others, *tables, notes)
+            )  # one table may be asked for
+
+    def cut(self, reports: Sequence[Report], counts: Iterable[tuple[Portion, int]]) -> list[Report]:
+        """Return the reports with so much of each portion as its count says."""
+        cut: dict[int, list[tuple[Portion, int]]] = {}
+        absent = set()
+        for portion, count in counts:
+            cut.setdefault(portion.report, []).append((portion, count))
+            if portion.kind == "module" and not count:
+                absent.add(portion.report)
+        items = _ITEMS.get(self.form, ())
+        return [_cut(report, cut.get(index, ()), items) for index, report in enumerate(reports) if index not in absent]
 
 
 def _portions_by_severity(reports: Sequence[Report]) -> Iterator[Portion]:
@@ -132,18 +152,6 @@ def _rows(index: int, table: Table, *, least: int = 0) -> Portion:
     if table.page_rows == 0 and any(column.summed for column in table.columns):
         rows = 1  # its total needs all of its rows
     return Portion(index, "row", max(rows, 1) - least, table.name, least)
-
-
-def cut_reports(reports: Sequence[Report], form: str, counts: Iterable[tuple[Portion, int]]) -> list[Report]:
-    """Return the reports with so much of each portion as its count says."""
-    cut: dict[int, list[tuple[Portion, int]]] = {}
-    absent = set()
-    for portion, count in counts:
-        cut.setdefault(portion.report, []).append((portion, count))
-        if portion.kind == "module" and not count:
-            absent.add(portion.report)
-    items = _ITEMS.get(form, ())
-    return [_cut(report, cut.get(index, ()), items) for index, report in enumerate(reports) if index not in absent]
 
 
 def _cut(report: Report, counts: Iterable[tuple[Portion, int]], tables_of_items: Collection[str]) -> Report:

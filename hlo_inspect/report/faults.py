@@ -30,6 +30,15 @@ def answers(things: Iterable[S], work: Callable[[S], T], failed: Failed[S] | Non
             yield made
 
 
+def with_last(things: Iterable[T], change: Callable[[T], T]) -> Iterator[T]:
+    """Yield the things; the last one as `change` returns it, which is called when no other follows."""
+    last: list[T] = []
+    for thing in things:
+        yield from last
+        last = [thing]
+    yield from map(change, last)
+
+
 def internal_error(report: Report, error: Exception) -> InternalError:
     """Describe an unexpected exception that was met while a report was judged or rendered."""
     return InternalError.from_exception(error, Location(report.input.path, report.input.first_line), report.module_name)

@@ -8,8 +8,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.figure import Figure, decide, may_equal
@@ -34,8 +33,7 @@ Test = Callable[[Row], bool | None]
 """A test of a row: None if a value is unknown, and its bounds leave the answer open."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """A comparison as it is written."""
 
     column: str

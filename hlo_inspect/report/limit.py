@@ -17,7 +17,7 @@ from itertools import chain
 from typing import NamedTuple, TextIO
 
 from hlo_inspect.errors import UsageError, printable
-from hlo_inspect.report.cuts import Portion, cut_reports, portions_of, prepared
+from hlo_inspect.report.cuts import Portion, ReportCuts
 from hlo_inspect.report.faults import answers
 from hlo_inspect.report.formats import ALL_FORMATS, CI_FORMATS, FORMATS
 from hlo_inspect.report.model import Report
@@ -34,6 +34,15 @@ class Limit(NamedTuple):
 
     characters: int
     command: str
+
+    @property
+    def all(self) -> str:
+        """The command in a last line, without control characters; words in place of a long one."""
+        return printable(self.command) if len(self.command) <= _LONGEST_COMMAND else "the same command without --max-chars"
+
+    def too_small(self, least: int) -> UsageError:
+        """Return the error of a limit below the length of the shortest answer."""
+        return UsageError(f"--max-chars {self.characters:,} is too small: the shortest answer has {least:,} characters")
 
 
 class _FullError(OSError):
@@ -75,31 +84,22 @@ def limited_lines(lines: Iterable[str], limit: Limit, mark: str) -> list[str]:
             kept.append(line)
             room -= len(line)
     while more:
-        last = f"{mark}left out: {number_of(more, 'line')}. All: {_command_text(limit.command)}\n"
+        last = f"{mark}left out: {number_of(more, 'line')}. All: {limit.all}\n"
         if len(last) <= room:
             return [*kept, last]
         if not kept:
-            raise UsageError(_too_small(limit, len(last)))
+            raise limit.too_small(len(last))
         room += len(kept.pop())
         more += 1
     return kept
-
-
-def _too_small(limit: Limit, least: int) -> str:
-    return f"--max-chars {limit.characters:,} is too small: the shortest answer has {least:,} characters"
-
-
-def _command_text(command: str) -> str:
-    return printable(command) if len(command) <= _LONGEST_COMMAND else "the same command without --max-chars"
 
 
 class _LimitedOutput:
     """The reports that may have room, and the number of those `beyond` them."""
 
     def __init__(self, form: str, options: RenderOptions, limit: Limit) -> None:
-        self._form = form
+        self._cuts = ReportCuts(form, options._replace(failed=self._note_failure))
         self._limit = limit
-        self._options = options._replace(failed=self._note_failure)
         self._failed = options.failed
         self._failures: set[tuple[object, str]] = set()
         self._kept: list[Report] = []
@@ -108,12 +108,12 @@ class _LimitedOutput:
     def read(self, reports: Iterable[Report]) -> None:
         """Keep the reports until they are longer than the limit. Formats of CI put the worst findings of all reports first."""
         due, is_full = 1, False
-        for report in answers(reports, lambda report: prepared(report, self._form, self._options), self._note_failure):
+        for report in answers(reports, self._cuts.prepared, self._note_failure):
             if is_full:
                 self._beyond += 1
                 continue
             self._kept.append(report)
-            if len(self._kept) == due and self._form not in CI_FORMATS:
+            if len(self._kept) == due and self._cuts.form not in CI_FORMATS:
                 due *= 2
                 is_full = self._rendered(self._kept) is None
 
@@ -122,11 +122,11 @@ class _LimitedOutput:
         whole = self._rendered(self._kept) if not self._beyond else None
         if whole is not None:
             return whole
-        portions = portions_of(self._kept, self._form, self._options)
+        portions = list(self._cuts.portions(self._kept))
         shortest = self._cut(portions, 0)
         if shortest is None:
             whole = self._cut(portions, 0, characters=sys.maxsize) or ""
-            raise UsageError(_too_small(self._limit, len(whole)))
+            raise self._limit.too_small(len(whole))
         fits, too_many, text = 0, sum(portion.size for portion in portions) + 1, shortest
         while too_many - fits > 1:
             middle = (fits + too_many) // 2
@@ -140,15 +140,17 @@ class _LimitedOutput:
     def _cut(self, portions: Sequence[Portion], items: int, characters: int | None = None) -> str | None:
         """Return the output with the first items of the portions."""
         counts = _distributed(portions, items)
-        has_tables = self._form in FORMATS and self._options.table is None
-        left_out = _last_line(counts, self._beyond, self._limit.command, has_tables=has_tables)
-        return self._rendered(cut_reports(self._kept, self._form, counts), left_out, characters)
+        tables = [portion.table for portion, count in counts if portion.table and count < portion.size]
+        has_tables = self._cuts.form in FORMATS and self._cuts.options.table is None
+        hint = f". One table: add --table {tables[0]}" if tables and has_tables else ""
+        left_out = f"left out: {', '.join(_missing(counts, self._beyond))}. All: {self._limit.all}{hint}"
+        return self._rendered(self._cuts.cut(self._kept, counts), printable(left_out), characters)
 
     def _rendered(self, reports: Sequence[Report], left_out: str = "", characters: int | None = None) -> str | None:
         """Return the output; None if it is longer than the limit."""
         stream = _LimitedStream(self._limit.characters if characters is None else characters)
         try:
-            ALL_FORMATS[self._form](reports, stream, self._options._replace(left_out=left_out))
+            ALL_FORMATS[self._cuts.form](reports, stream, self._cuts.options._replace(left_out=left_out))
         except _FullError:
             return None
         return stream.getvalue()
@@ -173,13 +175,6 @@ def _distributed(portions: Iterable[Portion], items: int) -> list[tuple[Portion,
         joined, before = counts.get(key, (portion._replace(size=0), 0))
         counts[key] = joined._replace(size=joined.size + portion.size), before + count
     return list(counts.values())
-
-
-def _last_line(counts: Sequence[tuple[Portion, int]], beyond: int, command: str, *, has_tables: bool) -> str:
-    """Return what an output lacks, and the command that shows it."""
-    tables = [portion.table for portion, count in counts if portion.table and count < portion.size]
-    hint = f". One table: add --table {tables[0]}" if tables and has_tables else ""
-    return printable(f"left out: {', '.join(_missing(counts, beyond))}. All: {_command_text(command)}{hint}")
 
 
 def _missing(counts: Sequence[tuple[Portion, int]], beyond: int) -> Iterator[str]:

@@ -175,7 +175,9 @@ class Table(Displayable):
     @property
     def total(self) -> tuple[Plain, ...] | None:
         """The sums as scripts read them: None if a row's value is unknown, and for columns that are not summed."""
-        return tuple(map(_plain_cell, self.columns, self._sums(self.rows))) if self._is_summed else None
+        if not self._is_summed:
+            return None
+        return tuple(READERS[column.bound](value) for column, value in zip(self.columns, self._sums(self.rows), strict=True))
 
     @property
     def sums(self) -> Row | None:
@@ -270,10 +272,6 @@ class Table(Displayable):
         """Return a row of sums with its label in the first column that has none."""
         index = next((index for index, column in enumerate(self.columns) if not column.summed), None)
         return sums if index is None else (*sums[:index], label, *sums[index + 1 :])
-
-
-def _plain_cell(column: Column, value: Value) -> Plain:
-    return READERS[column.bound](value)
 
 
 def _as_lower_bound(total: Value) -> Value:

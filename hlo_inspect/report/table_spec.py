@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -53,16 +53,15 @@ class CountedRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table of reports: all columns that it can have, and its places elsewhere.
+    """A table of reports, its places elsewhere, and all columns that it can have.
 
     `place` is that on the page of `report`. `collect --tables` can keep one that is `in_store`; assertions can name one that is
     `assertable`. `counts` are the facts that count its rows. The other fields are those of `Table`. A getter of a column asks a
-    row for a value and builds nothing. A column without one shows the attribute of its name.
+    row for a value and builds nothing.
     """
 
     name: str
     title: str
-    columns: tuple[Column, ...]
     place: TablePlace | None = None
     in_store: bool = False
     assertable: bool = False
@@ -72,10 +71,12 @@ class TableSpec:
     on_page: bool = True
     only_verbose: bool = False
     is_curve: bool = False
+    columns: tuple[Column, ...] = ()
 
-    def __post_init__(self) -> None:
-        complete = [column if column.get else column._replace(get=attrgetter(column.name)) for column in self.columns]
-        object.__setattr__(self, "columns", tuple(complete))
+    def with_columns(self, *columns: Column) -> TableSpec:
+        """Return the specification with these columns. One without a getter shows the attribute of its name."""
+        complete = [column if column.get else column._replace(get=attrgetter(column.name)) for column in columns]
+        return replace(self, columns=tuple(complete))
 
     def with_flags(self, flags: Mapping[str, Mapping[str, Any]]) -> list[Column]:
         """Return the columns with other flags for this module: those of each name."""

@@ -9,17 +9,16 @@ from typing import Any, NamedTuple
 import pytest
 
 from hlo_inspect.api import inspect
-from hlo_inspect.checks.before_partitioning import REASON, counts_collectives, is_before_partitioning
 from hlo_inspect.checks.config import Config
 from hlo_inspect.checks.ignores import without_ignored
+from hlo_inspect.checks.lint_config import RuleSelection
 from hlo_inspect.checks.needed_passes import passes_for
 from hlo_inspect.checks.policy import Assertion, Policy, assertion_in, given, resolve
-from hlo_inspect.checks.rule_selection import RuleSelection
-from hlo_inspect.checks.runner import CheckResult, CheckRun
+from hlo_inspect.checks.runner import BEFORE_PARTITIONING, CheckResult, CheckRun, counts_collectives, is_before_partitioning
 from hlo_inspect.errors import HloInspectError, InputError, UnknownFactError, did_you_mean, printable
 from hlo_inspect.findings.reading_problems import truncation
 from hlo_inspect.hlo.input.source import Openable
-from hlo_inspect.passes import FINDINGS, all_specs
+from hlo_inspect.passes import FINDINGS, all_specs, specs_about
 from hlo_inspect.report.facts import fact_names, find_spec
 from hlo_inspect.report.formats.terminal import table_text
 from hlo_inspect.report.model import Finding, Report, Severity, reaching
@@ -48,7 +47,7 @@ def check_facts(assertions: Sequence[Assertion]) -> None:
     """Raise UsageError for a fact that does not exist, or an expectation that does not fit it."""
     for assertion in assertions:
         if assertion.rows is None:
-            resolve(assertion, all_specs())
+            resolve(assertion, specs_about(assertion.fact.scalar))
 
 
 class HloProgram:
@@ -92,8 +91,8 @@ class HloProgram:
         except HloInspectError as error:
             raise pytest.UsageError(str(error)) from None
         failed = [result for result in outcome.results if not result.passed]
-        if any(result.reason == REASON for result in failed):
-            raise _before_partitioning(result.check for result in failed if result.reason == REASON)
+        if any(result.reason == BEFORE_PARTITIONING for result in failed):
+            raise _before_partitioning(result.check for result in failed if result.reason == BEFORE_PARTITIONING)
         if failed:
             pytest.fail(_failure_text(report.module_name, failed, len(outcome.results)), pytrace=False)
 
@@ -105,7 +104,7 @@ class HloProgram:
     def fact(self, name: str) -> Value:
         """Return the value of a fact. Raise BeforePartitioningError if it is about collectives that are not there yet."""
         __tracebackhide__ = True
-        specs = all_specs()
+        specs = specs_about(name)
         if find_spec(name, specs) is None:
             raise UnknownFactError(f"there is no fact {name!r}{did_you_mean(name, fact_names(specs), cutoff=0.4)}")
         policy = Policy((assertion_in(given("facts", f"{name} known")),))
@@ -159,7 +158,7 @@ class HloProgram:
 
 
 def _before_partitioning(figures: Iterable[str]) -> BeforePartitioningError:
-    return BeforePartitioningError(f"BeforePartitioningError: {', '.join(figures)}: {REASON}", pytrace=False)
+    return BeforePartitioningError(f"BeforePartitioningError: {', '.join(figures)}: {BEFORE_PARTITIONING}", pytrace=False)
 
 
 def _failure_text(module: str, failed: Sequence[CheckResult], number: int) -> str:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.workloads.row import DLRM, FORWARD_IN_BACKWARD, POLICIES, TRANSFORMERS, FieldFault, placed_fields
@@ -52,8 +51,7 @@ _SHOWN = 40
 _INTEGER = lazy_pattern(r"[+-]?[0-9]+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderKey:
+class HeaderKey(NamedTuple):
     """A key with the integers that follow it; `written` is the text of its value."""
 
     name: str
@@ -66,8 +64,7 @@ class HeaderKey:
         return self.values[0] if self.values else None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadHeader:
+class WorkloadHeader(NamedTuple):
     """The first line: the policy, and the keys in their order."""
 
     line: int

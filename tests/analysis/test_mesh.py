@@ -350,13 +350,13 @@ def test_runs_are_the_axes_of_a_list(ids: list[int], runs: tuple[Run, ...] | Non
     ],
 )
 def test_groups_of_two_replicas_with_three_partitions(mode: GroupMode, text: str, groups: tuple[tuple[int, ...], ...]) -> None:
-    assert device_groups(spelled(text), mode, DeviceCounts(2, 3)) == groups
+    assert device_groups(parse_groups(text) if text else None, mode, DeviceCounts(2, 3)) == groups
 
 
 @pytest.mark.parametrize(("text", "counts"), [("", DeviceCounts(1 << 30, 1 << 30)), ("{{0,1}}", DeviceCounts(2, 1 << 20))])
 def test_more_devices_than_there_are_machines_for_are_not_spelled_out(text: str, counts: DeviceCounts) -> None:
     with pytest.raises(DeviceListError):
-        device_groups(spelled(text), GroupMode.CROSS_REPLICA_AND_PARTITION, counts)
+        device_groups(parse_groups(text) if text else None, GroupMode.CROSS_REPLICA_AND_PARTITION, counts)
 
 
 @pytest.mark.parametrize(

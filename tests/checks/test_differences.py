@@ -20,7 +20,7 @@ SPECS = (
 
 
 def holds(text: str, old: Value, new: Value) -> bool | None:
-    return parse_difference(given("--fail-if", text), SPECS).holds(old, new)
+    return parse_difference(given("--fail-if", text)).holds(old, new)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_conditions(text: str, old: Value, new: Value, expected: bool | None) ->
 )
 def test_malformed_differences_are_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse_difference(given("--fail-if", text), SPECS)
+        parse_difference(given("--fail-if", text))
     assert message in str(caught.value)
 
 
@@ -77,7 +77,7 @@ def report(facts: dict[str, Value], specs: tuple[FactSpec, ...] = SPECS) -> Repo
 
 
 def test_an_unknown_difference_meets_a_condition_except_where_nothing_differs() -> None:
-    condition = parse_difference(given("--fail-if", "memory.peak_bytes > 0"), SPECS)
+    condition = parse_difference(given("--fail-if", "memory.peak_bytes > 0"))
     old, new = report({"memory.peak_bytes": None}), report({"memory.peak_bytes": 5})
     (result,) = examined([condition], old, new, is_different=True)
     assert (result.is_met, result.reason) == (True, "unknown in OLD")
@@ -85,13 +85,13 @@ def test_an_unknown_difference_meets_a_condition_except_where_nothing_differs() 
     assert result.reason == "unknown in the baseline"
     (result,) = examined([condition], old, old, is_different=False)
     assert not result.is_met
-    (result,) = examined([parse_difference(given("--fail-if", "different"), SPECS)], old, new, is_different=True)
+    (result,) = examined([parse_difference(given("--fail-if", "different"))], old, new, is_different=True)
     assert result.is_met
 
 
 def test_a_check_against_a_baseline_gives_both_values_in_the_units_of_pages() -> None:
     texts = ("memory.peak_bytes > 0", "collectives.count > 0")
-    conditions = [parse_difference(given("--fail-if", text), SPECS) for text in texts]
+    conditions = [parse_difference(given("--fail-if", text)) for text in texts]
     old, new = (report({"memory.peak_bytes": size, "collectives.count": 4}) for size in (3 * 2**20, 2**20))
     memory, same = as_checks(examined(conditions, old, new, is_different=True))
     assert (memory.actual, memory.reason) == (-(2**21), "from 3.00 MiB to 1.00 MiB")
@@ -101,7 +101,7 @@ def test_a_check_against_a_baseline_gives_both_values_in_the_units_of_pages() ->
 def test_a_report_that_lacks_the_fact_is_named() -> None:
     with pytest.raises(UsageError, match=r"'summary' does not have the fact 'memory\.peak_bytes'"):
         examined(
-            [parse_difference(given("--fail-if", "memory.peak_bytes > 0"), SPECS)],
+            [parse_difference(given("--fail-if", "memory.peak_bytes > 0"))],
             report({}, SPECS[1:]),
             report({}),
             is_different=True,
@@ -121,13 +121,13 @@ def test_a_report_that_lacks_the_fact_is_named() -> None:
 def test_differences_are_those_from_old_to_new(text: str, old: int, new: int, is_met: bool) -> None:
     """From 100 to 150 is +50 %, and back -33 %: a part of OLD, with the sign of NEW - OLD."""
     reports = report({"memory.peak_bytes": old}), report({"memory.peak_bytes": new})
-    (result,) = examined([parse_difference(given("--fail-if", text), SPECS)], *reports, is_different=True)
+    (result,) = examined([parse_difference(given("--fail-if", text))], *reports, is_different=True)
     assert (result.is_met, result.old, result.new, result.difference) == (is_met, old, new, new - old)
 
 
 def test_the_table_of_conditions_has_old_before_new() -> None:
     """From 100 to 150: 50 more, half of OLD."""
     reports = report({"memory.peak_bytes": 100}), report({"memory.peak_bytes": 150})
-    conditions = [parse_difference(given("--fail-if", "memory.peak_bytes > 0"), SPECS)]
+    conditions = [parse_difference(given("--fail-if", "memory.peak_bytes > 0"))]
     (row,) = conditions_table(examined(conditions, *reports, is_different=True)).records()
     assert (row["status"], row["old"], row["new"], row["difference"], row["percent"]) == ("met", 100, 150, 50, 0.5)

@@ -8,10 +8,10 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.checks.policy import Policy, parse_assertion
-from hlo_inspect.checks.row_assertions import assertable_tables
 from hlo_inspect.checks.runner import CheckResult, CheckRun
 from hlo_inspect.errors import UsageError
 from hlo_inspect.figure import Figure
+from hlo_inspect.passes import ASSERTABLE_TABLES
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Row, Table, plain
 from tests.calling import call_text
@@ -163,11 +163,11 @@ def test_the_command_line_reads_what_the_table_needs() -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("name", assertable_tables())
+@pytest.mark.parametrize("name", ASSERTABLE_TABLES)
 def test_each_table_is_made_by_its_command(name: str) -> None:
     dumps = ["cpu/adamw_step.after.txt", "cpu/bf16_master.after.txt", "cpu/scan_forward.after.txt", "handmade/custom_calls.txt"]
     dumps += ["memory/gpu_scan.hlo", "cpu/constants.after.txt"]
-    tables = {table.name for dump in dumps for table in hlo_inspect.inspect(str(DATA / dump), assertable_tables()[name]).tables}
+    tables = {table.name for dump in dumps for table in hlo_inspect.inspect(str(DATA / dump), ASSERTABLE_TABLES[name]).tables}
     assert name in tables
 
 

@@ -57,7 +57,7 @@ def test_json_has_the_facts_that_xla_gives(run: Run) -> None:
 def test_a_profile_gives_times(run: Run) -> None:
     report = json.loads(run("cost", COLLECTIVES, "--profile", "h100-sxm", "--format", "json").stdout)
     assert report["profile"] == "h100-sxm"
-    assert report["facts"]["time.memory_s"] == 22076 / 3352e9
+    assert report["facts"]["time.memory_s"] == (22076 - 6 * 4) / 3352e9  # jaxlib 0.10, but for six elements of a tuple
 
 
 def test_several_inputs_are_several_reports(run: Run) -> None:

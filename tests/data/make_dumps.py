@@ -20,10 +20,16 @@ SHARDED = ("adamw_step", "scan_fsdp", *ON_ALL_PLATFORMS)
 SINGLE = ("control_flow", "array_operators", "number_operators", "linear_algebra", "constants")
 LARGE_AFTER = ("linear_algebra",)  # the factorisation alone is 40 KB of optimized text
 BY_VERSION = {
+    "0.12.0.1": ("jax_0_12", ("adamw_step", "scan_fsdp", "sgd_unused", "bf16_master", "collectives", "control_flow")),
     "0.10.2": ("cpu", SHARDED + SINGLE),
     "0.5.0": ("jax_0_5_0", ("adamw_step", "scan_fsdp", "sgd_unused", "collectives")),
     "0.4.13": ("jax_0_4_13", ("sgd_unused", "scan_forward", "collectives")),
 }
+ON_TPU_BY_VERSION = {
+    "0.12.0.1": ("tpu_jax_0_12", ("sgd_unused", "scan_forward", "collectives", "gathered_matmul")),
+    "0.10.2": ("tpu", ON_ALL_PLATFORMS),
+}
+DUMP_BY_VERSION = {"0.12.0.1": "dump_jax_0_12", "0.10.2": "xla_dump_to"}
 EIGHT_HOST_DEVICES = "--xla_force_host_platform_device_count=8"
 
 # What the compiler for NVIDIA GPUs has to know about the chip when none is there; the figures are those of an H100 SXM.
@@ -119,12 +125,13 @@ def cpu() -> None:
 
 
 def tpu() -> None:
-    """Programs after optimization for a TPU v5e 2x4 slice, with libtpu and no TPU."""
+    """Programs after optimization for a TPU v5e 2x4 slice, with libtpu and no TPU; which ones depends on the version of jax."""
     environment()
     os.environ.update(TPU_SKIP_MDS_QUERY="1", TPU_WORKER_HOSTNAMES="localhost", TPU_WORKER_ID="0")
     mesh = topology_mesh(platform="tpu", topology_name="v5e:2x4")
-    for name in ON_ALL_PLATFORMS:
-        write(f"tpu/{name}.after.txt", optimized(name, mesh))
+    folder, names = ON_TPU_BY_VERSION[import_module("jax").__version__]
+    for name in names:
+        write(f"{folder}/{name}.after.txt", optimized(name, mesh))
 
 
 def tpu_slices() -> None:
@@ -177,9 +184,10 @@ def dump_folder() -> None:
         optimized("bf16_master", mesh_of(import_module("jax").devices()))
         first = sorted(Path(folder).glob("*jit_step*.txt"))
         optimized("constants", None)
+        target = DUMP_BY_VERSION[import_module("jax").__version__]
         second = [path for path in Path(folder).glob("*jit_step.before_optimizations.txt") if path not in first]
         for path in first + second:
-            write(f"xla_dump_to/{path.name}", path.read_text(encoding="utf-8"))
+            write(f"{target}/{path.name}", path.read_text(encoding="utf-8"))
 
 
 def prints() -> None:

@@ -1,6 +1,8 @@
-"""Writes `expected.json`: what XLA's own parser (jaxlib 0.10.2) says about each dump that a compiler made.
+"""Writes `expected.json`: what XLA's own parser says about each dump that a compiler made.
 
-It also holds the figures counted by hand in `handmade/expected.json` against that parser, where it reads the file.
+The texts of jax 0.12 are those of jaxlib 0.12, all others those of jaxlib 0.10.2, which also writes what the programs state and
+holds the figures counted by hand in `handmade/expected.json` against its parser, where it reads the file. Each run keeps the
+other version's figures.
 
 The parser hands out the module as a protocol buffer, whose wire format is decoded here; the numbers of fields are those of
 XLA's hlo.proto and xla_data.proto. Bytes are products of dimensions and the widths of the element types, counted here.
@@ -12,13 +14,18 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-FOLDERS = ("cpu", "tpu", "gpu", "jax_0_5_0", "jax_0_4_13", "prints", "xla_dump_to")
+FOLDERS = {
+    "0.12.0.1": ("jax_0_12", "tpu_jax_0_12", "dump_jax_0_12"),
+    "0.10.2": ("cpu", "tpu", "gpu", "jax_0_5_0", "jax_0_4_13", "prints", "xla_dump_to"),
+}
 # jaxlib refuses these print forms, but they are the module of `prints/long.txt`.
 REFUSED_PRINTS = ("no_ids", "no_operand_names", "compact_operands")
 UNTOLD = ("module.name", "params.unused_count")
@@ -193,30 +200,38 @@ def figures(path: Path) -> dict[str, Any]:
     lines = by_lines(text)
     if any(facts[name] != count for name, count in lines.items()):
         raise ValueError(f"{path}: XLA's parser and the lines differ: {lines}")
-    costs = import_module("jaxlib._jax").hlo_module_cost_analysis(client(), parsed)
+    costs = import_module("jaxlib._jax").hlo_module_cost_analysis(client(), parse(without_tiles(text)))
     for key in ("flops", "transcendentals", "bytes accessed"):
         facts["cost." + key.replace(" ", "_")] = costs.get(key, 0.0)
     return {"facts": facts, "aliases": module.aliases(), "donors": module.donors()}
+
+
+def without_tiles(text: str) -> str:
+    """Return the text without the tiles of layouts, whose padding jaxlib counts since 0.11."""
+    return re.sub(r"(\{[\d,]*):T(?:\([\d,*]*\))+", r"\1:", text).replace(":}", "}").replace("]{}", "]")
 
 
 def is_module(path: Path) -> bool:
     return "-buffer-assignment" not in path.name and not path.name.endswith(("-live-range.txt", "-memory-usage-report.txt"))
 
 
-def compiled() -> dict[str, Any]:
-    """Return the figures of every dump outside `handmade`, by its path."""
+def compiled(folders: Iterable[str]) -> dict[str, Any]:
+    """Return the figures of every dump in the folders, by its path."""
     dumps: dict[str, Any] = {}
-    for path in sorted(path for folder in FOLDERS for path in (HERE / folder).glob("*.txt") if is_module(path)):
+    for path in sorted(path for folder in folders for path in (HERE / folder).glob("*.txt") if is_module(path)):
         name = path.relative_to(HERE).as_posix()
         if path.stem in NESTED_PRINTS:
             dumps[name] = {"facts": by_lines(path.read_text(encoding="utf-8"))}
         elif path.stem not in REFUSED_PRINTS:
             dumps[name] = figures(path)
+    return dumps
+
+
+def refused(dumps: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of the forms of print that the parser refuses."""
     # Text without names or with operands left out need not tell the module's name nor what reads a parameter.
     told = {name: fact for name, fact in dumps["prints/long.txt"]["facts"].items() if name not in UNTOLD}
-    for stem in REFUSED_PRINTS:
-        dumps[f"prints/{stem}.txt"] = dumps["prints/long.txt"] | {"facts": told}
-    return dumps
+    return {f"prints/{stem}.txt": dumps["prints/long.txt"] | {"facts": told} for stem in REFUSED_PRINTS}
 
 
 def check_handmade() -> None:
@@ -251,9 +266,16 @@ def _row(item: tuple[str, Any]) -> str:
 
 
 def main() -> None:
-    programs = truths()
-    check_handmade()
-    tables = {"programs": programs, "dumps": compiled()}
+    folders = FOLDERS[version("jax")]  # not imported: `truths` comes first and sets the environment
+    tables = json.loads((HERE / "expected.json").read_text(encoding="utf-8"))
+    others = {name: entry for name, entry in tables["dumps"].items() if name.partition("/")[0] not in folders}
+    if "prints" in folders:
+        tables["programs"] = truths()
+        check_handmade()
+    dumps = compiled(folders)
+    if "prints" in folders:
+        dumps |= refused(dumps)
+    tables["dumps"] = dict(sorted((others | dumps).items()))
     # One line an entry keeps the file readable and its differences small.
     blocks = [f'"{name}": {{\n' + ",\n".join(map(_row, table.items())) + "\n}" for name, table in tables.items()]
     (HERE / "expected.json").write_text("{" + ",\n".join(blocks) + "}\n", encoding="utf-8")

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from hlo_inspect import atomic_files
 from hlo_inspect.cli.main import run
 from hlo_inspect.export.written import chakra_export
-from hlo_inspect.export.written import folder as folders
 from hlo_inspect.export.written.chakra_export import MAX_GROUPS, prefix_of
-from hlo_inspect.export.written.chakra_nodes import METADATA
-from hlo_inspect.export.written.wire_format import delimited, integer, integers, text, varint
+from hlo_inspect.export.written.chakra_nodes import METADATA, delimited, integer, integers, text, varint
 from tests.export.exporting import module
 from tests.export.test_chakra_plan import LOOPED, MESH, PERMUTE, REDUCE, P
 from tests.export.traces import load
@@ -100,7 +99,7 @@ def test_an_interruption_leaves_nothing_half_written(dump: Path, tmp_path: Path,
     def interrupt(*_: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(folders, "_replace", interrupt)
+    monkeypatch.setattr(atomic_files, "_replace_folder", interrupt)
     assert exported(dump, tmp_path / "out", text=STEP) == 130
     assert exported(dump, tmp_path / "new") == 130
     assert content(tmp_path / "out") == before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
+from hlo_inspect.graph.neighbourhood.expressions import fusion_expression
 from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace, find_rows, fits
 from hlo_inspect.graph.neighbourhood.neighbourhood import Neighbourhood
 from hlo_inspect.graph.neighbourhood.paths import InstructionPaths
@@ -71,7 +71,7 @@ ENTRY e {{
 
 def expression(*rows: str) -> str:
     text = FUSED.format(rows="\n".join(f"  {row}" for row in rows))
-    return FusionExpressions(views_of(module(text))).for_computation("fused", ["p", "o"])
+    return fusion_expression(views_of(module(text)), "fused", ["p", "o"])
 
 
 @pytest.mark.parametrize(

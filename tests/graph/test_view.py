@@ -200,7 +200,7 @@ def test_an_index_inside_a_comment_is_ignored(element: str) -> None:
 @pytest.mark.parametrize("comments", [("/*), calls=%no, x=*/", ""), ("", "/*, calls=%no, x=*/"), ("/*index=0*/", "")])
 def test_a_callee_inside_a_comment_is_ignored(comments: tuple[str, str]) -> None:
     view = view_of(PARAMETER, f"%f = f32[8] fusion(%p{comments[0]}){comments[1]}, kind=kLoop, calls=%yes")
-    assert [callee.name for callee in view.called(1)] == ["yes"]
+    assert [callee.name for callee in view.called_at(1)] == ["yes"]
 
 
 # -- metadata ---------------------------------------------------------------------------------------------------------------

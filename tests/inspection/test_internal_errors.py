@@ -251,7 +251,7 @@ def fail_to_render(name: str, place: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 STEPS = {
-    "check": ("checks.runner._outcome", ("--assert", "params.count == 1"), "FAILED 1 of 4 modules (1 not checked)"),
+    "check": ("checks.runner.most_severe_first", ("--assert", "params.count == 1"), "FAILED 1 of 4 modules (1 not checked)"),
     "lint": ("checks.lint_reports.group_findings", (), "4 modules (1 not linted)"),
     "params": ("cli.output.selected", ("--sort", "bytes"), ""),
 }

@@ -36,7 +36,7 @@ def test_a_sheet_has_a_note_for_each_unknown_fact() -> None:
     facts.put("d", between(1, 3, "a branch"), "another reason")
     facts.put("e", None, "no schedule")
     facts.put("absent", None)
-    facts.put_with_bound("f", at_least(0, "a call"))
+    facts.put("f", at_least(0, "a call"), with_bound=True)
     assert facts.notes == ["b: a loop", "c: a branch: 1 to 3", "d: another reason", "e: no schedule", "f: a call"]
     assert Facts(facts.values, ()) == {
         "a": 7,

@@ -68,7 +68,7 @@ def test_one_row_a_kernel() -> None:
         "dot": ("dot", 1, DOT, 3 * MATRIX, 28),
         "sum": ("all-reduce", 1, ELEMENTS, 2 * MATRIX, 29),
         "copy": ("copy", 1, 0, 2 * MATRIX, 30),
-        "(no kernel)": ("(no kernel)", 0, 0, 11 * 16, None),
+        "(no kernel)": ("(no kernel)", 0, 0, 11 * 8, None),
     }
     assert rows(report, "kernels", "flop_per_byte")["dot"] == (DOT / (3 * MATRIX),)
     assert (report.facts["kernels.count"], report.facts["kernels.executed_count"]) == (5, 23)

@@ -18,8 +18,7 @@ from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.report.formats.html import views
 from hlo_inspect.report.formats.html.other_sections import history_section
 from hlo_inspect.report.formats.html.page_model import Chart, Drawing, Measure, Page, PageSection, PageView, TableGroup
-from hlo_inspect.report.formats.html.shown_tables import with_shown_tables
-from hlo_inspect.report.formats.html.views import page_of
+from hlo_inspect.report.formats.html.views import page_of, with_shown_tables
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Table
 from hlo_inspect.request import Request

@@ -251,7 +251,7 @@ def test_no_total_where_its_columns_are_not_shown() -> None:
 def test_the_column_of_bounds() -> None:
     """A figure is declared once: scripts read two columns of it."""
     runs = Column("runs", "count", summed=True, detail=2, bounded=True, get=lambda item: item)
-    table = TableSpec("t", "T", (runs,)).of([3, at_least(4, "a loop")]).flat()
+    table = TableSpec("t", "T").with_columns(runs).of([3, at_least(4, "a loop")]).flat()
     column = table.columns[1]
     assert [(column_.name, column_.bound) for column_ in table.columns] == [("runs", ""), ("runs_lower_bound", "lower")]
     assert (column.unit, column.summed, column.optional, column.detail) == ("count", True, True, 9)

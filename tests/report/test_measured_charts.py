@@ -7,10 +7,9 @@ from hlo_inspect.report.formats.html.module_sections import module_sections
 from hlo_inspect.report.table import Column, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
 
-KERNELS = TableSpec(
-    "measured_kernel_groups",
-    "Kernels",
-    (
+KERNELS = (
+    TableSpec("measured_kernel_groups", "Kernels", TablePlace("measured", "Measured kernels", "merged"))
+    .with_columns(
         Column("name", get=lambda row: row[0]),
         Column("runs", "number", get=lambda row: row[1]),
         Column("self_s", "seconds", get=lambda row: row[2]),
@@ -18,29 +17,27 @@ KERNELS = TableSpec(
         Column("ratio", "number", optional=True, get=lambda row: row[4]),
         Column("phase", get=lambda row: row[5]),
         Column("source", get=lambda row: row[6]),
-    ),
-    TablePlace("measured", "Measured kernels", "merged"),
-).of([("dot", 1, 4e-6, 1e-6, 4, "forward", "a.py:1"), ("while", 1, 1e-6, None, None, "loss", "a.py:2")])
-PARTS = TableSpec(
-    "measured_parts",
-    "Parts",
-    (
+    )
+    .of([("dot", 1, 4e-6, 1e-6, 4, "forward", "a.py:1"), ("while", 1, 1e-6, None, None, "loss", "a.py:2")])
+)
+PARTS = (
+    TableSpec("measured_parts", "Parts", TablePlace("measured", "Measured time", "by part"))
+    .with_columns(
         Column("part", get=lambda row: row[0]),
         Column("time_s", "seconds", get=lambda row: row[1]),
         Column("share", "share", get=lambda row: row[1] / 10e-6),
-    ),
-    TablePlace("measured", "Measured time", "by part"),
-).of([("kernels", 5e-6), ("transfer of collectives, d0", 2e-6), ("waiting of collectives, d0", 3e-6), ("idle", 0.0)])
-DEVICES = TableSpec(
-    "measured_by_device",
-    "Devices",
-    (
+    )
+    .of([("kernels", 5e-6), ("transfer of collectives, d0", 2e-6), ("waiting of collectives, d0", 3e-6), ("idle", 0.0)])
+)
+DEVICES = (
+    TableSpec("measured_by_device", "Devices", TablePlace("measured", "Measured time", "by device", 4))
+    .with_columns(
         Column("device", get=lambda row: row[0]),
         Column("wait_s", "seconds", optional=True, get=lambda row: row[1]),
         Column("held_s", "seconds", optional=True, get=lambda row: row[2]),
-    ),
-    TablePlace("measured", "Measured time", "by device", 4),
-).of([("0", 3e-6, 0.0), ("1", 0.0, 3e-6)])
+    )
+    .of([("0", 3e-6, 0.0), ("1", 0.0, 3e-6)])
+)
 TABLES = {table.name: table for table in (KERNELS, PARTS, DEVICES)}
 
 

@@ -15,21 +15,21 @@ from hlo_inspect.report.table_spec import TableSpec
 
 def test_each_column_takes_its_value_from_each_item() -> None:
     columns = (Column("text", get=str), Column("double", "count", get=lambda item: 2 * item))
-    made = TableSpec("t", "Title", columns).of(iter([1, 2, 3]))
+    made = TableSpec("t", "Title").with_columns(*columns).of(iter([1, 2, 3]))
     assert made.rows == (("1", 2), ("2", 4), ("3", 6))
-    assert TableSpec("t", "Title", columns).of([]).rows == ()
+    assert TableSpec("t", "Title").with_columns(*columns).of([]).rows == ()
 
 
 def test_a_getter_that_finds_no_next_item_does_not_shorten_the_table() -> None:
     """`next` without a default raises `StopIteration`, which ends a `map` as the end of the items does."""
     columns = (Column("first", "count", get=lambda item: next(iter(item))),)
-    assert TableSpec("t", "Title", columns).of([[1], [2]]).rows == ((1,), (2,))
+    assert TableSpec("t", "Title").with_columns(*columns).of([[1], [2]]).rows == ((1,), (2,))
     with pytest.raises(StopIteration):
-        TableSpec("t", "Title", columns).of([[1], [], [3]]).made()
+        TableSpec("t", "Title").with_columns(*columns).of([[1], [], [3]]).made()
 
 
 def test_a_table_without_getters_has_a_row_for_each_item() -> None:
-    assert TableSpec("t", "Title", ()).of([1, 2, 3]).rows == ((), (), ())
+    assert TableSpec("t", "Title").with_columns().of([1, 2, 3]).rows == ((), (), ())
 
 
 def test_a_function_of_items_is_called_once_when_somebody_asks_for_rows() -> None:
@@ -39,7 +39,7 @@ def test_a_function_of_items_is_called_once_when_somebody_asks_for_rows() -> Non
         calls.append("called")
         return [1, 2]
 
-    table = TableSpec("t", "Title", (Column("text", get=str),)).of(items)
+    table = TableSpec("t", "Title").with_columns(Column("text", get=str)).of(items)
     assert calls == []
     assert (len(table.rows), table.rows, calls) == (2, (("1",), ("2",)), ["called"])
 
@@ -63,7 +63,7 @@ def sized(sizes: list[int | None], asked: Counter[str]) -> Table:
     """Return a row for each size; an unknown one has its position as lower bound."""
     size = Column("size", "bytes", summed=True, bounded=True, get=lambda item: item.get("size"))
     columns = (Column("name", get=lambda item: item.get("name")), size)
-    return TableSpec("t", "Title", columns).of([Item(number, value, asked) for number, value in enumerate(sizes)])
+    return TableSpec("t", "Title").with_columns(*columns).of([Item(number, value, asked) for number, value in enumerate(sizes)])
 
 
 def test_the_rows_of_a_table_are_made_when_it_is_cut() -> None:
@@ -119,7 +119,7 @@ def test_a_table_that_is_cut_can_be_cut_again() -> None:
 def test_a_report_holds_nothing_that_its_rows_are_about() -> None:
     items = [Item(0, 1, Counter())]
     item = ref(items[0])
-    table = TableSpec("t", "Title", (Column("name", get=lambda item: item.get("name")),)).of(items)
+    table = TableSpec("t", "Title").with_columns(Column("name", get=lambda item: item.get("name"))).of(items)
     report = Report("t", Input("-", 1, 1, 1), {}, (table,))
     del items, table
     assert item() is None

@@ -13,8 +13,8 @@ class _Item(NamedTuple):
     size: int
 
 
-SPEC = TableSpec(
-    "items", "Items", (Column("name"), Column("size", "bytes"), Column("half", "bytes", get=lambda item: item.size // 2))
+SPEC = TableSpec("items", "Items").with_columns(
+    Column("name"), Column("size", "bytes"), Column("half", "bytes", get=lambda item: item.size // 2)
 )
 
 

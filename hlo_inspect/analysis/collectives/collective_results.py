@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.figure import exact
 from hlo_inspect.graph.calls import CallGraph
-from hlo_inspect.graph.readers import ViewRow, readers_of
+from hlo_inspect.graph.readers import ViewRow, readers_behind
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, ELEMENTWISE
 from hlo_inspect.hlo.values.attributes import SliceDimension
@@ -19,6 +19,9 @@ from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 
 MAX_BOXES = 12
 """Slices whose union is exact; the sizes of more are added."""
+
+_SLICING = frozenset({"slice", "dynamic_slice", "squeeze", "split"})
+"""Primitives of slices that stand in the program. Slices of compilers have the name of their neighbor, or none."""
 
 
 class CollectiveResult(NamedTuple):
@@ -45,12 +48,9 @@ def runs_of(calls: CallGraph, computation: str) -> int:
 
 def place_of(views: Views, collective: Collective) -> ViewRow | None:
     """Return the instruction that starts a collective in its computation; None if the graph lacks it."""
-    start = collective.start
-    if start.computation.name not in views.computations:
-        return None
-    view = views.for_computation(start.computation.name)
-    row = view.index(start.name)
-    return ViewRow(view, row) if row is not None else None
+    view = views.find(collective.start.computation.name)
+    row = view.index(collective.start.name) if view is not None else None
+    return ViewRow(view, row) if view is not None and row is not None else None
 
 
 def results_of(views: Views, calls: CallGraph, collectives: Iterable[Collective]) -> Iterator[CollectiveResult]:
@@ -60,16 +60,14 @@ def results_of(views: Views, calls: CallGraph, collectives: Iterable[Collective]
         if place is None or collective.start.opcode == "fusion":
             continue
         finished = _finished(place) if collective.is_async or place.opcode.endswith("-start") else place
-        shape = finished.view.shapes[finished.row] if finished is not None else None
-        if finished is None or shape is None:
+        if finished is None:
             continue
         runs = runs_of(calls, finished.view.computation.name)
-        for index, leaf in array_leaves(shape):
+        for index, leaf in array_leaves(finished.shape):
             yield CollectiveResult(collective, finished, index, leaf, runs)
 
 
 def _finished(place: ViewRow) -> ViewRow | None:
-    """Return the `-done` of an asynchronous start."""
     view, row = place
     passed: set[int] = set()
     while row not in passed:
@@ -116,10 +114,11 @@ def _read_slices(views: Views, place: ViewRow, element: ShapeIndex, shape: Array
     boxes: dict[tuple[int | None, ...], list[tuple[SliceDimension, ...]]] = {}
     dynamic = 0
     reading = _Reading([], [], 0)
-    for reader in _readers_behind_elementwise(views, place, element):
-        read = reader.view.operand_shape(reader.row, 0) if reader is not None else None
-        made = reader.view.shapes[reader.row] if reader is not None else None
-        if reader is None or not isinstance(read, ArrayShape) or not isinstance(made, ArrayShape):
+    for reader in readers_behind(views, place, element, lambda reader: reader.opcode in ELEMENTWISE):
+        if reader is None:
+            return None
+        read, made = reader.view.operand_shape(reader.row, 0), reader.shape
+        if not isinstance(read, ArrayShape) or not isinstance(made, ArrayShape):
             return None
         box = reader.view.instruction_at(reader.row).attr("slice") if reader.opcode == "slice" else None
         if box is not None:
@@ -128,7 +127,7 @@ def _read_slices(views: Views, place: ViewRow, element: ShapeIndex, shape: Array
             dynamic += made.elements or 0
         else:
             return None
-        if is_of_program(reader):
+        if reader.op_name.rpartition("/")[2] in _SLICING:
             reading.of_program.append(reader)
         elif box is not None:
             reading.of_compiler.append((reader, made))
@@ -136,24 +135,11 @@ def _read_slices(views: Views, place: ViewRow, element: ShapeIndex, shape: Array
     return reading._replace(unread=max(0, (shape.elements or 0) - covered))
 
 
-def _readers_behind_elementwise(views: Views, place: ViewRow, element: ShapeIndex) -> Iterator[ViewRow | None]:
-    """Yield the readers of an array, and instead of elementwise ones the readers of their results; None for unknown readers."""
-    waiting = [(place, element)]
-    seen: set[tuple[str, int]] = set()
-    while waiting:
-        for reader in readers_of(views, *waiting.pop()):
-            if reader is None or reader.opcode not in ELEMENTWISE:
-                yield reader
-            elif (key := (reader.view.computation.name, reader.row)) not in seen:
-                seen.add(key)
-                waiting.append((reader, ()))
-
-
 def _union(boxes: list[tuple[SliceDimension, ...]]) -> int:
     """Return the number of elements in the union of slices; of many, or of slices with strides, the sum."""
     distinct = list(dict.fromkeys(boxes))
     if len(distinct) > MAX_BOXES or any(part.stride != 1 for box in distinct for part in box):
-        return sum(_elements(box) for box in distinct)
+        return sum(prod(-(-(part.limit - part.start) // part.stride) for part in box) for box in distinct)
     cuts = [sorted({bound for part in parts for bound in (part.start, part.limit)}) for parts in zip(*distinct, strict=True)]
     cells = product(*[list(pairwise(bounds)) for bounds in cuts])
     return sum(prod(high - low for low, high in cell) for cell in cells if any(_covers(box, cell) for box in distinct))
@@ -161,10 +147,6 @@ def _union(boxes: list[tuple[SliceDimension, ...]]) -> int:
 
 def _covers(box: Iterable[SliceDimension], cell: Iterable[tuple[int, int]]) -> bool:
     return all(part.start <= low and high <= part.limit for part, (low, high) in zip(box, cell, strict=True))
-
-
-def _elements(box: Iterable[SliceDimension]) -> int:
-    return prod(-(-(part.limit - part.start) // part.stride) for part in box)
 
 
 class SlicedCollective(NamedTuple):
@@ -190,8 +172,3 @@ def find_sliced(views: Views, calls: CallGraph, collectives: Iterable[Collective
     for collective in wanted:
         if unread.get(id(collective), 0) >= max(least, 1):
             yield SlicedCollective(collective, unread[id(collective)], slices[id(collective)])
-
-
-def is_of_program(place: ViewRow) -> bool:
-    """Return True if a slice stands in the program. Slices of compilers have the name of their neighbor, or none."""
-    return place.view.op_name(place.row).rpartition("/")[2] in {"slice", "dynamic_slice", "squeeze", "split"}

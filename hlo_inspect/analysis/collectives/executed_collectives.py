@@ -14,8 +14,8 @@ from itertools import compress
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
-from hlo_inspect.figure import Figure, Quantity, add, at_least, between, greatest, least, multiply
-from hlo_inspect.graph.calls import CallGraph
+from hlo_inspect.figure import Figure, Quantity, at_least, between, greatest, least, multiply
+from hlo_inspect.graph.calls import CallGraph, add_figures
 
 _Label = TypeVar("_Label", bound=Hashable)
 
@@ -27,9 +27,6 @@ class ExecutedTotals:
     count: Quantity
     operand_bytes: Quantity
     wire_bytes: Quantity
-
-    def figures(self) -> dict[str, Quantity]:
-        return {figure: getattr(self, figure) for figure in _FIGURES}
 
 
 _FIGURES = ("count", "operand_bytes", "wire_bytes")
@@ -93,9 +90,8 @@ class ExecutedCollectives:
     @cached_property
     def slice_sends(self) -> ExecutedTotals:
         """Figures of the sends between slices, which are in no total."""
-        return self.by_label([""] * len(self._collectives), [c.sends_to_slices for c in self._collectives]).get(
-            "", NOT_EXECUTED
-        )
+        sends = [c.sends_to_slices for c in self._collectives]
+        return self.by_label([""] * len(self._collectives), sends).get("", NOT_EXECUTED)
 
     @cached_property
     def phases(self) -> Mapping[str, ExecutedTotals]:
@@ -103,15 +99,11 @@ class ExecutedCollectives:
         single = [phase if isinstance(phase, str) else "" for phase in self._phases]
         counted = compress(zip(self._collectives, self._phases, strict=True), self._in_totals)
         split = ((c, phase, runs) for c, phases in counted if not isinstance(phases, str) for phase, runs in phases)
-        return self.by_label(
-            single, [is_in and phase != "" for is_in, phase in zip(self._in_totals, single, strict=True)], split
-        )
+        is_single = [is_in and phase != "" for is_in, phase in zip(self._in_totals, single, strict=True)]
+        return self.by_label(single, is_single, split)
 
     def by_label(
-        self,
-        labels: Sequence[_Label],
-        chosen: Sequence[bool],
-        split: Iterable[tuple[Collective, _Label, Quantity]] = (),
+        self, labels: Sequence[_Label], chosen: Sequence[bool], split: Iterable[tuple[Collective, _Label, Quantity]] = ()
     ) -> dict[_Label, ExecutedTotals]:
         """Return the figures of the `chosen` collectives by label, in the order in which labels occur.
 
@@ -133,9 +125,9 @@ class ExecutedCollectives:
         entry = next(iter(self._graph.order), "")
         entry_figures = dict(own.get(entry, {}))
         for c, label, runs in split:
-            for figure, amount in _figures(_CollectiveKey(label, *_sizes(c)), 1, c):
-                before, added = entry_figures.get((label, figure)), multiply(amount, runs)
-                entry_figures[label, figure] = added if before is None else add(before, added)
+            figures = _figures(_CollectiveKey(label, *_sizes(c)), 1, c)
+            more: dict[_Key, Quantity] = {(label, figure): multiply(amount, runs) for figure, amount in figures}
+            add_figures(entry_figures, more)
             seen[label] = None
         own[entry] = entry_figures
         bounds = self._graph.bounds(own)
@@ -143,10 +135,10 @@ class ExecutedCollectives:
         for (total_label, figure), amount in bounds.items():
             if not isinstance(figure, str) and isinstance(amount, Figure):
                 differing.setdefault(total_label, amount.reason)
-        return {
-            label: ExecutedTotals(*(_figure(bounds[label, figure], differing.get(label, "")) for figure in _FIGURES))
-            for label in seen
-        }
+        for (total_label, figure), amount in bounds.items():
+            if total_label in differing:  # the executed collectives are unknown
+                bounds[total_label, figure] = Figure(least(amount), greatest(amount), differing[total_label])
+        return {label: ExecutedTotals(*(bounds[label, figure] for figure in _FIGURES)) for label in seen}
 
     def _first_unknown(self, labels: Sequence[Hashable], chosen: Sequence[bool]) -> dict[_CollectiveKey, Collective]:
         """Return the first chosen collective of each key whose bytes are not all known."""
@@ -175,9 +167,8 @@ def _own_figures(
         if figures is None:
             figures = cache[key] = {}
             for size_key, count in counts:
-                for figure, amount in _figures(size_key, count, unknown.get(size_key)):
-                    before = figures.get((size_key.label, figure))
-                    figures[size_key.label, figure] = amount if before is None else add(before, amount)
+                of_key = _figures(size_key, count, unknown.get(size_key))
+                add_figures(figures, {(size_key.label, figure): amount for figure, amount in of_key})
         own[name] = figures
     return own
 
@@ -193,8 +184,3 @@ def _figures(key: _CollectiveKey, count: int, first: Collective | None) -> Itera
     most_sent = None if key.most_sent is None else key.most_sent * count
     for name, size, most in (("operand_bytes", key.operand_bytes, None), ("wire_bytes", key.wire_bytes, most_sent)):
         yield name, between(0, most, reason_unknown) if size is None else size * count
-
-
-def _figure(amount: Quantity, differing: str) -> Quantity:
-    """Return the figure of its bounds. `differing` says why the executed collectives are unknown; empty if they are known."""
-    return Figure(least(amount), greatest(amount), differing) if differing else amount

@@ -38,7 +38,7 @@ from hlo_inspect.hlo.opcodes import (
 from hlo_inspect.hlo.values.attributes import MalformedValue
 from hlo_inspect.hlo.values.device_groups import DeviceGroups, DevicePairs
 from hlo_inspect.hlo.values.op_names import Origin, origin_of
-from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape, array_leaves, total
+from hlo_inspect.hlo.values.shapes import Shape, TupleShape, array_leaves, total
 from hlo_inspect.hlo.wants import Wants
 
 OPCODES = STARTING_COLLECTIVES | opcodes_that_call("run", "body", "condition", "branch")
@@ -151,10 +151,7 @@ class Collective(NamedTuple):
 
     def configs(self) -> Iterator[Mapping[str, Any]]:
         """Yield the objects of the collective's backend configurations."""
-        for instruction in (self.inner, self.start):
-            config = instruction.attr("backend_config")
-            if config is not None:
-                yield from config.objects()
+        return _configs(self.inner, self.start)
 
     @property
     def reason_unknown(self) -> str:
@@ -318,9 +315,7 @@ def _result_shape(instruction: Instruction, kind: str) -> Shape | None:
     shape = instruction.shape
     if kind in POINT_TO_POINT:
         return _element(shape, 0)
-    if not instruction.opcode.endswith("-start") or kind == "all-reduce":
-        return shape
-    return _element(shape, 1)
+    return _element(shape, 1) if instruction.opcode.endswith("-start") and kind != "all-reduce" else shape
 
 
 def _element(shape: Shape | None, index: int) -> Shape | None:
@@ -388,15 +383,19 @@ def _is_async(inner: Instruction, start: Instruction, *, fused_start: bool) -> b
     """Return True for a start/done pair, a wrapper or a TPU collective fusion, unless its config says `is_sync`."""
     if not (inner.opcode.endswith("-start") or start.opcode == "async-start" or fused_start):
         return False
-    configs = [config for config in (inner.attr("backend_config"), start.attr("backend_config")) if config is not None]
-    return not any(part.get("is_sync") in (True, "true") for config in configs for part in config.objects())
+    return not any(part.get("is_sync") in (True, "true") for part in _configs(inner, start))
+
+
+def _configs(*instructions: Instruction) -> Iterator[Mapping[str, Any]]:
+    for instruction in instructions:
+        config = instruction.attr("backend_config")
+        if config is not None:
+            yield from config.objects()
 
 
 def leaf_dtype(shape: Shape | None) -> str:
     """Return the element type of the first array of a shape, empty if it has none."""
-    leaves: Iterator[ArrayShape] = (leaf for _, leaf in array_leaves(shape))
-    first = next(leaves, None)
-    return first.dtype if first else ""
+    return next((leaf.dtype for _, leaf in array_leaves(shape)), "")
 
 
 # -- faults -----------------------------------------------------------------------------------------------------------------
@@ -423,18 +422,14 @@ def collective_faults(collectives: Sequence[Collective], counts: DeviceCounts) -
 
 def _faults_of(collective: Collective, counts: DeviceCounts) -> Iterator[CollectiveFault]:
     members = collective.participants
+    is_unreadable = members.fault is not None and members.listed is None and collective.groups is not None
     stray = _stray_pair(collective.pairs, collective.mode, counts) if collective.pairs is not None else None
     if members.contradicts:
         yield CollectiveFault("contradictory groups", collective, members.fault or "")
     elif stray is not None:
         yield CollectiveFault("contradictory pairs", collective, stray)
-    elif (
-        members.fault is not None
-        and members.listed is None
-        and collective.groups is not None
-        and collective.properties.is_known
-    ):
-        yield CollectiveFault("unreadable groups", collective, members.fault)
+    elif is_unreadable and collective.properties.is_known:
+        yield CollectiveFault("unreadable groups", collective, members.fault or "")
     elif not members.uniform:
         yield CollectiveFault("uneven groups", collective)
 
@@ -443,8 +438,5 @@ def _stray_pair(pairs: DevicePairs | MalformedValue, mode: GroupMode, counts: De
     """Describe the first fault of the source-target pairs: a device may send once and receive once."""
     if isinstance(pairs, MalformedValue):
         return pairs.reason
-    for end in (0, 1):
-        fault = device_list_fault((pair[end] for pair in pairs.pairs), mode, counts)
-        if fault is not None:
-            return fault
-    return None
+    faults = (device_list_fault((pair[end] for pair in pairs.pairs), mode, counts) for end in (0, 1))
+    return next((fault for fault in faults if fault is not None), None)

@@ -45,7 +45,7 @@ def find_constant(views: Views, calls: CallGraph, collectives: Iterable[Collecti
     """Yield the collectives whose operands are made of constants alone."""
     for collective, sent in _sent(calls, collectives, least):
         place = place_of(views, collective)
-        if place is not None and all(_is_fixed(views, place.view, row, None) for row in place.view.operand_rows(place.row)):
+        if place is not None and all(_is_fixed(views, operand, None) for operand in place.operands):
             yield SavedSends(collective, sent)
 
 
@@ -54,11 +54,9 @@ def find_invariant(views: Views, calls: CallGraph, collectives: Iterable[Collect
     for collective, sent in _sent(calls, collectives, least):
         saved = _saved_outside_loop(calls, collective, sent)
         place = place_of(views, collective) if saved >= least and saved else None
-        if place is None:
+        if place is None or all(_is_fixed(views, operand, None) for operand in place.operands):
             continue
-        rows = place.view.operand_rows(place.row)
-        is_constant = all(_is_fixed(views, place.view, row, None) for row in rows)
-        if not is_constant and all(_is_fixed(views, place.view, row, place.view) for row in rows):
+        if all(_is_fixed(views, operand, place.view) for operand in place.operands):
             yield SavedSends(collective, saved)
 
 
@@ -102,46 +100,39 @@ def _saved_outside_loop(calls: CallGraph, collective: Collective, sent: int) -> 
 def element_of_state(views: Views, place: ViewRow) -> tuple[View, int] | None:
     """Return the computation and number of the element of its parameter that a value is; None if it is another value."""
     made = maker_of(views, place)
-    row = made.view.operand_row(made.row, 0) if made.opcode == "get-tuple-element" else None
-    number = made.view.element_number(made.row) if row is not None else None
-    if row is None or number is None or made.view.opcodes[row] != "parameter":
-        return None
-    return made.view, number
+    whole = made.operand(0) if made.opcode == "get-tuple-element" else None
+    number = made.view.element_number(made.row) if whole is not None and whole.opcode == "parameter" else None
+    return (made.view, number) if number is not None else None
 
 
 def new_state(view: View, number: int) -> ViewRow | None:
     """Return the value that a body gives to an element of its state."""
-    root = view.root
-    row = view.operand_row(root, number) if root is not None and view.opcodes[root] == "tuple" else None
-    return ViewRow(view, row) if row is not None else None
+    return ViewRow(view, view.root).operand(number) if view.root is not None and view.opcodes[view.root] == "tuple" else None
 
 
-def _is_fixed(views: Views, view: View, row: int | None, body: View | None) -> bool:
+def _is_fixed(views: Views, value: ViewRow | None, body: View | None) -> bool:
     """Return True if a value is made of constants, and of elements of the state that `body` never changes, alone.
 
     The number of the device is a constant too: each device knows what the others make of theirs.
     """
-    waiting = [ViewRow(view, row) if row is not None else None]
+    waiting = [value]
     seen: set[tuple[str, int]] = set()
     while waiting:
         place = waiting.pop()
         made = maker_of(views, place) if place is not None and len(seen) <= MAX_STEPS else None
         if made is None:
             return False
-        key = (made.view.computation.name, made.row)
-        if key in seen:
+        if made.key in seen:
             continue
-        seen.add(key)
+        seen.add(made.key)
         if made.opcode in _REPEATABLE:
-            operands = made.view.operand_rows(made.row)
-            waiting += [ViewRow(made.view, operand) if operand is not None else None for operand in operands]
+            waiting += made.operands
         elif body is None or not _is_unchanged(views, made, body):
             return False
     return True
 
 
 def _is_unchanged(views: Views, place: ViewRow, body: View) -> bool:
-    """Return True for an element of the state that a body returns as it is."""
     element = element_of_state(views, place)
     new = new_state(*element) if element is not None and element[0] is body else None
     return new is not None and element_of_state(views, new) == element
@@ -162,12 +153,12 @@ def _is_added_up(views: Views, place: ViewRow, index: tuple[int, ...]) -> bool:
         if reader is None or reader.opcode not in _LINEAR:
             return False
         others = _other_operands(views, reader, place)
-        if reader.opcode in _FACTORS and not (others and all(_is_fixed(views, *other, body) for other in others)):
+        if reader.opcode in _FACTORS and not (others and all(_is_fixed(views, other, body) for other in others)):
             return False
         for other in others if reader.opcode in _SUMS else ():
             element = element_of_state(views, _without_conversion(views, other))
             if element is not None and element[0] is body and _only_reader(views, *element) == reader:
-                if reader.opcode == "subtract" and other.row == reader.view.operand_row(reader.row, 1):
+                if reader.opcode == "subtract" and other == reader.operand(1):
                     return False
                 total = element[1]
         place, index = reader, ()
@@ -177,8 +168,7 @@ def _is_added_up(views: Views, place: ViewRow, index: tuple[int, ...]) -> bool:
 def _other_operands(views: Views, reader: ViewRow, place: ViewRow) -> list[ViewRow]:
     """Return the operands of a reader that are not the value which it reads; none if the value divides."""
     own = maker_of(views, place)
-    rows = [row for row in reader.view.operand_rows(reader.row) if row is not None]
-    operands = [ViewRow(reader.view, row) for row in rows]
+    operands = [operand for operand in reader.operands if operand is not None]
     others = [operand for operand in operands if _holder(views, operand) != own]
     return [] if reader.opcode == "divide" and operands[:1] == others else others
 
@@ -186,25 +176,20 @@ def _other_operands(views: Views, reader: ViewRow, place: ViewRow) -> list[ViewR
 def _holder(views: Views, place: ViewRow) -> ViewRow:
     """Return the instruction that makes a value, or the tuple that holds it."""
     made = maker_of(views, place)
-    row = made.view.operand_row(made.row, 0) if made.opcode == "get-tuple-element" else None
-    return maker_of(views, ViewRow(made.view, row)) if row is not None else made
+    whole = made.operand(0) if made.opcode == "get-tuple-element" else None
+    return maker_of(views, whole) if whole is not None else made
 
 
 def _without_conversion(views: Views, place: ViewRow) -> ViewRow:
     made = maker_of(views, place)
-    row = made.view.operand_row(made.row, 0) if made.opcode == "convert" else None
-    return ViewRow(made.view, row) if row is not None else made
+    converted = made.operand(0) if made.opcode == "convert" else None
+    return made if converted is None else converted
 
 
 def _only_reader(views: Views, view: View, number: int) -> ViewRow | None:
     """Return the instruction that reads an element of the state, behind a conversion; None if there are several."""
-    readers = _reads_of_state(views, view, number)
+    state = next((ViewRow(view, row) for row, opcode in enumerate(view.opcodes) if opcode == "parameter"), None)
+    readers = list(readers_of(views, state, (number,))) if state is not None else []
     if len(readers) == 1 and readers[0] is not None and readers[0].opcode == "convert":
         readers = list(readers_of(views, readers[0]))
     return readers[0] if len(readers) == 1 else None
-
-
-def _reads_of_state(views: Views, view: View, number: int) -> list[ViewRow | None]:
-    """Return the instructions that read an element of the state."""
-    parameters = [row for row, opcode in enumerate(view.opcodes) if opcode == "parameter"]
-    return [reader for row in parameters[:1] for reader in readers_of(views, ViewRow(view, row), (number,))]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives.collective_results import place_of, runs_of
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.graph.calls import CallGraph
-from hlo_inspect.graph.readers import ViewRow, maker_of
+from hlo_inspect.graph.readers import ViewRow, maker_behind, maker_of
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.values.op_names import RECOMPUTE, scope_of
 from hlo_inspect.hlo.values.shapes import ArrayShape
@@ -18,9 +18,6 @@ PhaseOf = Callable[[Collective], str]
 MANY = 8
 SMALL = 256 << 10
 """Least number of small collectives, and the largest bytes of an operand of each."""
-
-MAX_CONVERSIONS = 16
-"""Conversions that are followed from a gather to an input."""
 
 
 class RelatedCollectives(NamedTuple):
@@ -62,13 +59,8 @@ def _groups(collective: Collective) -> Hashable:
 
 def _gathers_input(views: Views, collective: Collective) -> bool:
     place = place_of(views, collective) if collective.kind == "all-gather" else None
-    row = place.view.operand_row(place.row, 0) if place is not None else None
-    for _ in range(MAX_CONVERSIONS):
-        made = maker_of(views, ViewRow(place.view, row)) if place is not None and row is not None else None
-        if made is None or made.opcode != "convert":
-            return made is not None and made.opcode in {"parameter", "get-tuple-element"}
-        place, row = made, made.view.operand_row(made.row, 0)
-    return False
+    made = maker_behind(views, place.operand(0) if place is not None else None, {"convert"})
+    return made is not None and made.opcode in {"parameter", "get-tuple-element"}
 
 
 def _independent(view: View, members: Sequence[Collective]) -> Iterable[list[Collective]]:
@@ -160,7 +152,6 @@ def find_repeated(
 
 
 def _send_again(views: Views, members: Iterable[Collective], phase_of: PhaseOf, runs: int) -> Iterator[RelatedCollectives]:
-    """Yield the members that send the same arrays."""
     arrays: dict[Hashable, list[_SentArray]] = defaultdict(list)
     for member in members:
         for maker, array in _sent_arrays(views, member):
@@ -179,8 +170,8 @@ def _sent_arrays(views: Views, collective: Collective) -> Iterator[tuple[Hashabl
     place = place_of(views, collective)
     if place is None:
         return
-    operands = [ViewRow(place.view, row) for row in place.view.operand_rows(place.row) if row is not None]
-    sizes = [shape.bytes or 0 if isinstance(shape := place.view.shapes[row], ArrayShape) else 0 for _, row in operands]
+    operands = [operand for operand in place.operands if operand is not None]
+    sizes = [operand.bytes for operand in operands]
     parts = scope_of(collective.origin.op_name).parts
     phases = parts if len(parts) == len(operands) else ("",) * len(operands)
     for operand, size, phase in zip(operands, sizes, phases, strict=True):
@@ -200,10 +191,9 @@ def _by_phase(sent: Iterable[_SentArray], phase_of: PhaseOf) -> Iterator[list[_S
 def _maker(views: Views, place: ViewRow) -> tuple[str, int, str]:
     """Return what makes a value, its computation and row, and the type to which it is converted: CPU converts each operand."""
     made = maker_of(views, place)
-    shape = made.view.shapes[made.row]
-    row = made.view.operand_row(made.row, 0) if made.opcode == "convert" else None
-    before = maker_of(views, ViewRow(made.view, row)) if row is not None else made
-    return before.view.computation.name, before.row, shape.dtype if isinstance(shape, ArrayShape) else ""
+    converted = made.operand(0) if made.opcode == "convert" else None
+    before = maker_of(views, converted) if converted is not None else made
+    return *before.key, made.shape.dtype if isinstance(made.shape, ArrayShape) else ""
 
 
 def _is_of_compiler(collective: Collective) -> bool:

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.cost.figures import UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation, Traffic, elements, shape_size, wrapped
-from hlo_inspect.analysis.cost.transfer_shapes import TRANSFER_ENDS, TRANSFERS, transfer_shape
 from hlo_inspect.graph.view import View
-from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, MARKERS, NAMING
-from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape, array_leaves, subshape
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, LITERAL_OPCODES, MARKERS, NAMING, opcodes_that_are
+from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape, array_leaves, leaf_indices, subshape
 
 FREE = (NAMING | MARKERS | LITERAL_OPCODES) - {"opt-barrier", "tuple"}
 """Opcodes with neither work nor bytes (`HloCostAnalysis::HandleParameter`, `HandleBitcast`, …).
@@ -112,13 +111,41 @@ def _all_reduce(op: Operation) -> Iterable[Access]:
     return [*((shape_size(leaf), leaf) for _, leaf in array_leaves(op.shape)), *_operands(op)]
 
 
+TRANSFERS = opcodes_that_are("point-to-point")
+TRANSFER_ENDS = TRANSFERS & ASYNC_ENDS
+
+_CONTEXT, _TOKEN = ArrayShape("u32"), ArrayShape("token")
+_OPERANDS = {"send": 2, "recv": 1}
+"""Operands of each start of a transfer, the token included."""
+
+
+def _transfer_shape(view: View, row: int) -> Shape | None:
+    """Return the shape that XLA gives a row of `TRANSFERS` by its operands, whatever the text prints; else the text's.
+
+    Hand-written texts print the array alone, or leave out the u32 context (`HloSendInstruction`, `HloRecvInstruction`). Old
+    texts without tokens keep their shapes.
+    """
+    opcode, printed = view.opcodes[row], view.shapes[row]
+    start = view.operand_row(row, 0) if opcode in TRANSFER_ENDS else row
+    if start is None or len(view.operand_rows(start)) < _OPERANDS.get(view.opcodes[start], 0):
+        return printed
+    if opcode == "send-done":
+        return _TOKEN
+    carried = view.operand_shape(row, 0) if opcode in {"recv-done", "send"} else printed
+    if isinstance(carried, TupleShape) and opcode != "send":
+        carried = carried.elements[0] if carried.elements else None
+    if carried is None:
+        return printed
+    return TupleShape((carried, _TOKEN)) if opcode == "recv-done" else TupleShape((carried, _CONTEXT, _TOKEN))
+
+
 def _transfer(op: Operation) -> Iterable[Access]:
     """Count the arrays of the shape that XLA makes, and the operands; of the end of a transfer the table of its start."""
-    made = transfer_shape(op.view, op.index) or op.shape
+    made = _transfer_shape(op.view, op.index) or op.shape
     start = op.view.operand_row(op.index, 0) if op.opcode in TRANSFER_ENDS else None
     if start is None or op.view.opcodes[start] not in TRANSFERS:
         return [*_leaves(made), *_operands(op)]
-    begun = transfer_shape(op.view, start) or op.operand_shape(0)
+    begun = _transfer_shape(op.view, start) or op.operand_shape(0)
     return [*_leaves(made), (shape_size(begun), begun)]
 
 
@@ -126,9 +153,7 @@ def _transpose(op: Operation) -> Iterable[Access]:
     """Count all, but nothing if the layouts make it a bitcast (`HloCostAnalysis::HandleTranspose`)."""
     if len(op.array.dimensions) > 1:
         op.require("dimensions")
-    if _is_bitcast(op.operand_shape(0), op.shape, op.integers("dimensions")):
-        return ()
-    return _all(op)
+    return () if _is_bitcast(op.operand_shape(0), op.shape, op.integers("dimensions")) else _all(op)
 
 
 def _is_bitcast(operand: Shape, result: Shape, permutation: tuple[int, ...]) -> bool:
@@ -192,17 +217,11 @@ class FusedTraffic:
     straight: set[int] = field(default_factory=set)
 
 
-def fused_traffic(view: View, nested: Mapping[int, FusedTraffic | None]) -> FusedTraffic:
-    """Return the traffic of a fused computation.
+class FusionReader:
+    """Follows how a fused computation uses its parameters (`HloCostAnalysis::FusionParameterReadBytes`).
 
-    `nested` holds the traffic of the computations that its own fusions call, by row. Raise UnknownCostError if a part is
-    unknown.
+    `nested` holds the traffic of the computations that its own fusions call, by row.
     """
-    return _FusionReader(view, nested).traffic()
-
-
-class _FusionReader:
-    """Follows how a fused computation uses its parameters (`HloCostAnalysis::FusionParameterReadBytes`)."""
 
     def __init__(self, view: View, nested: Mapping[int, FusedTraffic | None]) -> None:
         self._view = view
@@ -228,6 +247,7 @@ class _FusionReader:
         return [(source, operand.path) if operand.path else source for source, operand in zip(rows, operands, strict=True)]
 
     def traffic(self) -> FusedTraffic:
+        """Return the traffic of the computation. Raise UnknownCostError if a part is unknown."""
         root = self._view.root
         if root is None:
             raise UnknownCostError("the fused computation is empty")
@@ -235,8 +255,8 @@ class _FusionReader:
         self._write(root, traffic.total)
         first_of_root = next(iter(self._operands[root]), None)
         for row, (opcode, shape) in enumerate(zip(self._view.opcodes, self._view.shapes, strict=True)):
-            if opcode == "constant":
-                traffic.total.add(_constant_size(shape), shape)
+            if opcode == "constant":  # `HloCostAnalysis::FusionCountConstantsMemoryAccess`
+                traffic.total.add(shape_size(shape) if elements(shape) > 1 else 0, shape)
             elif opcode == "parameter":
                 number = self._view.parameter_number(row)
                 if number is None:
@@ -274,7 +294,7 @@ class _FusionReader:
         if not isinstance(shape, TupleShape):
             leaves: list[tuple[int, Shape | None]] = [(self._read(row, shape), shape)]
         else:
-            leaves = [(self._leaf(row, shape, index), subshape(shape, index)) for index in _leaf_indices(shape)]
+            leaves = [(self._leaf(row, shape, index), subshape(shape, index)) for index in leaf_indices(shape)]
         for size, leaf in leaves:
             traffic.add(size, leaf)
         return sum(size for size, _ in leaves)
@@ -342,15 +362,3 @@ class _FusionReader:
                 whole = straight and opcode in {"dynamic-slice", "dynamic-update-slice"}
                 size += shape_size(self._view.shapes[fusion]) if whole else reads
         return size
-
-
-def _constant_size(shape: Shape | None) -> int:
-    """Return the size of a constant, 0 for a single element (`HloCostAnalysis::FusionCountConstantsMemoryAccess`)."""
-    return shape_size(shape) if elements(shape) > 1 else 0
-
-
-def _leaf_indices(shape: Shape, index: Index = ()) -> list[Index]:
-    """Return the index of each leaf, tokens included, which `array_leaves` leaves out."""
-    if not isinstance(shape, TupleShape):
-        return [index]
-    return [leaf for i, element in enumerate(shape.elements) for leaf in _leaf_indices(element, (*index, i))]

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Set
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from hlo_inspect.analysis.cost.bytes_accessed import BYTES_BY_ATTRIBUTES, FusedTraffic, accessed_bytes, fused_traffic
+from hlo_inspect.analysis.cost.bytes_accessed import (
+    BYTES_BY_ATTRIBUTES,
+    TRANSFER_ENDS,
+    FusedTraffic,
+    FusionReader,
+    accessed_bytes,
+)
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, bytes_by_space
 from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS
 from hlo_inspect.analysis.cost.custom_calls.step_calls import call_cost
@@ -25,7 +30,6 @@ from hlo_inspect.analysis.cost.figures import (
     Work,
 )
 from hlo_inspect.analysis.cost.operation import RUNNERS, Counted, Operation, callee_names, callees, elements, row_gap, wrapped
-from hlo_inspect.analysis.cost.transfer_shapes import TRANSFER_ENDS
 from hlo_inspect.analysis.cost.work import (
     BY_SHAPES,
     COMPARING,
@@ -56,8 +60,7 @@ _BY_HEADS = _spellings(BY_SHAPES - BYTES_BY_ATTRIBUTES)
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class FusedCost:
+class FusedCost(NamedTuple):
     """A fused computation: the cost of a fusion that calls it, and its traffic, or the gap if the traffic is unknown.
 
     `kernel` is the cost of its first gather or scatter.
@@ -163,7 +166,7 @@ class Costs:
     def _call_key(self, op: Operation) -> tuple[Hashable, ...] | None:
         """Return a key that custom calls of equal cost share; None if the cost may depend on name or metadata."""
         heads = _operand_heads(op.view, op.index)
-        if heads is None or self._user_rules.rules or op.custom_call_target in KERNEL_TARGETS:
+        if heads is None or self._user_rules or op.custom_call_target in KERNEL_TARGETS:
             return None
         form, places = op.instruction.parts_without("metadata")
         return op.view.rows.heads[op.index], form, *places, *heads
@@ -187,10 +190,8 @@ class Costs:
                 self._applied_by_fingerprint[fingerprint] = work
             return
         traffic = self._traffic(view)
-        if isinstance(traffic, CostGap):
-            cost = InstructionCost.from_work("fusion", work, traffic)
-        else:
-            cost = InstructionCost.from_work("fusion", work, traffic.total.bytes, traffic.total.spaces)
+        size, spaces = (traffic, None) if isinstance(traffic, CostGap) else (traffic.total.bytes, traffic.total.spaces)
+        cost = InstructionCost.from_work("fusion", work, size, spaces)
         fused = self.fused[name] = FusedCost(cost, traffic, self._kernel(view))
         if fingerprint is not None and not cost.gaps and not (fused.kernel and fused.kernel.gaps):
             self._fused_by_fingerprint[fingerprint] = fused
@@ -239,7 +240,7 @@ class Costs:
                 if wrapped(view.opcodes[row]) == "fusion":
                     fused = next((self.fused.get(name) for _, name in callees(view, row, "fused")), None)
                     nested[row] = fused.traffic if fused and isinstance(fused.traffic, FusedTraffic) else None
-            return fused_traffic(view, nested)
+            return FusionReader(view, nested).traffic()
         except UnknownCostError as error:
             return error.gap or CostGap(view.computation.line, error.reason)
 

@@ -6,6 +6,7 @@ import math
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import add
 from typing import Literal, NamedTuple
 
 from hlo_inspect.figure import MAX_FIGURE, Quantity, at_least, known_part, least
@@ -95,11 +96,7 @@ class Work(NamedTuple):
         return Work(self.flops * count, self.transcendentals * count, self.matmul_flops * count)
 
     def plus(self, other: Work) -> Work:
-        return Work(
-            self.flops + other.flops,
-            self.transcendentals + other.transcendentals,
-            self.matmul_flops + other.matmul_flops,
-        )
+        return Work(*map(add, self, other))
 
 
 class TallyKey(NamedTuple):

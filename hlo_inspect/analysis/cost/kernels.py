@@ -8,7 +8,6 @@ are one kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.figures import (
@@ -24,8 +23,8 @@ from hlo_inspect.analysis.cost.module_cost import ModuleCost, RunsByFigure
 from hlo_inspect.analysis.cost.operation import RUNNERS, Traffic, callee_names, wrapped
 from hlo_inspect.analysis.provenance import Labeller, Labels, kind_of_fusion
 from hlo_inspect.figure import Quantity, at_least, greatest, known_part, least, reason, total, unknown
-from hlo_inspect.graph.calls import CallGraph, InstructionPlace
-from hlo_inspect.graph.view import View
+from hlo_inspect.graph.calls import CallGraph
+from hlo_inspect.graph.view import InstructionPlace, View
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import (
     ASYNC_ENDS,
@@ -136,8 +135,7 @@ def sum_of_step(parts: Iterable[CountedCost], figure: CostFigure) -> Quantity:
     return total(part.of_step(figure) for part in parts)
 
 
-@dataclass(frozen=True)
-class Kernels:
+class Kernels(NamedTuple):
     """The kernels of a module in the order of the text, and the costs outside kernels.
 
     The latter are costs of tables of pointers, of barriers, and of calls of unknown computations.
@@ -191,8 +189,7 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
         parts = (*part, *ends.pop((name, row))) if (name, row) in ends else part
         is_plain = opcode not in _WITH_OWN_TIMES and parts is part and "backend_config" not in view.tails[row]
         twin = first.setdefault(id(part), number) if is_plain else number
-        place = name, view.lines[row], view.names[row]
-        launched.append(Kernel(number, twin, place, row, kind, view, cost.labeller, parts, is_unknown, started))
+        launched.append(Kernel(number, twin, view.place(row), row, kind, view, cost.labeller, parts, is_unknown, started))
     other_costs += [part for parts in ends.values() for part in parts]
     return Kernels(launched, other_costs)
 

@@ -13,7 +13,7 @@ from typing import Literal
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.computation import Costs, get_counted
 from hlo_inspect.analysis.cost.custom_calls.step_calls import StepCall
-from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
+from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 from hlo_inspect.analysis.cost.figures import (
     FIGURES,
     NO_LINE,
@@ -27,15 +27,9 @@ from hlo_inspect.analysis.cost.figures import (
     XlaSum,
     countable,
 )
-from hlo_inspect.analysis.cost.operation import (
-    RUNNERS,
-    Counted,
-    callee_names,
-    callees,
-    wrapped,
-)
+from hlo_inspect.analysis.cost.operation import RUNNERS, Counted, callee_names, callees, wrapped
 from hlo_inspect.analysis.provenance import Labeller, Labels, Provenances
-from hlo_inspect.figure import MAX_FIGURE, Figure, Number, Quantity, known_part, least, reason, unknown
+from hlo_inspect.figure import MAX_FIGURE, Figure, Quantity, known_part, least, reason, unknown
 from hlo_inspect.graph.calls import Call, CallGraph
 from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.module import Module
@@ -83,13 +77,9 @@ def _runs_of_call(
     """Return the least runs of the computations that an instruction calls; a conditional runs its cheapest branch."""
     if len(calls) == 1 or calls[0].instruction.opcode != "conditional":
         return [(call.callee, tuple(runs * int(least(call.times)) for runs in caller)) for call in calls]
-    chosen = [min(calls, key=lambda call: _least(bounds_by_computation, call.callee, figure)).callee for figure in FIGURES]
-    names = dict.fromkeys(call.callee for call in calls)
-    return [(name, tuple(runs * (name == best) for runs, best in zip(caller, chosen, strict=True))) for name in names]
-
-
-def _least(bounds_by_computation: Mapping[str, Mapping[CostFigure, Quantity]], name: str, figure: CostFigure) -> Number:
-    return least(bounds_by_computation.get(name, {}).get(figure, 0))
+    figures = {call.callee: bounds_by_computation.get(call.callee, {}) for call in calls}
+    chosen = [min(figures, key=lambda callee: least(figures[callee].get(figure, 0))) for figure in FIGURES]
+    return [(name, tuple(runs * (name == best) for runs, best in zip(caller, chosen, strict=True))) for name in figures]
 
 
 # -- costs --------------------------------------------------------------------------------------------------------------------
@@ -184,12 +174,6 @@ class ModuleCost:
             for name, running in self.running.items()
         }
 
-    @property
-    def named_phases(self) -> Iterator[str]:
-        """The phases by names of instructions with a cost, those of equal metadata in one computation once."""
-        for running in self.running.values():
-            yield from self.labeller.named_phases(running.view, running.rows)
-
 
 def _add_cost(tally: Tally, label: str | None, cost: InstructionCost, count: int, runs: RunsByFigure) -> None:
     """Add `count` instructions of one cost and label, multiplied by the runs of their computation."""
@@ -219,7 +203,7 @@ def module_cost(
     module: Module,
     graph: CallGraph,
     views: Views | None = None,
-    user_rules: UserRules | None = None,
+    user_rules: UserRules = (),
     labeller: Labeller | None = None,
 ) -> ModuleCost:
     """Return the cost of a module whose whole graph was read.
@@ -231,7 +215,7 @@ def module_cost(
         gap, as_xla = CostGap(module.first_line, "the module has no entry computation"), XlaSum()
         as_xla.miss(FIGURES, gap)
         return ModuleCost(as_xla, dict.fromkeys(FIGURES, unknown(str(gap))), labeller)
-    counter = _ModuleCounter(module, views or Views(module.computations), user_rules or NO_USER_RULES)
+    counter = _ModuleCounter(module, views or Views(module.computations), user_rules)
     counter.count_from(module.entry.name)
     own = {name: running.figures for name, running in counter.runs.items()}
     step = graph.bounds(own)

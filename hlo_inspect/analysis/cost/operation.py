@@ -15,7 +15,7 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import OPCODES, TABLE, opcodes_that_call
 from hlo_inspect.hlo.values.attributes import IntegersAttribute, MalformedValue, WindowDimension
-from hlo_inspect.hlo.values.shapes import POINTER_BYTES, ArrayShape, Shape, TupleShape, subshape
+from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape, subshape
 
 DYNAMIC_DIMENSION_BYTES = 4
 """Bytes of the size of a dynamic dimension, an s32, which the CPU and GPU backends keep beside the array."""
@@ -202,6 +202,9 @@ def elements(shape: Shape | None) -> int:
     return count
 
 
+TUPLE_ENTRY_BYTES = 4
+
+
 def dimension(shape: ArrayShape, index: int) -> int:
     size = shape.dimensions[index] if 0 <= index < len(shape.dimensions) else None
     if size is None:
@@ -212,10 +215,10 @@ def dimension(shape: ArrayShape, index: int) -> int:
 def shape_size(shape: Shape | None) -> int:
     """Return the bytes of a shape, as `HloCostAnalysis::GetShapeSize` with the sizes of the CPU client.
 
-    A tuple counts with its table of pointers only.
+    A tuple counts with its table of pointers only, 4 bytes an element as since jaxlib 0.11 (8 before).
     """
     if isinstance(shape, TupleShape):
-        return POINTER_BYTES * len(shape.elements)
+        return TUPLE_ENTRY_BYTES * len(shape.elements)
     size = shape.bytes if shape is not None else None
     if shape is None or size is None:
         raise UnknownCostError(f"{shape} has no known size")
@@ -232,12 +235,6 @@ class Traffic:
     def add(self, size: int, shape: Shape | None) -> None:
         """Add bytes of an array, or of a tuple's table of pointers."""
         self.bytes += size
-        space = memory_space(shape)
+        space = shape.memory_space if isinstance(shape, ArrayShape) else 0
         if space and size:
             self.spaces[space] = self.spaces.get(space, 0) + size
-
-
-def memory_space(shape: Shape | None) -> int:
-    """Return the number of the memory space of an array, `S(1)` in its layout; 0 for the default memory."""
-    layout = shape.layout if isinstance(shape, ArrayShape) else None
-    return 0 if layout is None else layout.memory_space

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, MAX_COUNT, SHARED, SPACE, Tally
 from hlo_inspect.analysis.cost.work import HIGHEST
-from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.figure import Figure, Quantity, at_least, known_part, least, reason
 from hlo_inspect.hlo.values.shapes import HOST_SPACE
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.hardware import HardwareProfile
 
 _FLOPS, _BYTES = FIGURES.index("flops"), FIGURES.index("bytes")
 

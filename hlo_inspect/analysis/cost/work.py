@@ -76,8 +76,7 @@ def scanned(op: Operation, applied: Applied) -> Work:
 
 def scattered(op: Operation, applied: Applied) -> Work:
     """Count one application per element of the first update (`HloCostAnalysis::HandleScatter`)."""
-    first_update = op.operand_count // 2 + 1
-    return applied(op, "to_apply").times(elements(op.operand_shape(first_update)))
+    return applied(op, "to_apply").times(elements(op.operand_shape(op.operand_count // 2 + 1)))
 
 
 def reduce_window(op: Operation, applied: Applied) -> Work:
@@ -346,8 +345,7 @@ def elementwise_key(opcode: str, dtype: str) -> TallyKey:
 
 def matmul_unit(lhs: str, rhs: str) -> str:
     """Return the unit that multiplies matrices of two types."""
-    wider = max(lhs, rhs, key=lambda dtype: BITS.get(dtype, 0))
-    name = _name(_MATMUL, wider)
+    name = _name(_MATMUL, max(lhs, rhs, key=lambda dtype: BITS.get(dtype, 0)))
     return f"matmul.{name}" if name else ""
 
 
@@ -373,12 +371,9 @@ def _unit_at_precision(unit: str, op: Operation) -> str:
     if algorithm is not None:
         dtype = algorithm[1].lower()
         return HIGHEST if dtype == "f32" else f"matmul.{dtype}"
-    precision = op.instruction.attr("operand_precision") or text
-    return HIGHEST if "highest" in precision.lower() else unit
+    return HIGHEST if "highest" in (op.instruction.attr("operand_precision") or text).lower() else unit
 
 
 def _name(names: dict[str, str], dtype: str) -> str:
     """Return a type as profiles call it; empty if they have no figure for it."""
-    if dtype.startswith("f8"):
-        return "f8"
-    return names.get(dtype, "")
+    return "f8" if dtype.startswith("f8") else names.get(dtype, "")

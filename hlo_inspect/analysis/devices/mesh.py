@@ -17,7 +17,8 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.devices.participants import DeviceCounts, GroupMode
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.values.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, Groups
+from hlo_inspect.hlo.values.attributes import MalformedValue
+from hlo_inspect.hlo.values.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, DevicePairs, Groups
 from hlo_inspect.hlo.values.sharding import Sharding
 
 MAX_ORDERED_DEVICES = 1 << 12
@@ -163,8 +164,10 @@ def is_chain(strides: Iterable[int]) -> bool:
 
 # -- lists that a mesh has to explain ---------------------------------------------------------------------------------------
 
+StatedGroups = DeviceGroups | MalformedValue | Groups | None
 
-def device_groups(groups: Groups, mode: GroupMode, counts: DeviceCounts) -> Groups:
+
+def device_groups(stated: StatedGroups, mode: GroupMode, counts: DeviceCounts) -> Groups:
     """Return the groups of a collective as flattened ids, `replica × partitions + partition`.
 
     If every replica has the same groups, return those of the first replica; likewise for partitions. No groups mean one group
@@ -173,6 +176,10 @@ def device_groups(groups: Groups, mode: GroupMode, counts: DeviceCounts) -> Grou
     replicas, partitions = counts.replicas or 1, counts.partitions or 1
     if replicas * partitions > MAX_DEVICES:
         raise DeviceListError(f"{replicas * partitions} devices")
+    if isinstance(stated, DeviceGroups):
+        groups = stated.groups
+    else:
+        groups = () if stated is None or isinstance(stated, MalformedValue) else stated
     if mode is GroupMode.FLATTENED_ID:
         return groups or (tuple(range(replicas * partitions)),)
     if mode is GroupMode.CROSS_PARTITION:
@@ -182,6 +189,12 @@ def device_groups(groups: Groups, mode: GroupMode, counts: DeviceCounts) -> Grou
     if sum(map(len, groups)) * len(together) > MAX_DEVICES:
         raise DeviceListError("the groups name too many devices to compare")
     return tuple(tuple(replica * partitions + partition for replica in group for partition in together) for group in groups)
+
+
+def device_pairs(pairs: DevicePairs, mode: GroupMode, counts: DeviceCounts) -> list[tuple[int, int]]:
+    """Return the pairs of sender and receiver as flattened ids, in the first replica if the text names partitions."""
+    step = (counts.partitions or 1) if mode is GroupMode.CROSS_REPLICA else 1
+    return [(source * step, target * step) for source, target in pairs.pairs]
 
 
 def ids_named(collective: Collective, counts: DeviceCounts) -> int:
@@ -202,7 +215,7 @@ def device_lists(collectives: Sequence[Collective], counts: DeviceCounts, shardi
         lists[tuple(zip(*_repeat_in_slices(tuple(range(counts.devices_per_slice or 0)), counts), strict=True))] = None
     for groups, mode in dict.fromkeys((c.groups, c.mode) for c in collectives if has_groups(c)):
         try:
-            listed = device_groups(groups.groups if isinstance(groups, DeviceGroups) else (), mode, counts)
+            listed = device_groups(groups, mode, counts)
             if counts.slices > 1:
                 listed = tuple(ids for group in listed for ids in _repeat_in_slices(group, counts))
             lists[listed] = None

@@ -20,6 +20,7 @@ from hlo_inspect.analysis.devices.mesh import (
     Run,
     device_groups,
     device_lists,
+    device_pairs,
     find_mesh,
     has_groups,
     ids_named,
@@ -30,7 +31,7 @@ from hlo_inspect.analysis.devices.mesh import (
     starts_axes,
     tiles_of,
 )
-from hlo_inspect.analysis.devices.participants import NOT_PRINTED, DeviceCounts, GroupMode
+from hlo_inspect.analysis.devices.participants import NOT_PRINTED, DeviceCounts
 from hlo_inspect.errors import UsageError
 from hlo_inspect.graph.slices import DCN
 from hlo_inspect.hlo.instruction import Instruction
@@ -281,19 +282,15 @@ def axis_labels(collectives: Iterable[Collective], counts: DeviceCounts, mesh: M
 
 
 def _axes_of_collective(collective: Collective, counts: DeviceCounts, mesh: Mesh) -> tuple[int, ...] | None:
-    groups, pairs = collective.groups, collective.pairs
     if mesh.shape is None:
         return None
     if has_groups(collective):
-        listed = groups.groups if isinstance(groups, DeviceGroups) else ()
         try:
-            return axis_of(device_groups(listed, collective.mode, counts), mesh)
+            return axis_of(device_groups(collective.groups, collective.mode, counts), mesh)
         except DeviceListError:
             return None
-    if not isinstance(pairs, DevicePairs):
-        return None
-    step = (counts.partitions or 1) if collective.mode is GroupMode.CROSS_REPLICA else 1
-    return axis_of_pairs(((source * step, target * step) for source, target in pairs.pairs), mesh)
+    pairs = collective.pairs
+    return axis_of_pairs(device_pairs(pairs, collective.mode, counts), mesh) if isinstance(pairs, DevicePairs) else None
 
 
 # -- partition specs ----------------------------------------------------------------------------------------------------------

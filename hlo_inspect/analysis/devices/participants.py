@@ -6,10 +6,11 @@ partitions or flattened ids. The mode follows from the channel and `use_global_d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Literal, NamedTuple
 
+from hlo_inspect.graph.parameters import ParameterLeaf
 from hlo_inspect.graph.slices import slices_of_module
 from hlo_inspect.hlo.collective_kinds import DEVICE_ATTRIBUTES, is_named_as_collective, may_start_unknown
 from hlo_inspect.hlo.instruction import Instruction
@@ -214,9 +215,7 @@ def device_list_fault(devices: Iterable[int], mode: GroupMode, counts: DeviceCou
 def _participant_count(mode: GroupMode, counts: DeviceCounts) -> int | None:
     if mode is GroupMode.CROSS_REPLICA:
         return counts.replicas
-    if mode is GroupMode.CROSS_PARTITION:
-        return counts.partitions
-    return counts.devices_per_slice
+    return counts.partitions if mode is GroupMode.CROSS_PARTITION else counts.devices_per_slice
 
 
 def parts_among(copies: Groups, others: Groups) -> int:
@@ -225,11 +224,25 @@ def parts_among(copies: Groups, others: Groups) -> int:
     Both arguments group devices by the part that they hold: `copies` for one array, `others` for the other.
     """
     part = {device: number for number, group in enumerate(others) for device in group}
-    return min((_parts(group, part) for group in copies), default=1)
+    return min((len({part[device] for device in group if device in part}) for group in copies), default=1)
 
 
-def _parts(group: Sequence[int], part: dict[int, int]) -> int:
-    return len({part[device] for device in group if device in part})
+MAX_PARTITIONS = 1 << 14
+"""Limit of partitions whose copies are counted: a sharding of more is not written out."""
+
+Copies = Mapping[str, int | None]
+"""The number of devices that hold the same part of an array, by the text of its sharding; None if the text does not tell."""
+
+
+def count_copies(leaves: Iterable[ParameterLeaf], counts: DeviceCounts) -> Copies:
+    """Count the copies of each sharding of these arrays; nothing if a sharding has one device.
+
+    Replicas of a program hold arrays of their own. The text does not say if those are equal, so they do not count.
+    """
+    devices = counts.sharded or 1
+    shardings = {leaf.sharding.text: leaf.sharding for leaf in leaves if leaf.sharding is not None}
+    groups = {text: sharding.copies(devices) for text, sharding in shardings.items()} if 1 < devices <= MAX_PARTITIONS else {}
+    return {text: max(map(len, parts), default=None) if parts is not None else None for text, parts in groups.items()}
 
 
 # -- kind of the printed shapes ---------------------------------------------------------------------------------------------

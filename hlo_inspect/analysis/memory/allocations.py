@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.memory.buffers import Buffers, LiveRanges, ValueUses
 from hlo_inspect.analysis.memory.hlo_values import Values
@@ -41,8 +41,7 @@ class Allocation:
     number: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BufferFacts:
+class BufferFacts(NamedTuple):
     """The input of the assignment.
 
     By buffer: `sizes` in bytes, `spaces`, and `outputs`, True if it is live at the end. `parameters`: number, shape index and
@@ -75,12 +74,9 @@ class Assignment:
     heaps: dict[int, list[int]] = field(default_factory=dict)
 
 
-def assign(facts: BufferFacts) -> Assignment:
-    """Assign an allocation to each buffer."""
-    return _Assigner(facts).run()
+class Assigner:
+    """Assigns an allocation to each buffer."""
 
-
-class _Assigner:
     def __init__(self, facts: BufferFacts) -> None:
         self._facts = facts
         self._schedule = facts.values.schedule
@@ -200,12 +196,9 @@ class _Assigner:
         for value in facts.buffers.members[buffer]:
             if facts.values.places[value]:
                 continue
-            for operand in self._schedule.operands[facts.values.times[value]]:
-                allocation = (
-                    self._found.allocation_of_buffer.get(facts.buffers.buffer_of_value[facts.values.top(operand)])
-                    if operand >= 0
-                    else None
-                )
+            for operand in [time for time in self._schedule.operands[facts.values.times[value]] if time >= 0]:
+                buffer_of_operand = facts.buffers.buffer_of_value[facts.values.top(operand)]
+                allocation = self._found.allocation_of_buffer.get(buffer_of_operand)
                 if allocation is not None and allocation.number is not None:
                     candidates[allocation.number] = None
         return list(candidates)
@@ -270,25 +263,6 @@ def _open_interval(start: int, end: int) -> tuple[int, int]:
     An empty range keeps its single time. Two ranges conflict if their intervals overlap.
     """
     return (2 * start + 1, 2 * end) if start < end else (2 * start, 2 * start + 1)
-
-
-def temporary_bytes(assignment: Assignment, heap: int, thread_local: int, alignment: int, space: int) -> int:
-    """Add up the heap and the tables of tuples, each at the next multiple of the alignment.
-
-    Follows `BufferAssignment::CombineTempAllocations`. The order matters because the last size is not rounded. Tables come in
-    the order of their assignment, then the heap. The `thread_local` allocations of computations applied to elements come last.
-    `std::partition` then moves the temporary allocations behind the rest.
-    """
-    sizes: list[int | None] = [
-        allocation.bytes if allocation.kind == "temporary" and allocation.space == space else None
-        for allocation in assignment.allocations
-    ]
-    if space in assignment.heaps:
-        sizes.append(heap)
-    total = 0
-    for size in partitioned([*sizes, *[None] * thread_local]):
-        total = -(-total // alignment) * alignment + size
-    return total
 
 
 def partitioned(sizes: list[int | None]) -> list[int]:

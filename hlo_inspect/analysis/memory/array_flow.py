@@ -116,7 +116,6 @@ class ArrayFlow:
         return frames.step_back(place)
 
     def _joined_array(self, place: Place) -> Place | None:
-        """Return the array whose slices an instruction joins."""
         part = self.frames.operand(place, 0)
         for _ in range(MAX_STEPS):
             if part is None or self.frames.opcode(part) not in _SLICES:

@@ -190,13 +190,9 @@ class ArraySources:
         if source is None and loop is not None:
             return flow.last_state((*loop[:2], place[2]))
         if source is None and opcode in ELEMENTWISE and not self._line(place):
-            return self._only_array(place)
+            arrays = [operand for operand in self._frames.operands(place) if self._frames.opcode(operand) not in _FILLING]
+            return arrays[0] if len(arrays) == 1 else None  # the only operand that is no broadcast
         return source
-
-    def _only_array(self, place: Place) -> Place | None:
-        """Return the operand of an elementwise instruction that is no broadcast; None if there are several."""
-        arrays = [operand for operand in self._frames.operands(place) if self._frames.opcode(operand) not in _FILLING]
-        return arrays[0] if len(arrays) == 1 else None
 
     def _update(self, place: Place) -> Place | None:
         """Return the array that an instruction writes into the state of the loop around it; None for other instructions."""
@@ -223,7 +219,6 @@ class ArraySources:
         return self._lines[key]
 
     def _lines_of_loops(self, frame: int) -> frozenset[str]:
-        """Return the lines of the loops around a frame."""
         if frame not in self._lines_around:
             loops: dict[Place, None] = {}
             loop = self._flow.loop(frame)

@@ -45,8 +45,7 @@ def find_lives(device: DeviceMemory, name: str) -> list[BufferLife]:
             for place, value in enumerate(device.values.result(time)):
                 buffer = device.buffers.buffer_of_value[value]
                 if buffer not in lives and device.sizes[buffer]:
-                    element = device.values.trees.index(schedule.shapes[time], place)
-                    lives[buffer] = _life(device, buffer, value, element)
+                    lives[buffer] = _life(device, buffer, value, device.values.trees.index(schedule.shapes[time], place))
     return list(lives.values())
 
 
@@ -60,15 +59,13 @@ def _life(device: DeviceMemory, buffer: int, value: int, element: ShapeIndex) ->
     allocation = device.assignment.allocation_of_buffer.get(buffer)
     space = device.spaces[buffer]
     kind = allocation.kind if allocation is not None else "heap"
-    size = device.sizes[buffer]
-    live = LiveBuffer(size, 0, kind, space, value, buffer, allocation)
+    live = LiveBuffer(device.sizes[buffer], 0, kind, space, value, buffer, allocation)
     offset, shared = _place(device, buffer, allocation)
     start, end = device.live_range(buffer)
     return BufferLife(element, live, offset, start, end, _events(device, buffer, end), shared)
 
 
 def _events(device: DeviceMemory, buffer: int, end: int) -> list[BufferEvent]:
-    """Return the events of a buffer, in the order of time."""
     members = device.buffers.members[buffer]
     defined = sorted({device.values.times[member] for member in members})
     read = {use for member in members for use in device.uses.get(member)}
@@ -99,13 +96,7 @@ def _place(device: DeviceMemory, buffer: int, allocation: Allocation | None) -> 
     offset, size = own[0], device.sizes[buffer]
     others: dict[int, None] = {}
     for value, interval in intervals.items():
-        other = device.buffers.buffer_of_value[value]
-        base_offset = offsets.get(interval.base)
-        if (
-            other != buffer
-            and base_offset is not None
-            and base_offset < offset + size
-            and offset < base_offset + device.sizes[other]
-        ):
+        other, begin = device.buffers.buffer_of_value[value], offsets.get(interval.base)
+        if other != buffer and begin is not None and begin < offset + size and offset < begin + device.sizes[other]:
             others[other] = None
     return offset, list(others)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.hlo_values import Values
 from hlo_inspect.analysis.memory.in_place import InPlace
@@ -22,8 +23,7 @@ _READS_TABLE = frozenset({"get-tuple-element", "copy"})
 _READS_NOTHING = frozenset({"tuple", "domain"})
 
 
-@dataclass(frozen=True, slots=True)
-class LiveRanges:
+class LiveRanges(NamedTuple):
     """For each value the first and the last time at which it is live, and the last result that holds it (time and place)."""
 
     starts: list[int]
@@ -75,8 +75,7 @@ def _definitions(values: Values) -> tuple[list[int], list[int], list[tuple[int, 
         if run.root == time:
             ends[value] = run.end
         if run.asynchronous is not None:
-            start = run.asynchronous.caller
-            ends[value] = max(ends[value], schedule.done.get(start, run.end))
+            ends[value] = max(ends[value], schedule.done.get(run.asynchronous.caller, run.end))
     return starts, ends, list(zip(values.times, values.places, strict=True))
 
 
@@ -113,8 +112,7 @@ def clip_shared(ranges: LiveRanges, buffers: Sequence[Sequence[int]]) -> None:
     for buffer in buffers:
         if len(buffer) < 2:
             continue
-        order = sorted(buffer, key=lambda value: (starts[value], ends[value], value))
-        for earlier, following in pairwise(order):
+        for earlier, following in pairwise(sorted(buffer, key=lambda value: (starts[value], ends[value], value))):
             ends[following] = max(ends[earlier], ends[following])
             ends[earlier] = min(ends[earlier], starts[following])
 
@@ -185,8 +183,9 @@ def find_buffers(values: Values, in_place: InPlace, outputs: Iterable[tuple[int,
     sets = _Sets(len(values.times))
     for value, other in outputs:
         sets.join(value, other)
-    for group in _control_flow(values):
-        sets.join_all(group)
+    for first, *others in _control_flow(values):
+        for other in others:
+            sets.join(first, other)
     for value, other in _in_place(values, in_place):
         sets.join(value, other)
     return sets.buffers()
@@ -204,8 +203,7 @@ def _control_flow(values: Values) -> Iterator[tuple[int, ...]]:
             sources = [time, *[run.root for run in runs]]
         else:
             continue
-        results = [values.result(source) for source in sources if source >= 0]
-        yield from zip(*results, strict=False)
+        yield from zip(*[values.result(source) for source in sources if source >= 0], strict=False)
 
 
 def _in_place(values: Values, in_place: InPlace) -> Iterator[tuple[int, int]]:
@@ -243,17 +241,12 @@ class _Sets:
         if value != other:
             self._parents[max(value, other)] = min(value, other)
 
-    def join_all(self, group: Sequence[int]) -> None:
-        for other in group[1:]:
-            self.join(group[0], other)
-
     def buffers(self) -> Buffers:
         numbers: dict[int, int] = {}
         members: list[list[int]] = []
         buffer_of_value: list[int] = []
         for value in range(len(self._parents)):
-            root = self._find(value)
-            number = numbers.setdefault(root, len(members))
+            number = numbers.setdefault(self._find(value), len(members))
             if number == len(members):
                 members.append([])
             members[number].append(value)

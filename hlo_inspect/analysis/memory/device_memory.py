@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from hlo_inspect.analysis.memory.allocations import Allocation, Assignment, BufferFacts, assign, temporary_bytes
+from hlo_inspect.analysis.memory.allocations import Allocation, Assigner, Assignment, BufferFacts, partitioned
 from hlo_inspect.analysis.memory.buffers import Buffers, LiveRanges, ValueUses, clip_shared, find_buffers, find_live_ranges
 from hlo_inspect.analysis.memory.heap import Packing, Trace, pack, simulate, simulate_preset
 from hlo_inspect.analysis.memory.hlo_values import Values, find_values
@@ -17,8 +17,8 @@ from hlo_inspect.analysis.memory.platforms import MAX_SPACES, Platform
 from hlo_inspect.analysis.memory.schedule import (
     MemoryFault,
     Schedule,
+    ScheduleWalk,
     callers_first,
-    flatten_schedule,
     in_order_of_text,
     numbered,
     post_orders,
@@ -31,17 +31,12 @@ from hlo_inspect.hlo.values.shapes import HOST_SPACE, ArrayShape, Shape
 
 
 class ScheduledInstruction(NamedTuple):
-    """An instruction of the text: the row of a computation.
-
-    `is_printed` is false if a short spelling of an asynchronous instruction leaves the instruction out. The row is then the row
-    of the short spelling.
-    """
+    """An instruction of the text. If a short spelling of an asynchronous instruction leaves it out, that spelling."""
 
     computation: str
     row: int
     name: str
     line: int
-    is_printed: bool
 
 
 class LiveBuffer(NamedTuple):
@@ -59,8 +54,7 @@ class LiveBuffer(NamedTuple):
     allocation: Allocation | None
 
 
-@dataclass(frozen=True, slots=True)
-class Heap:
+class Heap(NamedTuple):
     """The temporaries of one memory space: their trace over time, and their offsets."""
 
     space: int
@@ -120,10 +114,19 @@ class DeviceMemory:
 
     @cached_property
     def temp_bytes(self) -> int:
-        """The temporaries of device memory: the heap, and the tables of tuples."""
-        return temporary_bytes(
-            self.assignment, self._heap_bytes(0), self.thread_local.allocations, self.platform.alignment(0), 0
-        )
+        """The temporaries of device memory: the heap and the tables of tuples, each at the next multiple of the alignment.
+
+        Follows `BufferAssignment::CombineTempAllocations`. The order matters because the last size is not rounded. Tables come
+        in the order of their assignment, then the heap. Allocations of computations applied to elements come last.
+        `std::partition` then moves the temporary allocations behind the rest.
+        """
+        allocations, alignment = self.assignment.allocations, self.platform.alignment(0)
+        sizes = [part.bytes if part.kind == "temporary" and part.space == 0 else None for part in allocations]
+        heap = [self._heap_bytes(0)] if 0 in self.assignment.heaps else []
+        total = 0
+        for size in partitioned([*sizes, *heap, *[None] * self.thread_local.allocations]):
+            total = -(-total // alignment) * alignment + size
+        return total
 
     @cached_property
     def host_bytes(self) -> int:
@@ -243,7 +246,7 @@ class DeviceMemory:
         """Return the instruction that runs at a time."""
         schedule = self.schedule
         view, row = schedule.view(time), schedule.rows[time]
-        return ScheduledInstruction(view.computation.name, row, view.names[row], view.lines[row], time not in schedule.wrapped)
+        return ScheduledInstruction(view.computation.name, row, view.names[row], view.lines[row])
 
     def live_range(self, buffer: int) -> tuple[int, int]:
         """Return the first and the last time at which a buffer is live."""
@@ -253,7 +256,7 @@ class DeviceMemory:
 
 def find_device_memory(module: Module, views: Views, platform: Platform) -> DeviceMemory:
     """Compute the device memory of a module that was read with its graph, is scheduled and not truncated."""
-    schedule = flatten_schedule(module, views)
+    schedule = ScheduleWalk(views).flatten(module)
     orders = post_orders(schedule)
     values = find_values(schedule, numbered(orders, in_order_of_text(schedule, module)))
     faults = [*schedule.faults, *values.faults]
@@ -276,7 +279,7 @@ def find_device_memory(module: Module, views: Views, platform: Platform) -> Devi
         numbered(orders, callers_first(schedule)),
         Overwriting(values, uses, views, in_place, platform),
     )
-    assignment = assign(facts)
+    assignment = Assigner(facts).run()
     heaps = {}
     for space, members in sorted(assignment.heaps.items()):
         trace = (simulate_preset if space in platform.presets else simulate)(facts, members)
@@ -333,8 +336,7 @@ def _sizes(values: Values, buffers: Buffers, platform: Platform, faults: list[Me
         shape = values.shape(value)
         cached = cache.get(id(shape))
         if cached is None:
-            layout = shape.layout if isinstance(shape, ArrayShape) else None
-            cached = cache[id(shape)] = platform.bytes_of(shape), layout.memory_space if layout is not None else 0
+            cached = cache[id(shape)] = platform.bytes_of(shape), shape.memory_space if isinstance(shape, ArrayShape) else 0
         size, space = cached
         if size is None or space >= MAX_SPACES:
             time = values.times[value]

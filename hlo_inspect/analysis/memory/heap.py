@@ -50,6 +50,13 @@ class Change(NamedTuple):
     gets: bool
     live: int
 
+    def apply(self, holders: dict[int, int]) -> None:
+        """Update the value that holds the memory allocated for each value."""
+        if self.gets:
+            holders[self.base] = self.value
+        else:
+            holders.pop(self.base, None)
+
 
 @dataclass(slots=True)
 class Trace:
@@ -75,10 +82,7 @@ class Trace:
         """Return the bytes of each value that has memory at the peak."""
         live: dict[int, int] = {}
         for change in self.changes[: self.changes_to_peak]:
-            if change.gets:
-                live[change.base] = change.value
-            else:
-                live.pop(change.base, None)
+            change.apply(live)
         return {value: self.intervals[base].bytes for base, value in live.items()}
 
 
@@ -149,11 +153,8 @@ class _Simulation:
     def _candidates(self, time: int, going: dict[int, None]) -> list[int]:
         """Return the operands of an instruction that are freed at its time, in the order of the operands."""
         if self._candidates_at != time:
-            values, members, buffer_of_value = (
-                self._facts.values,
-                self._facts.buffers.members,
-                self._facts.buffers.buffer_of_value,
-            )
+            values, buffers = self._facts.values, self._facts.buffers
+            members, buffer_of_value = buffers.members, buffers.buffer_of_value
             operands = values.schedule.operands[time]
             defining = set(operands)
             tops = dict.fromkeys([values.top(operand) for operand in operands if operand >= 0])
@@ -265,8 +266,7 @@ def _trace(facts: BufferFacts, events: Sequence[tuple[int, bool, int]], spans: d
     return trace
 
 
-@dataclass(frozen=True, slots=True)
-class Packing:
+class Packing(NamedTuple):
     """The height of a heap in bytes, and the offset of each value that does not share another's memory."""
 
     bytes: int

@@ -11,6 +11,7 @@ is depth first, 0 for the whole result. So a result has one entry a subshape, an
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -62,12 +63,11 @@ class ShapeTrees:
         """Return the shape index of a place."""
         index: list[int] = []
         while place and isinstance(shape, TupleShape):
-            for number, (start, end) in enumerate(self.get(shape).elements):
-                if start <= place < end:
-                    index.append(number)
-                    place -= start
-                    shape = shape.elements[number]
-                    break
+            elements = self.get(shape).elements
+            number = bisect_right(elements, (place + 1,)) - 1  # the last one that starts at the place or before it
+            index.append(number)
+            place -= elements[number][0]
+            shape = shape.elements[number]
         return tuple(index)
 
 
@@ -129,11 +129,7 @@ def find_values(schedule: Schedule, ranks: Sequence[int]) -> Values:
 
     They are sorted by the `ranks` of the times at which they are defined, phis after all others.
     """
-    return _renumber(_Dataflow(schedule).run(), ranks)
-
-
-def _renumber(values: Values, ranks: Sequence[int]) -> Values:
-    """Return the values in the order of their numbers, without redundant phis."""
+    values = _Dataflow(schedule).run()
     times, places, phis = values.times, values.places, values.phi_inputs
     used = {value for result in values.results for value in _parts(result)}
     order = sorted(used, key=lambda value: (value in phis, ranks[times[value]], places[value]))
@@ -301,9 +297,6 @@ class _Dataflow:
             forwarded[1,] = self._operand_result(run.root)
         return self._parts(time, forwarded, leaves=True)
 
-    def _async_update(self, time: int) -> Result:
-        return self._parts(time, {(i,): self._part_of(time, i) for i in (0, 1)}, leaves=True)
-
     # -- computations ---------------------------------------------------------------------------------------------------
 
     def _parameter(self, time: int) -> Result:
@@ -387,7 +380,7 @@ _HANDLERS: dict[str, Callable[[_Dataflow, int], Result]] = {
     "all-reduce-done": _Dataflow._pass_on,
     "async-done": _Dataflow._gather_done,
     "async-start": _Dataflow._async_start,
-    "async-update": _Dataflow._async_update,
+    "async-update": lambda flow, time: flow._parts(time, {(i,): flow._part_of(time, i) for i in (0, 1)}, leaves=True),
     "bitcast": _Dataflow._pass_on,
     "call": _Dataflow._call,
     "collective-permute-done": _Dataflow._gather_done,

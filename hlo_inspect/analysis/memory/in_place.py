@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.graph.view import View, Views
-from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.values.header import ShapeIndex
-from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape
+from hlo_inspect.hlo.values.shapes import TupleShape, leaf_indices
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 
@@ -26,14 +25,8 @@ class Pair(NamedTuple):
     result_index: ShapeIndex
 
 
-_FIRST = (Pair(0, (), ()),)
+_FIRST, _SECOND = (Pair(0, (), ()),), (Pair(1, (), ()),)
 _ALIASED = lazy_pattern(r"\{([\d,\s]*+)\}\s*+:\s*+\(\s*+(\d{1,9}+)\s*+,\s*+\{([\d,\s]*+)\}", re.ASCII)
-
-
-def stated_aliases(instruction: Instruction) -> list[Pair]:
-    """Read the attribute `output_to_operand_aliasing`."""
-    text = instruction.attr("output_to_operand_aliasing")
-    return [Pair(int(number), _index(operand), _index(result)) for result, number, operand in _ALIASED.findall(text or "")]
 
 
 def _index(text: str) -> ShapeIndex:
@@ -60,20 +53,6 @@ class InPlace:
 
     # -- opcodes --------------------------------------------------------------------------------------------------------
 
-    def _first_operand(self, _view: View, _row: int) -> Sequence[Pair]:
-        return _FIRST
-
-    def _each_operand(self, view: View, row: int) -> Sequence[Pair]:
-        return _each(len(view.operand_rows(row)))
-
-    def _scatter(self, view: View, row: int) -> Sequence[Pair]:
-        """Pair the first n of the 2n + 1 operands, which are written."""
-        return _each(len(view.operand_rows(row)) // 2)
-
-    def _second_operand(self, _view: View, _row: int) -> Sequence[Pair]:
-        """Return the pair of a `ragged-all-to-all`, which writes to its second operand."""
-        return (Pair(1, (), ()),)
-
     def _permute(self, view: View, row: int) -> Sequence[Pair]:
         """Return the pairs of a collective-permute of four operands, or of its start: it writes to the second operand."""
         if len(view.operand_rows(row)) != 4:
@@ -86,15 +65,14 @@ class InPlace:
     def _stated_pairs(self, view: View, row: int) -> Sequence[Pair]:
         if "output_to_operand_aliasing" not in view.tails[row]:
             return ()
-        instruction = view.instruction_at(row)
-        return stated_aliases(instruction)
+        text = view.instruction_at(row).attr("output_to_operand_aliasing") or ""
+        return [Pair(int(number), _index(operand), _index(result)) for result, number, operand in _ALIASED.findall(text)]
 
     def _fusion(self, view: View, row: int) -> Sequence[Pair]:
         pairs_by_content, stated = self._pairs_by_content(view, row), self._stated_pairs(view, row)
         return (*pairs_by_content, *stated) if pairs_by_content and stated else pairs_by_content or stated
 
     def _pairs_by_content(self, view: View, row: int) -> Sequence[Pair]:
-        """Return the pairs of a fusion by its content."""
         fused = self._views.fused(view, row)
         return self.fusion_pairs(fused) if fused is not None else ()
 
@@ -116,7 +94,8 @@ class InPlace:
         if root is None:
             return []
         pairs = []
-        for index in _leaves(view.shapes[root]):
+        shape = view.shapes[root]
+        for index in leaf_indices(shape) if shape is not None else [()]:
             source, source_index = self._source(view, root, index)
             for pair in self._source_pairs(view, source):
                 if pair.result_index != source_index:
@@ -171,30 +150,15 @@ def _each(count: int) -> Sequence[Pair]:
     return _FIRST if count == 1 else [Pair(i, (), (i,)) for i in range(count)]
 
 
-def _leaves(shape: Shape | None) -> list[ShapeIndex]:
-    """Return the indices of the subshapes that are no tuples."""
-    if isinstance(shape, ArrayShape) or shape is None:
-        return [()]
-    indices: list[ShapeIndex] = []
-    waiting: list[tuple[ShapeIndex, Shape]] = [((), shape)]
-    while waiting:
-        index, subshape = waiting.pop()
-        if isinstance(subshape, TupleShape):
-            waiting += [((*index, i), element) for i, element in enumerate(subshape.elements)]
-        else:
-            indices.append(index)
-    return indices[::-1]
-
-
 _RULES: Mapping[str, Callable[[InPlace, View, int], Sequence[Pair]]] = {
-    "all-reduce-start": InPlace._each_operand,
+    "all-reduce-start": lambda _, view, row: _each(len(view.operand_rows(row))),
     "async-start": InPlace._stated_pairs,
     "collective-permute": InPlace._permute,
     "collective-permute-start": InPlace._permute,
     "custom-call": InPlace._stated_pairs,
-    "dynamic-update-slice": InPlace._first_operand,
+    "dynamic-update-slice": lambda *_: _FIRST,
     "fusion": InPlace._fusion,
-    "ragged-all-to-all": InPlace._second_operand,
-    "scatter": InPlace._scatter,
-    "set-dimension-size": InPlace._first_operand,
+    "ragged-all-to-all": lambda *_: _SECOND,
+    "scatter": lambda _, view, row: _each(len(view.operand_rows(row)) // 2),  # n of its 2n + 1 operands are written
+    "set-dimension-size": lambda *_: _FIRST,
 }

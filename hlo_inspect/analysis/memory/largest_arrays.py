@@ -17,15 +17,7 @@ from hlo_inspect.analysis.provenance import Labels
 from hlo_inspect.graph.frames import MAX_STEPS, Frames, Place
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import (
-    CONTROL_FLOW,
-    MARKERS,
-    NAMING,
-    TABLE,
-    TRANSFERS,
-    UNCHANGED_TARGETS,
-    opcodes_that_are,
-)
+from hlo_inspect.hlo.opcodes import CONTROL_FLOW, MARKERS, NAMING, TABLE, TRANSFERS, UNCHANGED_TARGETS, opcodes_that_are
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 
@@ -36,7 +28,8 @@ _WRITING = opcodes_that_are("update")
 _MADE_ELSEWHERE = (
     NAMING | MARKERS | CONTROL_FLOW | {opcode.name for opcode in TABLE.values() if opcode.half in ("start", "update")}
 )
-_MARKERS = UNCHANGED_TARGETS - TRANSFERS
+_IN_PLACE_TARGETS = UNCHANGED_TARGETS - TRANSFERS
+"""Custom calls that return their operands in place."""
 
 
 class LargeArray(NamedTuple):
@@ -149,7 +142,9 @@ def _sized_arrays(view: View, *, has_inputs: bool) -> list[tuple[int, Made]]:
     leaves_of_shape: dict[int, list[tuple[int, ShapeIndex, ArrayShape]]] = {}  # equal shapes are one object
     arrays: list[tuple[int, Made]] = []
     for row, (opcode, shape) in enumerate(zip(view.opcodes, view.shapes, strict=True)):
-        if opcode in made_elsewhere or (opcode == "custom-call" and _is_marker(view, row)):
+        if opcode in made_elsewhere:
+            continue
+        if opcode == "custom-call" and view.instruction_at(row).attr("custom_call_target") in _IN_PLACE_TARGETS:
             continue
         leaves = leaves_of_shape.get(id(shape))
         if leaves is None:
@@ -158,11 +153,6 @@ def _sized_arrays(view: View, *, has_inputs: bool) -> list[tuple[int, Made]]:
         for size, index, leaf in leaves:
             arrays.append((size, (view, row, index, leaf)))
     return arrays
-
-
-def _is_marker(view: View, row: int) -> bool:
-    """Return True if a custom call returns its operands in place."""
-    return view.instruction_at(row).attr("custom_call_target") in _MARKERS
 
 
 class _InPlace:

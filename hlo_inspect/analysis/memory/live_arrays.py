@@ -112,8 +112,9 @@ class LiveArrays:
         """Return the arrays, the largest first."""
         device = self._device
         rows = [self.describe(row) for row in device.live_at_peak]
-        if device.thread_local.constant_bytes:
-            rows.append(_applied_constants(device.thread_local.constant_bytes))
+        if size := device.thread_local.constant_bytes:
+            name, labels = "(constants of computations that are applied)", Labels("", "", NOT_PRINTED)
+            rows.append(LiveArray(name, "constant", (), None, size, 0, "constant", CONSTANT, 0, None, None, labels, None))
         return sorted(rows, key=lambda array: -array.bytes)
 
     def describe(self, row: LiveBuffer) -> LiveArray:
@@ -225,12 +226,6 @@ class LiveArrays:
         return {self._phase_of(schedule.view(time), schedule.rows[time]) for time in times}
 
 
-def _applied_constants(size: int) -> LiveArray:
-    labels = Labels("", "", NOT_PRINTED)
-    name = "(constants of computations that are applied)"
-    return LiveArray(name, "constant", (), None, size, 0, "constant", CONSTANT, 0, None, None, labels, None)
-
-
 MAX_POINTS = 512
 _LEAST_LOOKED_AT = 16
 """Number of instructions whose phases are read in a part of the schedule, at equal distances.
@@ -318,17 +313,11 @@ class _LiveTemporaries:
         highest = max((change.live for change in changes), default=self._bytes)
         largest = self._largest() if highest <= self._bytes else None
         for change in changes:
-            self._follow(change)
+            change.apply(self._held)
+            self._bytes = change.live
             if largest is None and self._bytes == highest:
                 largest = self._largest()
         return largest or self._largest()
-
-    def _follow(self, change: Change) -> None:
-        self._bytes = change.live
-        if change.gets:
-            self._held[change.base] = change.value
-        else:
-            self._held.pop(change.base, None)
 
     def _largest(self) -> LargestLive:
         sized = ((value, self._intervals[base].bytes) for base, value in self._held.items())

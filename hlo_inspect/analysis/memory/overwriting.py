@@ -33,7 +33,7 @@ class Overwriting:
         self._views = views
         self._in_place = in_place
         self._platform = platform
-        self._gpu = GpuHints(views)
+        self._hints: dict[tuple[str, int, ShapeIndex], bool] = {}
         self._elementwise: dict[str, Collection[int]] = {}
         self._known: dict[tuple[int, int, int, int], bool] = {}
 
@@ -85,11 +85,27 @@ class Overwriting:
         return False
 
     def _gpu_hint(self, operand: int, user: int, user_place: int) -> bool | None:
-        schedule, trees = self._schedule, self._trees
-        number = schedule.operands[user].index(operand)
-        index = trees.index(schedule.shapes[user], user_place)
+        """Return True if the result may overwrite the operand on GPU; None if the rules of all platforms decide."""
+        schedule = self._schedule
+        number, opcode = schedule.operands[user].index(operand), schedule.opcodes[user]
+        index = self._trees.index(schedule.shapes[user], user_place)
         view, row = schedule.view(user), schedule.rows[user]
-        return self._gpu.hint(view, row, schedule.opcodes[user], number, schedule.shapes[operand], index)
+        if opcode in ("all-reduce", "collective-broadcast"):
+            is_same = len(index) == 1 and view.operand_row(row, index[0]) == view.operand_row(row, number)
+            return is_same or len(view.operand_rows(row)) == 1
+        if opcode == "custom-call":
+            return _matmul(view, row, number, index)
+        if opcode != "fusion":
+            return None
+        fused, shape = self._views.fused(view, row), view.shapes[row]
+        result = subshape(shape, index) if shape is not None else None
+        if fused is None or not _same_elements(schedule.shapes[operand], result):
+            return False
+        key = (fused.name, number, index)
+        cached = self._hints.get(key)
+        if cached is None:
+            cached = self._hints[key] = _FusionHint(self._views.for_computation(fused.name), index).holds(number)
+        return cached
 
     # -- opcodes --------------------------------------------------------------------------------------------------------
 
@@ -165,8 +181,7 @@ def _elementwise_parameters(fused: View) -> set[int]:
             number = fused.parameter_number(row)
             if good[row] and number is not None:
                 numbers.add(number)
-        operands = fused.operand_rows(row)
-        for number, operand in enumerate(operands):
+        for number, operand in enumerate(fused.operand_rows(row)):
             if operand is not None and not (good[row] and (opcode == "tuple" or _is_elementwise_on(opcode, number))):
                 good[operand] = False
     return numbers
@@ -205,37 +220,6 @@ def _is_elementwise_on(opcode: str, number: int) -> bool:
 _LT_MATMUL = "__cublas$lt$matmul"
 _SLICES = "dynamic-slice"
 _UPDATES = "dynamic-update-slice"
-
-
-class GpuHints:
-    """The hints of the instructions of a module."""
-
-    def __init__(self, views: Views) -> None:
-        self._views = views
-        self._fused: dict[tuple[str, int, ShapeIndex], bool] = {}
-
-    def hint(self, view: View, row: int, opcode: str, number: int, given: Shape | None, index: ShapeIndex) -> bool | None:
-        """Return True if the result at `index` may overwrite operand `number`, of shape `given`.
-
-        Return None if the rules of all platforms decide.
-        """
-        operands = view.operand_rows(row)
-        if opcode in ("all-reduce", "collective-broadcast"):
-            return len(operands) == 1 or (len(index) == 1 and view.operand_row(row, index[0]) == view.operand_row(row, number))
-        if opcode == "custom-call":
-            return _matmul(view, row, number, index)
-        if opcode != "fusion":
-            return None
-        fused = self._views.fused(view, row)
-        if fused is None:
-            return False
-        if not _same_elements(given, subshape(view.shapes[row], index) if view.shapes[row] is not None else None):  # type: ignore[arg-type]
-            return False
-        key = (fused.name, number, index)
-        cached = self._fused.get(key)
-        if cached is None:
-            cached = self._fused[key] = _FusionHint(self._views.for_computation(fused.name), index).holds(number)
-        return cached
 
 
 def _same_elements(given: Shape | None, result: Shape | None) -> bool:
@@ -289,14 +273,7 @@ class _FusionHint:
 
     def holds(self, number: int) -> bool:
         fused = self._fused
-        parameter = next(
-            (
-                row
-                for row, opcode in enumerate(fused.opcodes)
-                if opcode == "parameter" and fused.parameter_number(row) == number
-            ),
-            None,
-        )
+        parameter = fused.parameters_by_number().get(number)
         if parameter is None or self._output is None or self._origin is None:
             return False
         visited = {parameter}

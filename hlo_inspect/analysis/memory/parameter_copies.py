@@ -141,21 +141,15 @@ class _StackReader:
 
 def _fused_slices(fused: View, place: int, stack: ArrayShape) -> Iterator[int | None]:
     """Yield the elements of each slice that a fused computation takes of a parameter; None for any other use."""
-    given = [row for row, opcode in enumerate(fused.opcodes) if opcode == "parameter"]
-    waiting = [row for row in given if fused.parameter_number(row) == place]
-    seen: set[int] = set()
-    while waiting:
-        row = waiting.pop()
-        if row in seen:
-            continue
-        seen.add(row)
+    reached = [row for number, row in fused.parameters_by_number().items() if number == place]
+    for row in reached:
         if row == fused.root:
             yield None
         for user in fused.users[row]:
-            if fused.opcodes[user] == "bitcast":
-                waiting.append(user)
-            else:
+            if fused.opcodes[user] != "bitcast":
                 yield _fused_slice(fused, user, row, stack)
+            elif user not in reached:
+                reached.append(user)
 
 
 def _fused_slice(fused: View, user: int, row: int, stack: ArrayShape) -> int | None:

@@ -150,11 +150,9 @@ def _outputs(interface: Interface, views: Views, entry: str) -> Iterator[tuple[A
     number = frames.open(entry)
     for output in interface.outputs if number is not None else ():
         if output.alias is not None:
-            place = _made_at(frames, frames.root(number or 0, output.index))
-            yield place, Relation(output.alias.parameter, (NEW_VALUE,))
+            yield _made_at(frames, frames.root(number or 0, output.index)), Relation(output.alias.parameter, (NEW_VALUE,))
 
 
 def _made_at(frames: Frames, place: Place) -> ArrayPlace:
-    """Return the array that makes the value at a place."""
     frame, row, index = frames.find_maker(place)
     return frames[frame].view.computation.name, row, index

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
-from typing import cast
+from typing import NamedTuple, cast
 
 from hlo_inspect.analysis.tpu_marks import has_tiles, tpu_marks
 from hlo_inspect.graph.view import Views
@@ -41,8 +40,7 @@ measured on texts compiled by libtpu 0.0.42 to 0.0.52.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Platform:
+class Platform(NamedTuple):
     """The properties of a platform that sizes and rules of memory depend on; `mark` identified it in the text.
 
     `pointer_bytes` and `table_alignment`: of the index table of a tuple. `keeps_trace`: XLA keeps the trace of the heap, from
@@ -123,8 +121,7 @@ def find_platform(module: Module, views: Views, given: PlatformName | None = Non
         return _platform(module, "tpu", "tiles in layouts")
     if "fingerprint_before_lhs" in module.header.attributes.get("frontend_attributes", ""):
         return _platform(module, "gpu", "fingerprint_before_lhs")
-    mark = next(_find_marks(_marked_tails(module, views)), ("cpu", "no mark of another platform"))
-    return _platform(module, *mark)
+    return _platform(module, *next(_find_marks(_marked_tails(module, views)), ("cpu", "no mark of another platform")))
 
 
 def _marked_tails(module: Module, views: Views) -> Iterator[str]:

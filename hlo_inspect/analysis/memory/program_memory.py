@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory, find_device_memory
 from hlo_inspect.analysis.memory.platforms import Platform, find_platform
@@ -28,15 +28,39 @@ FIGURES = (
     "live_peak_bytes",
     "heap_bytes",
 )
-"""The first three figures are known without a schedule; the others depend on layouts and on the order of instructions."""
+"""The first three figures are known without a schedule; the others depend on layouts and on the order of instructions.
+
+The first four are those of allocations that live through the whole step.
+"""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramMemory:
+PARTS_OF_NEEDED = ("argument_bytes", "output_bytes", "constant_bytes", "temp_bytes")
+"""The figures whose sum is `needed_bytes`, less `alias_bytes`."""
+
+_TOLERANCES: Mapping[str, float] = {"temp_bytes": 0.01, "peak_bytes": 0.01}
+"""The accuracy of computed figures that are not exact, as a share of XLA's figures."""
+
+
+class StatedFigure(NamedTuple):
+    """A figure of XLA's files, and the computed figure; None if unknown."""
+
+    name: str
+    stated: int
+    computed: int | None
+
+    @property
+    def differs(self) -> bool:
+        """True if the two differ by more than the accuracy of the computed figure."""
+        if self.computed is None:
+            return False
+        return abs(self.stated - self.computed) > _TOLERANCES.get(self.name, 0.0) * self.stated
+
+
+class ProgramMemory(NamedTuple):
     """The memory of a module. If nothing is known, `device` is None and `reason` says why.
 
     `figures` by name, in bytes, None if unknown; `spaces` is the peak of each memory space. `reasons` explain each unknown
-    figure. `faults` are faults of the text.
+    figure. `faults` are faults of the text, `stated` the figures of XLA's own files beside it.
     """
 
     platform: Platform
@@ -46,6 +70,7 @@ class ProgramMemory:
     spaces: Mapping[int, int | None]
     reasons: Mapping[str, str]
     faults: tuple[MemoryFault, ...] = ()
+    stated: tuple[StatedFigure, ...] = ()
 
 
 def find_program_memory(module: Module, views: Views, interface: Interface, given: PlatformName | None = None) -> ProgramMemory:
@@ -55,7 +80,7 @@ def find_program_memory(module: Module, views: Views, interface: Interface, give
     if reason:
         return _logical(platform, reason, interface)
     if platform.is_tpu and not any("]{" in head for head in module.heads):
-        return _without_layouts(platform)
+        return _partly_known(platform, "the text has no layouts; on TPU these give tile padding and memory spaces", {})
     device = find_device_memory(module, views, platform)
     faults = tuple(device.faults)
     if not faults:
@@ -79,40 +104,38 @@ def _not_stated_reason(module: Module) -> str:
     return ""
 
 
-def _without_layouts(platform: Platform) -> ProgramMemory:
-    """Return the memory of a compiled text without layouts.
-
-    All is unknown, since the padding and memory space of arrays are.
-    """
-    reason = "the text has no layouts; on TPU these give tile padding and memory spaces"
-    reasons = dict.fromkeys((*FIGURES, "space.0.peak_bytes"), reason)
-    return ProgramMemory(platform, None, reason, dict.fromkeys(FIGURES), {0: None}, reasons)
+def _partly_known(
+    platform: Platform,
+    reason: str,
+    stated: Mapping[str, int | None],
+    spaces: Iterable[int] = (0,),
+    faults: tuple[MemoryFault, ...] = (),
+) -> ProgramMemory:
+    """Return the memory of which only the figures `stated` may be known, with the reason for the others."""
+    figures: dict[str, int | None] = dict.fromkeys(FIGURES) | dict(stated)
+    reasons = {name: reason for name, value in figures.items() if value is None}
+    reasons |= {f"space.{space}.peak_bytes": reason for space in spaces}
+    return ProgramMemory(platform, None, reason, figures, dict.fromkeys(spaces), reasons, faults)
 
 
 def _logical(platform: Platform, reason: str, interface: Interface) -> ProgramMemory:
     """Return the bytes of arguments and outputs by their shapes, without padding."""
-    figures: dict[str, int | None] = dict.fromkeys(FIGURES)
+    figures: dict[str, int | None] = {}
     if interface.parameters_known and interface.complete:
         figures["argument_bytes"] = total(leaf.shape.bytes for leaf in interface.parameters)
     if interface.outputs_known and interface.complete:
         figures["output_bytes"] = total(leaf.shape.bytes for leaf in interface.outputs)
         if interface.donation_known:
             figures["alias_bytes"] = total(leaf.shape.bytes for leaf in interface.outputs if leaf.alias is not None)
-    reasons = {name: reason for name, value in figures.items() if value is None}
-    return ProgramMemory(platform, None, reason, figures, {0: None}, {**reasons, "space.0.peak_bytes": reason})
+    return _partly_known(platform, reason, figures)
 
 
 def _faulty(device: DeviceMemory, faults: tuple[MemoryFault, ...]) -> ProgramMemory:
     """Return the figures that faults leave known: arguments, constants, and outputs if aliases and sizes are sound."""
-    figures: dict[str, int | None] = dict.fromkeys(FIGURES)
+    figures: dict[str, int | None] = {}
     if not any(fault.of_sizes for fault in faults):
-        figures["argument_bytes"] = device.argument_bytes
-        figures["constant_bytes"] = device.constant_bytes
+        figures = {"argument_bytes": device.argument_bytes, "constant_bytes": device.constant_bytes}
         if not any(fault.of_aliases for fault in faults):
-            figures["output_bytes"], figures["alias_bytes"] = device.output_bytes, device.alias_bytes
+            figures |= {"output_bytes": device.output_bytes, "alias_bytes": device.alias_bytes}
     more = f", and {len(faults) - 1} more" if len(faults) > 1 else ""
-    reason = f"{faults[0].message}{more}"
-    reasons = {name: reason for name, value in figures.items() if value is None}
-    spaces = dict.fromkeys(device.space_peak_bytes())
-    reasons |= {f"space.{space}.peak_bytes": reason for space in spaces}
-    return ProgramMemory(device.platform, None, reason, figures, spaces, reasons, faults)
+    return _partly_known(device.platform, f"{faults[0].message}{more}", figures, device.space_peak_bytes(), faults)

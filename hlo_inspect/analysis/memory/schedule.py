@@ -98,8 +98,7 @@ class Schedule:
 
     def name(self, time: int) -> str:
         """Return the name of the instruction. For an unprinted instruction return the name of the async-start."""
-        view = self.view(time)
-        return view.names[self.rows[time]]
+        return self.view(time).names[self.rows[time]]
 
     def view(self, time: int) -> View:
         """Return the view that has the row of a time."""
@@ -112,11 +111,6 @@ class Schedule:
         return self.view(time).lines[self.rows[time]]
 
 
-def flatten_schedule(module: Module, views: Views) -> Schedule:
-    """Return the schedule of a module that was read with its graph."""
-    return _Flattener(views).flatten(module)
-
-
 class _Pending(NamedTuple):
     """A computation to continue at a row. `begun` are the runs that this row starts; they have their times by then."""
 
@@ -126,7 +120,7 @@ class _Pending(NamedTuple):
     begun: tuple[ComputationRun, ...] | None
 
 
-class _Flattener:
+class ScheduleWalk:
     """The walk through the computations: each begins when the walk reaches the instruction that runs it."""
 
     def __init__(self, views: Views) -> None:
@@ -137,6 +131,7 @@ class _Flattener:
         self._entered: dict[tuple[str, int], tuple[tuple[int, ...], ComputationRun | None]] = {}
 
     def flatten(self, module: Module) -> Schedule:
+        """Return the schedule of a module that was read with its graph."""
         schedule = self._schedule
         if module.entry is None:
             return schedule
@@ -326,14 +321,11 @@ def post_orders(schedule: Schedule) -> dict[ComputationRun, list[int]]:
     for time, run in enumerate(schedule.run_at):
         members[run].append(time)
     used = set(chain.from_iterable(schedule.operands))
-    return {
-        run: list(
-            operands_first(
-                (time for time in times if time not in used), _predecessor_getter(schedule, run, has_missing=MISSING in used)
-            )
-        )
-        for run, times in members.items()
-    }
+    orders = {}
+    for run, times in members.items():
+        predecessors = _predecessor_getter(schedule, run, has_missing=MISSING in used)
+        orders[run] = list(operands_first((time for time in times if time not in used), predecessors))
+    return orders
 
 
 def _predecessor_getter(schedule: Schedule, run: ComputationRun, *, has_missing: bool) -> Callable[[int], Sequence[int]]:
@@ -352,9 +344,7 @@ def _predecessors(run: ComputationRun) -> dict[int, list[int]]:
     for row, tail in enumerate(view.tails):
         if "control-predecessors=" not in tail:
             continue
-        instruction = view.instruction_at(row)
-        names = instruction.attr("control-predecessors") or ()
-        rows = [view.index(name) for name in names]
+        rows = [view.index(name) for name in view.instruction_at(row).attr("control-predecessors") or ()]
         predecessors[run.times[row]] = [run.times[operand_row] for operand_row in rows if operand_row is not None]
     return predecessors
 

@@ -8,13 +8,13 @@ and a list of allocations; files of 2026 have a table for each memory space. Oth
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.memory.platforms import PRESET_SPACES, Platform
-from hlo_inspect.analysis.memory.program_memory import ProgramMemory
+from hlo_inspect.analysis.memory.program_memory import FIGURES, PARTS_OF_NEEDED, ProgramMemory, StatedFigure
 from hlo_inspect.errors import HloInspectError
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.source import open_source
@@ -73,8 +73,7 @@ class PlacedAllocation:
     values: list[PlacedValue] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class BufferAssignmentFile:
+class BufferAssignmentFile(NamedTuple):
     """The content of `-buffer-assignment.txt`."""
 
     allocations: tuple[PlacedAllocation, ...]
@@ -89,15 +88,11 @@ class BufferAssignmentFile:
 
     @property
     def alias_bytes(self) -> int:
-        return sum(
-            allocation.size for allocation in self.allocations if allocation.is_live_out and allocation.parameter is not None
-        )
+        return sum(part.size for part in self.allocations if part.is_live_out and part.parameter is not None)
 
     @property
     def constant_bytes(self) -> int:
-        return sum(
-            allocation.size for allocation in self.allocations if allocation.is_constant and not allocation.is_thread_local
-        )
+        return sum(part.size for part in self.allocations if part.is_constant and not part.is_thread_local)
 
     @property
     def temp_bytes(self) -> dict[int, int]:
@@ -111,17 +106,11 @@ class BufferAssignmentFile:
     @property
     def static_bytes(self) -> int:
         """Parameters, constants and outputs, each once."""
-        return sum(allocation.size for allocation in self.allocations if _is_static(allocation))
+        kept = (allocation for allocation in self.allocations if not allocation.is_thread_local)
+        return sum(part.size for part in kept if part.parameter is not None or part.is_constant or part.is_live_out)
 
 
-def _is_static(allocation: PlacedAllocation) -> bool:
-    return not allocation.is_thread_local and (
-        allocation.parameter is not None or allocation.is_constant or allocation.is_live_out
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class LiveRangeFile:
+class LiveRangeFile(NamedTuple):
     """The content of `-live-range.txt`: schedule, live ranges, and the values that XLA lists at its peak.
 
     That peak counts parameters up to their last use.
@@ -133,8 +122,7 @@ class LiveRangeFile:
     at_peak: tuple[tuple[ValueName, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UsageReportFile:
+class UsageReportFile(NamedTuple):
     """`-memory-usage-report.txt`: all bytes of each memory space, by its number; a file of 2024 counts them together as 0."""
 
     totals: dict[int, int]
@@ -257,7 +245,6 @@ def _highest(spans: dict[PlacedValue, tuple[int, int]]) -> int:
 
 
 def _join_spans(spans: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Join spans that overlap or touch."""
     joined: list[tuple[int, int, int]] = []
     for start, end, size in spans:
         if joined and start <= joined[-1][1]:
@@ -278,8 +265,7 @@ _LEAST_KNOWN = 0.9
 _File = TypeVar("_File")
 
 
-@dataclass(frozen=True, slots=True)
-class Sidecars:
+class Sidecars(NamedTuple):
     """The content of the files. `found` are their names; `refused` says why they are not used."""
 
     assignment: BufferAssignmentFile | None = None
@@ -357,11 +343,8 @@ def _lines(path: Path) -> Iterator[str]:
 
 def _refusal_reason(assignment: BufferAssignmentFile | None, ranges: LiveRangeFile | None, views: Views) -> str:
     """Return the reason to refuse files: most of their instructions are not in the module. Empty if they match."""
-    named = (
-        {value.name for allocation in assignment.allocations for value in allocation.values}
-        if assignment is not None
-        else set()
-    )
+    allocations = assignment.allocations if assignment is not None else ()
+    named = {value.name for allocation in allocations for value in allocation.values}
     named |= {name for name, _ in ranges.ranges} if ranges is not None else set()
     if not named:
         return ""
@@ -372,43 +355,12 @@ def _refusal_reason(assignment: BufferAssignmentFile | None, ranges: LiveRangeFi
     return ""
 
 
-TOLERANCES: Mapping[str, float] = {
-    "argument_bytes": 0.0,
-    "output_bytes": 0.0,
-    "alias_bytes": 0.0,
-    "constant_bytes": 0.0,
-    "temp_bytes": 0.01,
-    "peak_bytes": 0.01,
-}
-"""The accuracy of computed figures, as a share of XLA's figures."""
-
-
-class StatedFigure(NamedTuple):
-    """A figure of XLA's files, and the computed figure; None if unknown."""
-
-    name: str
-    stated: int
-    computed: int | None
-
-    @property
-    def differs(self) -> bool:
-        """True if the two differ by more than the accuracy of the computed figure."""
-        if self.computed is None:
-            return False
-        return abs(self.stated - self.computed) > TOLERANCES[self.name] * self.stated
-
-
 def stated_figures(sidecars: Sidecars, platform: Platform) -> dict[str, int]:
     """Return the figures of the files. On TPU, `memory_analysis()` has other temporaries than the buffer assignment."""
     assignment = sidecars.assignment
     if assignment is None:
         return {}
-    figures = {
-        "argument_bytes": assignment.argument_bytes,
-        "output_bytes": assignment.output_bytes,
-        "alias_bytes": assignment.alias_bytes,
-        "constant_bytes": assignment.constant_bytes,
-    }
+    figures = {name: int(getattr(assignment, name)) for name in FIGURES[:4]}
     if not platform.is_tpu:
         figures["temp_bytes"] = assignment.temp_bytes.get(0, 0)
         peak = sidecars.peak_bytes
@@ -417,19 +369,15 @@ def stated_figures(sidecars: Sidecars, platform: Platform) -> dict[str, int]:
     return figures
 
 
-def with_stated(memory: ProgramMemory, sidecars: Sidecars) -> tuple[ProgramMemory, list[StatedFigure]]:
-    """Return the memory with the figures that XLA's files state, and a list of stated and computed figures."""
-    stated = stated_figures(sidecars, memory.platform)
-    figures = [StatedFigure(name, size, memory.figures.get(name)) for name, size in stated.items()]
-    if not figures:
-        return memory, []
-    figures_by_name = {**memory.figures, **stated}
-    parts = [
-        figures_by_name[name] for name in ("argument_bytes", "output_bytes", "alias_bytes", "constant_bytes", "temp_bytes")
-    ]
-    if figures_by_name.get("needed_bytes") is None or any(figure.differs for figure in figures):
-        argument, output, alias, constant, temp = parts
-        if None not in parts:
-            figures_by_name["needed_bytes"] = (argument or 0) + (output or 0) - (alias or 0) + (constant or 0) + (temp or 0)
-    reasons = {name: reason for name, reason in memory.reasons.items() if figures_by_name.get(name) is None}
-    return replace(memory, figures=figures_by_name, reasons=reasons), figures
+def with_stated(memory: ProgramMemory, sidecars: Sidecars) -> ProgramMemory:
+    """Return the memory with the figures that XLA's files state."""
+    sizes = stated_figures(sidecars, memory.platform)
+    stated = tuple(StatedFigure(name, size, memory.figures.get(name)) for name, size in sizes.items())
+    if not stated:
+        return memory
+    figures = {**memory.figures, **sizes}
+    parts = [figures[name] for name in PARTS_OF_NEEDED]
+    if None not in parts and (figures.get("needed_bytes") is None or any(figure.differs for figure in stated)):
+        figures["needed_bytes"] = sum(part or 0 for part in parts) - (figures["alias_bytes"] or 0)
+    reasons = {name: reason for name, reason in memory.reasons.items() if figures.get(name) is None}
+    return memory._replace(figures=figures, reasons=reasons, stated=stated)

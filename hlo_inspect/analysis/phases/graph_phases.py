@@ -13,11 +13,10 @@ from typing import NamedTuple
 from hlo_inspect.analysis.phases import component_facts as fact
 from hlo_inspect.analysis.phases.component_facts import ComponentFacts, Components, trained_weights
 from hlo_inspect.analysis.provenance import PHASE_ORDER
-from hlo_inspect.graph.calls import InstructionPlace
 from hlo_inspect.graph.graph_reader import read_values
 from hlo_inspect.graph.parameters import FLOATS, NO_UPDATE
 from hlo_inspect.graph.value_graph import COLLECTIVE, MOVES, PRODUCT, SUMS, CallFrame, SlicedValue, ValueGraph, nodes_in
-from hlo_inspect.graph.view import Views
+from hlo_inspect.graph.view import InstructionPlace, Views
 from hlo_inspect.hlo.opcodes import base_opcode
 from hlo_inspect.hlo.values.header import Header, ShapeIndex
 from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN
@@ -106,8 +105,7 @@ def _phase_before_gradient(step: StepValues, node: int, bits: int) -> str:
 def collective_key(graph: ValueGraph, node: int) -> tuple[str, ...]:
     """Return the kind of a collective and the shapes of its operands."""
     view, row = graph.frames[graph.frame_of[node]].view, graph.row_of[node]
-    shapes = [view.operand_shape(row, number) for number in range(len(view.operand_rows(row)))]
-    return base_opcode(view.opcodes[row]), *map(str, shapes)
+    return base_opcode(view.opcodes[row]), *map(str, view.operand_shapes(row))
 
 
 def step_values(graph: ValueGraph, facts: ComponentFacts, *, is_scheduled: bool) -> StepValues:
@@ -319,8 +317,7 @@ class GraphPhases:
 
     def _bytes(self, node: int) -> int:
         """Return the bytes of the result of a node's row; 1 if unknown or no array."""
-        frame = self.graph.frames[self.graph.frame_of[node]]
-        shape = frame.view.shapes[self.graph.row_of[node]]
+        shape = self.graph.frames[self.graph.frame_of[node]].view.shapes[self.graph.row_of[node]]
         return shape.bytes or 1 if isinstance(shape, ArrayShape) else 1
 
 

@@ -25,7 +25,8 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.figure import Quantity, add, multiply
-from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
+from hlo_inspect.graph.calls import CallGraph, place
+from hlo_inspect.graph.view import InstructionPlace
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
@@ -109,8 +110,7 @@ class NamedPhases:
                     contexts_of_callee = by_computation.setdefault(call.callee, {})
                     for phase, runs in contexts_of_caller.items():
                         handed = handed_on[phase]
-                        added = multiply(runs, call.times)
-                        contexts_of_callee[handed] = add(contexts_of_callee.get(handed, 0), added)
+                        contexts_of_callee[handed] = add(contexts_of_callee.get(handed, 0), multiply(runs, call.times))
         shared: dict[tuple[tuple[str, Quantity], ...], list[NamedContext]] = {}  # few differ
         return {
             name: shared.setdefault(
@@ -207,19 +207,15 @@ def find_phases(collectives: Sequence[Collective]) -> list[str]:
     names = {name: without_layer_numbers(name) for name in {collective.origin.op_name for collective in collectives}}
     said = {name: scope_of(name) for name in set(names.values())}
     scopes = [said[names[collective.origin.op_name]] for collective in collectives]
-    phases = [_own_phase(collective, scope) for collective, scope in zip(collectives, scopes, strict=True)]
+    phases = [
+        _combined_phase(collective, scope.parts) if len(set(scope.parts)) > 1 else phase_of(collective.origin.innermost, scope)
+        for collective, scope in zip(collectives, scopes, strict=True)
+    ]
     remats = {scope for scope in said.values() if is_of_old_remat(scope)}
     if remats and RECOMPUTE not in phases:
         _find_recomputed(collectives, scopes, phases, remats)
     _find_losses(collectives, scopes, phases)
     return phases
-
-
-def _own_phase(collective: Collective, scope: Scope) -> str:
-    """Return the phase by the collective's own metadata."""
-    if len(set(scope.parts)) > 1:
-        return _combined_phase(collective, scope.parts)
-    return phase_of(collective.origin.innermost, scope)
 
 
 def _combined_phase(collective: Collective, parts: Sequence[str]) -> str:

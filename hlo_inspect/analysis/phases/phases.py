@@ -15,7 +15,7 @@ from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.phases.names import NOT_CALLED, NamedContext, NamedPhases, OpNamePhase, latest_phase
 from hlo_inspect.analysis.provenance import PHASE_ORDER, InstructionPhase, PhaseSource, Provenances
 from hlo_inspect.figure import Quantity, add, least, multiply
-from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
+from hlo_inspect.graph.calls import CallGraph, place
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES, LITERAL_OPCODES
@@ -26,7 +26,7 @@ from hlo_inspect.hlo.wants import Wants
 if TYPE_CHECKING:
     from hlo_inspect.analysis.phases.graph_phases import GraphPhases
     from hlo_inspect.graph.value_graph import CallFrame
-    from hlo_inspect.graph.view import View, Views
+    from hlo_inspect.graph.view import InstructionPlace, View, Views
     from hlo_inspect.hlo.module import Module
 
 WANTS = Wants(graph=True, entry=True)
@@ -70,7 +70,7 @@ class PhaseAnalyses(Protocol):
 class Phases:
     """The phases of a module's instructions, shared by all analyses."""
 
-    def __init__(self, analyses: PhaseAnalyses, *, seeks_all: bool = True) -> None:
+    def __init__(self, analyses: PhaseAnalyses, *, seeks_all: bool) -> None:
         """Report phases that op_names do not decide as `NOT_SOUGHT` unless `seeks_all`. `analyses` end no earlier."""
         self._analyses = analyses
         self._seeks_all = seeks_all
@@ -101,8 +101,7 @@ class Phases:
         """
         opcode = view.opcodes[row]
         if view.whole_operands(row) is not None and opcode not in LITERAL_OPCODES:
-            key = (view.computation.name, view.lines[row], view.names[row])
-            phase = self._find(key, self.names.own_name(view.metadata(row)))
+            phase = self._find(view.place(row), self.names.own_name(view.metadata(row)))
             if phase.phase != UNKNOWN or opcode != "fusion":
                 return phase
         try:
@@ -165,10 +164,9 @@ class Phases:
 
     def _phase_of_contents(self, fusion: Instruction) -> str:
         """Return the phase of the names in a fused computation: if they differ, the later one of forward and backward."""
-        name = fusion.callee("calls") or ""
-        if name not in self._analyses.views.computations:
+        view = self._analyses.views.find(fusion.callee("calls"))
+        if view is None:
             return UNKNOWN
-        view = self._analyses.views.for_computation(name)
         return latest_phase({self.names.own_name(view.metadata(row)).phase for row in range(len(view.names))} - {UNKNOWN})
 
     @cached_property
@@ -202,7 +200,6 @@ class Phases:
 
     @staticmethod
     def _with_other_phase(graph: GraphPhases, instruction: Instruction, named: InstructionPhase) -> InstructionPhase:
-        """Return the phase of a collective by names, with the other phase that it serves according to the graph."""
         both = {
             phase
             for call in graph.calls_of(place(instruction))[:1]

@@ -141,8 +141,7 @@ def _received(collective: Collective) -> int | None:
     transfer, result = collective.transfer, collective.result_bytes
     if transfer is None or transfer.kind is None or result is None:
         return None
-    operand = operand_of_result(transfer.kind, result, transfer.slices)
-    return wire_bytes(transfer.kind, operand, transfer.slices)
+    return wire_bytes(transfer.kind, operand_of_result(transfer.kind, result, transfer.slices), transfer.slices)
 
 
 _OF_A_SECOND = 10**18

@@ -23,20 +23,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import ASYNC_DONE_TARGET
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, Tally, TallyKey
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times, memory_time
 from hlo_inspect.analysis.devices.participants import ShapesAre
-from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.tpu_marks import SPLIT_OVER_CORES
 from hlo_inspect.figure import least
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.values.attributes import BackendConfig
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, array_leaves
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.hardware import HardwareProfile
 
 _EMPTY = '"reification_cost":[]'
 _NO_ESTIMATE = 2**62
@@ -79,7 +81,6 @@ def compiler_estimate(view: View, row: int) -> CompilerEstimate:
 
 
 def _grid_steps(window: Mapping[str, Any]) -> int:
-    """Return the number of windows in the grid of a kernel."""
     bounds = window.get("iteration_bounds")
     sizes = [_integer(size) for size in bounds] if isinstance(bounds, list) else []
     return math.prod([size or 0 for size in sizes[:_MAX_RANK]])
@@ -156,7 +157,7 @@ class _Load(NamedTuple):
     @property
     def fetched(self) -> int:
         """The operands in the device's memory."""
-        return sum(any(_space(array) == 0 for array in operand) for operand in self.operands)
+        return sum(any(array.memory_space == 0 for array in operand) for operand in self.operands)
 
     @property
     def bound(self) -> float:
@@ -253,8 +254,8 @@ class KernelTimes:
             least(memory_time(moved, self.profile)),
             moved.rows.get(TallyKey("", HOST_MEMORY), (0,))[-1] * per_host_byte,
             moved,
-            _operands(kernel.view, kernel.row) if self._is_tpu else [],
-            [array for _, array in array_leaves(kernel.shape)] if self._is_tpu else [],
+            list(map(_arrays, kernel.view.operand_shapes(kernel.row))) if self._is_tpu else [],
+            _arrays(kernel.shape) if self._is_tpu else [],
         )
 
     # -- models -----------------------------------------------------------------------------------------------------------
@@ -264,7 +265,7 @@ class KernelTimes:
         padding = _padding(arrays)
         if kernel.started is not None:  # a copy that its own engine makes, beside the kernels
             return max(load.memory * padding / profile.memory_efficiency, load.host)
-        if all(array.elements == 1 or _space(array) == _SCALAR_MEMORY for array in arrays):
+        if all(array.elements == 1 or array.memory_space == _SCALAR_MEMORY for array in arrays):
             return load.bound
         anywhere = Tally()
         anywhere.add(TallyKey(""), (0, 0, 0, sum(row[-1] for key, row in load.moved.rows.items() if key.unit != HOST_MEMORY)))
@@ -309,18 +310,15 @@ class KernelTimes:
         """Return True for a TPU fusion that waits for a collective which another fusion started."""
         if not self._is_tpu or kernel.fusion_kind != "kCustom":
             return False
-        name = kernel.instruction.callee("calls")
-        if name is None or name not in self._views.computations:
+        view = self._views.find(kernel.instruction.callee("calls"))
+        if view is None:
             return False
-        view = self._views.for_computation(name)
         calls = (row for row, opcode in enumerate(view.opcodes) if opcode == CUSTOM_CALL)
         return any(ASYNC_DONE_TARGET in view.tails[row] for row in calls)
 
 
-def _operands(view: View, row: int) -> list[list[ArrayShape]]:
-    """Return the arrays of each operand."""
-    operands = (view.operand_shape(row, number) for number in range(len(view.operand_rows(row))))
-    return [[array for _, array in array_leaves(shape)] for shape in operands]
+def _arrays(shape: Shape | None) -> list[ArrayShape]:
+    return [array for _, array in array_leaves(shape)]
 
 
 def _padding(arrays: list[ArrayShape]) -> float:
@@ -329,7 +327,3 @@ def _padding(arrays: list[ArrayShape]) -> float:
     stated = [(size, padded) for size, padded in sizes if size is not None and padded is not None]
     whole = sum(size for size, _ in stated)
     return max(1.0, sum(padded for _, padded in stated) / whole) if whole else 1.0
-
-
-def _space(array: ArrayShape) -> int:
-    return 0 if array.layout is None else array.layout.memory_space

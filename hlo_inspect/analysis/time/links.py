@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from math import prod
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
@@ -78,25 +79,20 @@ def no_model(profile: HardwareProfile, links: Iterable[Link]) -> str:
     return f"no estimate: the profile {profile.name} states no {' nor '.join(missing)}"
 
 
-def node_bound(kind: CollectiveKind, whole: float, devices: int, link: Link) -> float | None:
-    """Return a bound in seconds over a switch, or links from each device to each.
+def node_share(kind: CollectiveKind, devices: int, link: Link) -> float:
+    """Return the part of an array that a device sends over a switch, or links from each device to each.
 
-    If the switch adds up, each device sends an array once. Return None if the profile does not state the bandwidth.
+    If the switch adds up, each device sends an array once.
     """
-    if link.send_bandwidth is None:
-        return None
     factor = kind.share_sent(devices)
-    return whole * (min(factor, 1.0) if kind.rounds == 2 and link.reduces else factor) / link.send_bandwidth
+    return min(factor, 1.0) if kind.rounds == 2 and link.reduces else factor
 
 
-def network_bound(kind: CollectiveKind, whole: float, spread: NodeSpread, per_node: int, link: Link) -> float | None:
-    """Return a bound in seconds over the network between nodes of `per_node` devices.
+def network_bound(kind: CollectiveKind, whole: float, spread: NodeSpread, node: float) -> float:
+    """Return a bound in seconds over the network between nodes, each of which sends `node` bytes/s.
 
-    Each node sends or receives the data that its devices do not have or keep, over the adapters that other groups leave.
+    Each node sends or receives the data that its devices do not have or keep.
     """
-    if link.send_bandwidth is None:
-        return None
-    node = link.send_bandwidth * per_node * float(spread.part)
     if kind.sends_whole:
         return whole / node
     if kind.rounds == 2:
@@ -123,30 +119,25 @@ def torus_axes(runs: Mapping[int, Run], shape: tuple[int, ...], link: Link) -> l
 
     An axis is a ring if all of it wraps round and the group covers it.
     """
-    axes = []
-    for axis, run in runs.items():
-        is_whole = run.size * run.stride == shape[axis]
-        axes.append(TorusAxis(run.size, run.stride, is_whole and link.wraps(shape[axis])))
-    return axes
+    return [
+        TorusAxis(run.size, run.stride, run.size * run.stride == shape[axis] and link.wraps(shape[axis]))
+        for axis, run in runs.items()
+    ]
 
 
 def torus_bound(
-    kind: CollectiveKind, whole: float, axes: Iterable[TorusAxis], bandwidth: float, links: float | None = None
+    kind: CollectiveKind, whole: float, axes: Sequence[TorusAxis], bandwidth: float, links: float | None = None
 ) -> float:
     """Return a bound in seconds along axes of a torus whose links send `bandwidth` each way.
 
     `links` is the number of links used at a time; None counts those of the device with the fewest.
     """
-    group_axes = list(axes)
-    devices = 1
-    for axis in group_axes:
-        devices *= axis.size
+    devices = prod(axis.size for axis in axes)
     if devices == 1:
         return 0.0
-    used = links or sum(axis.links for axis in group_axes)
     if kind.is_exchange:
-        return max(_all_to_all_seconds(whole, axis, bandwidth) for axis in group_axes)
-    return whole * kind.share_sent(devices) / (bandwidth * used)
+        return max(_all_to_all_seconds(whole, axis, bandwidth) for axis in axes)
+    return whole * kind.share_sent(devices) / (bandwidth * (links or sum(axis.links for axis in axes)))
 
 
 def _all_to_all_seconds(whole: float, axis: TorusAxis, bandwidth: float) -> float:

@@ -13,15 +13,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
-from hlo_inspect.analysis.time.links import (
-    LinkTime,
-    known,
-    network_bound,
-    no_model,
-    node_bound,
-    slowest,
-    with_model,
-)
+from hlo_inspect.analysis.time.links import LinkTime, known, network_bound, no_model, node_share, slowest, with_model
 from hlo_inspect.analysis.time.placement import CollectiveGroups, NodeSpread, Placement, UnknownTimeError
 from hlo_inspect.hlo.collective_kinds import CollectiveKind
 
@@ -70,7 +62,6 @@ def nccl_seconds(kind: CollectiveKind, whole: float, spread: NodeSpread, near: L
 
 
 def _protocols(kind: CollectiveKind, whole: float, spread: NodeSpread, near: Link, bandwidth: float) -> Iterator[float]:
-    """Yield the time by each algorithm and protocol."""
     rounds = kind.rounds
     sent = whole * kind.share_sent(spread.devices)
     between = rounds * (spread.nodes - 1)
@@ -157,10 +148,13 @@ class NodeLinks:
         levels = []
         if spread.most > 1:
             local_bytes = shared * spread.most / spread.devices if kind.is_exchange else shared
-            levels.append((near.name, known(node_bound(kind, local_bytes, spread.most, near), self._profile, near)))
+            sent = local_bytes * node_share(kind, spread.most, near)
+            levels.append((near.name, sent / known(near.send_bandwidth, self._profile, near)))
         far = self._far() if spread.nodes > 1 else None
         if far is not None:
-            levels.append((far.name, known(network_bound(kind, shared, spread, per_node, far), self._profile, far)))
+            # over the adapters that other groups leave
+            node = known(far.send_bandwidth, self._profile, far) * per_node * float(spread.part)
+            levels.append((far.name, network_bound(kind, shared, spread, node)))
         if self._profile.maker != NVIDIA:
             estimate = self._rings(kind, shared, spread, far)
         elif spread.nodes == 1 and is_one_shot(collective):

@@ -10,14 +10,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
-from hlo_inspect.analysis.devices.mesh import Run, device_groups, runs_of
-from hlo_inspect.analysis.devices.participants import DeviceCounts, GroupMode
+from hlo_inspect.analysis.devices.mesh import Run, device_groups, device_pairs, runs_of
+from hlo_inspect.analysis.devices.participants import DeviceCounts
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.values.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, DevicePairs, Groups
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -43,8 +42,7 @@ class NodeSpread(NamedTuple):
     part: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     """The machine as a user describes it.
 
     `shape` holds the sizes of its axes, major to minor. `order` lists the axes, the one that changes slowest with the device
@@ -108,14 +106,12 @@ def spreads(groups: Groups, placement: Placement, per_node: int) -> set[NodeSpre
         busy.update(counts)
     results = set()
     for group, counts in zip(groups, nodes, strict=True):
-        parts = {(count, busy[node]) for node, count in counts.items()}
-        least = min(Fraction(*part) for part in parts)
+        least = min(Fraction(*part) for part in {(count, busy[node]) for node, count in counts.items()})
         results.add(NodeSpread(len(group), len(counts), min(counts.values()), max(counts.values()), least))
     return results
 
 
 def _by_node(group: Sequence[int], placement: Placement, per_node: int) -> Counter[int]:
-    """Count the devices of a group on each node."""
     if not placement.shape:
         return Counter([device // per_node for device in group])
     return Counter([placement.node(device, per_node) for device in group])
@@ -126,8 +122,7 @@ def extents(group: Sequence[int], placement: Placement) -> dict[int, Run] | None
     places = [placement.coordinates(device) for device in group]
     extent_of_axis = {}
     for axis in range(len(placement.shape)):
-        line = sorted({place[axis] for place in places})
-        runs = runs_of(line)
+        runs = runs_of(sorted({place[axis] for place in places}))
         if runs is None or len(runs) > 1:
             return None
         if runs:
@@ -139,11 +134,7 @@ def extents(group: Sequence[int], placement: Placement) -> dict[int, Run] | None
 
 def best_shapes(devices: int, sizes: Iterable[int]) -> set[tuple[int, ...]]:
     """Return the boxes of `devices` devices along axes of at most these sizes, in any order."""
-    largest = tuple(sizes)
-    shapes = set()
-    for order in set(permutations(largest)):
-        shapes |= _boxes(devices, order)
-    return shapes
+    return set().union(*(_boxes(devices, order) for order in set(permutations(sizes))))
 
 
 def _boxes(devices: int, sizes: tuple[int, ...]) -> set[tuple[int, ...]]:
@@ -174,8 +165,7 @@ class CollectiveGroups:
         if self._ids > self._most:
             raise UnknownTimeError(f"the groups of the module name devices more than {self._most:,} times")
         try:
-            listed = groups.groups if isinstance(groups, DeviceGroups) else ()
-            return device_groups(listed, collective.mode, self.counts)
+            return device_groups(groups, collective.mode, self.counts)
         except DeviceListError as error:
             raise UnknownTimeError(str(error)) from error
 
@@ -190,5 +180,5 @@ class CollectiveGroups:
         """Return the pairs of sender and receiver that differ."""
         if not isinstance(collective.pairs, DevicePairs):
             raise UnknownTimeError("the text does not say which device sends to which")
-        step = (self.counts.partitions or 1) if collective.mode is GroupMode.CROSS_REPLICA else 1
-        return [(source * step, target * step) for source, target in collective.pairs.pairs if source != target]
+        pairs = device_pairs(collective.pairs, collective.mode, self.counts)
+        return [(source, target) for source, target in pairs if source != target]

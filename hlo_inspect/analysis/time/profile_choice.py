@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
@@ -165,13 +165,13 @@ def _device_profile(profile: HardwareProfile, read_whole: Callable[[], Module | 
     share = on_chip // cores
     of_chip = {name: figure for name, figure in profile.figures.items() if name.startswith(_OF_A_DEVICE) and figure is not None}
     figures: dict[str, HardwareFigure | None] = {
-        name: replace(figure, value=figure.value / share) for name, figure in of_chip.items()
+        name: figure._replace(value=figure.value / share) for name, figure in of_chip.items()
     }
     whole = profile.figures["cores_per_device"]
-    figures["cores_per_device"] = replace(whole, value=cores) if whole is not None else None
+    figures["cores_per_device"] = whole._replace(value=cores) if whole is not None else None
     part = "half a chip" if share == 2 else f"1/{share} of a chip"
     note = f"{beginning} {cores} of {on_chip} cores, with the figures of {part}; devices of a chip share its links"
-    return replace(profile.with_figures(figures, ()), devices_per_chip=share), note
+    return profile.with_figures(figures, ())._replace(devices_per_chip=share), note
 
 
 # -- changes of its figures ----------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def changed(profile: HardwareProfile, changes: Iterable[FigureChange]) -> Hardwa
         value = figure.value * change.factor if isinstance(figure.value, int) else figure.value * float(change.factor)
         _require_sense(profile, change, figure, value)
         value = int(value) if value == int(value) else float(value)
-        stated = replace(figure, value=value, stated=f"{figure.stated} × {float(change.factor):g}")
+        stated = figure._replace(value=value, stated=f"{figure.stated} × {float(change.factor):g}")
         profile = profile.with_figures({name: stated}, (change.text,))
     return profile
 

@@ -14,14 +14,13 @@ from hlo_inspect.analysis.collectives.logical_collectives import ASYNC_DONE_TARG
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, StartRows
 from hlo_inspect.analysis.cost.operation import RUNNERS, wrapped
-from hlo_inspect.analysis.memory.host_transfers import copy_direction
-from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
-from hlo_inspect.graph.view import View, Views
+from hlo_inspect.analysis.memory.host_transfers import copied_array
+from hlo_inspect.graph.calls import CallGraph, place
+from hlo_inspect.graph.view import InstructionPlace, View, Views
 from hlo_inspect.hlo.collective_kinds import is_named_as_collective
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE, Role, opcodes_that_are
-from hlo_inspect.hlo.tokens import ScanError
 
 
 class ComputeStep(NamedTuple):
@@ -156,17 +155,18 @@ class _StepBuilder:
         while self._waiting:
             name, is_parallel = self._waiting.pop()
             if name not in self.steps and name in self._views.computations:
-                reader = _Rows(self._views, name)
-                self.steps[name] = list(self._sequential_steps(reader) if is_parallel else self._scheduled(reader))
+                view = self._views.for_computation(name)
+                self.steps[name] = list(self._sequential_steps(view) if is_parallel else self._scheduled(view))
 
     # -- on the compute stream ------------------------------------------------------------------------------------------
 
-    def _scheduled(self, rows: _Rows) -> Iterator[Step]:
+    def _scheduled(self, view: View) -> Iterator[Step]:
         open_fusions: dict[InstructionPlace, Collective] = {}
-        for row, opcode in enumerate(rows.view.opcodes):
+        starts = StartRows(view)
+        for row, opcode in enumerate(view.opcodes):
             if opcode in FREE:
                 continue
-            position, entry = rows.place(row), TABLE.get(opcode)
+            position, entry = view.place(row), TABLE.get(opcode)
             collective = self.collectives.get(position)
             if collective is not None:
                 waits = not (collective.is_async or collective.is_point_to_point)
@@ -175,44 +175,42 @@ class _StepBuilder:
                 if self._in_order:
                     yield IssueStep(position, waits)
             elif entry is not None and entry.half == "done":
-                yield WaitStep(rows.start_of(row), position)
+                yield WaitStep(view.place(starts.start_of(row)), position)
             elif wrapped(opcode) in RUNNERS:
-                yield from self._call_steps(rows, row, position, is_parallel=False)
-            elif open_fusions and opcode == "fusion" and (ended := self._ended_collective(rows, row, open_fusions)) is not None:
+                yield from self._call_steps(view, row, position, is_parallel=False)
+            elif open_fusions and opcode == "fusion" and (ended := self._ended_collective(view, row, open_fusions)) is not None:
                 del open_fusions[ended]
                 yield WaitStep(ended, position)
             elif position in self.kernels:
-                yield self._kernel(rows, row, position)
+                yield self._kernel(view, row, position)
 
-    def _kernel(self, rows: _Rows, row: int, position: InstructionPlace) -> Step:
-        entry = TABLE.get(rows.view.opcodes[row])
+    def _kernel(self, view: View, row: int, position: InstructionPlace) -> Step:
+        entry = TABLE.get(view.opcodes[row])
         if entry is None or entry.half != "start" or not self._in_order:
             return ComputeStep(position)
-        self.streams[position] = (
-            (_copy_stream(rows.view, row),) if entry.base in _MOVING else (_thread(rows.view.instruction_at(row)),)
-        )
+        is_copy = entry.base in _MOVING
+        self.streams[position] = (_copy_stream(view, row) if is_copy else _thread(view.instruction_at(row)),)
         return IssueStep(position, waits=False)
 
-    def _call_steps(self, rows: _Rows, row: int, position: InstructionPlace, *, is_parallel: bool) -> Iterator[Step]:
+    def _call_steps(self, view: View, row: int, position: InstructionPlace, *, is_parallel: bool) -> Iterator[Step]:
         """Yield the steps of an instruction that runs other computations."""
-        called, opcode = rows.called(row), rows.view.opcodes[row]
+        called, opcode = _called(view, row), view.opcodes[row]
         if opcode == "async-start" or opcode != wrapped(opcode):
-            yield from self._start_step(rows, row, position, called, is_parallel=is_parallel)
+            yield from self._start_step(view, row, position, called, is_parallel=is_parallel)
             return
         self._waiting += [(name, is_parallel) for _, name in called]
         if opcode == "while":
             names = dict(called)
             loop = self._loops.get(position)
-            yield LoopStep(
-                position, names.get("condition", ""), names.get("body", ""), None if loop is None else loop.trip_count
-            )
+            trips = loop.trip_count if loop is not None else None
+            yield LoopStep(position, names.get("condition", ""), names.get("body", ""), trips)
         elif opcode == "conditional":
             yield BranchStep(position, tuple(name for _, name in called))
         else:
             yield from (CallStep(position, name) for _, name in called)
 
     def _start_step(
-        self, rows: _Rows, row: int, position: InstructionPlace, called: list[tuple[Role, str]], *, is_parallel: bool
+        self, view: View, row: int, position: InstructionPlace, called: list[tuple[Role, str]], *, is_parallel: bool
     ) -> Iterator[Step]:
         """Yield the step for a computation that starts here and runs on a stream of its own."""
         for _, name in called[:1]:
@@ -221,66 +219,47 @@ class _StepBuilder:
                 yield CallStep(position, name)
                 continue
             self.parallel[position] = name
-            moves = all(opcode in FREE or opcode in _MOVING for opcode in self._opcodes(name))
-            stream = _copy_stream(self._views.for_computation(name)) if moves else _thread(rows.view.instruction_at(row))
+            started = self._views.find(name)
+            moves = started is not None and all(opcode in FREE or opcode in _MOVING for opcode in started.opcodes)
+            stream = _copy_stream(started) if started is not None and moves else _thread(view.instruction_at(row))
             self.streams[position] = (stream,)
             yield IssueStep(position, waits=False)
 
-    def _opcodes(self, name: str) -> Iterable[str]:
-        return self._views.for_computation(name).opcodes if name in self._views.computations else ()
-
     def _ended_collective(
-        self, rows: _Rows, row: int, started: Mapping[InstructionPlace, Collective]
+        self, view: View, row: int, started: Mapping[InstructionPlace, Collective]
     ) -> InstructionPlace | None:
         """Return the fused collective that a fusion ends: the collective that it holds a copy of, else the first."""
-        for _, name in rows.called(row):
-            if name not in self._views.computations:
+        for _, name in _called(view, row):
+            fused = self._views.find(name)
+            if fused is None:
                 continue
-            view = self._views.for_computation(name)
-            inner = [view.instruction(i) for i, opcode in enumerate(view.opcodes) if opcode == "custom-call"]
+            inner = [fused.instruction(i) for i, opcode in enumerate(fused.opcodes) if opcode == "custom-call"]
             if not any(ASYNC_DONE_TARGET in (instruction.attr("custom_call_target") or "") for instruction in inner):
                 continue
-            copies = {_identity(view.instruction(i)) for i, opcode in enumerate(view.opcodes) if _is_collective(opcode)}
+            copies = {_identity(fused.instruction(i)) for i, opcode in enumerate(fused.opcodes) if _is_collective(opcode)}
             matches = (position for position, collective in started.items() if _identity(collective.inner) in copies)
             return next(matches, next(iter(started)))
         return None
 
     # -- other streams---------------------------------------------------------------------------------------------------
 
-    def _sequential_steps(self, rows: _Rows) -> Iterator[Step]:
-        for row, opcode in enumerate(rows.view.opcodes):
-            position = rows.place(row)
+    def _sequential_steps(self, view: View) -> Iterator[Step]:
+        for row, opcode in enumerate(view.opcodes):
+            position = view.place(row)
             if position in self.collectives or position in self.inner or position in self.kernels:
                 yield ComputeStep(position)
             elif wrapped(opcode) in RUNNERS:
-                yield from self._call_steps(rows, row, position, is_parallel=True)
+                yield from self._call_steps(view, row, position, is_parallel=True)
 
 
-class _Rows:
-    """The rows of one computation, each by its place."""
-
-    def __init__(self, views: Views, name: str) -> None:
-        self.view: View = views.for_computation(name)
-        self._name = name
-        self._starts = StartRows(self.view)
-
-    def place(self, row: int) -> InstructionPlace:
-        return self._name, self.view.lines[row], self.view.names[row]
-
-    def start_of(self, row: int) -> InstructionPlace:
-        return self.place(self._starts.start_of(row))
-
-    def called(self, row: int) -> list[tuple[Role, str]]:
-        try:
-            return list(dict.fromkeys((callee.role, callee.name) for callee in self.view.called(row)))
-        except ScanError:
-            return []
+def _called(view: View, row: int) -> list[tuple[Role, str]]:
+    return list(dict.fromkeys((callee.role, callee.name) for callee in view.called_at(row)))
 
 
 def _copy_stream(view: View, row: int | None = None) -> str:
     """Return the stream of a copy, or of the copies of a computation: the link to the host if one end is in host memory."""
     rows = range(len(view.opcodes)) if row is None else (row,)
-    directions = (copy_direction(view, copy) for copy in rows)
+    directions = (copied_array(view, copy)[0] for copy in rows)
     return next((_HOST_STREAMS[direction] for direction in directions if direction is not None), COPIES)
 
 

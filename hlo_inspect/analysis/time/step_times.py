@@ -26,7 +26,7 @@ from hlo_inspect.figure import (
     total,
     unknown,
 )
-from hlo_inspect.graph.calls import InstructionPlace
+from hlo_inspect.graph.view import InstructionPlace
 
 
 def flops_time(tally: Tally, times: KernelTimes) -> Quantity:

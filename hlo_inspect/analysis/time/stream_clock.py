@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from hlo_inspect.figure import MAX_FIGURE
-from hlo_inspect.graph.calls import InstructionPlace
+from hlo_inspect.graph.view import InstructionPlace
 
 TICKS = 10**24
 """Ticks of a second."""

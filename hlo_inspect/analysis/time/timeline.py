@@ -29,7 +29,8 @@ from hlo_inspect.analysis.time.program_steps import (
 )
 from hlo_inspect.analysis.time.stream_clock import MOST_TICKS, TICKS, StreamClock, TimedRun, ticks_of
 from hlo_inspect.figure import MAX_FIGURE
-from hlo_inspect.graph.calls import InstructionPlace, recursion
+from hlo_inspect.graph.calls import recursion
+from hlo_inspect.graph.view import InstructionPlace
 
 MAX_ITERATIONS = 64
 """Limit of followed iterations of a loop; the others count as the last followed iteration."""
@@ -238,7 +239,6 @@ class Timeline:
         return result
 
     def _run(self, name: str, clock: StreamClock, result: TimedRun) -> Generator[_Request, TimedRun, TimedRun]:
-        """Run a computation once."""
         used = self.used.get(name, ())
         outcome = yield name, clock.lags(used)
         clock.pass_over(outcome, used)
@@ -376,7 +376,6 @@ class Timeline:
 
 
 def _runs_by_computation(runs: Mapping[TimedRun, int]) -> Counter[str]:
-    """Return the number of runs of each computation in these runs."""
     total: Counter[str] = Counter()
     for run, times in runs.items():
         total[run.computation] = min(total[run.computation] + times, MAX_FIGURE)

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from hlo_inspect.analysis.time.program_steps import CallStep, ComputeStep, IssueStep, LoopStep, Step, WaitStep
 from hlo_inspect.analysis.time.stream_clock import TICKS, StreamClock
 from hlo_inspect.analysis.time.timeline import Timeline
-from hlo_inspect.graph.calls import InstructionPlace
+from hlo_inspect.graph.view import InstructionPlace
 
 COMPUTE = "compute"
 """The name of the compute stream."""

@@ -21,8 +21,8 @@ from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.program_steps import IssuedWork, WaitStep
 from hlo_inspect.analysis.time.stream_clock import TICKS
 from hlo_inspect.analysis.time.timeline import BranchTaken, InstructionTimes, Timeline
-from hlo_inspect.graph.calls import InstructionPlace, place
-from hlo_inspect.graph.view import View, Views, operands_first
+from hlo_inspect.graph.calls import place
+from hlo_inspect.graph.view import InstructionPlace, View, Views, operands_first
 
 
 class TimedStep:

@@ -22,7 +22,6 @@ from hlo_inspect.analysis.time.program_steps import FROM_HOST, TO_HOST
 from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.analysis.time.timelines import TimedStep
 from hlo_inspect.figure import Quantity, at_least, known_part, least, reason
-from hlo_inspect.graph.calls import InstructionPlace
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
 
 MATRIX_UNIT, VECTOR_UNIT, MEMORY, HOST_LINK = "matrix unit", "vector unit", "memory", "host link"
@@ -52,21 +51,13 @@ def resource_seconds(
         if time.level in toruses:
             for stream in time.streams:
                 axes[f"{time.level} {stream}" if stream != time.level else stream] += step.site_of(collective).busy
-    busy = {
-        stream: sum(step.timeline.site(position).busy for position in places) for stream, places in _by_stream(step).items()
-    }
-    busy_times |= {axis: known_part(seconds, reason(levels[ALL])) for axis, seconds in axes.items()}
-    busy_times[HOST_LINK] = known_part(max(busy.get(TO_HOST, 0.0), busy.get(FROM_HOST, 0.0)), step.timeline.reason)
-    return {name: time for name, time in busy_times.items() if least(time)}
-
-
-def _by_stream(step: TimedStep) -> dict[str, list[InstructionPlace]]:
-    """Return the places of asynchronous copies by their stream."""
-    places: dict[str, list[InstructionPlace]] = {}
+    copies: defaultdict[str, float] = defaultdict(float)
     for position, streams in step.work.streams.items():
         for stream in streams:
-            places.setdefault(stream, []).append(position)
-    return places
+            copies[stream] += step.timeline.site(position).busy
+    busy_times |= {axis: known_part(seconds, reason(levels[ALL])) for axis, seconds in axes.items()}
+    busy_times[HOST_LINK] = known_part(max(copies[TO_HOST], copies[FROM_HOST]), step.timeline.reason)
+    return {name: time for name, time in busy_times.items() if least(time)}
 
 
 _MATMUL_FLOPS = FIGURES.index("matmul_flops")
@@ -101,9 +92,7 @@ def executed_seconds(cost: ModuleCost, times: KernelTimes) -> Quantity:
 
 def utilization_bound(model: Quantity, step: Quantity) -> float | None:
     """Return the largest share of the peak that the step can reach; None if unknown."""
-    if reason(model) or not least(step):
-        return None
-    return least(model) / least(step)
+    return None if reason(model) or not least(step) else least(model) / least(step)
 
 
 class Bottleneck(NamedTuple):

@@ -15,7 +15,6 @@ from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.report_stream import ReportStream
 from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
 from hlo_inspect.cli.whole_modules import refusing, whole_modules
-from hlo_inspect.passes import all_specs
 from hlo_inspect.report.formats import CI_FORMATS
 from hlo_inspect.request import Request
 
@@ -101,13 +100,7 @@ def check(
 
 
 def _against_baseline(
-    baseline: str | None,
-    inputs: Sequence[str],
-    policy: Policy,
-    request: Request,
-    output: OutputOptions,
-    *,
-    allow_partial: bool,
+    baseline: str | None, inputs: Sequence[str], policy: Policy, request: Request, output: OutputOptions, *, allow_partial: bool
 ) -> int:
     """Check the modules of one input, and their differences from those of the baseline."""
     from hlo_inspect.checks.differences import as_checks, examined, no_mate
@@ -160,6 +153,7 @@ def _list_facts(inputs: Sequence[str], request: Request, output: OutputOptions) 
     """List all facts; with inputs, those of their reports with values."""
     from hlo_inspect.checks.needed_passes import all_passes
     from hlo_inspect.checks.policy import facts_of, facts_report
+    from hlo_inspect.passes import all_specs
 
     if not inputs:
         return deliver([facts_report(all_specs())], output)

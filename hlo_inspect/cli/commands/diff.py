@@ -20,7 +20,6 @@ from hlo_inspect.configs import Node
 from hlo_inspect.errors import UsageError
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.inspection.plan_reports import is_plan, plan_report
-from hlo_inspect.passes import all_specs
 from hlo_inspect.report.faults import answers, internal_error
 from hlo_inspect.report.model import Report, Severity, reaching
 from hlo_inspect.request import Request
@@ -109,7 +108,7 @@ class PairedModules:
 
 def parsed(conditions: Iterable[Node]) -> list[DifferenceCondition]:
     """Parse the conditions of the command line and of policies."""
-    return [parse_difference(written, all_specs()) for written in conditions]
+    return [parse_difference(written) for written in conditions]
 
 
 def judged(paired: PairedModules, conditions: Sequence[DifferenceCondition]) -> Iterator[Report]:

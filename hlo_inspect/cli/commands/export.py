@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -14,8 +13,6 @@ from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.report_stream import ReportStream
 from hlo_inspect.inspection.written_exports import WrittenExport
 from hlo_inspect.passes import EXPORT, OTHERS
-from hlo_inspect.report.formats import FORMATS_FOR_PEOPLE
-from hlo_inspect.report.render_options import needed_tables
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
@@ -30,10 +27,8 @@ def export(dump: str, fail_on: Severity | None, *, output: OutputOptions, reques
     if output.output is None:
         raise click.UsageError("Missing option '-o': the folder or file to write.")
     request = replace(request, passes=EXPORT, jobs=1)
-    is_page = output.format in FORMATS_FOR_PEOPLE and not output.selection
-    needed = partial(needed_tables, options=output.rendering()) if is_page else None
     written = WrittenExport(dump)
-    inspected = ReportStream([dump], request, output, fail_on, needed=needed, sink=written.take)
+    inspected = ReportStream([dump], request, output, fail_on, needed=output.needed_tables, sink=written.take)
     reports = list(inspected)
     if inspected.status:
         return inspected.status

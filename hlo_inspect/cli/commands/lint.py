@@ -9,7 +9,7 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.config_options import current_config
-from hlo_inspect.cli.options import OutputOptions, inputs_argument, reading_command
+from hlo_inspect.cli.options import OutputOptions, inputs_argument, reading_command, split_names
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.report_stream import ReportStream
 from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
@@ -122,9 +122,9 @@ def _config() -> LintConfig:
 def _run(options: LintOptions, config: LintConfig, fail_on: Severity | None) -> LintRun:
     """Return the run that the options and the configuration ask for. Raise UsageError if they contradict each other."""
     from hlo_inspect.checks.baseline import read_baseline
+    from hlo_inspect.checks.lint_config import RuleSelection
     from hlo_inspect.checks.lint_reports import LintRun
     from hlo_inspect.checks.policy import Policy, read_policy
-    from hlo_inspect.checks.rule_selection import RuleSelection
 
     if options.baseline is None and (options.update_baseline or options.strict_baseline):
         raise click.UsageError("--update-baseline and --strict-baseline need --baseline FILE.")
@@ -132,7 +132,8 @@ def _run(options: LintOptions, config: LintConfig, fail_on: Severity | None) -> 
         raise click.UsageError("--update-baseline writes what --strict-baseline compares with: give one of them.")
     policy = read_policy(options.policy) if options.policy is not None else Policy()
     selection = RuleSelection(
-        _split(options.select) or config.selection.select, (*_split(options.ignore), *config.selection.ignore)
+        split_names(*options.select) or config.selection.select,
+        (*split_names(*options.ignore), *config.selection.ignore),
     )
     is_read = options.baseline is not None and not options.update_baseline
     return LintRun(
@@ -142,7 +143,3 @@ def _run(options: LintOptions, config: LintConfig, fail_on: Severity | None) -> 
         fail_on=fail_on or policy.fail_on or config.fail_on,
         explains=options.explain,
     )
-
-
-def _split(written: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for text in written for name in map(str.strip, text.split(",")) if name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,6 @@ from hlo_inspect.cli.streams import reported, tell
 from hlo_inspect.errors import InputError
 from hlo_inspect.inspection.fitted_profile import FittedRates
 from hlo_inspect.passes import MEASURED, OTHERS
-from hlo_inspect.report.formats import FORMATS_FOR_PEOPLE
-from hlo_inspect.report.render_options import needed_tables
 from hlo_inspect.report.table import number_of
 from hlo_inspect.request import Request
 
@@ -40,8 +37,7 @@ def measured(
     recorded: str, dump: str | None, fit: str | None, fail_on: Severity | None, *, output: OutputOptions, request: Request
 ) -> int:
     request = replace(request, passes=MEASURED, recorded=None if dump is None else recorded)
-    is_page = output.format in FORMATS_FOR_PEOPLE and not output.selection and fit is None
-    needed = partial(needed_tables, options=output.rendering()) if is_page else None
+    needed = output.needed_tables if fit is None else None
     inspected = ReportStream([dump or recorded], request, output, fail_on, needed=needed)
     if fit is None:
         return max(deliver(inspected, output), inspected.status)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -22,11 +21,9 @@ from hlo_inspect.cli.output import deliver, deliver_bytes, refuse_to_overwrite
 from hlo_inspect.cli.report_stream import ReportStream, split_instruction_name
 from hlo_inspect.passes import MEASURED, MODULE_FACTS
 from hlo_inspect.report.formats import FORMATS_FOR_PEOPLE
-from hlo_inspect.report.render_options import needed_tables
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
-    from hlo_inspect.inspection.module_reports import NeededTables
     from hlo_inspect.passes.base import Question
     from hlo_inspect.report.model import Report, Severity
 
@@ -45,12 +42,7 @@ def command_of(pass_: Question) -> click.Command:
     @fail_on_option
     @inputs_argument("INPUT... [NAME]" if pass_.takes_name else "INPUT...", required=not pass_.takes_recorded)
     def run(
-        inputs: tuple[str, ...],
-        fail_on: Severity | None,
-        *,
-        output: OutputOptions,
-        request: Request,
-        to: str | None = None,
+        inputs: tuple[str, ...], fail_on: Severity | None, *, output: OutputOptions, request: Request, to: str | None = None
     ) -> int:
         if pass_.takes_name:
             inputs, name = split_instruction_name(inputs)
@@ -66,7 +58,7 @@ def command_of(pass_: Question) -> click.Command:
         elif not inputs:
             raise click.UsageError("Missing argument 'INPUT...'.")
         request = replace(request, passes=pass_.passes_of_formats.get(output.format, pass_.name))
-        needed = _needed(output) if pass_.name != HASHES else None
+        needed = output.needed_tables if pass_.name != HASHES else None
         inspected = ReportStream(inputs, request, output, fail_on, needed=needed)
         if pass_.name == HASHES:
             from hlo_inspect.compare.programs.identities import explained
@@ -78,13 +70,6 @@ def command_of(pass_: Question) -> click.Command:
     if pass_.writes:
         run = click.option("--to", type=click.Choice(pass_.writes), help="Write the input in this dialect instead.")(run)
     return click.command(pass_.name, cls=SectionedCommand, help=pass_.help())(run)
-
-
-def _needed(output: OutputOptions) -> NeededTables | None:
-    """Return the function that cuts tables to what a page shows; None for output that takes all of them."""
-    if output.format not in FORMATS_FOR_PEOPLE or output.selection:
-        return None
-    return partial(needed_tables, options=output.rendering())
 
 
 def _rewritten(inputs: Sequence[str], to: str, output: OutputOptions) -> int:

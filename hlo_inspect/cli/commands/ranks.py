@@ -35,7 +35,6 @@ def ranks(pattern: tuple[str, ...], conditions: tuple[str, ...], module: str | N
     with ReadingBar(wanted=not output.quiet) as bar:
         comparison = RankReports(pattern, module, bar.analysing)
         report = with_conditions(comparison.report(), parsed)
-        if output.output is not None:
-            refuse_to_overwrite(output.output, comparison.paths)
+        refuse_to_overwrite(output.output, comparison.paths)
     failed = FAILED if report.verdict is not None and not report.verdict.passed else 0
     return max([deliver([report], output), failed, *map(reported, comparison.errors)])

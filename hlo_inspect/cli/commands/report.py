@@ -11,13 +11,7 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.commands.diff import PairedModules
-from hlo_inspect.cli.options import (
-    OutputOptions,
-    SectionedCommand,
-    fail_on_option,
-    inputs_argument,
-    request_options,
-)
+from hlo_inspect.cli.options import OutputOptions, SectionedCommand, fail_on_option, inputs_argument, request_options
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.report_stream import ReportStream
 from hlo_inspect.cli.streams import reported, tell
@@ -92,12 +86,7 @@ def _warn_of_size(output: str) -> None:
 
 
 def page_reports(
-    inputs: Sequence[str],
-    request: Request,
-    output: OutputOptions,
-    fail_on: Severity | None,
-    *,
-    compares: bool,
+    inputs: Sequence[str], request: Request, output: OutputOptions, fail_on: Severity | None, *, compares: bool
 ) -> tuple[ReportStream | PairedModules, Iterator[Report]]:
     """Return the reports of all modules or pairs, and the object that has the exit status after they are made."""
     if not compares:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.devices.participants import DeviceCounts, GroupMode
+from hlo_inspect.compare.pairing import pair_by
 from hlo_inspect.compare.programs.meetings import (
     MOST_STEPS,
     Alternatives,
@@ -19,12 +19,15 @@ from hlo_inspect.compare.programs.meetings import (
     Step,
     Steps,
     UndecidedError,
+    in_text_order,
     unrolled,
 )
+from hlo_inspect.export.plan.communications import all_groups
 from hlo_inspect.figure import exact
-from hlo_inspect.graph.calls import Call, InstructionPlace, place
+from hlo_inspect.graph.calls import Call, place
+from hlo_inspect.graph.view import InstructionPlace
 from hlo_inspect.hlo.values.attributes import MalformedValue
-from hlo_inspect.hlo.values.device_groups import Groups
+from hlo_inspect.hlo.values.device_groups import DeviceListError, Groups
 
 _MOST_NESTED = 50
 """Limit of loops and conditionals around a collective."""
@@ -93,15 +96,18 @@ class CollectiveOrder:
 
         Equal collectives of two programs are the same if their operands are made in the same way. Others are paired in order.
         """
-        numbers = _numbers(self.collectives, other.collectives)
-        return _renumbered(self.steps, numbers)
+        return _renumbered(self.steps, _numbers(self.collectives, other.collectives))
 
     # -- the steps --------------------------------------------------------------------------------------------------------
 
     @cached_property
     def _by_place(self) -> dict[InstructionPlace, OrderedCollective]:
         """The collectives by the places of their starts."""
-        collectives = [collective for collective in self._context.collectives if not _is_of_host(collective)]
+        collectives = [  # without a send or recv between host and device, for which no other device waits
+            collective
+            for collective in self._context.collectives
+            if not (collective.is_point_to_point and collective.inner.attr("is_host_transfer") and collective.transfer is None)
+        ]
         order = {name: number for number, name in enumerate(reversed(self._context.call_graph.order))}
         collectives.sort(key=lambda collective: (order.get(collective.start.computation.name, -1), collective.start.line))
         counts: Counter[object] = Counter()
@@ -159,7 +165,7 @@ class CollectiveOrder:
         return self._groups[key]
 
     def _read_groups(self, collective: Collective) -> frozenset[frozenset[int]] | None:
-        counts, pairs = self._context.device_counts, collective.pairs
+        counts, pairs = self._context.device_counts._replace(slices=1), collective.pairs
         if collective.is_point_to_point or (self.devices or 0) > _MOST_DEVICES or isinstance(pairs, MalformedValue):
             return None
         if pairs is not None:
@@ -170,16 +176,13 @@ class CollectiveOrder:
             return None
         else:
             groups = collective.participants.listed.groups if collective.participants.listed is not None else ()
-            groups = groups or _all_ids(collective.mode, counts)
-        devices = _devices_of(groups, collective.mode, counts)
-        if devices is None or self.devices is None or any(max(group) >= self.devices for group in devices):
+        if self.devices is None:
             return None
-        return devices
-
-
-def _is_of_host(collective: Collective) -> bool:
-    """Return True for a send or recv between host and device, for which no other device waits."""
-    return collective.is_point_to_point and bool(collective.inner.attr("is_host_transfer")) and collective.transfer is None
+        try:
+            devices = frozenset(map(frozenset, all_groups(groups, collective.mode, counts)))
+        except DeviceListError:
+            return None
+        return None if any(max(group) >= self.devices for group in devices) else devices
 
 
 def _steps_of_call(calls: Sequence[Call], steps: Mapping[str, Steps]) -> Steps:
@@ -224,68 +227,19 @@ def joined(pairs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
         yield tuple(group)
 
 
-def _all_ids(mode: GroupMode, counts: DeviceCounts) -> Groups:
-    """Return one group of all ids of a mode; none if their number is unknown."""
-    if mode is GroupMode.CROSS_PARTITION:
-        number = counts.partitions
-    elif mode is GroupMode.FLATTENED_ID:
-        number = counts.devices_per_slice
-    else:
-        number = counts.replicas
-    return (tuple(range(number)),) if number else ()
-
-
-def _devices_of(groups: Groups, mode: GroupMode, counts: DeviceCounts) -> frozenset[frozenset[int]] | None:
-    """Return the groups as flattened ids, replica × partitions + partition; None if a count is unknown."""
-    replicas, partitions = counts.replicas, counts.partitions
-    if replicas is None or partitions is None or not groups:
-        return None
-    if mode is GroupMode.CROSS_REPLICA:
-        return frozenset(
-            frozenset(replica * partitions + partition for replica in group)
-            for group in groups
-            for partition in range(partitions)
-        )
-    if mode is GroupMode.CROSS_PARTITION:
-        return frozenset(
-            frozenset(replica * partitions + partition for partition in group)
-            for group in groups
-            for replica in range(replicas)
-        )
-    if mode is GroupMode.CROSS_REPLICA_AND_PARTITION:
-        return frozenset(
-            frozenset(replica * partitions + partition for replica in group for partition in range(partitions))
-            for group in groups
-        )
-    return frozenset(map(frozenset, groups))
-
-
 # -- equal collectives of two programs ----------------------------------------------------------------------------------------
 
 
 def _numbers(own: Sequence[OrderedCollective], others: Sequence[OrderedCollective]) -> dict[Meeting, int]:
     """Return the number that each meeting has among its equals in another program."""
-    free: defaultdict[object, list[OrderedCollective]] = defaultdict(list)
-    for other in others:
-        free[other.meeting.key].append(other)
-    waiting: defaultdict[object, list[OrderedCollective]] = defaultdict(list)
-    numbers: dict[Meeting, int] = {}
-    by_dataflow: defaultdict[object, deque[OrderedCollective]] = defaultdict(deque)
-    for other in others:
-        by_dataflow[other.meeting.key, other.dataflow].append(other)
-    taken: set[Meeting] = set()
-    for ordered in own:
-        mates = by_dataflow[ordered.meeting.key, ordered.dataflow]
-        if mates:
-            mate = mates.popleft().meeting
-            numbers[ordered.meeting] = mate.number
-            taken.add(mate)
-        else:
-            waiting[ordered.meeting.key].append(ordered)
-    for key, collectives in waiting.items():
-        rest = [other.meeting.number for other in free[key] if other.meeting not in taken]
-        rest += range(len(free[key]), len(free[key]) + len(collectives))
-        numbers |= {ordered.meeting: number for ordered, number in zip(collectives, rest, strict=False)}
+    keys = (lambda ordered: (ordered.meeting.key, ordered.dataflow), lambda ordered: ordered.meeting.key)
+    paired = pair_by(own, others, keys)
+    numbers = {own[position].meeting: others[mate].meeting.number for position, mate in paired.pairs}
+    counts = Counter(other.meeting.key for other in others)
+    for position in paired.old:
+        meeting = own[position].meeting
+        numbers[meeting] = counts[meeting.key]
+        counts[meeting.key] += 1
     return numbers
 
 
@@ -299,18 +253,6 @@ def _renumbered_step(step: Step, numbers: Mapping[Meeting, int]) -> Step:
     if isinstance(step, Alternatives):
         return Alternatives(tuple(_renumbered(branch, numbers) for branch in step.branches))
     return Meeting(step.content, step.groups, numbers.get(step, step.number))
-
-
-def in_text_order(steps: Steps) -> Iterator[Meeting]:
-    """Yield the meetings in their order, those of a loop or of each branch once."""
-    for step in steps:
-        if isinstance(step, Meeting):
-            yield step
-        elif isinstance(step, Repeated):
-            yield from in_text_order(step.steps)
-        else:
-            for branch in step.branches:
-                yield from in_text_order(branch)
 
 
 def executed(steps: Steps) -> Counter[tuple[str, object]] | None:

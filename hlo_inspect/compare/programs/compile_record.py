@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from hlo_inspect.compare.programs.skeleton import Skeleton, find_skeleton
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
@@ -15,7 +15,7 @@ from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
 from hlo_inspect.hlo.settings.stablehlo import ElidedConstant, StableHlo
-from hlo_inspect.hlo.values.shapes import ArrayShape, Layout, Shape, array_leaves
+from hlo_inspect.hlo.values.shapes import ArrayShape, Layout, array_leaves
 
 # Attributes of the header that other fields of a record hold, or that follow from these.
 _STATED_ELSEWHERE = frozenset(
@@ -98,12 +98,7 @@ class CompileRecord:
 
 
 def record_compile(
-    module: Module,
-    number: int | None,
-    settings: CompileSettings,
-    stablehlo: StableHlo | None,
-    *,
-    is_optimized: bool = False,
+    module: Module, number: int | None, settings: CompileSettings, stablehlo: StableHlo | None, *, is_optimized: bool = False
 ) -> CompileRecord:
     """Return the record of a module that was read with its graph and entry."""
     views = Views(module.computations)
@@ -133,19 +128,20 @@ def record_compile(
     )
 
 
-def _layouts(shape: Shape | None) -> Sequence[Layout | None]:
-    return [leaf.layout for _, leaf in array_leaves(shape)]
+def _layouts(module: Module, side: Literal[0, 1], arrays: Sequence[ParameterLeaf] | Sequence[Output]) -> list[Layout | None]:
+    """Return the layouts of the arguments (0) or results (1): those of the header if it has one for each."""
+    entry_layout = module.header.entry_layout
+    stated = array_leaves(entry_layout[side]) if entry_layout is not None else []
+    return [leaf.layout for _, leaf in stated] if len(stated) == len(arrays) else [array.shape.layout for array in arrays]
 
 
 def _arguments(module: Module, interface: Interface) -> Iterator[ArrayRecord]:
-    entry_layout = module.header.entry_layout
-    layouts = _layouts(entry_layout[0]) if entry_layout is not None else ()
-    for position, leaf in enumerate(interface.parameters):
-        shape = leaf.shape
-        layout = layouts[position] if len(layouts) == len(interface.parameters) else shape.layout
-        yield ArrayRecord(
-            shape.dtype, shape.dimensions, layout, *_shardings(leaf), donated=_donation(leaf), name=leaf.path or leaf.name
-        )
+    for leaf, layout in zip(interface.parameters, _layouts(module, 0, interface.parameters), strict=True):
+        donated = "any output" if leaf.donor else ""
+        if leaf.alias is not None:
+            donated = f"output {','.join(map(str, leaf.alias.output_index)) or '0'}"
+        name, shape = leaf.path or leaf.name, leaf.shape
+        yield ArrayRecord(shape.dtype, shape.dimensions, layout, *_shardings(leaf), donated, name)
 
 
 def _shardings(leaf: ParameterLeaf) -> tuple[str, str]:
@@ -154,17 +150,7 @@ def _shardings(leaf: ParameterLeaf) -> tuple[str, str]:
     return leaf.sharding.text if leaf.sharding is not None else "", shardy
 
 
-def _donation(leaf: ParameterLeaf) -> str:
-    if leaf.alias is not None:
-        return f"output {','.join(map(str, leaf.alias.output_index)) or '0'}"
-    return "any output" if leaf.donor else ""
-
-
 def _results(module: Module, interface: Interface) -> Iterator[ArrayRecord]:
-    entry_layout = module.header.entry_layout
-    layouts = _layouts(entry_layout[1]) if entry_layout is not None else ()
-    outputs: Sequence[Output] = interface.outputs
-    for position, output in enumerate(outputs):
-        layout = layouts[position] if len(layouts) == len(outputs) else output.shape.layout
+    for output, layout in zip(interface.outputs, _layouts(module, 1, interface.outputs), strict=True):
         sharding = output.sharding.text if output.sharding is not None else ""
         yield ArrayRecord(output.shape.dtype, output.shape.dimensions, layout, sharding)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.compare.programs.collective_order import CollectiveOrder, OrderedCollective, executed, in_text_order
+from hlo_inspect.compare.programs.collective_order import CollectiveOrder, OrderedCollective, executed
 from hlo_inspect.compare.programs.first_difference import (
     NO_DIFFERENCE,
     FirstDifference,
@@ -16,12 +16,11 @@ from hlo_inspect.compare.programs.first_difference import (
     contrast,
     first_unequal,
 )
-from hlo_inspect.compare.programs.meetings import Steps, UndecidedError, unrolled
+from hlo_inspect.compare.programs.meetings import Steps, UndecidedError, in_text_order, unrolled
 from hlo_inspect.graph.canonical.canonical_computation import CanonicalComputation
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.canonical.elided_constants import hash_with_constants
-from hlo_inspect.graph.canonical.spelling import Spelling
-from hlo_inspect.graph.canonical.tuning import TUNED_ATTRIBUTE
+from hlo_inspect.graph.canonical.spelling import TUNED_ATTRIBUTE, Spelling
 from hlo_inspect.hlo.settings.stablehlo import ElidedConstant
 
 RankVerdict = Literal["order", "collective", "missing", "program", "extra", "count", "schedule", "flags", "algorithm", "names"]
@@ -114,10 +113,7 @@ def _run_in_one_order(steps: Steps, others: Steps) -> bool:
 
 
 def _first_collective(own: CollectiveOrder, usual: CollectiveOrder, steps: Steps) -> tuple[OrderedCollective | None, str]:
-    """Return the first collective that stands in another place, with a description of it and of that of the majority.
-
-    If the program has none there, it is that of the majority.
-    """
+    """Return the first collective that stands in another place, that of the majority if there is none, and a description."""
     meetings, others = list(in_text_order(own.steps)), list(in_text_order(usual.steps))
     place = first_unequal(list(in_text_order(steps)), others)
     if place is None:

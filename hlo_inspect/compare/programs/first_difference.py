@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from hlo_inspect.compare.pairing import surplus
 from hlo_inspect.graph.canonical.canonical_computation import CanonicalComputation
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.graph.canonical.spelling import Spelling
@@ -79,8 +79,13 @@ class FirstDifference:
 
     def _pairs(self, first: CanonicalComputation, second: CanonicalComputation) -> Iterator[tuple[int | None, int | None]]:
         """Yield rows and what stands there in the other program, None if nothing does."""
-        if not self._is_scheduled:
-            yield from _unequal_rows(first, second)
+        if not self._is_scheduled:  # the first rows whose value the other computation lacks, if there are any
+            own, usual = (
+                next(surplus(side.topological_order, other.dataflow, side.dataflow.__getitem__), None)
+                for side, other in ((first, second), (second, first))
+            )
+            if own is not None or usual is not None:
+                yield own, usual
             return
         size, other = len(first.local), len(second.local)
         yield from ((row, row) for row in range(min(size, other)))
@@ -98,12 +103,7 @@ class FirstDifference:
         )
 
     def _inside(
-        self,
-        first: CanonicalComputation,
-        second: CanonicalComputation,
-        row: int | None,
-        mate: int | None,
-        depth: int,
+        self, first: CanonicalComputation, second: CanonicalComputation, row: int | None, mate: int | None, depth: int
     ) -> InstructionDifference | None:
         """Return the first difference in the computations that both rows call. What a collective applies is part of it."""
         if row is None or mate is None:
@@ -124,23 +124,6 @@ class FirstDifference:
                         _with_source(inner.usual, _place(self._usual, second.view.computation.name, mate)),
                     )
         return None
-
-
-def _unequal_rows(first: CanonicalComputation, second: CanonicalComputation) -> Iterator[tuple[int | None, int | None]]:
-    """Yield the first rows whose value the other computation lacks, if there are any."""
-    own, usual = (next(_lacking(computation, other), None) for computation, other in ((first, second), (second, first)))
-    if own is not None or usual is not None:
-        yield own, usual
-
-
-def _lacking(computation: CanonicalComputation, other: CanonicalComputation) -> Iterator[int]:
-    left = Counter(other.dataflow)
-    for row in computation.topological_order:
-        value = computation.dataflow[row]
-        if left[value]:
-            left[value] -= 1
-        else:
-            yield row
 
 
 def _place(module: CanonicalModule, computation: str, row: int | None) -> InstructionPlace | None:

@@ -92,8 +92,9 @@ def _decide(orders: Sequence[DeviceOrder]) -> Decision:
     inner = _inner_orders(orders)
     if inner is not None:
         return _any_of([decide(part) for part in inner])
+    loops = _SharedLoops(orders)
     try:
-        return Decision(_Streams(list(_flattened(orders))).hang())
+        return Decision(_Streams([(order.devices, unrolled(order.steps, loops.times)) for order in orders]).hang())
     except UndecidedError as error:
         return Decision(None, str(error))
 
@@ -148,13 +149,6 @@ def _with_steps(orders: Sequence[DeviceOrder], steps: Sequence[Steps]) -> list[D
 # -- loops ------------------------------------------------------------------------------------------------------------------
 
 
-def _flattened(orders: Sequence[DeviceOrder]) -> Iterator[tuple[frozenset[int], list[Meeting]]]:
-    """Yield the meetings of each order, loops unrolled. Raise UndecidedError if they are unknown or too many."""
-    loops = _SharedLoops(orders)
-    for order in orders:
-        yield order.devices, unrolled(order.steps, loops.times)
-
-
 class _SharedLoops:
     """The loops that all orders have, in whichever order their bodies and the steps around them run.
 
@@ -168,7 +162,7 @@ class _SharedLoops:
 
     def times(self, loop: Repeated) -> int:
         """Return how often to unroll a loop. Raise UndecidedError if its runs are unknown and it is no shared one."""
-        key = _loop_key(loop)
+        key = _content(loop.steps)
         if key not in self._times:
             self._times[key] = _group_count(loop.steps) if self._is_shared(loop, key) else 0
         enough = self._times[key]
@@ -180,25 +174,25 @@ class _SharedLoops:
         """Return True if all orders have the loop the same number of times, with equal runs, and its meetings nowhere else."""
         runs: set[int | None] = set()
         counts: set[int] = set()
-        inside = set(_meetings(loop.steps))
+        inside = set(in_text_order(loop.steps))
         for order in self._orders:
-            own = [step for step in order.steps if isinstance(step, Repeated) and _loop_key(step) == key]
-            others = [step for step in order.steps if not (isinstance(step, Repeated) and _loop_key(step) == key)]
+            own = [step for step in order.steps if isinstance(step, Repeated) and _content(step.steps) == key]
+            others = [step for step in order.steps if not (isinstance(step, Repeated) and _content(step.steps) == key)]
             runs.update(step.runs for step in own)
             if _concerns(order.devices, loop.steps):
                 counts.add(len(own))
-            if not inside.isdisjoint(_meetings(others)):
+            if not inside.isdisjoint(in_text_order(others)):
                 return False
         return len(runs) == 1 and counts == {1}
 
 
-def _meetings(steps: Iterable[Step]) -> Iterator[Meeting]:
-    """Yield the meetings of steps, each once."""
+def in_text_order(steps: Iterable[Step]) -> Iterator[Meeting]:
+    """Yield the meetings in their order, those of a loop or of each branch once."""
     for step in steps:
         if isinstance(step, Meeting):
             yield step
         else:
-            yield from _meetings(step.steps if isinstance(step, Repeated) else chain.from_iterable(step.branches))
+            yield from in_text_order(step.steps if isinstance(step, Repeated) else chain.from_iterable(step.branches))
 
 
 def _concerns(devices: frozenset[int], steps: Steps) -> bool:
@@ -211,12 +205,8 @@ def _concerns(devices: frozenset[int], steps: Steps) -> bool:
     return False
 
 
-def _loop_key(loop: Repeated) -> object:
-    """Return what loops with equal meetings share, in whichever order."""
-    return _content(loop.steps)
-
-
 def _content(steps: Steps) -> frozenset[tuple[object, int]]:
+    """Return a key that steps with equal meetings share, in whichever order."""
     return frozenset(Counter(step if isinstance(step, Meeting) else _nested(step) for step in steps).items())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 from hlo_inspect.compare.programs.deviations import ProgramDeviation, RankProgram, find_deviation
@@ -24,7 +25,7 @@ class RankReader(NamedTuple):
     program: Callable[[RankText], RankProgram | None]
     exact: Callable[[RankText], RankProgram | None]
     before: Callable[[RankText], Hashable | None]
-    settings: Callable[[RankText], CompileSettings]
+    settings: Callable[[Path], CompileSettings]
 
 
 class JobRanks(NamedTuple):

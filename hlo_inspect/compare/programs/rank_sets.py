@@ -7,10 +7,11 @@ others. A rank that has another number of them than most ranks has is paired by 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from hlo_inspect.compare.pairing import pair_by
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _DIGITS = lazy_pattern(r"(\d{1,18})", re.ASCII)
@@ -117,29 +118,15 @@ def _pair_several(
     """Yield the sets of modules of one name, in the order of the rank `first`."""
     sets: list[dict[int, RankText]] = [{} for _ in first]
     for rank, modules in own.items():
-        free: defaultdict[Hashable, deque[int]] = defaultdict(deque)
-        for place, text in enumerate(first):
-            free[program(text)].append(place)
-        rest = []
-        for text in modules:
-            mates = free[program(text)]
-            if mates:
-                sets[mates.popleft()][rank] = text
-            else:
-                rest.append(text)
-        if rank not in miscounted:
-            left = sorted(place for places in free.values() for place in places)
-            for place, text in zip(left, rest, strict=True):
-                sets[place][rank] = text
+        keys = [program] if rank in miscounted else [program, lambda _: True]
+        for position, place in pair_by(modules, first, keys).pairs:
+            sets[place][rank] = modules[position]
     for text, paired in zip(first, sets, strict=True):
         yield ModuleSet(text.module, paired, miscounted)
 
 
 def other_order(texts: Iterable[RankText]) -> dict[int, tuple[str, str]]:
-    """Return the ranks that compiled their modules in another order than most, each with the first two that changed places.
-
-    Only names that occur once on each rank count.
-    """
+    """Return the ranks with another order of the names that all have once, each with the first two that changed places."""
     names: defaultdict[int, list[str]] = defaultdict(list)
     for text in texts:
         names[text.rank].append(text.module)

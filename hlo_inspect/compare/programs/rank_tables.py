@@ -12,7 +12,7 @@ from hlo_inspect.compare.programs.module_set import JobRanks
 from hlo_inspect.compare.programs.rank_comparison import ComparedSet, RankDeviation
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import FactSpec, HeadlineRow, Input, Report, Severity
-from hlo_inspect.report.table import Column, Table, Value, number_of
+from hlo_inspect.report.table import Column, Value, number_of
 from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "ranks"
@@ -40,11 +40,13 @@ def rank_report(
         "ranks.deviating": len({deviation.rank for deviation in deviations if deviation.deviates}),
         "ranks.hangs": sum(deviation.hangs is True for deviation in deviations),
     }
+    rows = [_DeviationRow(deviation, ranks.labels[deviation.rank]) for deviation in deviations]
+    modules = sorted(sets, key=lambda compared: VERDICTS.index(compared.verdict) if compared.verdict else len(VERDICTS))
     return Report(
         COMMAND,
         Input(pattern, first_line=1, lines=0, bytes=0),
         Facts(facts, RANK_SPECS),
-        _tables(ranks, sets, deviations),
+        (_RANK_DEVIATIONS.of(rows, on_page=bool(rows)), _RANK_MODULES.of(modules)),
         notes=(*notes, *(note for compared in sets for note in compared.notes)),
         specs=RANK_SPECS,
         title=pattern,
@@ -128,62 +130,45 @@ def _source(row: _DeviationRow) -> str | None:
     return (place.source if place is not None else row.deviation.source) or None
 
 
-_RANK_DEVIATIONS = TableSpec(
-    "rank_deviations",
-    "Ranks that deviate from the majority",
-    (
-        Column("module", width=16, meaning="name of the module", get=attrgetter("deviation.module")),
-        Column("rank", width=6, is_chosen=True, meaning="rank that deviates", get=attrgetter("label")),
-        Column("verdict", width=10, is_chosen=True, get=attrgetter("deviation.verdict")),
-        Column("hangs", "bool", is_chosen=True, meaning="true if the job hangs there", get=attrgetter("deviation.hangs")),
-        Column(
-            "instruction",
-            width=14,
-            optional=True,
-            meaning="first instruction that deviates",
-            get=lambda row: row.deviation.first.own and row.deviation.first.own.name,
-        ),
-        Column(
-            "majority_instruction",
-            width=15,
-            optional=True,
-            detail=1,
-            page_name="in the majority",
-            meaning="instruction of the majority in its place",
-            get=lambda row: row.deviation.first.usual and row.deviation.first.usual.name,
-        ),
-        Column(
-            "line", "number", optional=True, detail=4, get=lambda row: row.deviation.first.own and row.deviation.first.own.line
-        ),
-        Column("source", optional=True, detail=2, width=14, get=_source),
-        Column(
-            "detail",
-            width=40,
-            optional=True,
-            detail=3,
-            meaning="both values, and if the text before optimizations differs too",
-            get=lambda row: row.deviation.detail or None,
-        ),
-        Column("path", detail=5, width=24, is_file=True, meaning="file of the rank", get=attrgetter("deviation.path")),
+_RANK_DEVIATIONS = TableSpec("rank_deviations", "Ranks that deviate from the majority").with_columns(
+    Column("module", width=16, meaning="name of the module", get=attrgetter("deviation.module")),
+    Column("rank", width=6, is_chosen=True, meaning="rank that deviates", get=attrgetter("label")),
+    Column("verdict", width=10, is_chosen=True, get=attrgetter("deviation.verdict")),
+    Column("hangs", "bool", is_chosen=True, meaning="true if the job hangs there", get=attrgetter("deviation.hangs")),
+    Column(
+        "instruction",
+        width=14,
+        optional=True,
+        meaning="first instruction that deviates",
+        get=lambda row: row.deviation.first.own and row.deviation.first.own.name,
     ),
+    Column(
+        "majority_instruction",
+        width=15,
+        optional=True,
+        detail=1,
+        page_name="in the majority",
+        meaning="instruction of the majority in its place",
+        get=lambda row: row.deviation.first.usual and row.deviation.first.usual.name,
+    ),
+    Column("line", "number", optional=True, detail=4, get=lambda row: row.deviation.first.own and row.deviation.first.own.line),
+    Column("source", optional=True, detail=2, width=14, get=_source),
+    Column(
+        "detail",
+        width=40,
+        optional=True,
+        detail=3,
+        meaning="both values, and if the text before optimizations differs too",
+        get=lambda row: row.deviation.detail or None,
+    ),
+    Column("path", detail=5, width=24, is_file=True, meaning="file of the rank", get=attrgetter("deviation.path")),
 )
-_RANK_MODULES = TableSpec(
-    "rank_modules",
-    "Modules of all ranks",
-    (
-        Column("module", width=24, meaning="name of the module", get=attrgetter("name")),
-        Column("ranks", "count", meaning="ranks that have the module"),
-        Column("programs", "count", meaning="distinct programs"),
-        Column("majority", width=32, detail=2, meaning="hash of the program that most ranks run"),
-        Column("deviating", "count", meaning="ranks that deviate"),
-        Column("verdict", width=10, optional=True),
-    ),
+_RANK_MODULES = TableSpec("rank_modules", "Modules of all ranks").with_columns(
+    Column("module", width=24, meaning="name of the module", get=attrgetter("name")),
+    Column("ranks", "count", meaning="ranks that have the module"),
+    Column("programs", "count", meaning="distinct programs"),
+    Column("majority", width=32, detail=2, meaning="hash of the program that most ranks run"),
+    Column("deviating", "count", meaning="ranks that deviate"),
+    Column("verdict", width=10, optional=True),
 )
 TABLES = (_RANK_DEVIATIONS, _RANK_MODULES)
-
-
-def _tables(ranks: JobRanks, sets: Sequence[ComparedSet], deviations: Sequence[RankDeviation]) -> tuple[Table, Table]:
-    """Return the deviations, and the modules, those that differ most first."""
-    rows = [_DeviationRow(deviation, ranks.labels[deviation.rank]) for deviation in deviations]
-    modules = sorted(sets, key=lambda compared: VERDICTS.index(compared.verdict) if compared.verdict else len(VERDICTS))
-    return _RANK_DEVIATIONS.of(rows, on_page=bool(rows)), _RANK_MODULES.of(modules)

@@ -7,7 +7,7 @@ divisor of a mean follow from them. With another number of devices only the opco
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import PurePath
 from typing import NamedTuple
@@ -15,9 +15,11 @@ from typing import NamedTuple
 from hlo_inspect.compare.programs.compile_record import ArrayRecord, CompileRecord
 from hlo_inspect.compare.programs.skeleton import Place, PlacedText, Skeleton
 from hlo_inspect.compare.setting_changes import setting_changes
+from hlo_inspect.errors import first_few
 from hlo_inspect.graph.canonical.elided_constants import ELIDED
 from hlo_inspect.hlo.opcodes import opcodes_that_give
 from hlo_inspect.hlo.values.shapes import Layout
+from hlo_inspect.passes.instruction_rows import group_rows
 
 FIRST, NOTHING, LOADED = "first", "nothing", "loaded"
 REASONS = (
@@ -46,7 +48,7 @@ _COUNTS = frozenset({"num_partitions", "num_replicas", "replica_count"})
 """Options that the header states too."""
 _PLUMBING = opcodes_that_give("element", "packing") | {"parameter", "call"}
 """Opcodes that a detail names only if nothing else differs."""
-_NAMED = 3
+_NAMED, _MORE = 3, "; and "
 """Differences of one kind that a detail names."""
 _LONGEST = 200
 
@@ -70,7 +72,11 @@ def find_differences(old: CompileRecord, new: CompileRecord) -> list[Difference]
         differences += _body_differences(old, new, old.skeleton, new.skeleton)
     if not has_other_arguments and not differences and old.is_whole and new.is_whole:
         differences += _other_differences(old, new)
-    differences += _setting_differences(old, new)
+    differences += [  # without those that the number of devices follows from
+        Difference(kind, f"{name}: {_short(before)} -> {_short(after)}")
+        for kind, name, before, after in setting_changes(old.settings, new.settings)
+        if name not in _COUNTS
+    ]
     return sorted(differences, key=lambda difference: REASONS.index(difference.reason))
 
 
@@ -97,7 +103,7 @@ def _added(old: CompileRecord, new: CompileRecord) -> str:
     added = [argument for argument in new.arguments if not names[0][argument.name]]
     changes = [*(f"-{argument.name} {argument.shape}" for argument in gone)]
     changes += [f"+{argument.name} {argument.shape}" for argument in added]
-    return f": {_listed(changes)}" if changes else ""
+    return f": {first_few(changes, _NAMED, before_more=_MORE)}" if changes else ""
 
 
 def _argument(number: int, argument: ArrayRecord, before: str, after: str) -> str:
@@ -206,7 +212,8 @@ def _instruction_differences(before: Counter[str], after: Counter[str], sources:
     counts += [("-", key, count) for key, count in (before - after).items()]
     computing = [change for change in counts if change[1].partition(" ")[0] not in _PLUMBING]
     changes = [f"{sign}{count} {_short(key)}{_at(sources.get(key))}" for sign, key, count in computing or counts]
-    yield Difference("program", _listed(changes) if changes else "the same instructions with other operands or attributes")
+    named = first_few(changes, _NAMED, before_more=_MORE)
+    yield Difference("program", named or "the same instructions with other operands or attributes")
 
 
 def _constant_differences(old: CompileRecord, new: CompileRecord, before: Skeleton, after: Skeleton) -> Iterator[Difference]:
@@ -224,11 +231,7 @@ def _constant_differences(old: CompileRecord, new: CompileRecord, before: Skelet
 
 
 def _placed_differences(
-    reason: str,
-    old: dict[Place, list[PlacedText]],
-    new: dict[Place, list[PlacedText]],
-    absent: str,
-    before: str = "",
+    reason: str, old: dict[Place, list[PlacedText]], new: dict[Place, list[PlacedText]], absent: str, before: str = ""
 ) -> Iterator[Difference]:
     """Yield the texts that differ in places of equal skeletons, each pair of texts once."""
     pairs: dict[tuple[str, str, str], list[str]] = {}
@@ -254,16 +257,6 @@ def _other_differences(old: CompileRecord, new: CompileRecord) -> Iterator[Diffe
         yield Difference("program", "the same instructions with another order of operands, or shared otherwise")
 
 
-# -- flags, options, devices -------------------------------------------------------------------------------------------
-
-
-def _setting_differences(old: CompileRecord, new: CompileRecord) -> Iterator[Difference]:
-    """Yield flags, options and devices that differ, without those that the number of devices follows from."""
-    for kind, name, before, after in setting_changes(old.settings, new.settings):
-        if name not in _COUNTS:
-            yield Difference(kind, f"{name}: {_short(before)} -> {_short(after)}")
-
-
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
@@ -278,18 +271,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"
 
 
-def _listed(texts: Sequence[str]) -> str:
-    more = f"; and {len(texts) - _NAMED:,} more" if len(texts) > _NAMED else ""
-    return ", ".join(texts[:_NAMED]) + more
-
-
 def detail_of(differences: Iterable[Difference]) -> str:
     """Return the differences in words: the first ones of each reason, and how many more there are."""
-    by_reason: dict[str, list[str]] = {}
-    for difference in differences:
-        by_reason.setdefault(difference.reason, []).append(difference.text)
-    parts = []
-    for texts in by_reason.values():
-        more = f"; and {len(texts) - _NAMED:,} more" if len(texts) > _NAMED else ""
-        parts.append("; ".join(texts[:_NAMED]) + more)
-    return "; ".join(parts)
+    groups = group_rows(differences, lambda difference: difference.reason)
+    return "; ".join(first_few([difference.text for difference in group], _NAMED, "; ", _MORE) for group in groups)

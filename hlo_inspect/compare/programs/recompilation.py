@@ -68,7 +68,9 @@ class RecompiledFunction:
         if nearest is not None:
             self.compiles.append(_explained(record, *nearest))
         else:
-            self.compiles.append(_incomparable(record) if self._candidates else Compile(record, (FIRST,), ""))
+            lacking = "before" if record.is_optimized else "after"
+            unknown = Compile(record, None, f"unknown: the dump lacks its text {lacking} optimizations", avoidable=None)
+            self.compiles.append(unknown if self._candidates else Compile(record, (FIRST,), ""))
         self._candidates.setdefault(_identity(record), record)
 
     def add_load(self, record: CompileRecord, origin: CompileRecord | None) -> None:
@@ -108,11 +110,6 @@ def _identity(record: CompileRecord) -> object:
 def _reasons(differences: Iterable[Difference]) -> tuple[str, ...]:
     reasons = {difference.reason for difference in differences}
     return tuple(reason for reason in REASONS if reason in reasons)
-
-
-def _incomparable(record: CompileRecord) -> Compile:
-    lacking = "before" if record.is_optimized else "after"
-    return Compile(record, None, f"unknown: the dump lacks its text {lacking} optimizations", avoidable=None)
 
 
 class _Distance(NamedTuple):

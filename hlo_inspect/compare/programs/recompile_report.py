@@ -122,82 +122,61 @@ def _program(compile_: Compile) -> Value:
     return record.program or None
 
 
-def _nearest(compile_: Compile) -> Value:
-    return compile_.nearest.number if compile_.nearest is not None else None
-
-
-def _reasons(compile_: Compile) -> Value:
-    return None if compile_.reasons is None else ",".join(compile_.reasons)
-
-
 def _reason_counts(function: RecompiledFunction) -> str:
     counts = function.reasons()
     return ", ".join(f"{counts[reason]:,} {reason}" for reason in REASONS if counts[reason])
 
 
-_RECOMPILES = TableSpec(
-    "recompiles",
-    "Compiles",
-    (
-        Column("function", width=16),
-        Column(
-            "module",
-            "number",
-            optional=True,
-            meaning="number of the module in the dump",
-            get=attrgetter("compile_.record.number"),
-        ),
-        Column(
-            "path",
-            detail=5,
-            width=24,
-            is_file=True,
-            meaning="file of the text before optimizations",
-            get=attrgetter("compile_.record.path"),
-        ),
-        Column("program", detail=4, width=32, meaning="hash of the program", get=lambda row: _program(row.compile_)),
-        Column(
-            "nearest",
-            "number",
-            optional=True,
-            detail=1,
-            meaning="number of the earlier compile that differs least",
-            get=lambda row: _nearest(row.compile_),
-        ),
-        Column(
-            "reasons",
-            width=12,
-            meaning="[reasons](../questions/recompiles.md#the-reasons) of the compile",
-            get=lambda row: _reasons(row.compile_),
-        ),
-        Column("detail", width=60, wraps=True, meaning="the difference in words", get=attrgetter("compile_.detail")),
-        Column(
-            "avoidable",
-            "bool",
-            detail=2,
-            meaning="true if XLA had compiled the same program with the same flags",
-            get=attrgetter("compile_.avoidable"),
-        ),
+_RECOMPILES = TableSpec("recompiles", "Compiles", page_rows=50).with_columns(
+    Column("function", width=16),
+    Column(
+        "module", "number", optional=True, meaning="number of the module in the dump", get=attrgetter("compile_.record.number")
     ),
-    page_rows=50,
+    Column(
+        "path",
+        detail=5,
+        width=24,
+        is_file=True,
+        meaning="file of the text before optimizations",
+        get=attrgetter("compile_.record.path"),
+    ),
+    Column("program", detail=4, width=32, meaning="hash of the program", get=lambda row: _program(row.compile_)),
+    Column(
+        "nearest",
+        "number",
+        optional=True,
+        detail=1,
+        meaning="number of the earlier compile that differs least",
+        get=lambda row: row.compile_.nearest and row.compile_.nearest.number,
+    ),
+    Column(
+        "reasons",
+        width=12,
+        meaning="[reasons](../questions/recompiles.md#the-reasons) of the compile",
+        get=lambda row: None if row.compile_.reasons is None else ",".join(row.compile_.reasons),
+    ),
+    Column("detail", width=60, wraps=True, meaning="the difference in words", get=attrgetter("compile_.detail")),
+    Column(
+        "avoidable",
+        "bool",
+        detail=2,
+        meaning="true if XLA had compiled the same program with the same flags",
+        get=attrgetter("compile_.avoidable"),
+    ),
 )
-_FUNCTIONS = TableSpec(
-    "functions",
-    "Functions",
-    (
-        Column("function", width=24, get=attrgetter("name")),
-        Column("compiles", "count", summed=True, meaning="compiles of the function", get=methodcaller("count")),
-        Column(
-            "loaded",
-            "count",
-            summed=True,
-            detail=1,
-            meaning="programs that a persistent cache had",
-            get=lambda function: function.reasons()[LOADED],
-        ),
-        Column("distinct", "count", summed=True, meaning="distinct programs", get=methodcaller("distinct")),
-        Column("avoidable", "count", summed=True, meaning="compiles that were avoidable", get=methodcaller("avoidable")),
-        Column("reasons", width=40, meaning="number of compiles by reason", get=_reason_counts),
+_FUNCTIONS = TableSpec("functions", "Functions").with_columns(
+    Column("function", width=24, get=attrgetter("name")),
+    Column("compiles", "count", summed=True, meaning="compiles of the function", get=methodcaller("count")),
+    Column(
+        "loaded",
+        "count",
+        summed=True,
+        detail=1,
+        meaning="programs that a persistent cache had",
+        get=lambda function: function.reasons()[LOADED],
     ),
+    Column("distinct", "count", summed=True, meaning="distinct programs", get=methodcaller("distinct")),
+    Column("avoidable", "count", summed=True, meaning="compiles that were avoidable", get=methodcaller("avoidable")),
+    Column("reasons", width=40, meaning="number of compiles by reason", get=_reason_counts),
 )
 TABLES = (_RECOMPILES, _FUNCTIONS)

@@ -7,7 +7,7 @@ the users of a constant, the products with a precision, the arrays with a shardi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -49,42 +49,27 @@ class Skeleton:
 
     digest: int
     opcodes: Counter[str]
-    sources: Mapping[str, str]
+    sources: dict[str, str] = field(default_factory=dict)
     constants: dict[Place, list[PlacedText]] = field(default_factory=dict)
     precisions: dict[Place, list[PlacedText]] = field(default_factory=dict)
     constraints: dict[Place, list[PlacedText]] = field(default_factory=dict)
 
 
 def find_skeleton(module: Module, views: Views) -> Skeleton:
-    """Return the skeleton of a module that was read with its graph."""
-    return _SkeletonBuilder(module, views).build()
-
-
-class _SkeletonBuilder:
-    """Maker of the skeletons of a module's computations, callees first."""
-
-    def __init__(self, module: Module, views: Views) -> None:
-        self._module = module
-        self._views = views
-        self._speller = Speller()
-        self._hashes: dict[str, int] = {}
-        self._cache: dict[Hashable, int] = {}
-        self._sources: dict[str, str] = {}
-        self._parts = Skeleton(0, Counter(), self._sources)
-
-    def build(self) -> Skeleton:
-        rows = {name: self._rows(name) for name in self._module.computations}
-        for name in operands_first(rows, lambda name: [callee for callee in rows[name].computation.callees if callee in rows]):
-            self._hashes[name] = rows[name].digest()
-        entry = self._module.entry
-        return replace(self._parts, digest=self._hashes[entry.name] if entry is not None else 0)
-
-    def _rows(self, name: str) -> _SkeletonRows:
-        view = self._views.for_computation(name)
-        spellings = [self._speller.spell(view, row) for row in range(len(view.rows))]
+    """Return the skeleton of a module that was read with its graph. It hashes callees before their callers."""
+    speller, parts = Speller(), Skeleton(0, Counter())
+    hashes: dict[str, int] = {}
+    cache: dict[Hashable, int] = {}
+    rows: dict[str, _SkeletonRows] = {}
+    for name in module.computations:
+        view = views.for_computation(name)
+        spellings = [speller.spell(view, row) for row in range(len(view.rows))]
         masked = [_masked(spelling) for spelling in spellings]
-        computation = CanonicalComputation(view, masked, lambda callee: self._hashes.get(callee, 0), self._cache)
-        return _SkeletonRows(computation, spellings, self._module, self._parts, self._sources)
+        computation = CanonicalComputation(view, masked, lambda callee: hashes.get(callee, 0), cache)
+        rows[name] = _SkeletonRows(computation, spellings, module, parts)
+    for name in operands_first(rows, lambda name: [callee for callee in rows[name].computation.callees if callee in rows]):
+        hashes[name] = rows[name].digest()
+    return replace(parts, digest=hashes[module.entry.name] if module.entry is not None else 0)
 
 
 def _masked(spelling: Spelling) -> Spelling:
@@ -102,12 +87,6 @@ def _is_sharding(name: str, text: str) -> bool:
     return name == "sharding" or (name == "frontend_attributes" and _SHARDY in text)
 
 
-def _sharding_text(text: str) -> str:
-    """Return a sharding, of Shardy's without the attribute around it."""
-    match = _SHARDY_SHARDING.search(text)
-    return match[0].replace('\\"', '"') if match is not None else text
-
-
 def _is_precision(name: str, opcode: str) -> bool:
     return name == "operand_precision" or (name == "algorithm" and opcode in PRODUCTS)
 
@@ -116,19 +95,13 @@ class _SkeletonRows:
     """The rows of one computation: their hashes, and the parts that these leave out."""
 
     def __init__(
-        self,
-        computation: CanonicalComputation,
-        spellings: Sequence[Spelling],
-        module: Module,
-        parts: Skeleton,
-        sources: dict[str, str],
+        self, computation: CanonicalComputation, spellings: Sequence[Spelling], module: Module, parts: Skeleton
     ) -> None:
         self.computation = computation
         self._spellings = spellings
         self._view: View = computation.view
         self._module = module
         self._parts = parts
-        self._sources = sources
         self._hashes = [0] * len(spellings)
         self._constants: dict[int, int] = {}
         """The constant that a row is made of, by row."""
@@ -198,7 +171,9 @@ class _SkeletonRows:
                 texts.append(PlacedText(text, spelling.opcode, self._source(row)))
             elif _is_sharding(name, text) and not is_stated_elsewhere:
                 texts = self._parts.constraints.setdefault((self._hashes[row],), [])
-                texts.append(PlacedText(_sharding_text(text), spelling.shape, self._source(row)))
+                match = _SHARDY_SHARDING.search(text)  # without the attribute around it
+                sharding = match[0].replace('\\"', '"') if match is not None else text
+                texts.append(PlacedText(sharding, spelling.shape, self._source(row)))
 
     def _states_result(self, row: int) -> bool:
         """Return True if a row states the sharding of a result, which the root has too, or repeats that of its operand."""
@@ -211,8 +186,8 @@ class _SkeletonRows:
         spelling = self._spellings[row]
         key = f"{spelling.opcode} {spelling.shape}"
         self._parts.opcodes[key] += 1
-        if key not in self._sources:
-            self._sources[key] = self._source(row)
+        if key not in self._parts.sources:
+            self._parts.sources[key] = self._source(row)
 
     def _source(self, row: int) -> str:
         return origin_of(self._view.metadata(row), self._module.frames).source

@@ -18,7 +18,8 @@ from hlo_inspect.analysis.time.program_steps import (
 )
 from hlo_inspect.export.plan.communications import Communication
 from hlo_inspect.figure import Figure, Number, Quantity, greatest, least
-from hlo_inspect.graph.calls import CallGraph, InstructionPlace
+from hlo_inspect.graph.calls import CallGraph
+from hlo_inspect.graph.view import InstructionPlace
 
 Likeness = Literal["same", "same sizes", "different"]
 """Branches exchange the same in the same order; or the same kinds and bytes between other devices; or neither."""
@@ -39,10 +40,12 @@ class Branches:
     ) -> None:
         self._steps = work.program.steps
         self._communications = communications
-        self._signatures: dict[Hashable, int] = {(): _NOTHING}
+        signatures: dict[Hashable, int] = {(): _NOTHING}
         self._of_computation: dict[str, int] = {}
+        """A number that computations share if they communicate the same in the same order."""
         for name in reversed(graph.order):
-            self._of_computation[name] = self._signature(name)
+            parts = tuple(filter(None, map(self._part, self._steps.get(name, ()))))
+            self._of_computation[name] = signatures.setdefault(parts, len(signatures))
         own = {name: self._figures(name, weights) for name in graph.order}
         self._inclusive = graph.bounds_of_each(own)
 
@@ -87,11 +90,6 @@ class Branches:
                 for communication in self._communications.get(step.place, ()):
                     figures[communication.kind, communication.collective.operand_bytes] += 1
         return figures
-
-    def _signature(self, name: str) -> int:
-        """Return a number that computations share if they communicate the same in the same order."""
-        parts = tuple(filter(None, (self._part(step) for step in self._steps.get(name, ()))))
-        return self._signatures.setdefault(parts, len(self._signatures))
 
     def _part(self, step: Step) -> Hashable:
         """Return what a step adds to the signature of its computation; None if it does not communicate."""

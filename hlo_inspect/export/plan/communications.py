@@ -11,19 +11,13 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.devices.mesh import device_groups, ids_named
+from hlo_inspect.analysis.devices.mesh import StatedGroups, device_groups, ids_named
 from hlo_inspect.analysis.devices.mesh_axes import most_named
 from hlo_inspect.analysis.devices.participants import DeviceCounts, GroupMode, device_list_fault
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.collective_kinds import WORKLOAD_WORDS
 from hlo_inspect.hlo.values.attributes import MalformedValue
-from hlo_inspect.hlo.values.device_groups import (
-    MAX_DEVICES,
-    DeviceGroups,
-    DeviceListError,
-    DevicePairs,
-    Groups,
-)
+from hlo_inspect.hlo.values.device_groups import MAX_DEVICES, DeviceListError, DevicePairs, Groups
 
 EVERYBODY = 0
 """Number of the group of all ranks, which needs no entry in a file of groups."""
@@ -115,8 +109,8 @@ class Communications:
             self._left -= ids_named(collective, self._counts) + self.ranks
             if self._left < 0:
                 raise DeviceListError("the groups of the module name too many devices")
-            listed = collective.groups.groups if isinstance(collective.groups, DeviceGroups) else ()
-            groups = [tuple(sorted(group)) for group in all_groups(listed, collective.mode, self._counts) if len(group) > 1]
+            listed = all_groups(collective.groups, collective.mode, self._counts)
+            groups = [tuple(sorted(group)) for group in listed if len(group) > 1]
             known_groups = self._known[key] = {rank: self._number(group) for group in groups for rank in group}
         return known_groups
 
@@ -147,7 +141,7 @@ def _copies(source: int, target: int, mode: GroupMode, counts: DeviceCounts) -> 
         yield source * step + offset, target * step + offset
 
 
-def all_groups(groups: Groups, mode: GroupMode, counts: DeviceCounts) -> Groups:
+def all_groups(groups: StatedGroups, mode: GroupMode, counts: DeviceCounts) -> Groups:
     """Return the groups of all replicas, partitions and slices as ranks. Raise DeviceListError for too many devices."""
     first = device_groups(groups, mode, counts)
     return tuple(tuple(device + offset for device in group) for offset in _offsets(mode, counts) for group in first)

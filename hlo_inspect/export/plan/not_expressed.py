@@ -11,7 +11,7 @@ from hlo_inspect.analysis.time.program_steps import COPIES, FROM_HOST, TO_HOST
 from hlo_inspect.export.plan.communications import Communication
 from hlo_inspect.export.plan.step_plan import StepPlan
 from hlo_inspect.figure import Number, exact
-from hlo_inspect.graph.calls import InstructionPlace
+from hlo_inspect.graph.view import InstructionPlace
 from hlo_inspect.hlo.values.shapes import total
 
 NOT_REACHED = "it runs in a branch that the step does not take, or in an asynchronous computation"

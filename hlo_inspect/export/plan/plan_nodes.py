@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.time.program_steps import LoopStep
 from hlo_inspect.export.plan.communications import Communication
 from hlo_inspect.export.plan.kernel_work import PICOSECONDS, KernelWork
-from hlo_inspect.export.plan.values import READY, StepValue, nodes_behind
+from hlo_inspect.export.plan.row_actions import READY, StepValue, nodes_behind
 
 TICK = PICOSECONDS // 10**6
 """The tick of the client's durations, in picoseconds: a microsecond."""

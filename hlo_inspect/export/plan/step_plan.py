@@ -8,29 +8,35 @@ between them do not wait for it. Users of the done and later kernels do, since t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Protocol
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.time.program_steps import IssuedWork, LoopStep, issued_work
-from hlo_inspect.errors import InputError, Location
+from hlo_inspect.analysis.time.program_steps import (
+    BranchStep,
+    CallStep,
+    ComputeStep,
+    IssuedWork,
+    IssueStep,
+    LoopStep,
+    TimedProgram,
+    WaitStep,
+    called_by,
+    issued_work,
+)
+from hlo_inspect.errors import InputError, Location, UsageError
 from hlo_inspect.export.plan.branches import Branches, Likeness
 from hlo_inspect.export.plan.communications import Communication, Communications
 from hlo_inspect.export.plan.kernel_work import KernelWork, find_kernel_work
-from hlo_inspect.export.plan.unrolling import Unrolling
-from hlo_inspect.export.plan.values import READY, StepValue, nodes_behind
-from hlo_inspect.export.written.row_actions import (
-    ActionTable,
-    Await,
-    Issue,
-    RunBranch,
-    RunCalls,
-    RunKernel,
-    RunLoop,
-    forwarded,
-)
-from hlo_inspect.graph.calls import InstructionPlace, place
+from hlo_inspect.export.plan.row_actions import READY, ActionTable, RunSteps, StepValue, forwarded, nodes_behind
+from hlo_inspect.figure import Number, Quantity, least
+from hlo_inspect.graph.calls import CallGraph, place, recursion
+from hlo_inspect.graph.view import InstructionPlace
+
+KERNELS_OF_NODE = 64
+"""Kernel runs that are followed for each node of the limit: short kernels are many to a node."""
 
 _Request = tuple[str, Sequence[StepValue]]
 _Walk = Generator[_Request, StepValue, StepValue]
@@ -38,12 +44,61 @@ _Walk = Generator[_Request, StepValue, StepValue]
 BRANCHES_DIFFER = "the branches of a conditional communicate differently, so the program of a rank is unknown"
 
 
+class Unrolling:
+    """The loops of a program, and the room for the nodes of its step."""
+
+    def __init__(self, path: str, program: TimedProgram, graph: CallGraph, max_nodes: int) -> None:
+        self._path = path
+        self._program = program
+        self._graph = graph
+        self.max_nodes = max_nodes
+
+    def require_counts(self) -> None:
+        """Raise InputError if a loop that runs has an unknown count, UsageError if the loops run too often."""
+        reasons = {(loop.instruction.computation.name, loop.instruction.name): loop.reason for loop in self._graph.loops}
+        for name in self._graph.order:
+            for step in self._program.steps.get(name, ()):
+                if isinstance(step, LoopStep) and step.trips is None:
+                    reason = reasons.get((step.place[0], step.place[2])) or "is unknown"
+                    raise InputError(f"the trip count of {step.place[2]} {reason}", Location(self._path, step.place[1]))
+        runs = self._graph.bounds({name: self._own(name) for name in self._graph.order}).get("runs", 0)
+        self.require_room(0, least(runs))
+
+    def _own(self, name: str) -> dict[str, Quantity]:
+        """Return the runs of kernels, other work and computations in one run of a computation."""
+        return {"runs": len(self._program.steps.get(name, ())) + 1}
+
+    def require_room(self, nodes: int, kernel_runs: Number) -> None:
+        """Raise UsageError if there are more nodes than the limit, or more kernel runs than are followed for it."""
+        if nodes <= self.max_nodes and kernel_runs <= self.max_nodes * KERNELS_OF_NODE:
+            return
+        step = self._largest_loop()
+        if step is None:
+            message = f"a step has more than {self.max_nodes:,} nodes; raise --max-nodes"
+            raise UsageError(message, Location(self._path))
+        runs = f"{step.place[2]} runs its body {step.trips:,} times"
+        message = f"{runs}, and a step has more than {self.max_nodes:,} nodes; raise --max-nodes"
+        raise UsageError(message, Location(self._path, step.place[1]))
+
+    def _largest_loop(self) -> LoopStep | None:
+        """Return the loop whose iterations run the most steps."""
+        inclusive = self._graph.bounds_of_each({name: self._own(name) for name in self._graph.order})
+
+        def steps_of(step: LoopStep) -> Number:
+            return least(inclusive.get(step.body, {}).get("runs", 0)) * (step.trips or 0)
+
+        loops = [step for steps in self._program.steps.values() for step in steps if isinstance(step, LoopStep)]
+        return max(loops, key=lambda step: (steps_of(step), step.trips or 0), default=None)
+
+    def require_no_recursion(self, computation: str, running: Collection[str]) -> None:
+        """Raise InputError if a computation is entered that runs already."""
+        if computation in running:
+            raise InputError(recursion(computation), Location(self._path, self._graph.line_of(computation)))
+
+
 @dataclass(slots=True)
 class StepProgram:
-    """The parts of a module that a step is made of.
-
-    `at` are the communications that start at a place, `work` are its kernels.
-    """
+    """The parts that a step is made of. `at` are the communications that start at a place, `work` are its kernels."""
 
     issued: IssuedWork
     communications: Communications
@@ -123,10 +178,7 @@ class StepSink(Protocol):
 
 
 def make_plan(context: Context, program: StepProgram, sink: StepSink) -> StepPlan:
-    """Unroll the step into a sink.
-
-    Raise InputError for an unknown trip count or a recursion, UsageError for too many nodes.
-    """
+    """Unroll the step into a sink. Raise InputError for an unknown trip count or a recursion, UsageError for too many nodes."""
     program.unrolling.require_counts()
     return _Planner(context, program, sink).plan()
 
@@ -144,8 +196,9 @@ class _Planner:
         """Conditionals around this place whose branches communicate differently."""
 
     def plan(self) -> StepPlan:
-        waiting: list[tuple[str, _Walk]] = [self._enter(self._program.issued.program.entry, ())]
-        running = {waiting[0][0]}
+        entry = self._program.issued.program.entry
+        waiting: list[tuple[str, _Walk]] = [(entry, self._walk(entry, ()))]
+        running = {entry}
         answer: StepValue | None = None
         while waiting:
             name, walk = waiting[-1]
@@ -158,14 +211,11 @@ class _Planner:
                 continue
             self._program.unrolling.require_no_recursion(callee, running)
             running.add(callee)
-            waiting.append(self._enter(callee, values))
+            waiting.append((callee, self._walk(callee, values)))
             answer = None
         self._nodes.finish()
         self._plan.kernel_runs = self._nodes.kernel_runs
         return self._plan
-
-    def _enter(self, name: str, values: Sequence[StepValue]) -> tuple[str, _Walk]:
-        return name, self._walk(name, values)
 
     def _walk(self, name: str, arguments: Sequence[StepValue]) -> _Walk:
         """Follow one run of a computation, request the runs of its callees, and return the value of its result."""
@@ -174,51 +224,53 @@ class _Planner:
         issued: dict[InstructionPlace, StepValue] = {}
         self._program.unrolling.require_room(self._nodes.size, self._nodes.kernel_runs)
         for action in computation.actions:
-            if isinstance(action, RunLoop):
-                value = yield from self._loop(action, values)
-            elif isinstance(action, RunBranch):
-                value = yield from self._branch(action, values)
-            elif isinstance(action, RunCalls):
+            if not isinstance(action, RunSteps):
+                values.append(forwarded(action, values, arguments))
+                continue
+            step, operands = action.steps[0], [values[operand] for operand in action.operands]
+            if isinstance(step, LoopStep):
+                value = yield from self._loop(step, operands)
+            elif isinstance(step, BranchStep):
+                value = yield from self._branch(step, operands)
+            elif isinstance(step, CallStep):
                 value = READY
-                for callee in action.computations:
-                    value = yield callee, [values[operand] for operand in action.operands]
-            elif isinstance(action, RunKernel | Issue | Await):
-                value = self._work(action, [values[operand] for operand in action.operands], issued)
+                for callee in chain.from_iterable(map(called_by, action.steps)):
+                    value = yield callee, operands
             else:
-                value = forwarded(action, values, arguments)
+                value = self._work(step, operands, issued)
             values.append(value)
         return values[computation.root] if computation.root is not None else READY
 
     def _work(
-        self, action: RunKernel | Issue | Await, operands: Sequence[StepValue], issued: dict[InstructionPlace, StepValue]
+        self, step: ComputeStep | IssueStep | WaitStep, operands: Sequence[StepValue], issued: dict[InstructionPlace, StepValue]
     ) -> StepValue:
         """Add the nodes of a row, and return the value of its result."""
-        if isinstance(action, RunKernel):
-            return self._kernel(action, operands)
-        communicates = action.place in self._program.at
-        if isinstance(action, Issue):
-            value = issued[action.place] = self._issue(action, operands)
-            if communicates and not action.waits:
+        if isinstance(step, ComputeStep):
+            return self._kernel(step.place, operands)
+        communicates = step.place in self._program.at
+        if isinstance(step, IssueStep):
+            value = issued[step.place] = self._issue(step.place, operands)
+            if communicates and not step.waits:
                 return READY
         else:
-            value = nodes_behind([*operands, issued.get(action.place, READY)])
+            value = nodes_behind([*operands, issued.get(step.place, READY)])
         if communicates:
             self._nodes.wait(value)
         return value
 
-    def _kernel(self, action: RunKernel, operands: Sequence[StepValue]) -> StepValue:
-        work = self._program.work[action.place]
+    def _kernel(self, position: InstructionPlace, operands: Sequence[StepValue]) -> StepValue:
+        work = self._program.work[position]
         if work.is_bound:
-            self._plan.without_estimate.add(action.place)
+            self._plan.without_estimate.add(position)
         if work.is_unknown:
-            self._plan.unknown_work.add(action.place)
+            self._plan.unknown_work.add(position)
         return self._nodes.kernel(work, operands)
 
-    def _issue(self, action: Issue, operands: Sequence[StepValue]) -> StepValue:
+    def _issue(self, position: InstructionPlace, operands: Sequence[StepValue]) -> StepValue:
         """Start work beside the compute stream, and return the value at its end."""
-        communications = self._program.at.get(action.place)
+        communications = self._program.at.get(position)
         if not communications:
-            self._plan.asynchronous[action.place] += 1
+            self._plan.asynchronous[position] += 1
             return nodes_behind(operands)
         ends: list[StepValue] = []
         for communication in communications:
@@ -235,10 +287,9 @@ class _Planner:
                 ends.append(self._nodes.communicate(communication, operands))
         return nodes_behind(ends)
 
-    def _loop(self, action: RunLoop, values: Sequence[StepValue]) -> Generator[_Request, StepValue, StepValue]:
+    def _loop(self, step: LoopStep, operands: Sequence[StepValue]) -> _Walk:
         """Run the body of a loop as often as it runs, each time after its condition."""
-        step = action.step
-        state = values[action.operands[0]] if action.operands else READY
+        state = operands[0] if operands else READY
         for iteration in range(step.trips or 0):
             self._nodes.iterate(step, iteration)
             yield step.condition, [state]
@@ -247,16 +298,14 @@ class _Planner:
         yield step.condition, [state]
         return state
 
-    def _branch(self, action: RunBranch, values: Sequence[StepValue]) -> Generator[_Request, StepValue, StepValue]:
+    def _branch(self, step: BranchStep, operands: Sequence[StepValue]) -> _Walk:
         """Run the costliest branch. If the branches communicate differently, its communications get no node."""
-        step = action.step
         if not step.branches:
-            return nodes_behind([values[operand] for operand in action.operands])
+            return nodes_behind(operands)
         likeness, taken = self._program.branches.likeness(step), self._program.branches.taken(step)
         if likeness != "different":
             others = [name for number, name in enumerate(step.branches) if number != taken]
             self._plan.alternatives.update(self._program.branches.reached(others))
-        operands = [values[operand] for operand in action.operands]
         argument = operands[taken + 1] if len(operands) == len(step.branches) + 1 else nodes_behind(operands)
         if likeness == "same":
             return (yield step.branches[taken], [argument])

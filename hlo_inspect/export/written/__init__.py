@@ -1,4 +1,1 @@
-"""Files that simulators and viewers read, each written from the plan of a step, from rows by layer, or from timed actions.
-
-Imports `export.plan`; never the reverse.
-"""
+"""Files that simulators read, written from the plan of a step or from rows by layer. `export.plan` never imports them."""

@@ -11,14 +11,14 @@ from itertools import pairwise
 from pathlib import Path
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.atomic_files import require_own, write_folder
 from hlo_inspect.errors import InputError, Location, UsageError
 from hlo_inspect.export.plan.kernel_work import named_times
 from hlo_inspect.export.plan.not_expressed import NotExpressed, find_not_expressed
 from hlo_inspect.export.plan.plan_nodes import NodeList, PlanNode
+from hlo_inspect.export.plan.row_actions import awaited_rows
 from hlo_inspect.export.plan.step_plan import StepPlan, StepProgram, find_program, make_plan
-from hlo_inspect.export.written.folder import require_own, write_folder
 from hlo_inspect.export.written.rank_traces import RankTraces
-from hlo_inspect.export.written.row_actions import awaited_rows
 from hlo_inspect.graph.view import View
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.request import RankFiles
@@ -59,9 +59,6 @@ class ChakraExport:
         used = {group for number in named for group in listed[number].groups.values()}
         return {number: members for number, members in self.plan.program.communications.groups.items() if number in used}
 
-    def file_of(self, rank: int) -> str:
-        return f"{self.prefix}.{rank}.et"
-
     def write(self, folder: str) -> None:
         """Write the files of a folder. Raise UsageError if it holds other files or cannot be written."""
         path, ranks = Path(folder), self.rank_files
@@ -80,7 +77,7 @@ class ChakraExport:
 
     def _files(self) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
         for rank_class in self.traces.classes:
-            first, *others = map(self.file_of, rank_class.ranks)
+            first, *others = (f"{self.prefix}.{rank}.et" for rank in rank_class.ranks)
             yield first, self.traces.trace(rank_class), tuple(others) if self.rank_files == "all" else ()
         yield GROUPS_FILE, _json({str(number): list(members) for number, members in self.groups.items()}), ()
         if self.rank_files == "classes":
@@ -95,10 +92,7 @@ def _json(lists: dict[str, list[int]]) -> bytes:
 
 
 def chakra_export(context: Context) -> ChakraExport:
-    """Plan the export of a module that was read with its graph.
-
-    Raise InputError if its step is unknown, UsageError if it has too many nodes or groups.
-    """
+    """Plan the export. Raise InputError if the step of the module is unknown, UsageError if it has too many nodes or groups."""
     program = find_program(context)
     if not context.module.header.is_scheduled:
         _require_order(context, program)

@@ -1,4 +1,6 @@
-"""Nodes of Chakra's execution traces as bytes. Source of the numbers: `schema/protobuf/et_def.proto` of mlcommons/chakra.
+"""Nodes of Chakra's execution traces as bytes, in protobuf's wire format (https://protobuf.dev/programming-guides/encoding).
+
+The numbers come from `schema/protobuf/et_def.proto` of mlcommons/chakra.
 
 Attributes have the types that both feeders of ASTRA-sim read; the older one takes any other type as 0. Members of a oneof are
 on the wire even if they are 0.
@@ -6,14 +8,49 @@ on the wire even if they are 0.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hlo_inspect.export.plan.communications import EVERYBODY, MAX_SIZE
 from hlo_inspect.export.plan.plan_nodes import CommunicationNode, ComputeNode
-from hlo_inspect.export.written.wire_format import delimited, integer, integers, text
 from hlo_inspect.hlo.collective_kinds import CHAKRA_TYPES
 
 _ID, _NAME, _TYPE, _CTRL_DEPS, _DATA_DEPS, _DURATION, _ATTR = 1, 2, 3, 4, 5, 7, 10
 _INT32, _INT64, _UINT64, _BOOL, _STRING = 7, 9, 13, 27, 29
 _COMP_NODE, _COMM_SEND_NODE, _COMM_RECV_NODE, _COMM_COLL_NODE = 4, 5, 6, 7
+_VARINT, _BYTES = 0, 2
+
+
+def varint(number: int) -> bytes:
+    """Encode an unsigned integer in base 128, least significant digits first."""
+    digits = bytearray()
+    while number > 0x7F:
+        digits.append(number & 0x7F | 0x80)
+        number >>= 7
+    digits.append(number)
+    return bytes(digits)
+
+
+def integer(field: int, number: int) -> bytes:
+    """Encode an unsigned integer, or one of two's complement if it is not negative."""
+    return varint(field << 3 | _VARINT) + varint(number)
+
+
+def text(field: int, content: str | bytes) -> bytes:
+    """Encode a string or a message."""
+    data = content.encode() if isinstance(content, str) else content
+    return varint(field << 3 | _BYTES) + varint(len(data)) + data
+
+
+def integers(field: int, numbers: Iterable[int]) -> bytes:
+    """Encode a packed list of unsigned integers; an empty one is not on the wire."""
+    data = b"".join(map(varint, numbers))
+    return text(field, data) if data else b""
+
+
+def delimited(message: bytes) -> bytes:
+    """Return a message behind its length, as in a chain of messages."""
+    return varint(len(message)) + message
+
 
 METADATA = delimited(text(1, "0.0.4"))
 """The first message of a file: a version. Readers take an empty message for the end of the file."""

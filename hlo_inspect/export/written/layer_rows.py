@@ -17,8 +17,8 @@ from typing import NamedTuple
 from hlo_inspect.analysis.time.program_steps import LoopStep
 from hlo_inspect.export.plan.communications import Communication
 from hlo_inspect.export.plan.kernel_work import KernelWork
-from hlo_inspect.export.plan.values import READY, StepValue, nodes_behind
-from hlo_inspect.graph.calls import InstructionPlace
+from hlo_inspect.export.plan.row_actions import READY, StepValue, nodes_behind
+from hlo_inspect.graph.view import InstructionPlace
 from hlo_inspect.hlo.values.op_names import BACKWARD, OPTIMIZER, RECOMPUTE
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.workloads.row import PASSES

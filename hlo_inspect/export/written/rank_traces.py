@@ -15,12 +15,12 @@ from hlo_inspect.export.written.chakra_nodes import (
     METADATA,
     collective_node,
     compute_node,
+    delimited,
     edges_of,
     group_attribute,
     message_node,
     peer_attribute,
 )
-from hlo_inspect.export.written.wire_format import delimited
 
 _Peers = tuple[int | None, int | None]
 """Peers of a rank in a communication: its group and None, or the ranks that it sends to and receives from."""
@@ -43,16 +43,12 @@ class RankTraces:
         for node in nodes:
             if isinstance(node, CommunicationNode):
                 communications.setdefault(id(node.communication), node.communication)
-        self._communications = list(communications.values())
         self._indices = {key: index for index, key in enumerate(communications)}
-        self.classes = self._find_classes(ranks)
-        self._templates: dict[tuple[tuple[bool, bool], ...], _Template] = {}
-
-    def _find_classes(self, ranks: int) -> list[RankClass]:
         by_peers: dict[tuple[_Peers, ...], list[int]] = {}
         for rank in range(ranks):
-            by_peers.setdefault(tuple([_peers(own, rank) for own in self._communications]), []).append(rank)
-        return [RankClass(tuple(members), peers) for peers, members in by_peers.items()]
+            by_peers.setdefault(tuple([_peers(own, rank) for own in communications.values()]), []).append(rank)
+        self.classes = [RankClass(tuple(members), peers) for peers, members in by_peers.items()]
+        self._templates: dict[tuple[tuple[bool, bool], ...], _Template] = {}
 
     def trace(self, rank_class: RankClass) -> bytes:
         """Return the content of the file of a class of ranks."""

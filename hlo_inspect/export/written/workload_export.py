@@ -18,8 +18,7 @@ from hlo_inspect.analysis.time.program_steps import LoopStep
 from hlo_inspect.errors import InputError, Location, UsageError
 from hlo_inspect.export.plan.axis_words import AxisWords, parse_axis_words
 from hlo_inspect.export.plan.communications import Communication
-from hlo_inspect.export.plan.gradients import weight_gradients
-from hlo_inspect.export.plan.kernel_work import PICOSECONDS, named_times
+from hlo_inspect.export.plan.kernel_work import PICOSECONDS, named_times, weight_gradients
 from hlo_inspect.export.plan.not_expressed import NotExpressed, find_not_expressed
 from hlo_inspect.export.plan.step_plan import StepPlan, StepProgram, find_program, make_plan
 from hlo_inspect.export.written.layer_rows import Cell, LayerList, LayerRow, mirrored_loops
@@ -113,7 +112,10 @@ class _RowMaker:
 
     def _collective(self, communication: Communication, word: str) -> tuple[str, int]:
         suffix = f"_{word}" if word in ("EP", "DP_EP") else ""
-        return WORKLOAD_WORDS[communication.kind] + suffix, size_of(communication, self._dialect)
+        size, collective = communication.size, communication.collective
+        if self._dialect == "simai":
+            size = collective.properties.whole_of_operand(size, collective.group_size or 1)
+        return WORKLOAD_WORDS[communication.kind] + suffix, size
 
     def _name(self, layer: str) -> str:
         """Return the name of a row: readers take a blank for the end of a field."""
@@ -125,18 +127,8 @@ class _RowMaker:
 _LONGEST = 120
 
 
-def size_of(communication: Communication, dialect: Dialect) -> int:
-    """Return the bytes of a communication as a client counts them."""
-    devices = communication.collective.group_size or 1
-    size = communication.size
-    return communication.collective.properties.whole_of_operand(size, devices) if dialect == "simai" else size
-
-
 def workload_export(context: Context) -> WorkloadExport:
-    """Plan the export of a module that was read with its graph.
-
-    Raise InputError if its step is unknown, UsageError for wrong options or too many rows.
-    """
+    """Plan the export. Raise InputError if the step of the module is unknown, UsageError for wrong options or too many rows."""
     dialect: Dialect = "simai" if context.request.simulator == "simai" else "astra-sim"
     if named_times(context) is None:
         raise UsageError(f"--to {dialect} needs a --profile: its rows have compute times")

@@ -71,17 +71,13 @@ def _metadata(module: Module, views: Views) -> Iterator[str]:
         yield from (str(tuple(metadata)) for row in range(len(view.rows)) if (metadata := view.metadata(row)) is not None)
 
 
-def _flags(settings: CompileSettings) -> Iterator[str]:
-    for values in (settings.flags, settings.process_flags, settings.tpu_flags):
-        yield from _sorted(values)
+def _flags(settings: CompileSettings) -> list[str]:
+    return [_sorted(values) for values in (settings.flags, settings.process_flags, settings.tpu_flags)]
 
 
-def _options(settings: CompileSettings) -> Iterator[str]:
-    yield from _sorted(settings.overrides)
-    yield from _sorted(settings.options)
-    yield str(settings.devices)
-    yield str(settings.platform)
+def _options(settings: CompileSettings) -> list[str]:
+    return [_sorted(settings.overrides), _sorted(settings.options), str(settings.devices), str(settings.platform)]
 
 
-def _sorted(values: Mapping[str, str] | None) -> Iterator[str]:
-    yield str(sorted((values or {}).items()))
+def _sorted(values: Mapping[str, str] | None) -> str:
+    return str(sorted((values or {}).items()))

@@ -189,8 +189,7 @@ def text_hash(text: str) -> int:
 
 def numbers_hash(numbers: Sequence[int]) -> int:
     """Return a hash of numbers below 2 ** 64 in their order, 64 bits."""
-    packed = struct.pack(f"<{len(numbers)}Q", *numbers)
-    return int.from_bytes(blake2b(packed, digest_size=8).digest(), "little")
+    return int.from_bytes(blake2b(struct.pack(f"<{len(numbers)}Q", *numbers), digest_size=8).digest(), "little")
 
 
 _UNDEFINED = 0

@@ -304,7 +304,6 @@ class CanonicalText:
 
 
 def _instruction_names(computation: CanonicalComputation, order: Sequence[int]) -> list[str]:
-    """Return the canonical names of the rows."""
     names = [""] * len(order)
     counts: dict[str, int] = {}
     for row in order:

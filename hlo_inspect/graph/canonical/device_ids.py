@@ -7,31 +7,14 @@ a device looks up its own number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
-from hlo_inspect.hlo.values.device_groups import (
-    DeviceGroups,
-    DeviceListError,
-    DevicePairs,
-    Iota,
-    NamedMesh,
-    parse_groups,
-    parse_pairs,
-)
+from hlo_inspect.hlo.values.device_groups import DeviceGroups, DeviceListError, DevicePairs, Iota, parse_groups, parse_pairs
 from hlo_inspect.hlo.values.sharding import Sharding, parse_sharding
 
 DEVICE_ATTRIBUTES = frozenset({"replica_groups", "source_target_pairs", "sharding"})
 
 DeviceTuples = tuple[tuple[int, ...], ...]
 """The ids of an attribute. Two programs on permuted devices agree in the position of each device in these tuples."""
-
-
-class DeviceTexts(Protocol):
-    """Text in place of that of an attribute in `DEVICE_ATTRIBUTES`, or of a constant with a number per device."""
-
-    def attribute(self, name: str, text: str) -> str: ...
-
-    def table(self, literal: str) -> str: ...
 
 
 class NoDevices:
@@ -82,6 +65,10 @@ class MappedDevices:
         return f"{sharding.kind} {rest} {axes} {mapped} {parts}"
 
 
+DeviceTexts = NoDevices | MappedDevices
+"""Text in place of that of an attribute in `DEVICE_ATTRIBUTES`, or of a constant with a number per device."""
+
+
 def group_tuples(value: DeviceGroups | DevicePairs) -> DeviceTuples:
     """Return the groups or pairs. Raise DeviceListError if the axes of a mesh form no groups."""
     return value.groups if isinstance(value, DeviceGroups) else value.pairs
@@ -93,13 +80,8 @@ def sharding_tuples(sharding: Sharding) -> DeviceTuples:
         return tuple(devices for element in sharding.elements for devices in sharding_tuples(element))
     if sharding.device is not None:
         return ((sharding.device,),)
+    ids, count = sharding.device_ids, sharding.devices
     if sharding.mesh is not None:
-        return (_mesh_ids(sharding.mesh),)
-    ids = sharding.device_ids
-    return (tuple(ids.ids(sharding.devices)) if isinstance(ids, Iota) else ids,)
-
-
-def _mesh_ids(mesh: NamedMesh) -> tuple[int, ...]:
-    if mesh.device_ids is None:
-        return tuple(range(mesh.size))
-    return tuple(mesh.device_ids.ids(mesh.size)) if isinstance(mesh.device_ids, Iota) else mesh.device_ids
+        count = sharding.mesh.size
+        ids = tuple(range(count)) if sharding.mesh.device_ids is None else sharding.mesh.device_ids
+    return (tuple(ids.ids(count)) if isinstance(ids, Iota) else ids,)

@@ -22,7 +22,7 @@ def elided_constants(
 
     `stablehlo` reads it, if the text elides a constant.
     """
-    dimensions = Counter(_elided_dimensions(module, views))
+    dimensions = Counter(_elided_dimensions(views))
     if not dimensions:
         return ()
     read = stablehlo()
@@ -31,14 +31,11 @@ def elided_constants(
     return constants if stated.issuperset(dimensions) else None
 
 
-def _elided_dimensions(module: Module, views: Views) -> Iterator[tuple[int, ...]]:
-    for name in module.computations:
-        view = views.for_computation(name)
-        for row, opcode in enumerate(view.opcodes):
-            if opcode == "constant" and view.tails[row].startswith(ELIDED):
-                shape = view.shapes[row]
-                if isinstance(shape, ArrayShape):
-                    yield tuple(size or 0 for size in shape.dimensions)
+def _elided_dimensions(views: Views) -> Iterator[tuple[int, ...]]:
+    for view, row in views.rows_with({"constant"}):
+        shape = view.shapes[row]
+        if view.tails[row].startswith(ELIDED) and isinstance(shape, ArrayShape):
+            yield tuple(size or 0 for size in shape.dimensions)
 
 
 def hash_with_constants(program: str, constants: Sequence[ElidedConstant]) -> str:

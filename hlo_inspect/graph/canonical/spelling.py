@@ -1,16 +1,18 @@
 """The content of an instruction without names: shape, opcode, operands, and attributes without metadata.
 
-Printers differ in white space, in comments, and in the operand shapes that they repeat; a spelling keeps none of these.
+Printers differ in white space, in comments, and in the operand shapes that they repeat; a spelling keeps none of these. Without
+tuning it keeps no choices that a compiler measures either: autotuning picks another algorithm on each run.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from hlo_inspect.graph.canonical.device_ids import DEVICE_ATTRIBUTES, DeviceTexts
-from hlo_inspect.graph.canonical.tuning import TUNED_ATTRIBUTE, without_tuning, without_workspace
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Operand, operands_end
@@ -187,3 +189,53 @@ def plain(text: str) -> str:
     text = tokens.without_comments(text)
     parts = [_INSIDE.sub("", _GAP.sub(" ", part)) for part in _STRING.split(text)]
     return "".join(part + string for part, string in zip(parts, [*_STRING.findall(text), ""], strict=True)).strip()
+
+
+# -- choices of autotuning ----------------------------------------------------------------------------------------------------
+
+
+TUNED_ATTRIBUTE = "backend_config"
+
+_TUNED_KEYS = frozenset(
+    {
+        "selected_algorithm",
+        "algorithm",
+        "algorithm_id",
+        "algo_id",
+        "block_level_fusion_config",
+        "triton_gemm_config",
+        "plan_id",
+        "cudnn_plan_id",
+        "tuning_knobs",
+        "workspace_size",
+        "autotune_workspace_size",
+        "scratch_bytes",
+    }
+)
+_MAX_DEPTH = 64
+_JSON_STRING = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_LIBRARY_CALL = lazy_pattern(r'"?__(?:cublas|cudnn|hipblaslt|miopen)')
+_WORKSPACE = lazy_pattern(r", [su]8\[\d+\](?:\{[^{}]*+\})?\)$", re.ASCII)
+
+
+def without_tuning(text: str) -> str:
+    """Return the text of `backend_config` with sorted keys and without autotuned choices; other texts as they are."""
+    depth = max(accumulate(1 if char in "{[" else -1 for char in _JSON_STRING.sub("", text) if char in "{}[]"), default=0)
+    if depth > _MAX_DEPTH or not text.startswith("{"):
+        return text
+    try:
+        config = json.loads(text)
+    except ValueError:
+        return text
+    return json.dumps(_untuned(config), sort_keys=True, separators=(",", ":"))
+
+
+def _untuned(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _untuned(inner) for key, inner in value.items() if key not in _TUNED_KEYS}
+    return [_untuned(inner) for inner in value] if isinstance(value, list) else value
+
+
+def without_workspace(shape: str, target: str) -> str:
+    """Return the shape of a library's call without the size of its workspace, its last result."""
+    return _WORKSPACE.sub(", workspace)", shape) if _LIBRARY_CALL.match(target) else shape

@@ -41,34 +41,26 @@ def scalar_text(view: View, row: int | None) -> str:
     return literal if len(literal) <= _LONGEST_LITERAL else ""
 
 
-class FusionExpressions:
-    """The expressions of a module's fused computations."""
+def fusion_expression(views: Views, computation: str, arguments: Sequence[str]) -> str:
+    """Return the expression of a fused computation's root in terms of the arguments; empty if the computation does not exist.
 
-    def __init__(self, views: Views) -> None:
-        self._views = views
-
-    def for_computation(self, computation: str, arguments: Sequence[str]) -> str:
-        """Return the expression of the root in terms of the arguments; empty if the computation does not exist.
-
-        It shows the first `MAX_OUTPUTS` results, and `…` for parts that are too deep or too long.
-        """
-        if computation not in self._views.computations:
-            return ""
-        view = self._views.for_computation(computation)
-        if view.root is None:
-            return ""
-        writer = _Writer(self._views, view, [(name, _ATOM) for name in arguments], [MAX_NODES])
-        if view.opcodes[view.root] != "tuple":
-            return writer.text(view.root, 0)[0]
-        results = [row for row in view.operand_rows(view.root) if row is not None]
-        computed = [row for row in results if not writer.is_argument(row)]
-        texts = [writer.text(row, 0)[0] for row in computed[:MAX_OUTPUTS]]
-        if len(computed) > MAX_OUTPUTS:
-            texts.append(f"{len(computed) - MAX_OUTPUTS} more")
-        if len(computed) < len(results):
-            left_out = len(results) - len(computed)
-            texts.append(f"{left_out} operand{'s' if left_out > 1 else ''} as {'they are' if left_out > 1 else 'it is'}")
-        return "; ".join(texts)
+    It shows the first `MAX_OUTPUTS` results, and `…` for parts that are too deep or too long.
+    """
+    view = views.find(computation)
+    if view is None or view.root is None:
+        return ""
+    writer = _Writer(views, view, [(name, _ATOM) for name in arguments], [MAX_NODES])
+    if view.opcodes[view.root] != "tuple":
+        return writer.text(view.root, 0)[0]
+    results = [row for row in view.operand_rows(view.root) if row is not None]
+    computed = [row for row in results if not writer.is_argument(row)]
+    texts = [writer.text(row, 0)[0] for row in computed[:MAX_OUTPUTS]]
+    if len(computed) > MAX_OUTPUTS:
+        texts.append(f"{len(computed) - MAX_OUTPUTS} more")
+    if len(computed) < len(results):
+        left_out = len(results) - len(computed)
+        texts.append(f"{left_out} operand{'s' if left_out > 1 else ''} as {'they are' if left_out > 1 else 'it is'}")
+    return "; ".join(texts)
 
 
 class _Writer:
@@ -116,8 +108,10 @@ class _Writer:
 
     def _operation(self, row: int, opcode: str, depth: int) -> Text:
         operands = [self._operand(row, number, depth) for number in range(len(self._view.operand_rows(row)))]
-        sign = self._direction(row) if opcode == "compare" else _written(opcode)
-        binds = 1 if opcode == "compare" else _BINDS.get(sign)
+        sign = _written(opcode)
+        binds = _BINDS.get(sign)
+        if opcode == "compare":
+            sign, binds = _DIRECTIONS.get(self._view.instruction_at(row).attr("direction") or "", "?"), 1
         if binds is not None and len(operands) == 2:
             right = binds if opcode in COMMUTATIVE else binds + 1
             return f"{_bracketed(operands[0], binds)} {sign} {_bracketed(operands[1], right)}", binds
@@ -134,8 +128,7 @@ class _Writer:
 
     def _write_fusion(self, row: int, operands: Sequence[Text], depth: int) -> Text:
         """Write a fusion inside of a fusion as its root."""
-        callee = self._view.instruction_at(row).callee("calls")
-        view = self._views.for_computation(callee) if callee is not None and callee in self._views.computations else None
+        view = self._views.find(self._view.instruction_at(row).callee("calls"))
         if view is None or view.root is None or view.opcodes[view.root] == "tuple":
             return f"fusion({', '.join(text for text, _ in operands)})", _ATOM
         return _Writer(self._views, view, operands, self._left).text(view.root, depth)
@@ -156,9 +149,6 @@ class _Writer:
         )
         return ", ".join(":" if part == (0, size, 1) else _range(part) for part, size in zip(ranges, sizes, strict=True))
 
-    def _direction(self, row: int) -> str:
-        return _DIRECTIONS.get(self._view.instruction_at(row).attr("direction") or "", "?")
-
     def _function(self, row: int, opcode: str) -> str:
         """Return the name of an operation: the type of a conversion, the operator of a reduction, a custom call's target."""
         shape = self._view.shapes[row]
@@ -172,11 +162,8 @@ class _Writer:
         return _function_name(opcode)
 
     def _applied(self, computation: str | None) -> str:
-        if computation is None or computation not in self._views.computations:
-            return ""
-        view = self._views.for_computation(computation)
-        root = view.opcodes[view.root] if view.root is not None else ""
-        return _function_name(root)
+        view = self._views.find(computation)
+        return _function_name(view.opcodes[view.root]) if view is not None and view.root is not None else ""
 
 
 def _written(opcode: str) -> str:

@@ -183,13 +183,10 @@ def _is_single(caller: CallFrame, row: int, called: CallFrame) -> bool:
 def callers(views: Views) -> dict[str, list[Instruction]]:
     """Return the instructions that call each computation, in any role."""
     instructions: dict[str, list[Instruction]] = {}
-    for name in views.computations:
-        view = views.for_computation(name)
-        for row, opcode in enumerate(view.opcodes):
-            if opcode in CALLING_OPCODES:
-                instruction = view.instruction_at(row)
-                for callee in dict.fromkeys(called.name for called in instruction.called):
-                    instructions.setdefault(callee, []).append(instruction)
+    for view, row in views.rows_with(CALLING_OPCODES):
+        instruction = view.instruction_at(row)
+        for callee in dict.fromkeys(called.name for called in instruction.called):
+            instructions.setdefault(callee, []).append(instruction)
     return instructions
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -100,29 +100,25 @@ class Neighbourhood:
     @cached_property
     def edges(self) -> list[tuple[RowPlace, RowPlace]]:
         """Pairs of these instructions: the second reads the first."""
-        own = set(self._nodes)
         if self._makes:
-            return self._connected_instructions(self._above | self._below)
-        joined = self._connected_instructions(self._above)
-        joined += [(self._place(node), self.place) for node in self._nodes if node in self._above]
-        joined += [
-            (self.place if operand in own else self._place(operand), self._place(node))
-            for node in self._below
-            if node not in own
-            for operand in self.graph.feeds[node]
-            if operand in self._below
-        ]
+            joined = self._connected_instructions(self._above | self._below)
+        else:
+            own = set(self._nodes)
+            joined = self._connected_instructions(self._above)
+            joined += [(self._place(node), self.place) for node in self._nodes if node in self._above]
+            joined += [
+                (self.place if operand in own else self._place(operand), self._place(node))
+                for operand, node in self._connected_nodes(self._below)
+                if node not in own
+            ]
         return list(dict.fromkeys(edge for edge in joined if edge[0] != edge[1]))
 
     def _connected_instructions(self, nodes: Collection[int]) -> list[tuple[RowPlace, RowPlace]]:
-        """Return the pairs of instructions that these nodes connect."""
-        joined = (
-            (self._place(operand), self._place(node))
-            for node in nodes
-            for operand in self.graph.feeds[node]
-            if operand in nodes
-        )
-        return list(dict.fromkeys(edge for edge in joined if edge[0] != edge[1]))
+        return [(self._place(operand), self._place(node)) for operand, node in self._connected_nodes(nodes)]
+
+    def _connected_nodes(self, nodes: Collection[int]) -> Iterator[tuple[int, int]]:
+        """Yield the pairs of these nodes of which the second is made of the first."""
+        return ((operand, node) for node in nodes for operand in self.graph.feeds[node] if operand in nodes)
 
     def _place(self, node: int) -> RowPlace:
         return self.graph.places[self.graph.instruction_of[node]]

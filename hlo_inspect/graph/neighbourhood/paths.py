@@ -47,7 +47,6 @@ class InstructionPaths:
         return shortest_paths(joined, [instruction_of[node] for node in first], [instruction_of[node] for node in last]), joined
 
     def _nodes(self, places: Sequence[RowPlace]) -> list[int]:
-        """Return the nodes that the instructions make or pass on."""
         return [node for place in places for node in self.graph.nodes_made_by(place) or self.graph.result_nodes(place)]
 
     @cached_property
@@ -79,8 +78,7 @@ def path_from_parameter(graph: InstructionGraph, node: int) -> InstructionPath:
 
     def size(goal: int) -> int:
         number = graph.instruction_of[goal]
-        leaves = array_leaves(graph.view(number).shapes[graph.places[number].row])
-        return sum(leaf.bytes or 0 for _, leaf in leaves)
+        return sum(leaf.bytes or 0 for _, leaf in array_leaves(graph.view(number).shapes[graph.places[number].row]))
 
     path: InstructionPath = []
     current: int | None = max(goals, key=size)

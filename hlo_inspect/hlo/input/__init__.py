@@ -1,4 +1,1 @@
-"""Inputs: files, streams, compression, dump directories, and texts that are no HLO.
-
-Imports all other parts of `hlo`, and remote files.
-"""
+"""Inputs: files, streams, compression, dump directories, texts that are no HLO. Imports all of `hlo`, and remote files."""

@@ -10,12 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, UsageError, did_you_mean
+from hlo_inspect.errors import HloInspectError, InputError, Location, UsageError, did_you_mean, reading
 from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.remote_files import inner_path, is_address, is_remote_directory, matching_addresses, remote_files_below
@@ -33,8 +32,7 @@ _SIDECAR = lazy_pattern(
     r"|basic_compiler_metadata|debug_options|after_codegen)$"
 )
 PASS = lazy_pattern(
-    r"\.(\d{4,9})\.(?P<pipeline>[^.]*+(?:\.(?!after_)[^.]*+)*?)\.after_(?P<after>.*?)(?:\.before_(?P<before>.*))?$",
-    re.ASCII,
+    r"\.(\d{4,9})\.(?P<pipeline>[^.]*+(?:\.(?!after_)[^.]*+)*?)\.after_(?P<after>.*?)(?:\.before_(?P<before>.*))?$", re.ASCII
 )
 """Pattern of the end of a file's name that marks a compiler pass."""
 
@@ -71,7 +69,7 @@ def is_directory(source: Openable) -> bool:
     if not isinstance(source, str | os.PathLike) or source == "" or (isinstance(source, str) and "\n" in source):
         return False
     if isinstance(source, str) and is_address(source) and not os.path.lexists(source):
-        with _remote(source):
+        with reading(source):
             return is_remote_directory(source)
     try:
         return Path(source).is_dir()
@@ -90,7 +88,7 @@ def expanded(argument: str) -> list[Path | str]:
     if os.path.lexists(argument):
         return [Path(argument)]
     if is_address(argument):
-        with _remote(argument):
+        with reading(argument):
             addresses = matching_addresses(argument)
         if not addresses:
             raise InputError("no object matches this pattern", Location(argument))
@@ -134,31 +132,23 @@ def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile
 
 def _remote_dump_files(address: str, stage: str | None) -> Iterator[DirectoryFile]:
     """Yield the files to read of a remote directory. Files of XLA beside a remote text are not read."""
-    with _remote(address):
-        addresses = {Path(inner_path(file)): file for file in remote_files_below(address)}
+    with reading(address):
+        addresses = list(remote_files_below(address))
     try:
-        for file in chosen_files(Path(address), sorted(addresses), stage):
-            yield file._replace(address=addresses[file.path])
+        yield from chosen_addresses(address, addresses, stage)
     except InputError as error:
         raise InputError(error.message, Location(address)) from error
 
 
-@contextmanager
-def _remote(address: str) -> Iterator[None]:
-    """Raise InputError with the address if it cannot be reached."""
-    try:
-        yield
-    except MissingExtraError as error:
-        raise MissingExtraError(error.message, Location(address)) from error
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", Location(address)) from error
+def chosen_addresses(root: str, addresses: Iterable[str], stage: str | None) -> Iterator[DirectoryFile]:
+    """Yield those of the files at paths or addresses that `dump_files` yields, each with its address; raise its errors."""
+    names = {Path(inner_path(address)): address for address in addresses}
+    for file in chosen_files(Path(root), sorted(names), stage):
+        yield file._replace(address=names[file.path])
 
 
 def _profile(root: Path, files: Iterable[Path]) -> DirectoryFile | None:
-    """Return the profile of the first host of a run, if the folder holds recorded profiles.
-
-    Raise InputError for several runs.
-    """
+    """Return the profile of a run's first host; None if the folder has no profiles. Raise InputError for several runs."""
     runs: dict[Path, list[Path]] = {}
     for path in files:
         if PROFILE_FILE.fullmatch(path.name):
@@ -237,30 +227,26 @@ def files_below(root: Path) -> tuple[list[Path], InputError | None]:
     while folders:
         folder = folders.pop()
         try:
-            with os.scandir(folder) as scanned:
+            with reading(folder), os.scandir(folder) as scanned:
                 entries = sorted(scanned, key=attrgetter("name"))
-        except OSError as error:
-            faults.append(_unreadable(error))
+        except InputError as error:
+            faults.append(error)
             continue
         folders += [entry.path for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
         for entry in entries:
             try:
-                if entry.is_dir():
-                    continue
-                is_pipe = not entry.is_file() and Path(entry).is_fifo()
-            except OSError as error:
-                faults.append(_unreadable(error))
+                with reading(entry.path):
+                    is_folder = entry.is_dir()
+                    is_pipe = not is_folder and not entry.is_file() and Path(entry).is_fifo()
+            except InputError as error:
+                faults.append(error)
                 continue
-            if not is_pipe:
+            if not is_pipe and not is_folder:
                 paths.append(Path(entry))
-            elif _TEXT.fullmatch(entry.name):
+            elif is_pipe and _TEXT.fullmatch(entry.name):
                 faults.append(InputError("is a named pipe: name it itself to read what is written to it", Location(entry.path)))
     more = f"; {len(faults) - 1} more of this directory cannot be read" if len(faults) > 1 else ""
     return sorted(paths), next((InputError(f"{fault.message}{more}", fault.location) for fault in faults), None)
-
-
-def _unreadable(error: OSError) -> InputError:
-    return InputError(f"cannot be read: {error.strerror or error}", Location(str(error.filename)))
 
 
 def latest_file(files: Sequence[tuple[Path, str]]) -> DirectoryFile:

@@ -151,10 +151,7 @@ _WORKLOAD = lazy_pattern(
 """Pattern of a policy and keys, or of another word in capitals, a number of rows and a row."""
 
 MEMORY_FILE = lazy_pattern(r"\s*+(?:(BufferAssignment:)|(HloLiveRange \(max)|(Memory Space: |Total bytes used: ))")
-"""Pattern of the start of XLA's files about memory.
-
-Its groups are the buffer assignment, the live ranges and the report on usage.
-"""
+"""Pattern of the start of XLA's files about memory: a group each for buffer assignment, live ranges and usage report."""
 
 _BINARIES: tuple[tuple[bytes, str], ...] = (
     (b"\x7fELF", "an ELF object or executable"),
@@ -182,7 +179,8 @@ def convertible_format(start: bytes) -> Format | None:
         return Format.PROFILE
     if start.startswith(_PROTO_STARTS) and find_module(memoryview(start)) is not None:
         return Format.HLO_PROTO
-    if _MLIR_START.match(start) and (_MLIR_DIALECT.search(start) or _is_before_module(start)):
+    ends_in_locations = _MLIR_LOCATIONS.match(start) is not None and b"\nmodule" not in start
+    if _MLIR_START.match(start) and (_MLIR_DIALECT.search(start) or ends_in_locations):
         return Format.MLIR
     return None
 
@@ -194,11 +192,6 @@ def _is_profile(start: bytes) -> bool:
         for plane in _first(memoryview(start), 1)
         for label in _first(plane, 2)
     )
-
-
-def _is_before_module(start: bytes) -> bool:
-    """Return True if `start` is MLIR that ends inside the list of locations before the module."""
-    return _MLIR_LOCATIONS.match(start) is not None and b"\nmodule" not in start
 
 
 def describe_non_text(start: bytes) -> str:

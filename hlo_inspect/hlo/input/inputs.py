@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
 
 class Text(NamedTuple):
-    """The text of one writer in an input; most inputs have a single text.
-
-    Once the text is read, `mended` has its repairs and its places in the input.
-    """
+    """The text of one writer, mostly the only one. Once it is read, `mended` has its repairs and its places in the input."""
 
     source: TextSource
     mended: MendedText

@@ -14,10 +14,11 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Protocol, cast
 
-from hlo_inspect.errors import InputError, Location, MissingExtraError
+from hlo_inspect.errors import InputError, Location, MissingExtraError, reading
 from hlo_inspect.hlo.input.foreign_text import MAX_BYTES, Format, convertible_format, describe_non_text
 from hlo_inspect.hlo.pasted.mending import Mender
 from hlo_inspect.hlo.read.cursor import TextSource
@@ -119,22 +120,14 @@ def _open_gzip(stream: IO[bytes]) -> IO[bytes]:
     return cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
 
 
-def _open_bzip2(stream: IO[bytes]) -> IO[bytes]:
-    import bz2
-
-    return _frames(stream, bz2.BZ2Decompressor)
-
-
-def _open_xz(stream: IO[bytes]) -> IO[bytes]:
-    import lzma
-
-    return _frames(stream, lzma.LZMADecompressor)
+def _open_frames(module: str, name: str, stream: IO[bytes]) -> IO[bytes]:
+    return _frames(stream, getattr(import_module(module), name))
 
 
 DECOMPRESSORS: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
     (b"\x1f\x8b", _open_gzip),
-    (b"BZh", _open_bzip2),
-    (b"\xfd7zXZ\x00", _open_xz),
+    (b"BZh", partial(_open_frames, "bz2", "BZ2Decompressor")),
+    (b"\xfd7zXZ\x00", partial(_open_frames, "lzma", "LZMADecompressor")),
     (b"\x28\xb5\x2f\xfd", _open_zstd),
 )
 """First bytes of compressed streams, with their openers. An opener raises ImportError if a package is missing."""
@@ -301,19 +294,13 @@ class Source(TextSource):
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
-        try:
+        with reading(self.name):
             stream = self._opener()
-        except MissingExtraError as error:
-            raise MissingExtraError(error.message, Location(self.name)) from error
-        except (OSError, ValueError) as error:  # a path may hold a NUL
-            raise self._error(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
         buffered = stream if hasattr(stream, "peek") else io.BufferedReader(cast("io.RawIOBase", stream))
         self._position = buffered.tell if buffered.seekable() else lambda: 0
         try:
-            try:
+            with reading(self.name):
                 magic = cast("io.BufferedReader", buffered).peek(6)[:6]
-            except OSError as error:
-                raise self._error(f"cannot be read: {error.strerror or error}") from error
             decompressor = next((opener for prefix, opener in DECOMPRESSORS if magic.startswith(prefix)), None)
             self._is_compressed = decompressor is not None
             yield buffered if decompressor is None else decompressor(buffered)

@@ -1,4 +1,1 @@
-"""Texts from logs and mails: prefixes, wrapped lines, escapes, quoted instructions.
-
-Imports `hlo/read` and what precedes it.
-"""
+"""Texts from logs and mails: prefixes, wrapped lines, escapes, quoted instructions. Imports `hlo/read` and what precedes it."""

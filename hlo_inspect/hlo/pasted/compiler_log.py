@@ -36,10 +36,7 @@ RESHARDING, COMPILING, FOLDING = "involuntary full rematerialization", "slow com
 
 
 class CompilerLog:
-    """Collector of XLA's warnings in text outside modules, which arrives in pieces of whole lines.
-
-    `quoted` has the numbers of the lines on which XLA prints an instruction.
-    """
+    """Collector of XLA's warnings in text outside modules. `quoted` numbers the lines on which XLA prints an instruction."""
 
     def __init__(self) -> None:
         self._warnings: list[CompilerWarning] = []

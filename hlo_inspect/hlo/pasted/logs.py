@@ -61,7 +61,6 @@ class Measurements:
         self._open: tuple[list[float], list[int], int] | None = None  # a list that is not closed
         self._closed: tuple[list[float], list[int]] | None = None  # a closed list whose next line is unknown
         self._next_line = 0
-        self.left_out = 0
 
     def take(self, text: str, line: int) -> None:
         """Read whole lines; the first line has the number `line`."""
@@ -125,8 +124,6 @@ class Measurements:
     def _keep(self, measurement: Measurement) -> None:
         if len(self._found) < MAX_KEPT:
             self._found.append(measurement)
-        else:
-            self.left_out += 1
 
 
 def _pairs(text: str, line: int) -> Iterator[Measurement]:
@@ -145,10 +142,7 @@ def _number(text: str) -> float:
 
 
 def take_memory_lines(lines: list[tuple[int, str]], text: str, line: int) -> None:
-    """Add numbered lines from the first sign of an out-of-memory report on.
-
-    `text` has whole lines outside any module; the first line has the number `line`.
-    """
+    """Add the numbered lines of `text`, outside any module, from the first sign of an out-of-memory report on."""
     if not lines and OUT_OF_MEMORY.search(text) is None:
         return
     for number, report_line in enumerate(text.splitlines(), line):

@@ -1,7 +1,7 @@
 r"""The mended text of one writer: its lines, and their positions in the input.
 
-A line keeps the origins of its pieces. Functions here undo colour codes, no-break spaces, HTML entities and escapes such as
-`\n`. `JoinedLine` collects the lines that continue a line wrapped at a fixed column.
+A line keeps the origins of its pieces. `unescaped` undoes escapes such as `\n`. `JoinedLine` collects the lines that continue
+a line wrapped at a fixed column.
 """
 
 from __future__ import annotations
@@ -19,12 +19,7 @@ from hlo_inspect.hlo.module import Computation, Module, Problems
 from hlo_inspect.hlo.read.open_computation import read_skipped
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-_COLOUR = lazy_pattern(r"\x1b\[[0-9;?]*+[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07\x1b]*+(?:\x07|\x1b\\)|\x1b", re.ASCII)
-_ENTITY = lazy_pattern(r"&(?:[a-z]{2,6}|#\d{1,6}|#x[0-9a-fA-F]{1,5});", re.ASCII)
 _ESCAPES = lazy_pattern(r"(?:\\(?:x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{4}|[0-7]{1,3}|.))++", re.DOTALL)
-
-NO_BREAK_SPACES = "\u00a0\u2007\u202f"
-_SPACES = str.maketrans(dict.fromkeys(NO_BREAK_SPACES, " "))
 
 MIN_WIDTH = 40
 WIDTH_WINDOW = 200
@@ -93,25 +88,8 @@ class Line(NamedTuple):
         return self._replace(text="".join([*pieces, self.text[done:]]), origins=tuple(origins.values()))
 
 
-def without_colours(line: Line) -> Line:
-    return line.substituted(_COLOUR, lambda _: "")
-
-
-def with_plain_spaces(line: Line) -> Line:
-    return line._replace(text=line.text.translate(_SPACES))
-
-
-def without_entities(line: Line) -> Line:
-    import html
-
-    return line.substituted(_ENTITY, lambda match: html.unescape(match[0]).translate(_SPACES))
-
-
 def unescaped(line: Line) -> Iterator[Line]:
-    """Yield the lines of a text whose line ends and quotes are escaped as in strings of C, Python and JSON.
-
-    Double escapes are undone twice.
-    """
+    """Yield the lines of a text with line ends and quotes escaped, once or more, as in strings of C, Python and JSON."""
     for _ in range(3):
         line = line.substituted(_ESCAPES, lambda match: tokens.unquote(f'"{match[0]}"'))
         if "\n" in line.text or "\\n" not in line.text:
@@ -183,10 +161,7 @@ class SourceMap:
         self._to_columns = array("Q")
 
     def add(self, line: int, offset: int, to_line: int, to_column: int) -> None:
-        """Add an entry: the text from `line` and the 0-based `offset` comes from `to_line` and `to_column`.
-
-        Entries come in order.
-        """
+        """Add an entry, in order: the text from `line` and the 0-based `offset` comes from `to_line` and `to_column`."""
         if self.lines and not offset and not self._offsets[-1]:
             continues = to_line - self._to_lines[-1] == line - self.lines[-1]
             if continues and to_column == self._to_columns[-1] and line > self.lines[-1]:

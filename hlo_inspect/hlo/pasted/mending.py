@@ -14,16 +14,12 @@ from itertools import islice
 
 from hlo_inspect.hlo.pasted.mended_text import (
     FRESH,
-    NO_BREAK_SPACES,
     PIECE_CHARS,
     WIDTH_WINDOW,
     JoinedLine,
     Line,
     MendedText,
     unescaped,
-    with_plain_spaces,
-    without_colours,
-    without_entities,
     wrapped_width,
 )
 from hlo_inspect.hlo.pasted.prefixes import MAX_PREFIX, WINDOW, Match, Prefix, content_start, learn, prefixed_start
@@ -35,9 +31,13 @@ PLAIN_STEP = 1 << 15
 WIDTH_CHARS = 1 << 15
 
 _PLAIN_HEADER = lazy_pattern(r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+(?:,[ \t]*+[a-z_]++=|,?[ \t]*+$)", re.ASCII)
-_BREAKS = lazy_pattern(rf'^[^"\n]*[{NO_BREAK_SPACES}][^\n]*$', re.MULTILINE)
-_CODE = lazy_pattern(rf"HloModule|ENTRY|(?:ROOT|%?[\w.\-]+)[ {NO_BREAK_SPACES}]=|->[ {NO_BREAK_SPACES}]", re.ASCII)
+_NO_BREAK_SPACES = "\u00a0\u2007\u202f"
+_BREAKS = lazy_pattern(rf'^[^"\n]*[{_NO_BREAK_SPACES}][^\n]*$', re.MULTILINE)
+_CODE = lazy_pattern(rf"HloModule|ENTRY|(?:ROOT|%?[\w.\-]+)[ {_NO_BREAK_SPACES}]=|->[ {_NO_BREAK_SPACES}]", re.ASCII)
 _ENTITY = lazy_pattern(r"&(?:(?<=-&)gt;|(?<==&)quot;|lt;=\[|nbsp;)")
+_COLOUR = lazy_pattern(r"\x1b\[[0-9;?]*+[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07\x1b]*+(?:\x07|\x1b\\)|\x1b", re.ASCII)
+_ANY_ENTITY = lazy_pattern(r"&(?:[a-z]{2,6}|#\d{1,6}|#x[0-9a-fA-F]{1,5});", re.ASCII)
+_SPACES = str.maketrans(dict.fromkeys(_NO_BREAK_SPACES, " "))
 _ESCAPE_CODE = lazy_pattern(r"\x1b[\[(]")
 _ESCAPED = lazy_pattern(
     r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+[^\n]*?\\++n(?:[\"'`]|\\++n|%|ENTRY[ \t]|FileNames\\|[A-Za-z_][\w.\-]*+ (?:\(|\{))",
@@ -81,10 +81,7 @@ class Mender:
         self._joined: tuple[JoinedLine, MendedText] | None = None
 
     def pieces(self, raw: Iterator[str], next_line: Callable[[], int]) -> Iterator[str]:
-        """Yield the first text in pieces that end with a line.
-
-        `next_line` returns the number of a piece's first line until a line is mended.
-        """
+        """Yield the first text in whole lines. `next_line` returns the number of a piece's first line until one is mended."""
         lines = _Lines(raw)
         for piece in raw:
             if (self._is_idle and piece.isspace()) or not self._needs_mending(piece):
@@ -176,13 +173,15 @@ class Mender:
     def _cleaned(self, line: Line) -> Line:
         if self._colours and "\x1b" in line.text:
             self._note("colour codes were removed")
-            line = without_colours(line)
+            line = line.substituted(_COLOUR, lambda _: "")
         if self._entities and "&" in line.text:
+            import html
+
             self._note("HTML entities were decoded")
-            line = without_entities(line)
+            line = line.substituted(_ANY_ENTITY, lambda match: html.unescape(match[0]).translate(_SPACES))
         if self._spaces and not line.text.isascii():
             self._note("no-break spaces were replaced by spaces")
-            line = with_plain_spaces(line)
+            line = line._replace(text=line.text.translate(_SPACES))
         return line
 
     def _note(self, note: str) -> None:
@@ -242,10 +241,7 @@ class Mender:
     # -- text in strings ------------------------------------------------------------------------------------------------
 
     def _strings(self, line: Line) -> Iterator[Line]:
-        r"""Yield the lines in a line's string, or the line itself.
-
-        A string without `\n` at its end continues in the next string.
-        """
+        r"""Yield the lines in a line's string, or the line itself. Without `\n` at its end it goes on in the next string."""
         text = line.text
         if self._string is None:
             if not _is_escaped(text):

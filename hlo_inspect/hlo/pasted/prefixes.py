@@ -76,10 +76,7 @@ class Match(NamedTuple):
 
 
 class Prefix(NamedTuple):
-    """A learned prefix.
-
-    `sample`: its text in the line from which it was learned. `keys`: the groups of the pattern that name the writer.
-    """
+    """A learned prefix: its text as it was learned (`sample`), and the groups of the pattern that name the writer (`keys`)."""
 
     sample: str
     pattern: re.Pattern[str]

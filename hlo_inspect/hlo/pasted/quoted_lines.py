@@ -147,16 +147,12 @@ def _read(text: str, start: int, limit: int) -> tuple[_Read | None, int]:
             continue
         if not _is_instruction(parsed.row):
             return None, line_end
-        if parsed.fault is None or end == far_end or _ends_line(text, start + parsed.end, line_end):
+        unread = text[start + parsed.end : line_end].strip()
+        continues = unread.startswith(",") and _ELLIPSIS.search(unread) is None  # on the next line
+        if parsed.fault is None or end == far_end or not continues:
             read = text[start : start + parsed.end].rstrip(_AROUND)
             return _Read(start + len(read), "", ""), start + parsed.end
     return _read_cut(text, start, line_end)
-
-
-def _ends_line(text: str, position: int, line_end: int) -> bool:
-    """Return True if the unreadable rest of the line does not continue on the next line."""
-    rest = text[position:line_end].strip()
-    return not rest.startswith(",") or _ELLIPSIS.search(rest) is not None
 
 
 def _read_cut(text: str, start: int, line_end: int) -> tuple[_Read | None, int]:

@@ -1,4 +1,1 @@
-"""Files beside a module that state how it was compiled: flags, options, devices, StableHLO.
-
-Imports errors and modules of its own.
-"""
+"""Files beside a module that state how it was compiled: flags, options, devices, StableHLO. Imports errors only."""

@@ -12,11 +12,12 @@ XLA's xla/service/dump.cc writes `.debug_options` with each text of the module, 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.settings.text_proto import Message, joined_entries, parse_lines, parse_text_proto, read_file
@@ -54,8 +55,7 @@ _IRRELEVANT_OPTION = lazy_pattern(
 _STAMP = lazy_pattern(r"\d++\.(?=module_\d)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class CompileSettings:
+class CompileSettings(NamedTuple):
     """Flags, options and devices of one compile. A field that no file states is None, and `unknown` has the reasons.
 
     `flags` differ from XLA's defaults: a flag that is not in them has its default. If they are not `complete`, it is unknown.
@@ -166,7 +166,7 @@ class _SettingFiles:
         for name in self._names:
             for end in ends:
                 path = self._file.parent / f"{name}{end}"
-                if _is_file(path):
+                if os.path.isfile(path):  # noqa: PTH113 - False for an impossible name
                     return path
         return self._stamped(ends) if _STAMP.match(self._file.name) else None
 
@@ -190,13 +190,6 @@ class _SettingFiles:
 def stablehlo_file(module_file: Path) -> Path | None:
     """Return the StableHLO of the module whose text this is, None if the dump has none."""
     return _SettingFiles(module_file).find(("/module.mlir",))
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def _relevant_flags(message: Message) -> Values:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hlo_inspect.errors import InputError, Location
+from hlo_inspect.errors import InputError, Location, reading
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_BYTES = 1 << 24
@@ -71,11 +71,8 @@ def joined_entries(message: Message) -> dict[str, str]:
 
 def read_file(path: Path, limit: int = MAX_BYTES) -> str:
     """Return the text of a file. Raise InputError if it cannot be read or has more than `limit` bytes."""
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(limit + 1)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", Location(str(path))) from error
+    with reading(str(path)), path.open("rb") as stream:
+        data = stream.read(limit + 1)
     if len(data) > limit:
         raise InputError(f"is larger than {limit >> 20} MiB", Location(str(path)))
     return data.decode(errors="backslashreplace").replace("\r\n", "\n")
@@ -90,10 +87,7 @@ def parse_text_proto(text: str, path: str) -> Message:
 
 
 def parse_lines(text: str, path: str) -> tuple[Message, InputError | None]:
-    """Parse a text proto whose outer strings are not escaped, as those of `.debug_options`.
-
-    Lines that cannot be read are skipped; the error tells the first one.
-    """
+    """Parse lines of unescaped strings, as those of `.debug_options`. Skip unreadable lines; return the error of the first."""
     return _TextProtoParser(text, path, by_line=True).parse()
 
 
@@ -131,7 +125,11 @@ class _TextProtoParser:
             faults = [_FaultError("is empty", 0)]
         elif not faults and not whole.endswith("\n"):  # XLA ends each file with a line end
             faults = [_FaultError("ends inside a line: the file is not complete", len(whole))]
-        return outer, self._located(faults[0], whole) if faults else None
+        if not faults:
+            return outer, None
+        position = faults[0].position
+        place = Location(self._path, whole.count("\n", 0, position) + 1, position - whole.rfind("\n", 0, position))
+        return outer, InputError(faults[0].message, place)
 
     def _next_line(self) -> bool:
         """Move to the next line; return False at the end of the text."""
@@ -139,10 +137,6 @@ class _TextProtoParser:
         line_end = self._text.find("\n", self._position)
         self._position = line_end + 1
         return line_end >= 0
-
-    def _located(self, fault: _FaultError, text: str) -> InputError:
-        column = fault.position - text.rfind("\n", 0, fault.position)
-        return InputError(fault.message, Location(self._path, text.count("\n", 0, fault.position) + 1, column))
 
     def _read_fields(self, outer: Message) -> None:
         """Read fields up to the end of the text. Raise _FaultError at the first fault."""

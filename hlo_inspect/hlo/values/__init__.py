@@ -1,4 +1,1 @@
-"""Values in a text: shapes, attributes, device groups, shardings, op_names.
-
-Imports tokens and opcodes of `hlo` only.
-"""
+"""Values in a text: shapes, attributes, device groups, shardings, op_names. Imports tokens and opcodes of `hlo` only."""

@@ -113,9 +113,6 @@ callee.
 
 
 def printed_fusion(tail: str) -> tuple[str | None, str] | None:
-    """Return kind and callee of a fusion from its tail; None unless it is printed in the usual way.
-
-    An `async-start` has no kind.
-    """
+    """Return kind (None for `async-start`) and callee of a fusion from its tail; None unless it is printed in the usual way."""
     fusion = _PRINTED_FUSION.match(tail)
     return None if fusion is None else (fusion[1], fusion[2])

@@ -84,10 +84,7 @@ class SliceDimension(NamedTuple):
 
 
 class ConvolutionLabels(NamedTuple):
-    """Labels of the dimensions.
-
-    `b` is batch, `f` feature, `i` input feature, `o` output feature; a digit numbers a spatial dimension.
-    """
+    """Labels of dimensions: `b` batch, `f` feature, `i` input feature, `o` output feature, a digit for a spatial dimension."""
 
     input: str
     kernel: str
@@ -169,10 +166,7 @@ class Metadata(NamedTuple):
 
 
 def parse_metadata(text: str) -> Metadata:
-    """Parse `{op_name="…" source_file="…" source_line=1}`.
-
-    Other fields are skipped, such as `preserve_layout` of 2023.
-    """
+    """Parse `{op_name="…" source_file="…" source_line=1}`. Other fields are skipped, such as `preserve_layout` of 2023."""
     printed = _PRINTED_METADATA.fullmatch(text)
     if printed is not None:
         op_type, op_name, file, line, frame = printed.groups()
@@ -229,10 +223,7 @@ class BackendConfig:
         return value if isinstance(value, dict) else {}
 
     def member(self, *names: str) -> Mapping[str, Any]:
-        """Return the object in the first of these fields that holds one, possibly as JSON in a string.
-
-        Return an empty object if no field holds one.
-        """
+        """Return the first of these fields that is an object, possibly as JSON in a string; an empty object if none is."""
         for name in names:
             value = self.fields.get(name)
             if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -255,16 +246,8 @@ class BackendConfig:
                 waiting += node
 
 
-def _backend_config(text: str) -> BackendConfig:
-    """Parse `{…}`, or the same in quotes with escapes."""
-    return BackendConfig(tokens.unquote(text).strip())
-
-
 def _ffi_attributes(text: str, depth: int = 0) -> dict[str, Any] | None:
-    """Parse MLIR's attributes of a typed FFI call; None for any other text.
-
-    An example is `{mask_type = 2 : i64, causal = true, name = "f", config = {…}}`.
-    """
+    """Parse attributes of a typed FFI call, `{mask_type = 2 : i64, causal = true, config = {…}}`; None for any other text."""
     if depth > MAX_ATTRIBUTE_DEPTH or len(text) < 2 or text[0] != "{" or text[-1] != "}":
         return None
     fields: dict[str, Any] = {}
@@ -301,10 +284,7 @@ def _json_object(text: str) -> dict[str, Any] | None:
 
 
 def _frontend_attributes(text: str) -> Mapping[str, str]:
-    """Parse `{key="value",other={…}}`: values without quotes, dictionaries as text.
-
-    Raise ValueError for any other text.
-    """
+    """Parse `{key="value",other={…}}`: values without quotes, dictionaries as text. Raise ValueError for any other text."""
     values: dict[str, str] = {}
     for start, end in tokens.split_items(text, 1, len(text) - 1):
         name, equals, value = text[start:end].partition("=")
@@ -360,7 +340,7 @@ _KINDS: dict[str, AttributeKind] = {
     **dict.fromkeys(get_args(StringAttribute), _STRING),
     **dict.fromkeys(CALLEE_ATTRIBUTES, _CALLEES),
     **dict.fromkeys(get_args(TextAttribute), _TEXT),
-    "backend_config": AttributeKind(_backend_config),
+    "backend_config": AttributeKind(lambda text: BackendConfig(tokens.unquote(text).strip())),
     "control-predecessors": _CALLEES,
     "dim_labels": _kind(_labels, r"[0-9bf?]+_[0-9io?]+->[0-9bf?]+", "labels such as b01f_01io->b01f"),
     "epsilon": _kind(float, _FLOAT, "a number"),
@@ -395,10 +375,7 @@ class MalformedValue(NamedTuple):
 
 
 class ValueTable:
-    """The attribute values of a module. A text that many instructions share is parsed once.
-
-    `shapes` and `forms` are the module's.
-    """
+    """The attribute values of a module, with its `shapes` and `forms`. A text that many instructions share is parsed once."""
 
     def __init__(self) -> None:
         self.shapes = ShapeTable()

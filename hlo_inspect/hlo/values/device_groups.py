@@ -77,10 +77,7 @@ class Iota(NamedTuple):
 
 
 def integers(text: str | None) -> tuple[int, ...]:
-    """Return the numbers of a comma-separated list.
-
-    Raise DeviceListError if an item is not a number of at most ten digits.
-    """
+    """Return the numbers of a comma-separated list. Raise DeviceListError if an item is not a number of at most ten digits."""
     parts = [part.strip() for part in (text or "").split(",") if part.strip()]
     if not all(part.isascii() and part.isdigit() and len(part) <= 10 for part in parts):
         raise DeviceListError(f"{(text or '')[:40]!r} is not a list of device ids")
@@ -134,10 +131,7 @@ class NamedMesh(NamedTuple):
         return math.prod(size for _, size in self.axes)
 
     def group_size(self, references: Iterable[AxisReference]) -> int:
-        """Return the number of devices in each of `groups`, without expanding them.
-
-        Raise DeviceListError if the axes form no groups.
-        """
+        """Return the size of each of `groups` without expanding them. Raise DeviceListError if the axes form no groups."""
         if self.device is not None:
             return 1
         total = self.size
@@ -277,10 +271,7 @@ class DeviceGroups:
 
 
 def parse_groups(text: str) -> DeviceGroups:
-    """Parse `{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` or `mesh['a'=2,'b'=4] {'a'}`, without comments.
-
-    Raise DeviceListError for any other text.
-    """
+    """Parse `{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` or `mesh['a'=2,'b'=4] {'a'}`. Raise DeviceListError for other text."""
     plain = text.strip()
     iota = _IOTA_GROUPS.fullmatch(plain)
     if iota is not None:

@@ -147,10 +147,7 @@ def scan_header(text: str, start: int, *, final: bool) -> tuple[Header, int]:
 
 
 def _scan_attributes(text: str, position: int, attributes: dict[str, str]) -> int:
-    """Fill `attributes` and return the index after them.
-
-    An attribute without a value is a flag; a trailing comma is allowed.
-    """
+    """Fill `attributes` and return the index after them. One without a value is a flag; a trailing comma is allowed."""
     while True:
         common = tokens.COMMON_HEADER_ATTRIBUTE.match(text, position)
         if common is not None and common[2].count("(") == common[2].count(")"):

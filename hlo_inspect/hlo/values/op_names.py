@@ -44,10 +44,7 @@ class SourceLine(NamedTuple):
 
 
 class StackFrames:
-    """The four tables to which `stack_frame_id` in metadata refers.
-
-    Rows count from 1; they are parsed on first use. `user_lines` caches the line of the user's program in each stack.
-    """
+    """The four tables of `stack_frame_id`, parsed on first use; rows count from 1. `user_lines` caches the user's lines."""
 
     def __init__(self) -> None:
         self.user_lines: dict[int, str] = {}
@@ -125,10 +122,7 @@ _INNERMOST = lazy_pattern(r"([\w.\-]+)\)*")
 NUMBER = lazy_pattern(r"\d++(?![^\W_])")
 """Pattern of a number that ends a word, unlike the number in `conv2d`."""
 LAYER_NUMBER = lazy_pattern(r"[0-9](?<=[_/][0-9])[0-9]*+(?![^\W_])")
-"""Pattern of a number after an underscore or at the start of a scope.
-
-Such a number distinguishes no phase, JAX scope or function.
-"""
+"""Pattern of a number after an underscore or at the start of a scope: it tells no phase, JAX scope or function apart."""
 
 
 class Scope(NamedTuple):
@@ -274,22 +268,14 @@ def origin_of(metadata: Metadata | None, frames: StackFrames) -> Origin:
         return Origin(op_name)
     stack, user_line = frames.stack(frame), frames.user_lines.get(frame)
     if user_line is None:
-        user_line = frames.user_lines[frame] = sys.intern(_user_line(stack))
+        innermost = min(stack, key=lambda line: _file_rank(line.file), default=None)
+        user_line = frames.user_lines[frame] = sys.intern(innermost.place if innermost is not None else "")
     return Origin(op_name, user_line, stack)
-
-
-def _user_line(stack: Sequence[SourceLine]) -> str:
-    """Return the innermost line outside installed packages and frameworks.
-
-    Fall back to the innermost line outside installed packages, then to the innermost line.
-    """
-    innermost = min(stack, key=lambda line: _file_rank(line.file), default=None)
-    return innermost.place if innermost is not None else ""
 
 
 @lru_cache(maxsize=1024)
 def _file_rank(file: str) -> int:
-    """Return 0 for a file of the user, 1 for one of a framework, 2 for one of an installed package."""
+    """Return 0 for a file of the user, 1 for one of a framework, 2 for one of an installed package: the least is shown."""
     return 2 if _INSTALLED.search(file) else 1 if _FRAMEWORK.search(file) else 0
 
 

@@ -85,10 +85,7 @@ def parse_shape(text: str) -> Shape:
 
 
 def _flat_tuple(text: str, arrays: dict[str, ArrayShape]) -> TupleShape | None:
-    """Parse a tuple of arrays as printers write it; return None for any other text.
-
-    Tuples of thousands of elements, few of them different, are common.
-    """
+    """Parse a tuple of arrays as printers write it; None for other text. Tuples of thousands of a few arrays are common."""
     if not text.startswith("(") or not text.endswith(")"):
         return None
     elements = []
@@ -106,10 +103,7 @@ def _flat_tuple(text: str, arrays: dict[str, ArrayShape]) -> TupleShape | None:
 
 
 def scan_shape(text: str, start: int, arrays: dict[str, ArrayShape] | None = None, depth: int = 0) -> tuple[Shape, int]:
-    """Return the shape at `start` in a text without comments, and the index after it.
-
-    Raise ShapeError if there is none.
-    """
+    """Return the shape at `start` in a text without comments, and the index after it. Raise ShapeError if there is none."""
     if depth > MAX_NESTING:
         raise ShapeError(f"tuples are nested more than {MAX_NESTING} deep", start)
     arrays = {} if arrays is None else arrays
@@ -180,10 +174,7 @@ def _dimensions(text: str, start: int) -> tuple[tuple[int | None, ...], tuple[bo
 
 
 def parse_layout(text: str) -> Layout:
-    """Parse the text in a layout's braces, `1,0:T(8,128)(2,1)S(1)`, without fields that do not affect sizes.
-
-    Raise ShapeError if it is wrong.
-    """
+    """Parse a layout in braces, `1,0:T(8,128)S(1)`, without fields that affect no size. Raise ShapeError if it is wrong."""
     order, _, fields = text.partition(":")
     minor_to_major = _integers(order)
     values: dict[str, int] = {}

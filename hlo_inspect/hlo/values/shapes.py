@@ -64,10 +64,7 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class ArrayShape:
-    """An array, token or opaque.
-
-    `dimensions`: bounds; None for an unbounded dimension. `dynamic`: True for each dimension that can shrink.
-    """
+    """An array, token or opaque. `dimensions` are bounds, None for unbounded ones; `dynamic` marks those that can shrink."""
 
     dtype: str
     dimensions: tuple[int | None, ...] = ()
@@ -114,6 +111,11 @@ class ArrayShape:
         if self.layout is not None and self.layout.element_bits:
             return (elements * self.layout.element_bits + 7) // 8
         return elements * ((BITS[self.dtype] + 7) // 8)
+
+    @property
+    def memory_space(self) -> int:
+        """The number of the memory space, `S(1)` in the layout; 0 for the default memory."""
+        return 0 if self.layout is None else self.layout.memory_space
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -204,10 +206,7 @@ def subshape(shape: Shape, index: Iterable[int]) -> Shape | None:
 
 
 def _tiled(dims: list[int], tile: tuple[int | None, ...]) -> list[int]:
-    """Return the dimensions after one level of tiling.
-
-    The most minor dimensions are divided by the tile, rounded up, and followed by the tile itself.
-    """
+    """Return the dimensions after one level of tiling: the most minor ones divided by the tile, rounded up, then the tile."""
     dims = [1] * (len(tile) - len(dims)) + dims
     outer, inner = dims[: len(dims) - len(tile)], dims[len(dims) - len(tile) :]
     counts, sizes, carried = [], [], 1
@@ -224,6 +223,13 @@ def _tiled(dims: list[int], tile: tuple[int | None, ...]) -> list[int]:
 def array_leaves(shape: Shape | None) -> list[tuple[tuple[int, ...], ArrayShape]]:
     """Return the arrays of a shape with their shape indices; none for an unknown shape."""
     return list(shape.leaves()) if shape is not None else []
+
+
+def leaf_indices(shape: Shape) -> list[tuple[int, ...]]:
+    """Return the index of each subshape that is no tuple: tokens, which `array_leaves` leaves out, too."""
+    if isinstance(shape, ArrayShape):
+        return [()]
+    return [(number, *index) for number, element in enumerate(shape.elements) for index in leaf_indices(element)]
 
 
 def distinct_arrays(shape: Shape | None) -> list[ArrayShape]:

@@ -120,10 +120,7 @@ class Sharding(NamedTuple):
             yield tuple(tuple(sorted(line) if is_subgroup else line) for line in lines)
 
     def copies(self, partitions: int) -> Groups | None:
-        """Group the partitions that hold the same part of the array.
-
-        Return None if the sharding does not tell for this number of partitions.
-        """
+        """Group the partitions with the same part of the array. Return None if the sharding does not tell for this number."""
         if not 0 < partitions <= MAX_DEVICES or (self.kind != "replicated" and self.devices != partitions):
             return None
         try:

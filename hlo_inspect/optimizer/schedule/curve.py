@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hlo_inspect.optimizer.algebra.normal_form import close
 
@@ -18,8 +17,7 @@ NEARLY = 1e-5
 """A counter's quotient counts as a whole number up to this distance below it: 41 * float32(1 / 41) has such a distance."""
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(NamedTuple):
     """A curve `base + scale * f`; a constant is `base` alone.
 
     `f` is the counter itself (linear), `cos(inner)`, `inner ** parameter`, `parameter ** inner` (exponential), or the whole

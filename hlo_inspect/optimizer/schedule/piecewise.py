@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Atom, NormalForms, Sum, added, scaled
@@ -32,8 +32,7 @@ MAX_RANGES = 200
 MAX_ATOMS = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A curve from counter `first` to `last`, both included."""
 
     first: int

@@ -22,8 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, EXACT, shortest
 from hlo_inspect.optimizer.algebra.normal_form import NormalForms, Sum, close, product
@@ -41,8 +40,7 @@ TOLERANCE = 1e-5  # of the largest rate
 FAR = 100_000  # steps for which the last segment is checked
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A segment of `steps` from counter `first` on, None for the last one.
 
     `exponent` is that of a cosine or polynomial; `factor` the r or the f, `every` the k or the o of the equations. For a cosine
@@ -218,7 +216,7 @@ def _schedule(forms: NormalForms, rate: Sum, counter: int, ahead: int) -> list[S
         if part is None:
             return None
         if parts and part.kind == "constant" and abs(part.start - parts[-1].end) <= EXACT * largest:
-            part = replace(part, start=parts[-1].end, end=parts[-1].end)
+            part = part._replace(start=parts[-1].end, end=parts[-1].end)
         parts.append(part)
     parts = _with_short_warm_up(parts, TOLERANCE * largest)
     return parts if _holds(forms, rate, parts, ahead, TOLERANCE * largest) else None
@@ -261,14 +259,14 @@ def _join_pieces(pieces: Sequence[Piece], scale: float) -> list[Piece]:
     for piece in pieces:
         last = joined[-1] if joined else None
         if last is not None and _continues(last.curve, piece, scale):
-            joined[-1] = replace(last, last=piece.last)
+            joined[-1] = last._replace(last=piece.last)
             continue
         first = _beginning(last, piece, scale) if last is not None else piece.first
         if last is not None and first < piece.first:
-            joined[-1] = replace(last, last=first - 1)
+            joined[-1] = last._replace(last=first - 1)
             if last.first == first:
                 joined.pop()
-        joined.append(replace(piece, first=first))
+        joined.append(piece._replace(first=first))
     return joined
 
 
@@ -355,15 +353,15 @@ def _power(curve: Curve, inner: Curve, part: Segment) -> Segment | None:
     """Return a power of a wave that ends at 0, of a line that falls to 0, or the inverse (root) of a counter."""
     if inner.kind == "cosine":
         is_wave = close(inner.base, inner.scale) and _is_half_wave(inner, part.first, part.steps)
-        return replace(part, kind="cosine") if is_wave else None
+        return part._replace(kind="cosine") if is_wave else None
     if inner.kind != "linear":
         return None
     if part.exponent == -0.5 and curve.base == 0.0 and inner.scale > 0:
         factor = shortest(curve.scale / math.sqrt(inner.scale), 1e-6)
-        return replace(part, kind="inverse square root", factor=factor, every=shortest(inner.base / inner.scale, 1e-6))
+        return part._replace(kind="inverse square root", factor=factor, every=shortest(inner.base / inner.scale, 1e-6))
     if part.exponent == -1.0 and curve.base == 0.0 and inner.scale > 0 and inner.base > 0:
         start, falling = shortest(curve.scale / inner.base, 1e-6), shortest(inner.scale / inner.base, 1e-6)
-        return replace(part, kind="inverse", start=start, factor=falling)
+        return part._replace(kind="inverse", start=start, factor=falling)
     is_whole = part.steps is not None and abs(inner.value(part.first + part.steps)) <= TOLERANCE * abs(inner.value(part.first))
     return part if is_whole and part.exponent > 0 else None
 

@@ -17,7 +17,8 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.op_names import PHASES, origin_of
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
-from hlo_inspect.passes.collectives import collective_tables as tables
+from hlo_inspect.passes.collectives import collectives_by_label as tables
+from hlo_inspect.passes.collectives.collective_sites import KINDS, SITES, sites
 from hlo_inspect.passes.instruction_rows import CALL_STACKS, COLLECTIVES_DIFFERENCES, call_stacks, differences, phase_notes
 from hlo_inspect.passes.warning_tables import WARNINGS, warnings_notes, warnings_rows, warnings_table
 from hlo_inspect.report.model import FactSpec, Section
@@ -27,7 +28,6 @@ from hlo_inspect.report.table_spec import TableSpec
 Label = TypeVar("Label", bound=Hashable)
 
 _GROUPED_KINDS = frozenset(COLLECTIVE_KINDS)
-_KINDS = tables.KINDS
 _PHASES = frozenset(PHASES)
 
 
@@ -67,24 +67,8 @@ _EXECUTED = (
     Fact("collectives.executed_wire_bytes", "bytes", "bytes that one device sends in one step", _RUN_SENT),
 )
 _OF_KIND = (
-    Fact("collectives.<kind>.count", "count", "collectives of a kind", _number, _KINDS),
+    Fact("collectives.<kind>.count", "count", "collectives of a kind", _number, KINDS),
     Fact("collectives.<kind>.operand_bytes", "bytes", "operand bytes, each site once", _operands, _GROUPED_KINDS),
-)
-_EXECUTED_OF_KIND = (
-    Fact("collectives.<kind>.executed_count", "count", "runs of a kind in one step", _RUNS, _KINDS),
-    Fact(
-        "collectives.<kind>.executed_operand_bytes",
-        "bytes",
-        "operand bytes of all runs in one step",
-        _RUN_OPERANDS,
-        _GROUPED_KINDS,
-    ),
-    Fact("collectives.<kind>.executed_wire_bytes", "bytes", "sent bytes of all runs in one step", _RUN_SENT, _GROUPED_KINDS),
-)
-_OF_AXIS = (
-    Fact("collectives.axis.<axis>.executed_count", "count", "runs along a mesh axis in one step", _RUNS),
-    Fact("collectives.axis.<axis>.executed_operand_bytes", "bytes", "operand bytes of all runs in one step", _RUN_OPERANDS),
-    Fact("collectives.axis.<axis>.executed_wire_bytes", "bytes", "sent bytes of all runs in one step", _RUN_SENT),
 )
 _OF_SIZE = (
     Fact("collectives.group_size.<n>.count", "count", "collectives over groups of n devices", _number),
@@ -94,21 +78,27 @@ _OF_PHASE = (
     Fact("collectives.phase.<phase>.count", "count", "collectives of a phase of the step", _number, _PHASES),
     Fact("collectives.phase.<phase>.operand_bytes", "bytes", "operand bytes, each site once", _operands, _PHASES),
 )
-_EXECUTED_OF_PHASE = (
-    Fact("collectives.phase.<phase>.executed_count", "count", "runs of a phase in one step", _RUNS, _PHASES),
-    Fact(
-        "collectives.phase.<phase>.executed_operand_bytes",
-        "bytes",
-        "operand bytes of all runs in one step",
-        _RUN_OPERANDS,
-        _PHASES,
-    ),
-    Fact("collectives.phase.<phase>.executed_wire_bytes", "bytes", "sent bytes of all runs in one step", _RUN_SENT, _PHASES),
-)
+
+
+def _executed(
+    label: str, runs: str, members: frozenset[str] | None = None, of_bytes: frozenset[str] | None = None
+) -> tuple[Fact, ...]:
+    """Return the facts of all runs of a label: number, operand bytes and sent bytes; `of_bytes` are members that have bytes."""
+    name, of_bytes = f"collectives.{label}.executed", of_bytes or members
+    return (
+        Fact(f"{name}_count", "count", f"{runs} in one step", _RUNS, members),
+        Fact(f"{name}_operand_bytes", "bytes", "operand bytes of all runs in one step", _RUN_OPERANDS, of_bytes),
+        Fact(f"{name}_wire_bytes", "bytes", "sent bytes of all runs in one step", _RUN_SENT, of_bytes),
+    )
+
+
+_EXECUTED_OF_KIND = _executed("<kind>", "runs of a kind", KINDS, _GROUPED_KINDS)
+_OF_AXIS = _executed("axis.<axis>", "runs along a mesh axis")
+_EXECUTED_OF_PHASE = _executed("phase.<phase>", "runs of a phase", _PHASES)
 
 
 def _tables(context: Context) -> Iterator[Table]:
-    yield tables.sites(context)
+    yield sites(context)
     yield tables.groups(context)
     yield tables.by_kind(context)
     others = (
@@ -201,28 +191,23 @@ class _Row(NamedTuple):
 
 
 LOOPS = TableSpec(
-    "loops",
-    "Loops, with the work inside them in one step",
-    (
-        Column("loop", get=lambda row: row.loop.instruction.name),
-        Column("parent", detail=2, get=lambda row: row.parent),
-        Column("trip_count", "count", get=lambda row: row.loop.trip_count),
-        bounded("runs", "count", lambda row: row.runs, summed=False),
-        bounded("collectives", "count", attrgetter("inside.collectives"), 2, summed=False),
-        bounded("executed_wire_bytes", "bytes", attrgetter("inside.wire_bytes"), 1, summed=False, page_name="sent"),
-        Column("known_from", detail=3, get=lambda row: row.loop.source or f"not known: it {row.loop.reason}"),
-        Column("source", detail=2, get=lambda row: row.source),
-        Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),
-    ),
-    TablePlace("loops", ""),
-    in_store=True,
-    assertable=True,
+    "loops", "Loops, with the work inside them in one step", TablePlace("loops", ""), in_store=True, assertable=True
+).with_columns(
+    Column("loop", get=lambda row: row.loop.instruction.name),
+    Column("parent", detail=2),
+    Column("trip_count", "count", get=lambda row: row.loop.trip_count),
+    bounded("runs", "count", summed=False),
+    bounded("collectives", "count", attrgetter("inside.collectives"), 2, summed=False),
+    bounded("executed_wire_bytes", "bytes", attrgetter("inside.wire_bytes"), 1, summed=False, page_name="sent"),
+    Column("known_from", detail=3, get=lambda row: row.loop.source or f"not known: it {row.loop.reason}"),
+    Column("source", detail=2),
+    Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),
 )
 _COSTS = (
     bounded("flops", "flops", attrgetter("inside.flops"), summed=False),
     bounded("bytes_accessed", "bytes", attrgetter("inside.bytes_accessed"), 1, summed=False),
 )
-LOOPS_WITH_COSTS = replace(LOOPS, columns=(*LOOPS.columns[:4], *_COSTS, *LOOPS.columns[4:]), in_store=False)
+LOOPS_WITH_COSTS = replace(LOOPS.with_columns(*LOOPS.columns[:4], *_COSTS, *LOOPS.columns[4:]), in_store=False)
 
 
 def loops(context: Context) -> Table:
@@ -311,7 +296,7 @@ class Collectives(Pass):
         FactSpec("mesh.shape", "text", "sizes of the device mesh that fits all groups and shardings, for example 2x8"),
         FactSpec("mesh.order", "text", "`iota`, or the devices in the mesh's row-major order"),
     )
-    tables = (*tables.TABLES, LOOPS, WARNINGS, COLLECTIVES_DIFFERENCES, CALL_STACKS)
+    tables = (SITES, *tables.TABLES, LOOPS, WARNINGS, COLLECTIVES_DIFFERENCES, CALL_STACKS)
 
     def run(self, context: Context) -> Section:
         facts = FactSheet()

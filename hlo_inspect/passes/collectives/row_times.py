@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.context import Context
@@ -27,35 +27,12 @@ class CollectiveRowTimes:
         self._step = step
         self._members = members
 
-    def _sum(self, seconds: Callable[[TimedSite, TimedSite], Quantity]) -> Quantity:
-        return sum_of(*[seconds(*self._step.sites(collective)) for collective in self._members])
-
-    def _sum_if_scheduled(self, seconds: Callable[[TimedSite, TimedSite], Quantity]) -> Quantity | None:
-        return self._sum(seconds) if self._step.is_scheduled else None
-
-    @property
-    def bound(self) -> Quantity:
-        return self._sum(lambda at_least, _: at_least.busy)
-
-    @property
-    def estimate(self) -> Quantity:
-        return self._sum(lambda _, likely: likely.busy)
-
-    @property
-    def estimate_window(self) -> Quantity | None:
-        return self._sum_if_scheduled(lambda _, likely: likely.window)
-
-    @property
-    def estimate_exposed(self) -> Quantity | None:
-        return self._sum_if_scheduled(lambda _, likely: likely.exposed)
-
-    @property
-    def bound_window(self) -> Quantity | None:
-        return self._sum_if_scheduled(lambda at_least, _: at_least.window)
-
-    @property
-    def bound_exposed(self) -> Quantity | None:
-        return self._sum_if_scheduled(lambda at_least, _: at_least.exposed)
+    def seconds(self, time: Literal["bound", "estimate"], part: Literal["busy", "window", "exposed"]) -> Quantity | None:
+        """Return the sum of a part of the time of all runs."""
+        if part != "busy" and not self._step.is_scheduled:
+            return None
+        sites = [self._step.sites(collective)[0 if time == "bound" else 1] for collective in self._members]
+        return sum_of(*[getattr(site, part) for site in sites])
 
     @property
     def bus_bandwidth(self) -> float | None:
@@ -188,29 +165,26 @@ def link_table(context: Context) -> Table:
 LINKS = TableSpec(
     "collective_links",
     "Collectives of one step by link and size; times ignore overlap",
-    (
-        Column("kind", get=lambda row: row.kind),
-        Column("axis", detail=1, get=lambda row: row.axis),
-        Column("level", detail=1, width=8, get=lambda row: row.level),
-        Column(
-            "sent_a_run",
-            page_name="size_of_a_run",
-            detail=2,
-            width=10,
-            meaning="range of bytes sent in one run",
-            get=lambda row: row.size,
-        ),
-        Column("sites", "count", summed=True, detail=4, get=lambda row: len(row.members)),
-        bounded("runs", "count", lambda row: row.runs),
-        bounded("wire_bytes", "bytes", lambda row: row.sent, 3, page_name="sent", meaning="bytes sent in one step"),
-        bounded("bound_s", "seconds", lambda row: row.bound),
-        bounded("estimate_s", "seconds", lambda row: row.estimate),
-        Column(
-            "bus_bandwidth", "bytes_per_s", optional=True, get=lambda row: bus_bandwidth(row.context, row.members, row.times)
-        ),
-    ),
     TablePlace("collectives", "Collectives", "by link", 9),
     page_rows=12,
+).with_columns(
+    Column("kind"),
+    Column("axis", detail=1),
+    Column("level", detail=1, width=8),
+    Column(
+        "sent_a_run",
+        page_name="size_of_a_run",
+        detail=2,
+        width=10,
+        meaning="range of bytes sent in one run",
+        get=lambda row: row.size,
+    ),
+    Column("sites", "count", summed=True, detail=4, get=lambda row: len(row.members)),
+    bounded("runs", "count"),
+    bounded("wire_bytes", "bytes", lambda row: row.sent, 3, page_name="sent", meaning="bytes sent in one step"),
+    bounded("bound_s", "seconds", lambda row: row.bound),
+    bounded("estimate_s", "seconds", lambda row: row.estimate),
+    Column("bus_bandwidth", "bytes_per_s", optional=True),
 )
 
 

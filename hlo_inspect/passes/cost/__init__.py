@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
@@ -14,10 +14,7 @@ from hlo_inspect.analysis.cost.custom_calls.step_calls import attention_of_step,
 from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, CostFigure, Tally
 from hlo_inspect.analysis.cost.kernels import labels_of_kernels
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, bound, percent, rates_taken
-from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.phases import phases
-from hlo_inspect.analysis.time.kernel_times import KernelTimes
-from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.figure import Figure, Quantity, exact, least, reason
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
@@ -28,36 +25,31 @@ from hlo_inspect.report.model import Section
 from hlo_inspect.report.table import Column, Table, TablePlace, Unit, number_of
 from hlo_inspect.report.table_spec import CountedRows, TableSpec
 
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.cost.module_cost import ModuleCost
+    from hlo_inspect.analysis.hardware import HardwareProfile
+    from hlo_inspect.analysis.time.kernel_times import KernelTimes
+
+
+def _as_xla(figure: CostFigure) -> Callable[[ModuleCost], Quantity]:
+    return lambda cost: cost.as_xla.bounds(figure)
+
+
+def _of_step(figure: CostFigure) -> Callable[[ModuleCost], Quantity]:
+    return lambda cost: cost.step[figure]
+
+
 _AS_XLA = (
-    Fact(
-        "cost.flops",
-        "flops",
-        "XLA's FLOPs, in float32: a loop counts once, custom calls not at all",
-        lambda cost: cost.as_xla.bounds("flops"),
-    ),
-    Fact(
-        "cost.transcendentals",
-        "count",
-        "XLA's count of transcendental functions",
-        lambda cost: cost.as_xla.bounds("transcendentals"),
-    ),
-    Fact("cost.bytes_accessed", "bytes", "XLA's count of bytes accessed", lambda cost: cost.as_xla.bounds("bytes")),
+    Fact("cost.flops", "flops", "XLA's FLOPs, in float32: a loop counts once, custom calls not at all", _as_xla("flops")),
+    Fact("cost.transcendentals", "count", "XLA's count of transcendental functions", _as_xla("transcendentals")),
+    Fact("cost.bytes_accessed", "bytes", "XLA's count of bytes accessed", _as_xla("bytes")),
 )
-_AS_XLA_EXACT = Fact(
-    "cost.matmul_flops",
-    "flops",
-    "FLOPs of matrix multiplications and custom calls; a loop counts once",
-    lambda cost: cost.as_xla.bounds("matmul_flops"),
-)
+_MATMULS = "FLOPs of matrix multiplications and custom calls; a loop counts once"
+_AS_XLA_EXACT = Fact("cost.matmul_flops", "flops", _MATMULS, _as_xla("matmul_flops"))
 _EXECUTED = (
-    Fact("cost.executed_flops", "flops", "FLOPs of one step", lambda cost: cost.step["flops"]),
-    Fact(
-        "cost.executed_matmul_flops",
-        "flops",
-        "FLOPs of matrix multiplications in one step",
-        lambda cost: cost.step["matmul_flops"],
-    ),
-    Fact("cost.executed_bytes_accessed", "bytes", "bytes accessed in one step", lambda cost: cost.step["bytes"]),
+    Fact("cost.executed_flops", "flops", "FLOPs of one step", _of_step("flops")),
+    Fact("cost.executed_matmul_flops", "flops", "FLOPs of matrix multiplications in one step", _of_step("matmul_flops")),
+    Fact("cost.executed_bytes_accessed", "bytes", "bytes accessed in one step", _of_step("bytes")),
 )
 _OF_CALLS = (
     Fact("cost.attention_flops", "flops", "FLOPs of attention kernels in one step", lambda cost: attention_of_step(cost.calls)),
@@ -210,22 +202,21 @@ def _cost_by(label: str, words: str, rank: int) -> TableSpec:
     """Return the table of the cost of one step by a label."""
     columns = (Column(label, get=attrgetter("label")), *_COSTS, _BOUND)
     place = TablePlace("work", "Work of the step", f"by {words}", rank)
-    return TableSpec(f"cost_by_{label}", f"Cost of one step by {words}", columns, place)
+    return TableSpec(f"cost_by_{label}", f"Cost of one step by {words}", place).with_columns(*columns)
 
 
 _COST = TableSpec(
     "cost",
     "Cost of one step by opcode",
-    (Column("opcode", get=attrgetter("label")), *_COSTS),  # the work of a fusion counts inside, its bytes with the fusion
     TablePlace("work", "Work of the step", "by opcode", 3),
     in_store=True,
     counts=(CountedRows(r"cost\.executed_(\w+)"),),
-)
+).with_columns(Column("opcode", get=attrgetter("label")), *_COSTS)  # a fusion's work counts inside, its bytes with the fusion
 _BY_SCOPE = _cost_by("scope", "scope", 0)
 _BY_SOURCE = replace(_cost_by("source", "source line", 1), in_store=True)
 BY_PHASE = replace(_cost_by("phase", "phase", 2), in_store=True)
 _KIND = Column("kind", meaning="kind that XLA prints, such as `kLoop`", get=attrgetter("label"))
-_BY_FUSION_KIND = replace(_cost_by("fusion_kind", "kind of fusion", 4), columns=(_KIND, *_COSTS, _BOUND))
+_BY_FUSION_KIND = _cost_by("fusion_kind", "kind of fusion", 4).with_columns(_KIND, *_COSTS, _BOUND)
 
 
 def _cost_table(context: Context, spec: TableSpec, tally: Tally) -> Table:
@@ -256,6 +247,8 @@ def _row(label: str, tally: Tally, times: KernelTimes | None) -> _CostRow:
     if times is None:
         size = tally.bounds("bytes")
         return _CostRow(label, tally, _NO_TIME, _NO_TIME, least(size), not isinstance(size, Figure))
+    from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
+
     compute, memory = flops_time(tally, times), bytes_time(tally, times)
     are_known = not isinstance(compute, Figure) and not isinstance(memory, Figure)
     return _CostRow(label, tally, compute, memory, max(least(compute), least(memory)), are_known)
@@ -311,7 +304,7 @@ class Cost(Pass):
         for name, amount in (executed | matmul_facts(context)).items():
             facts.put(name, amount, step_reason(amount))
         attention, unknown_calls = _OF_CALLS
-        facts.put_with_bound(attention.name, attention.get(cost))
+        facts.put(attention.name, attention.get(cost), with_bound=True)
         facts.put_all([unknown_calls], cost)
         step_times.put_times(context, facts)
         return Section(facts.values, _tables(context), _notes(context, facts.notes))

@@ -79,24 +79,23 @@ def _is_type(value: Value, member: str) -> bool:
 MATMULS_BY_TYPE = TableSpec(
     "matmuls_by_type",
     "Matrix multiplications of one step by type of operands",
-    (
-        Column("type", meaning="element type of both operands; `mixed` if they differ", get=lambda row: row.type or None),
-        bounded("flops", "flops", attrgetter("flops")),
-        Column(
-            "share_of_flops",
-            "share",
-            detail=1,
-            optional=True,
-            meaning="share of all FLOPs of matrix multiplications",
-            get=attrgetter("share"),
-        ),
-        Column("sites", "count", detail=1, get=lambda row: len(row.runs)),
-        bounded("runs", "count", lambda row: total(row.runs), 1, summed=False),
-    ),
     TablePlace("work", "Work of the step", "products by type", 5),
     in_store=True,
     assertable=True,
     counts=(CountedRows(r"cost\.matmul_flops\.(.+)", (("type", _is_type),), value="flops"),),
+).with_columns(
+    Column("type", meaning="element type of both operands; `mixed` if they differ", get=lambda row: row.type or None),
+    bounded("flops", "flops"),
+    Column(
+        "share_of_flops",
+        "share",
+        detail=1,
+        optional=True,
+        meaning="share of all FLOPs of matrix multiplications",
+        get=attrgetter("share"),
+    ),
+    Column("sites", "count", detail=1, get=lambda row: len(row.runs)),
+    bounded("runs", "count", lambda row: total(row.runs), 1, summed=False),
 )
 
 

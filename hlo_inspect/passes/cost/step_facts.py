@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
-from hlo_inspect.analysis.time.step_times import StepTimes, compiler_cycles
-from hlo_inspect.analysis.time.utilization import model_seconds, utilization_bound
 from hlo_inspect.figure import Figure, Quantity, least, reason
 from hlo_inspect.passes.base import FactSheet
 from hlo_inspect.report.model import Amount, FactSpec, Parts, sentence
 from hlo_inspect.report.table import Unit
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.time.step_times import StepTimes
 
 _NO_PROFILE = "times need a hardware profile: give --profile NAME"
 
@@ -37,6 +40,9 @@ def put_times(context: Context, facts: FactSheet) -> None:
     if times is None or kernel_times is None:
         facts.values.update(dict.fromkeys(spec.name for spec in SPECS))
         return
+    from hlo_inspect.analysis.time.step_times import compiler_cycles
+    from hlo_inspect.analysis.time.utilization import model_seconds, utilization_bound
+
     for name, time in zip(_NAMES, times, strict=True):
         facts.put(name, time)
     cycles = compiler_cycles(context.kernels.launched, kernel_times)
@@ -74,15 +80,11 @@ def inferred_clock(context: Context) -> str:
     )
 
 
-def amount_of(time: Quantity) -> Amount:
-    """Return a time as a figure of a sentence, with `>=` if a part of it is unknown."""
-    return Amount(time, "seconds")
-
-
 def step_words(context: Context, times: StepTimes) -> Parts:
     """Yield bound and estimate of a step and the hardware; without a schedule the range that overlap leaves open."""
     if context.on_machine.known_step is not None:
-        yield from sentence("bound {}, estimate {}", Amount(least(times.step), "seconds"), amount_of(times.estimate_step))
+        bound, estimate = Amount(least(times.step), "seconds"), Amount(times.estimate_step, "seconds")
+        yield from sentence("bound {}, estimate {}", bound, estimate)
         yield from _machine_words(context)
         return
     alone = (times.compute, times.memory, times.collectives)

@@ -38,6 +38,14 @@ class _MeasuredStep:
         return self.rows.recorded.label.rpartition("(")[2].removesuffix(")")
 
     @property
+    def unattributed_s(self) -> float:
+        return self.times.seconds_of_step(self.times.unattributed.duration)
+
+    @property
+    def exposed_collective_s(self) -> float:
+        return math.fsum(row.self_s for row in self.rows.collectives)
+
+    @property
     def period_s(self) -> Quantity:
         return or_unknown(self.times.period_s, "there is one run only")
 
@@ -76,12 +84,13 @@ _NO_WAIT = "a collective is a permute or asynchronous, or the profile lacks devi
 _NO_PROFILE = "times need a hardware profile: give --profile NAME"
 
 
-def _fact(name: str, unit: Unit, meaning: str, get: Callable[[_MeasuredStep], Value]) -> Fact:
-    return Fact(f"measured.{name}", unit, meaning, get, absent=_NO_TIMES)
+def _fact(name: str, unit: Unit, meaning: str, get: Callable[[_MeasuredStep], Value] | None = None) -> Fact:
+    """Return a fact. One without a getter is the figure of its name."""
+    return Fact(f"measured.{name}", unit, meaning, get or attrgetter(name), absent=_NO_TIMES)
 
 
 _FACTS = (
-    _fact("program_id", "text", "id of the program", attrgetter("program_id")),
+    _fact("program_id", "text", "id of the program"),
     _fact("platform", "text", "cpu, gpu or tpu", attrgetter("times.platform")),
     _fact("hosts", "count", "hosts whose profiles have the program", attrgetter("times.hosts")),
     _fact("devices", "count", "devices that ran it", lambda step: len(step.times.devices)),
@@ -97,32 +106,19 @@ _FACTS = (
     _fact("events", "count", "events of devices that name an instruction", attrgetter("times.events")),
     _fact("joined_events", "count", "events whose instruction is in the module", attrgetter("rows.joined_events")),
     _fact(
-        "unattributed_events",
-        "count",
-        "events of devices that name no instruction",
-        attrgetter("times.unattributed.events"),
+        "unattributed_events", "count", "events of devices that name no instruction", attrgetter("times.unattributed.events")
     ),
-    _fact(
-        "unattributed_s",
-        "seconds",
-        "time of these events in a step",
-        lambda step: step.times.seconds_of_step(step.times.unattributed.duration),
-    ),
-    _fact("step_s", "seconds", "median of a step over all samples", attrgetter("step_s")),
-    _fact("step_p90_s", "seconds", "90th percentile of a step", attrgetter("step_p90_s")),
+    _fact("unattributed_s", "seconds", "time of these events in a step"),
+    _fact("step_s", "seconds", "median of a step over all samples"),
+    _fact("step_p90_s", "seconds", "90th percentile of a step"),
     _fact("busy_s", "seconds", "median of the time in which a device executes something", attrgetter("times.busy_s")),
     _fact("idle_s", "seconds", "step without busy time", lambda step: step.step_s - step.times.busy_s),
-    _fact("period_s", "seconds", "median time from start to start of successive runs", attrgetter("period_s")),
+    _fact("period_s", "seconds", "median time from start to start of successive runs"),
     _fact("kernels_s", "seconds", "self times of all instructions of a step, mean over samples", attrgetter("rows.kernels_s")),
-    _fact(
-        "exposed_collective_s",
-        "seconds",
-        "self time of collectives, with start and done",
-        lambda step: math.fsum(row.self_s for row in step.rows.collectives),
-    ),
-    _fact("wait_s", "seconds", "time that collectives wait for the slowest device", attrgetter("wait_s")),
-    _fact("mfu", "share", "MFU: FLOPs of matrix products without recomputation / (step × peak)", attrgetter("mfu")),
-    _fact("hfu", "share", "HFU: executed FLOPs of matrix products / (step × peak)", attrgetter("hfu")),
+    _fact("exposed_collective_s", "seconds", "self time of collectives, with start and done"),
+    _fact("wait_s", "seconds", "time that collectives wait for the slowest device"),
+    _fact("mfu", "share", "MFU: FLOPs of matrix products without recomputation / (step × peak)"),
+    _fact("hfu", "share", "HFU: executed FLOPs of matrix products / (step × peak)"),
     _fact("step_over_bound", "number", "measured step / bound of the step", attrgetter("over_bound")),
 )
 

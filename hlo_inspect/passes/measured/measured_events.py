@@ -28,22 +28,18 @@ class _LanedExecution(NamedTuple):
     start: int
 
 
-EVENTS = TableSpec(
-    "measured_events",
-    "Measured events",
-    (
-        Column("stream", get=attrgetter("lane")),
-        Column("event", get=lambda _: "execution"),
-        Column("name", get=attrgetter("execution.name")),
-        Column("begin_s", "seconds", get=lambda laned: laned.start * SECONDS_PER_PS),
-        Column("end_s", "seconds", get=lambda laned: (laned.start + laned.execution.duration) * SECONDS_PER_PS),
-        Column("kind", get=lambda laned: laned.row and laned.row.kind),
-        Column("phase", optional=True, get=lambda laned: laned.row and laned.row.labels.phase),
-        Column("computation", get=lambda laned: laned.row and laned.row.computation),
-        Column("op_name", get=lambda laned: laned.row and laned.row.labels.op_name),
-        Column("source", get=lambda laned: laned.row and laned.row.labels.source),
-        Column("line", "number", get=lambda laned: laned.row and laned.row.line),
-    ),
+EVENTS = TableSpec("measured_events", "Measured events").with_columns(
+    Column("stream", get=attrgetter("lane")),
+    Column("event", get=lambda _: "execution"),
+    Column("name", get=attrgetter("execution.name")),
+    Column("begin_s", "seconds", get=lambda laned: laned.start * SECONDS_PER_PS),
+    Column("end_s", "seconds", get=lambda laned: (laned.start + laned.execution.duration) * SECONDS_PER_PS),
+    Column("kind", get=lambda laned: laned.row and laned.row.kind),
+    Column("phase", optional=True, get=lambda laned: laned.row and laned.row.labels.phase),
+    Column("computation", get=lambda laned: laned.row and laned.row.computation),
+    Column("op_name", get=lambda laned: laned.row and laned.row.labels.op_name),
+    Column("source", get=lambda laned: laned.row and laned.row.labels.source),
+    Column("line", "number", get=lambda laned: laned.row and laned.row.line),
 )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.provenance import Labels, printed
+from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
 from hlo_inspect.passes.measured.measured_rows import CollectiveRow, KernelRow, MeasuredRows
@@ -21,8 +21,11 @@ from hlo_inspect.report.table_spec import TableSpec
 def measured_tables(context: Context, rows: MeasuredRows) -> Iterator[Table]:
     """Yield the tables, the kernels first."""
     has_bounds = context.on_machine.kernel_times is not None
-    yield _KERNELS.of(rows.kernels, columns=_with_bounds(_KERNELS, has_bounds=has_bounds))
-    yield _KERNEL_GROUPS.of(_kernel_groups(rows), columns=_with_bounds(_KERNEL_GROUPS, has_bounds=has_bounds))
+    flags = {name: {"detail": 0} for name in ("bound_s", "ratio")} if has_bounds else {}
+    yield _KERNELS.of(rows.kernels, columns=_KERNELS.with_flags(flags))
+    equal = group_rows(rows.kernels, lambda row: (row.kind, row.labels, row.flops, row.bytes, row.runs, row.bound_s))
+    groups = sorted(map(_merged, equal), key=lambda row: -row.self_s)
+    yield _KERNEL_GROUPS.of(groups, columns=_KERNEL_GROUPS.with_flags(flags))
     yield _PARTS.of(_parts(rows))
     if rows.collectives:
         yield _COLLECTIVES.of(rows.collectives)
@@ -43,12 +46,6 @@ def measured_tables(context: Context, rows: MeasuredRows) -> Iterator[Table]:
 # -- kernels ----------------------------------------------------------------------------------------------------------------
 
 
-def _with_bounds(table: TableSpec, *, has_bounds: bool) -> list[Column]:
-    """Return the columns. Those of bounds are on the page if a hardware profile gives bounds."""
-    details = {"bound_s": 0, "ratio": 0} if has_bounds else {}
-    return [column._replace(detail=details.get(column.name, column.detail)) for column in table.columns]
-
-
 def _rounded(ratio: float | None) -> float | None:
     """Return a ratio with 4 digits: more would be noise. A large one is whole."""
     rounded = None if ratio is None else float(f"{ratio:.4g}")
@@ -56,10 +53,10 @@ def _rounded(ratio: float | None) -> float | None:
 
 
 _SHARE_OF_SELF = "share of the self times of all kernels"
-_SELF_S = Column("self_s", "seconds", summed=True, get=attrgetter("self_s"))
-_SHARE = Column("share", "share", summed=True, page_name="share_of_self", meaning=_SHARE_OF_SELF, get=attrgetter("share"))
+_SELF_S = Column("self_s", "seconds", summed=True)
+_SHARE = Column("share", "share", summed=True, page_name="share_of_self", meaning=_SHARE_OF_SELF)
 _BOUNDS = (
-    Column("bound_s", "seconds", detail=9, optional=True, get=attrgetter("bound_s")),
+    Column("bound_s", "seconds", detail=9, optional=True),
     Column("ratio", "number", detail=9, optional=True, real=True, page_name="self/bound", get=lambda row: _rounded(row.ratio)),
     Column("flops_per_s", "flops_per_s", detail=5, optional=True, get=lambda row: row.rate(row.flops)),
     Column("bytes_per_s", "bytes_per_s", detail=6, optional=True, get=lambda row: row.rate(row.bytes)),
@@ -67,115 +64,63 @@ _BOUNDS = (
 _KERNELS = TableSpec(
     "measured_kernels",
     "Measured instructions by self time; medians are of one execution, self times are means of a step",
-    (
-        Column("name", get=attrgetter("name")),
-        Column("kind", detail=4, meaning="opcode", get=attrgetter("kind")),
-        Column("computation", detail=8, get=attrgetter("computation")),
-        Column("events", "count", summed=True, detail=8, get=attrgetter("events")),
-        Column("runs", "number", real=True, get=attrgetter("runs")),
-        Column("median_s", "seconds", get=attrgetter("median_s")),
-        Column("p90_s", "seconds", detail=2, meaning="90th percentile of the time of one execution", get=attrgetter("p90_s")),
-        Column(
-            "time_s",
-            "seconds",
-            detail=7,
-            meaning="time of all executions in one step, with all that they contain",
-            get=attrgetter("time_s"),
-        ),
-        _SELF_S,
-        _SHARE,
-        Column(
-            "async_s",
-            "seconds",
-            detail=7,
-            optional=True,
-            meaning="time from start to done of an asynchronous operation",
-            get=attrgetter("async_s"),
-        ),
-        *_BOUNDS,
-        phase_column(attrgetter("labels.phase"), detail=3),
-        Column("op_name", detail=8, get=lambda row: row.labels.op_name or None),
-        Column("source", detail=1, width=16, get=lambda row: printed(row.labels.source)),
-        Column("line", "number", detail=8, get=attrgetter("line")),
-    ),
     TablePlace("measured", "Measured kernels", "single", 1),
     page_as="measured_kernel_groups",
+).with_columns(
+    Column("name"),
+    Column("kind", detail=4, meaning="opcode"),
+    Column("computation", detail=8),
+    Column("events", "count", summed=True, detail=8),
+    Column("runs", "number", real=True),
+    Column("median_s", "seconds"),
+    Column("p90_s", "seconds", detail=2, meaning="90th percentile of the time of one execution"),
+    Column("time_s", "seconds", detail=7, meaning="time of all executions in one step, with all that they contain"),
+    _SELF_S,
+    _SHARE,
+    Column("async_s", "seconds", detail=7, optional=True, meaning="time from start to done of an asynchronous operation"),
+    *_BOUNDS,
+    phase_column(attrgetter("labels.phase"), detail=3),
+    Column("op_name", detail=8, get=lambda row: row.labels.op_name or None),
+    Column("source", detail=1, width=16, get=lambda row: printed(row.labels.source)),
+    Column("line", "number", detail=8),
 )
 
 
-class _KernelGroup(NamedTuple):
-    """Equal kernels of several layers. Figures are sums of a step."""
+def _merged(kernels: Sequence[KernelRow]) -> KernelRow:
+    """Return equal kernels of several layers as one row. Its figures are sums of a step, its median is the middle one."""
 
-    kernels: Sequence[KernelRow]
-
-    @property
-    def labels(self) -> Labels:
-        return self.kernels[0].labels
-
-    @property
-    def runs(self) -> float:
-        return math.fsum(row.runs for row in self.kernels)
-
-    @property
-    def median_s(self) -> float:
-        ordered = sorted(row.median_s for row in self.kernels)
-        return ordered[len(ordered) // 2]
-
-    @property
-    def self_s(self) -> float:
-        return math.fsum(row.self_s for row in self.kernels)
-
-    @property
-    def share(self) -> float:
-        return math.fsum(row.share for row in self.kernels)
-
-    @property
-    def bound_s(self) -> float | None:
-        return self._sum([row.bound_s for row in self.kernels])
-
-    @property
-    def ratio(self) -> float | None:
-        return self.self_s / self.bound_s if self.bound_s else None
-
-    @property
-    def flops(self) -> float | None:
-        return self._sum([row.flops for row in self.kernels])
-
-    @property
-    def bytes(self) -> float | None:
-        return self._sum([row.bytes for row in self.kernels])
-
-    def rate(self, amount: float | None) -> float | None:
-        return amount / self.self_s if amount is not None and self.self_s else None
-
-    def _sum(self, values: Sequence[float | None]) -> float | None:
+    def whole(values: Iterable[float | None]) -> float | None:
         numbers = [value for value in values if value is not None]
-        return math.fsum(numbers) if len(numbers) == len(values) else None
+        return math.fsum(numbers) if len(numbers) == len(kernels) else None
+
+    return kernels[0]._replace(
+        name=joined_name([row.name for row in kernels]),
+        runs=math.fsum(row.runs for row in kernels),
+        median_s=sorted(row.median_s for row in kernels)[len(kernels) // 2],
+        self_s=math.fsum(row.self_s for row in kernels),
+        share=math.fsum(row.share for row in kernels),
+        bound_s=whole(row.bound_s for row in kernels),
+        flops=whole(row.flops for row in kernels),
+        bytes=whole(row.bytes for row in kernels),
+    )
 
 
 _KERNEL_GROUPS = TableSpec(
     "measured_kernel_groups",
     "Measured kernels of one step, merged, by self time; medians are of one execution",
-    (
-        Column("name", width=24, get=lambda group: joined_name([row.name for row in group.kernels])),
-        Column("kind", detail=4, meaning="opcode", get=lambda group: group.kernels[0].kind),
-        Column("runs", "number", detail=1, real=True, get=attrgetter("runs")),
-        Column("median_s", "seconds", detail=1, get=attrgetter("median_s")),
-        _SELF_S,
-        _SHARE,
-        *_BOUNDS,
-        phase_column(attrgetter("labels.phase"), detail=2),
-        Column("source", detail=1, width=16, get=lambda group: printed(group.labels.source)),
-    ),
     TablePlace("measured", "Measured kernels", "merged"),
     page_rows=15,
+).with_columns(
+    Column("name", width=24),
+    Column("kind", detail=4, meaning="opcode"),
+    Column("runs", "number", detail=1, real=True),
+    Column("median_s", "seconds", detail=1),
+    _SELF_S,
+    _SHARE,
+    *_BOUNDS,
+    phase_column(attrgetter("labels.phase"), detail=2),
+    Column("source", detail=1, width=16, get=lambda row: printed(row.labels.source)),
 )
-
-
-def _kernel_groups(rows: MeasuredRows) -> list[_KernelGroup]:
-    """Return the instructions in groups: equal kernels of layers are one."""
-    merged = group_rows(rows.kernels, lambda row: (row.kind, row.labels, row.flops, row.bytes, row.runs, row.bound_s))
-    return sorted(map(_KernelGroup, merged), key=lambda group: -group.self_s)
 
 
 # -- collectives ------------------------------------------------------------------------------------------------------------
@@ -188,20 +133,19 @@ def _sent(row: CollectiveRow) -> int | None:
 _COLLECTIVES = TableSpec(
     "measured_collectives",
     "Measured collectives of one step by self time",
-    (
-        Column("name", get=attrgetter("collective.start.name")),
-        Column("kind", detail=2, get=attrgetter("collective.kind")),
-        Column("axis", detail=1, optional=True, get=attrgetter("axis")),
-        Column("group_size", "count", detail=3, optional=True, get=attrgetter("collective.group_size")),
-        Column("runs", "number", real=True, get=attrgetter("runs")),
-        Column("median_s", "seconds", detail=1, get=attrgetter("median_s")),
-        _SELF_S,
-        Column("wait_s", "seconds", optional=True, get=attrgetter("wait_s")),
-        Column("transfer_s", "seconds", optional=True, get=attrgetter("transfer_s")),
-        Column("executed_wire_bytes", "bytes", page_name="sent", optional=True, get=_sent),
-        Column("bus_bytes_per_s", "bytes_per_s", page_name="bus_bandwidth", optional=True, get=attrgetter("bus")),
-    ),
     TablePlace("measured", "Measured collectives", "single"),
+).with_columns(
+    Column("name", get=attrgetter("collective.start.name")),
+    Column("kind", detail=2, get=attrgetter("collective.kind")),
+    Column("axis", detail=1, optional=True),
+    Column("group_size", "count", detail=3, optional=True, get=attrgetter("collective.group_size")),
+    Column("runs", "number", real=True),
+    Column("median_s", "seconds", detail=1),
+    _SELF_S,
+    Column("wait_s", "seconds", optional=True),
+    Column("transfer_s", "seconds", optional=True),
+    Column("executed_wire_bytes", "bytes", page_name="sent", optional=True, get=_sent),
+    Column("bus_bytes_per_s", "bytes_per_s", page_name="bus_bandwidth", optional=True, get=attrgetter("bus")),
 )
 
 
@@ -220,7 +164,7 @@ def _spec_by(label: str, title: str, place: TablePlace, meaning: str = _SHARE_OF
         _SELF_S,
         _SHARE._replace(summed=False, bar="stacked", width=32, meaning=meaning),
     )
-    return TableSpec(f"measured_by_{label}", title, columns, place, page_rows=10)
+    return TableSpec(f"measured_by_{label}", title, place, page_rows=10).with_columns(*columns)
 
 
 _BY_PHASE = _spec_by("phase", "Self time by phase", TablePlace("measured", "Measured time", "by phase", 1))
@@ -245,12 +189,9 @@ def _by(
     for row in rows:
         key = label(row)  # type: ignore[arg-type]
         sums[key] = sums.get(key, 0.0) + row.self_s
-    labelled = sorted((_Labelled(key, self_s, self_s / whole if whole else 0.0) for key, self_s in sums.items()), key=_longest)
+    labelled = [_Labelled(key, self_s, self_s / whole if whole else 0.0) for key, self_s in sums.items()]
+    labelled.sort(key=lambda row: -row.self_s)
     return table.of(labelled, on_page=len(labelled) > 1)
-
-
-def _longest(row: _Labelled) -> float:
-    return -row.self_s
 
 
 class _DeviceRow(NamedTuple):
@@ -286,38 +227,35 @@ def _devices(rows: MeasuredRows) -> list[_DeviceRow]:
 _DEVICES = TableSpec(
     "measured_by_device",
     "Devices: median step and busy time; waiting in collectives of a step, its own and that of others for it",
-    (
-        Column("device", get=attrgetter("device")),
-        Column("samples", "count", summed=True, meaning="runs of the device", get=attrgetter("samples")),
-        Column("step_s", "seconds", get=attrgetter("step_s")),
-        Column("busy_s", "seconds", meaning="time in which an execution runs", get=attrgetter("busy_s")),
-        Column(
-            "wait_s",
-            "seconds",
-            page_name="waits",
-            optional=True,
-            meaning="time of the step in which the device waits in collectives",
-            get=attrgetter("wait_s"),
-        ),
-        Column(
-            "held_s",
-            "seconds",
-            page_name="others_wait",
-            optional=True,
-            meaning="time of the step in which others wait for the device",
-            get=attrgetter("held_s"),
-        ),
-        Column(
-            "last",
-            "count",
-            page_name="times_last",
-            optional=True,
-            meaning="collectives that the device began last",
-            get=lambda row: row.waits and row.waits.last,
-        ),
-    ),
     TablePlace("measured", "Measured time", "by device", 4),
     page_rows=8,
+).with_columns(
+    Column("device"),
+    Column("samples", "count", summed=True, meaning="runs of the device"),
+    Column("step_s", "seconds"),
+    Column("busy_s", "seconds", meaning="time in which an execution runs"),
+    Column(
+        "wait_s",
+        "seconds",
+        page_name="waits",
+        optional=True,
+        meaning="time of the step in which the device waits in collectives",
+    ),
+    Column(
+        "held_s",
+        "seconds",
+        page_name="others_wait",
+        optional=True,
+        meaning="time of the step in which others wait for the device",
+    ),
+    Column(
+        "last",
+        "count",
+        page_name="times_last",
+        optional=True,
+        meaning="collectives that the device began last",
+        get=lambda row: row.waits and row.waits.last,
+    ),
 )
 
 
@@ -328,23 +266,19 @@ class _Part(NamedTuple):
 
 
 _PARTS = TableSpec(
-    "measured_parts",
-    "The measured step by what waits, mean",
-    (
-        Column("part", width=34, meaning="kernels, waiting, transfers, idle", get=attrgetter("part")),
-        Column("time_s", "seconds", summed=True, meaning="mean time of the part in one step", get=attrgetter("time_s")),
-        Column(
-            "share",
-            "share",
-            page_name="share_of_parts",
-            bar="stacked",
-            width=32,
-            meaning="share of all parts",
-            get=lambda part: part.time_s / part.whole_s,
-        ),
+    "measured_parts", "The measured step by what waits, mean", TablePlace("measured", "Measured time", "by part"), page_rows=0
+).with_columns(
+    Column("part", width=34, meaning="kernels, waiting, transfers, idle"),
+    Column("time_s", "seconds", summed=True, meaning="mean time of the part in one step"),
+    Column(
+        "share",
+        "share",
+        page_name="share_of_parts",
+        bar="stacked",
+        width=32,
+        meaning="share of all parts",
+        get=lambda part: part.time_s / part.whole_s,
     ),
-    TablePlace("measured", "Measured time", "by part"),
-    page_rows=0,
 )
 
 
@@ -371,16 +305,12 @@ class _Run(NamedTuple):
 
 
 _RUNS = TableSpec(
-    "measured_runs",
-    "Runs by step, the slowest first",
-    (
-        Column("device", get=attrgetter("device")),
-        Column("run", "number", meaning="number of the run", get=attrgetter("sample.run")),
-        Column("events", "count", summed=True, get=attrgetter("sample.events")),
-        Column("step_s", "seconds", get=lambda run: run.sample.step * SECONDS_PER_PS),
-    ),
-    TablePlace("measured", "Measured time", "by run", 5),
-    page_rows=6,
+    "measured_runs", "Runs by step, the slowest first", TablePlace("measured", "Measured time", "by run", 5), page_rows=6
+).with_columns(
+    Column("device"),
+    Column("run", "number", meaning="number of the run", get=attrgetter("sample.run")),
+    Column("events", "count", summed=True, get=attrgetter("sample.events")),
+    Column("step_s", "seconds", get=lambda run: run.sample.step * SECONDS_PER_PS),
 )
 
 TABLES = (

@@ -87,40 +87,14 @@ def _of_collectives(context: Context, rows: MeasuredRows) -> Iterator[_Attempt]:
             yield _Attempt(f"links.{time.level}.bandwidth", row.collective.start.name, time.bound_s * row.runs / row.transfer_s)
 
 
-RATES = TableSpec(
-    "measured_rates",
-    "Rates of the best kernels",
-    (
-        Column("figure", width=24, meaning="figure of the hardware profile", get=attrgetter("figure")),
-        Column("unit", detail=9, meaning="unit of the figure", get=attrgetter("unit")),
-        Column(
-            "stated",
-            "number",
-            real=True,
-            unit_of="unit",
-            meaning="value of the hardware profile",
-            get=attrgetter("stated"),
-        ),
-        Column(
-            "achieved",
-            "number",
-            real=True,
-            unit_of="unit",
-            meaning="rate of the best kernel that the figure binds",
-            get=attrgetter("achieved"),
-        ),
-        Column(
-            "share",
-            "share",
-            page_name="share_of_stated",
-            meaning="achieved rate divided by the stated one",
-            get=attrgetter("share"),
-        ),
-        Column("best", meaning="this kernel", get=attrgetter("name")),
-        Column("sites", "count", page_name="bound_by_it", meaning="kernels that the figure binds", get=attrgetter("sites")),
-    ),
-    TablePlace("measured", ""),
-    page_rows=0,
+RATES = TableSpec("measured_rates", "Rates of the best kernels", TablePlace("measured", ""), page_rows=0).with_columns(
+    Column("figure", width=24, meaning="figure of the hardware profile"),
+    Column("unit", detail=9, meaning="unit of the figure"),
+    Column("stated", "number", real=True, unit_of="unit", meaning="value of the hardware profile"),
+    Column("achieved", "number", real=True, unit_of="unit", meaning="rate of the best kernel that the figure binds"),
+    Column("share", "share", page_name="share_of_stated", meaning="achieved rate divided by the stated one"),
+    Column("best", meaning="this kernel", get=attrgetter("name")),
+    Column("sites", "count", page_name="bound_by_it", meaning="kernels that the figure binds"),
 )
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
-from hlo_inspect.analysis.memory.ignored_offload import OffloadRequests
+from hlo_inspect.analysis.memory.host_transfers import OffloadRequests
 from hlo_inspect.analysis.memory.live_arrays import loop_around
-from hlo_inspect.analysis.memory.platforms import MAX_SPACES, Platform
+from hlo_inspect.analysis.memory.platforms import MAX_SPACES
 from hlo_inspect.analysis.memory.program_memory import ProgramMemory
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.errors import UsageError
@@ -20,13 +20,7 @@ from hlo_inspect.passes.memory import buffer_tables as buffers
 from hlo_inspect.passes.memory import memory_tables as tables
 from hlo_inspect.passes.memory import xla_reports
 from hlo_inspect.passes.memory.buffer_tables import buffer_tables
-from hlo_inspect.passes.memory.memory_tables import (
-    host_copies,
-    largest_arrays,
-    live_tables,
-    parameter_copies,
-    space_name,
-)
+from hlo_inspect.passes.memory.memory_tables import host_copies, largest_arrays, live_tables, parameter_copies, space_name
 from hlo_inspect.passes.memory.xla_reports import out_of_memory_rows, out_of_memory_tables, reports_of
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, sentence
 from hlo_inspect.report.table import Table
@@ -170,14 +164,11 @@ def _headline(context: Context) -> Iterator[HeadlineRow]:
         yield HeadlineRow("host", (Amount(device.host_bytes, "bytes"), " in host memory"))
     if context.gathered_parameters:
         yield HeadlineRow("gathered", tuple(_gathered(context)))
-    if context.stated_figures:
+    if context.memory.stated:
         yield HeadlineRow("stated", (f"arguments, outputs, temporaries and the like by {context.sidecars.found[0]}",))
-    yield HeadlineRow("platform", (f"{device.platform.name}, {_recognized(device.platform)}",))
-
-
-def _recognized(platform: Platform) -> str:
-    given = platform.mark.startswith("--")
-    return f"{'given' if given else 'recognized'} by {platform.mark}"
+    platform = device.platform
+    chosen = "given" if platform.mark.startswith("--") else "recognized"
+    yield HeadlineRow("platform", (f"{platform.name}, {chosen} by {platform.mark}",))
 
 
 def _amount(size: int | None) -> Amount:

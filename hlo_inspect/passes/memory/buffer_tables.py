@@ -100,44 +100,30 @@ _LIVE_RANGE = (
     Column("live_from", "number", get=attrgetter("start")),
     Column("live_to", "number", get=attrgetter("end")),
 )
-_BUFFERS = TableSpec(
-    "buffers",
-    "Buffers",
-    (
-        Column("shape_index", get=lambda row: index_text(row.life.element)),
-        Column("shape", get=attrgetter("shape")),
-        Column("bytes", "bytes", summed=True, get=attrgetter("life.live.bytes")),
-        Column("allocation", meaning="allocation of XLA that holds the buffer", get=lambda row: _allocation(row.life)),
-        Column("offset", "bytes", detail=2, meaning="first byte in the allocation", get=attrgetter("life.offset")),
-        Column("memory_space", "number", detail=2, get=attrgetter("life.live.space")),
-        *_LIVE_RANGE,
-    ),
-    page_rows=0,
+_BUFFERS = TableSpec("buffers", "Buffers", page_rows=0).with_columns(
+    Column("shape_index", get=lambda row: index_text(row.life.element)),
+    Column("shape"),
+    Column("bytes", "bytes", summed=True, get=attrgetter("life.live.bytes")),
+    Column("allocation", meaning="allocation of XLA that holds the buffer", get=lambda row: _allocation(row.life)),
+    Column("offset", "bytes", detail=2, meaning="first byte in the allocation", get=attrgetter("life.offset")),
+    Column("memory_space", "number", detail=2, get=attrgetter("life.live.space")),
+    *_LIVE_RANGE,
 )
-_EVENTS = TableSpec(
-    "buffer_events",
-    "Events of these buffers",
-    (
-        Column("shape_index", get=lambda row: index_text(row.life.element)),
-        Column("time", "number", meaning="position in the schedule", get=attrgetter("event.time")),
-        Column("event", meaning="defined, written, read or freed", get=attrgetter("event.what")),
-        Column("by", meaning="instruction that does it", get=attrgetter("name")),
-        Column("opcode", detail=2, get=attrgetter("opcode")),
-        Column("phase", detail=2, get=attrgetter("phase")),
-        Column("source", detail=1, get=attrgetter("source")),
-        Column("line", "number", detail=3, get=attrgetter("line")),
-    ),
-    page_rows=60,
+_EVENTS = TableSpec("buffer_events", "Events of these buffers", page_rows=60).with_columns(
+    Column("shape_index", get=lambda row: index_text(row.life.element)),
+    Column("time", "number", meaning="position in the schedule", get=attrgetter("event.time")),
+    Column("event", meaning="defined, written, read or freed", get=attrgetter("event.what")),
+    Column("by", meaning="instruction that does it", get=attrgetter("name")),
+    Column("opcode", detail=2),
+    Column("phase", detail=2),
+    Column("source", detail=1),
+    Column("line", "number", detail=3),
 )
-_SHARED = TableSpec(
-    "buffer_shared_with",
-    "Other values in the same memory",
-    (
-        Column("name", get=attrgetter("name")),
-        Column("shape", get=attrgetter("shape")),
-        Column("bytes", "bytes", get=attrgetter("size")),
-        *_LIVE_RANGE,
-    ),
+_SHARED = TableSpec("buffer_shared_with", "Other values in the same memory").with_columns(
+    Column("name"),
+    Column("shape"),
+    Column("bytes", "bytes", get=attrgetter("size")),
+    *_LIVE_RANGE,
 )
 
 TABLES = (_BUFFERS, _EVENTS, _SHARED)

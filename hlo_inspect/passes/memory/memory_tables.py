@@ -19,7 +19,7 @@ from hlo_inspect.hlo.values.op_names import NOT_SOUGHT
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
-from hlo_inspect.passes.params import index_text, joined_path, number_ranges
+from hlo_inspect.passes.params import index_text, joined_path, memory_space, number_ranges
 from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
 
@@ -38,10 +38,14 @@ def space_name(space: int) -> str:
 def live_tables(context: Context, device: DeviceMemory) -> Iterator[Table]:
     """Yield every array at the peak, and merged rows of them; the curve; totals by role, source and scope."""
     live = context.live_arrays
-    yield LIVE.of(live, columns=_fitted(LIVE, live))
+    flags = {  # padding and memory space are on the page if there is padding, or more than one space
+        "padding_bytes": {"detail": 2 if any(array.padding for array in live) else 9},
+        "memory_space": {"detail": 3 if len({array.space for array in live}) > 1 else 9},
+    }
+    yield LIVE.of(live, columns=LIVE.with_flags(flags))
     groups = group_rows(live, _array_key)
     groups.sort(key=_bytes, reverse=True)
-    yield _LIVE_GROUPS.of(groups, columns=_fitted(_LIVE_GROUPS, live))
+    yield _LIVE_GROUPS.of(groups, columns=_LIVE_GROUPS.with_flags(flags))
     yield _live_bytes(context, device)
     if not context.request.quick:
         yield _LIVE_BY_ROLE.of(_totals(live, attrgetter("role")))
@@ -50,40 +54,30 @@ def live_tables(context: Context, device: DeviceMemory) -> Iterator[Table]:
         yield _LIVE_BY_SCOPE.of(_totals(live, attrgetter("scope")))
 
 
-def _fitted(table: TableSpec, live: Sequence[LiveArray]) -> tuple[Column, ...]:
-    """Return the columns. Those of padding and memory space are on the page if there is padding, or more than one space."""
-    details = {
-        "padding_bytes": 2 if any(array.padding for array in live) else 9,
-        "memory_space": 3 if len({array.space for array in live}) > 1 else 9,
-    }
-    return tuple(column._replace(detail=details.get(column.name, column.detail)) for column in table.columns)
-
-
 _ROLES = "weight, moment, input, …; temporary, constant or tuple table"
 LIVE = TableSpec(
     "live_at_peak",
     "Live at the peak",
-    (
-        Column("name", meaning="instruction that defines the array", get=attrgetter("name")),
-        Column("shape_index", detail=9, get=lambda array: index_text(array.element)),
-        Column("shape", get=lambda array: "" if array.shape is None else str(array.shape)),
-        Column("bytes", "bytes", summed=True, get=attrgetter("bytes")),
-        Column("padding_bytes", "bytes", summed=True, detail=3, get=attrgetter("padding")),
-        Column("role", meaning=_ROLES, get=lambda array: array.role or None),
-        Column("live_from", "number", detail=2, optional=True, get=attrgetter("live_from")),
-        Column("live_to", "number", detail=2, optional=True, get=attrgetter("live_to")),
-        Column("memory_space", "number", detail=5, get=attrgetter("space")),
-        Column("of_parameter", "number", detail=9, optional=True, get=attrgetter("parameter")),
-        Column("path", detail=3, optional=True, get=lambda array: array.path or None),
-        phase_column(attrgetter("labels.phase"), detail=2),
-        Column("op_name", detail=6, get=attrgetter("labels.op_name")),
-        Column("source", detail=1, get=lambda array: printed(array.labels.source)),
-        Column("line", "number", detail=4, optional=True, get=attrgetter("line")),
-    ),
     TablePlace("memory", "Live at the peak", "single", 1),
     in_store=True,
     assertable=True,
     page_as="live_at_peak_groups",
+).with_columns(
+    Column("name", meaning="instruction that defines the array"),
+    Column("shape_index", detail=9, get=lambda array: index_text(array.element)),
+    Column("shape", get=lambda array: "" if array.shape is None else str(array.shape)),
+    Column("bytes", "bytes", summed=True),
+    Column("padding_bytes", "bytes", summed=True, detail=3, get=attrgetter("padding")),
+    Column("role", meaning=_ROLES, get=lambda array: array.role or None),
+    Column("live_from", "number", detail=2, optional=True),
+    Column("live_to", "number", detail=2, optional=True),
+    Column("memory_space", "number", detail=5, get=attrgetter("space")),
+    Column("of_parameter", "number", detail=9, optional=True, get=attrgetter("parameter")),
+    Column("path", detail=3, optional=True, get=lambda array: array.path or None),
+    phase_column(attrgetter("labels.phase"), detail=2),
+    Column("op_name", detail=6, get=attrgetter("labels.op_name")),
+    Column("source", detail=1, get=lambda array: printed(array.labels.source)),
+    Column("line", "number", detail=4, optional=True),
 )
 
 Group = Sequence[LiveArray]
@@ -116,22 +110,18 @@ def _line_or_path(group: Group) -> str:
 
 
 _LIVE_GROUPS = TableSpec(
-    "live_at_peak_groups",
-    "Live at the peak",
-    (
-        Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
-        Column("shape", width=20, get=lambda group: "" if group[0].shape is None else str(group[0].shape)),
-        Column("arrays", "count", summed=True, detail=1, get=len),
-        Column("bytes", "bytes", summed=True, get=_bytes),
-        Column("padding_bytes", "bytes", summed=True, detail=3, get=lambda group: sum(array.padding for array in group)),
-        Column("role", meaning=_ROLES, get=lambda group: group[0].role or None),
-        Column("live", detail=2, width=11, meaning="first and last position of the schedule at which it is live", get=_lives),
-        Column("memory_space", "number", detail=8, get=lambda group: group[0].space),
-        phase_column(lambda group: group[0].labels.phase, detail=3),
-        Column("source", detail=1, get=_line_or_path),
-    ),
-    TablePlace("memory", "Live at the peak", "merged"),
-    page_rows=24,
+    "live_at_peak_groups", "Live at the peak", TablePlace("memory", "Live at the peak", "merged"), page_rows=24
+).with_columns(
+    Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
+    Column("shape", width=20, get=lambda group: "" if group[0].shape is None else str(group[0].shape)),
+    Column("arrays", "count", summed=True, detail=1, get=len),
+    Column("bytes", "bytes", summed=True, get=_bytes),
+    Column("padding_bytes", "bytes", summed=True, detail=3, get=lambda group: sum(array.padding for array in group)),
+    Column("role", meaning=_ROLES, get=lambda group: group[0].role or None),
+    Column("live", detail=2, width=11, meaning="first and last position of the schedule at which it is live", get=_lives),
+    Column("memory_space", "number", detail=8, get=lambda group: group[0].space),
+    phase_column(lambda group: group[0].labels.phase, detail=3),
+    Column("source", detail=1, get=_line_or_path),
 )
 
 
@@ -151,17 +141,13 @@ def _totals(live: Sequence[LiveArray], key: Callable[[LiveArray], str]) -> list[
 
 
 _OF_TOTAL = (
-    Column("arrays", "count", summed=True, get=attrgetter("arrays")),
+    Column("arrays", "count", summed=True),
     Column("bytes", "bytes", summed=True, get=attrgetter("size")),
-    Column("share", "share", optional=True, meaning="share of the peak", get=attrgetter("share")),
+    Column("share", "share", optional=True, meaning="share of the peak"),
 )
 _LIVE_BY_ROLE, _LIVE_BY_SOURCE, _LIVE_BY_SCOPE = (
-    TableSpec(
-        f"live_by_{label}",
-        title,
-        (Column(label, width=28, meaning=meaning, get=attrgetter("label")), *_OF_TOTAL),
-        TablePlace("memory", "Live at the peak", choice, rank),
-        page_rows=10,
+    TableSpec(f"live_by_{label}", title, TablePlace("memory", "Live at the peak", choice, rank), page_rows=10).with_columns(
+        Column(label, width=28, meaning=meaning, get=attrgetter("label")), *_OF_TOTAL
     )
     for rank, label, title, choice, meaning in (
         (2, "role", "Live at the peak by role", "by role", _ROLES),
@@ -177,16 +163,15 @@ _LIVE_BY_ROLE, _LIVE_BY_SOURCE, _LIVE_BY_SCOPE = (
 _LIVE_BYTES = TableSpec(
     "live_bytes",
     "Live bytes over the schedule",
-    (
-        Column("first", "number", get=attrgetter("first")),
-        Column("last", "number", get=attrgetter("last")),
-        Column("bytes", "bytes", get=attrgetter("bytes")),
-        phase_column(attrgetter("phase")),
-        Column("loop", get=attrgetter("loop")),
-    ),
     TablePlace("memory", "Live bytes over the schedule", "bytes", 1),
     page_rows=0,
     is_curve=True,
+).with_columns(
+    Column("first", "number"),
+    Column("last", "number"),
+    Column("bytes", "bytes"),
+    phase_column(attrgetter("phase")),
+    Column("loop"),
 )
 
 
@@ -208,10 +193,9 @@ def largest_arrays(context: Context) -> Table:
     """Return the arrays in merged rows, the largest first. The title says if XLA may fuse them away."""
     groups = array_groups(context.largest_arrays.found)
     has_padding = any(group[0].shape.padded_bytes != group[0].shape.bytes for group in groups)
-    details = {"bytes": 3, "padded_bytes": 0} if has_padding else {}
-    columns = [column._replace(detail=details.get(column.name, column.detail)) for column in _LARGEST.columns]
+    flags = {"bytes": {"detail": 3}, "padded_bytes": {"detail": 0}} if has_padding else {}
     title = "" if _is_optimized(context) else f"{_LARGEST.title} before fusion; XLA may fuse some of them away"
-    table = _LARGEST.of(groups, columns=columns, title=title)
+    table = _LARGEST.of(groups, columns=_LARGEST.with_flags(flags), title=title)
     return replace(table, page_rows=8) if context.module.header.is_scheduled else table
 
 
@@ -228,7 +212,7 @@ def _is_optimized(context: Context) -> bool:
 def _large_array_key(array: LargeArray) -> object:
     """Return the properties that the arrays of one row share."""
     steps = array.relation.steps if array.relation is not None else None
-    return (array.opcode, str(array.shape), array.shape.padded_bytes, _space(array), steps, array.labels.source)
+    return (array.opcode, str(array.shape), array.shape.padded_bytes, memory_space(array.shape), steps, array.labels.source)
 
 
 def _phases(group: ArrayGroup) -> str:
@@ -247,40 +231,34 @@ def _path(group: ArrayGroup) -> str | None:
     return joined_path(paths) if paths else None
 
 
-def _space(array: LargeArray) -> int:
-    layout = array.shape.layout
-    return layout.memory_space if layout is not None else 0
-
-
 _LARGEST = TableSpec(
     "largest_arrays",
     "Largest arrays",
-    (
-        Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
-        Column("opcode", detail=4, get=lambda group: group[0].opcode),
-        Column("shape", width=24, get=lambda group: str(group[0].shape)),
-        Column("bytes", "bytes", meaning="bytes of one array", get=lambda group: group[0].shape.bytes),
-        Column("padded_bytes", "bytes", detail=9, get=lambda group: group[0].shape.padded_bytes),
-        Column("count", "count", meaning="instructions that define an array of this shape and origin", get=len),
-        Column(
-            "total_bytes",
-            "bytes",
-            detail=3,
-            meaning="bytes of all these arrays",
-            get=lambda group: (group[0].shape.padded_bytes or 0) * len(group),
-        ),
-        Column("of_parameter", detail=1, optional=True, width=12, get=_parameters),
-        Column("relation", detail=1, optional=True, get=lambda group: str(group[0].relation) if group[0].relation else None),
-        Column("path", detail=4, optional=True, get=_path),
-        Column("memory_space", "number", detail=9, get=lambda group: _space(group[0])),
-        phase_column(_phases, detail=5),
-        Column("op_name", detail=6, get=lambda group: group[0].labels.op_name),
-        Column("source", detail=1, get=lambda group: printed(group[0].labels.source)),
-        Column("line", "number", detail=7, get=lambda group: group[0].line),
-    ),
     TablePlace("memory", "Live at the peak", "largest arrays, live or not", 5),
     in_store=True,
     assertable=True,
+).with_columns(
+    Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
+    Column("opcode", detail=4, get=lambda group: group[0].opcode),
+    Column("shape", width=24, get=lambda group: str(group[0].shape)),
+    Column("bytes", "bytes", meaning="bytes of one array", get=lambda group: group[0].shape.bytes),
+    Column("padded_bytes", "bytes", detail=9, get=lambda group: group[0].shape.padded_bytes),
+    Column("count", "count", meaning="instructions that define an array of this shape and origin", get=len),
+    Column(
+        "total_bytes",
+        "bytes",
+        detail=3,
+        meaning="bytes of all these arrays",
+        get=lambda group: (group[0].shape.padded_bytes or 0) * len(group),
+    ),
+    Column("of_parameter", detail=1, optional=True, width=12, get=_parameters),
+    Column("relation", detail=1, optional=True, get=lambda group: str(group[0].relation) if group[0].relation else None),
+    Column("path", detail=4, optional=True, get=_path),
+    Column("memory_space", "number", detail=9, get=lambda group: memory_space(group[0].shape)),
+    phase_column(_phases, detail=5),
+    Column("op_name", detail=6, get=lambda group: group[0].labels.op_name),
+    Column("source", detail=1, get=lambda group: printed(group[0].labels.source)),
+    Column("line", "number", detail=7, get=lambda group: group[0].line),
 )
 
 
@@ -302,7 +280,7 @@ def parameter_copies(context: Context) -> Iterator[Table]:
     """
     copies = context.largest_arrays.parameter_copies() if _is_optimized(context) else []
     if copies:
-        groups = group_rows(copies, lambda array: (_copying(array), _space(array)))
+        groups = group_rows(copies, lambda array: (_copying(array), memory_space(array.shape)))
         rows = [_counted_copies(context, group) for group in groups]
         yield _PARAMETER_COPIES.of(sorted(rows, key=lambda row: -least(row.written)))
 
@@ -318,30 +296,22 @@ def _copying(array: LargeArray) -> str:
 
 
 _PARAMETER_COPIES = TableSpec(
-    "parameter_copies",
-    "Copies of parameters in one step",
-    (
-        Column("relation", width=24, get=lambda row: _copying(row.arrays[0])),
-        Column("memory_space", "number", detail=1, get=lambda row: _space(row.arrays[0])),
-        Column("arrays", "count", summed=True, get=lambda row: len(row.arrays)),
-        Column(
-            "padded_bytes",
-            "bytes",
-            summed=True,
-            page_name="size",
-            get=lambda row: total(array.shape.padded_bytes for array in row.arrays),
-        ),
-        bounded("runs", "count", attrgetter("runs"), 1),
-        bounded(
-            "written_bytes",
-            "bytes",
-            attrgetter("written"),
-            page_name="written",
-            meaning="bytes that the copies write in one step",
-        ),
+    "parameter_copies", "Copies of parameters in one step", TablePlace("memory", ""), assertable=True
+).with_columns(
+    Column("relation", width=24, get=lambda row: _copying(row.arrays[0])),
+    Column("memory_space", "number", detail=1, get=lambda row: memory_space(row.arrays[0].shape)),
+    Column("arrays", "count", summed=True, get=lambda row: len(row.arrays)),
+    Column(
+        "padded_bytes",
+        "bytes",
+        summed=True,
+        page_name="size",
+        get=lambda row: total(array.shape.padded_bytes for array in row.arrays),
     ),
-    TablePlace("memory", ""),
-    assertable=True,
+    bounded("runs", "count", detail=1),
+    bounded(
+        "written_bytes", "bytes", attrgetter("written"), page_name="written", meaning="bytes that the copies write in one step"
+    ),
 )
 
 
@@ -364,18 +334,15 @@ def total_moved(transfers: Sequence[HostTransfer]) -> Quantity:
 
 
 _HOST_COPIES = TableSpec(
-    "host_copies",
-    "Host transfers of one step by target",
-    (
-        Column("direction", get=lambda group: group[0].direction),
-        Column("name", width=20, get=lambda group: joined_name([transfer.view.names[transfer.row] for transfer in group])),
-        Column("shape", get=lambda group: str(group[0].shape)),
-        Column("sites", "count", summed=True, get=len),
-        bounded("runs", "count", lambda group: sum_figures(transfer.runs for transfer in group)),
-        bounded("bytes", "bytes", total_moved),
-        Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
-    ),
-    TablePlace("memory", "Host transfers", "copies"),
+    "host_copies", "Host transfers of one step by target", TablePlace("memory", "Host transfers", "copies")
+).with_columns(
+    Column("direction", get=lambda group: group[0].direction),
+    Column("name", width=20, get=lambda group: joined_name([transfer.view.names[transfer.row] for transfer in group])),
+    Column("shape", get=lambda group: str(group[0].shape)),
+    Column("sites", "count", summed=True, get=len),
+    bounded("runs", "count", lambda group: sum_figures(transfer.runs for transfer in group)),
+    bounded("bytes", "bytes", total_moved),
+    Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
 )
 
 

@@ -67,24 +67,17 @@ def _live_array(get: Callable[[LiveArray], int | None]) -> Callable[[_Allocation
     return lambda row: get(row.live) if row.live is not None else None
 
 
-_OUT_OF_MEMORY = TableSpec(
-    "out_of_memory",
-    "Largest allocations in XLA's report",
-    (
-        Column("name", get=attrgetter("allocation.name")),
-        Column(
-            "shape", get=lambda row: row.allocation.shape_text if row.allocation.shape is None else str(row.allocation.shape)
-        ),
-        Column("bytes", "bytes", get=attrgetter("allocation.size")),
-        Column("padding_bytes", "bytes", detail=1, get=attrgetter("allocation.padding")),
-        Column("role", get=attrgetter("allocation.kind")),
-        Column("live_from", "number", detail=3, optional=True, get=_live_array(attrgetter("live_from"))),
-        Column("live_to", "number", detail=3, optional=True, get=_live_array(attrgetter("live_to"))),
-        Column("op_name", detail=2, get=attrgetter("allocation.op_name")),
-        Column("source", detail=1, get=attrgetter("allocation.source")),
-        Column("line", "number", detail=4, optional=True, get=_live_array(attrgetter("line"))),
-    ),
-    page_rows=24,
+_OUT_OF_MEMORY = TableSpec("out_of_memory", "Largest allocations in XLA's report", page_rows=24).with_columns(
+    Column("name", get=attrgetter("allocation.name")),
+    Column("shape", get=lambda row: row.allocation.shape_text if row.allocation.shape is None else str(row.allocation.shape)),
+    Column("bytes", "bytes", get=attrgetter("allocation.size")),
+    Column("padding_bytes", "bytes", detail=1, get=attrgetter("allocation.padding")),
+    Column("role", get=attrgetter("allocation.kind")),
+    Column("live_from", "number", detail=3, optional=True, get=_live_array(attrgetter("live_from"))),
+    Column("live_to", "number", detail=3, optional=True, get=_live_array(attrgetter("live_to"))),
+    Column("op_name", detail=2, get=attrgetter("allocation.op_name")),
+    Column("source", detail=1, get=attrgetter("allocation.source")),
+    Column("line", "number", detail=4, optional=True, get=_live_array(attrgetter("line"))),
 )
 REPORTED_AT_PEAK = replace(_OUT_OF_MEMORY, name=LIVE.name, place=LIVE.place)
 """The allocations of a report without its module, in the place of the arrays at the peak."""
@@ -92,9 +85,8 @@ REPORTED_AT_PEAK = replace(_OUT_OF_MEMORY, name=LIVE.name, place=LIVE.place)
 _OUT_OF_MEMORY_PARTS = TableSpec(
     "out_of_memory_parts",
     "Memory use by kind, from XLA's report",
-    (Column("part", width=28, get=itemgetter(0)), Column("bytes", "bytes", get=itemgetter(1))),
     TablePlace("memory", "Device memory", "by XLA", 2),
     page_rows=0,
-)
+).with_columns(Column("part", width=28, get=itemgetter(0)), Column("bytes", "bytes", get=itemgetter(1)))
 
 TABLES = (_OUT_OF_MEMORY, _OUT_OF_MEMORY_PARTS)

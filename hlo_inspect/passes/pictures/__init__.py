@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Literal, NamedTuple
 
@@ -20,7 +19,7 @@ from hlo_inspect.analysis.provenance import NOT_PRINTED
 from hlo_inspect.figure import Quantity
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.collectives.collective_tables import by_axis_and_kind, sizes
+from hlo_inspect.passes.collectives.collectives_by_label import by_axis_and_kind, sizes
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
 from hlo_inspect.passes.pictures.roofline_tables import ROOFLINE_TABLES, roofline_tables
 from hlo_inspect.passes.pictures.trees import Path, TreeMeasure, tree_spec, tree_table
@@ -95,26 +94,19 @@ MAX_DEVICES = 1024
 _MAX_COLUMNS = 32
 
 _MESH_AXES = TableSpec(
-    "mesh_axes",
-    "Axes of the device mesh, major to minor",
-    (
-        Column("axis", get=itemgetter(0)),
-        Column("size", "count", get=itemgetter(1)),
-        Column("stride", "count", get=itemgetter(2)),
-    ),
-    TablePlace("collectives", "Mesh of devices", "axes"),
+    "mesh_axes", "Axes of the device mesh, major to minor", TablePlace("collectives", "Mesh of devices", "axes")
+).with_columns(
+    Column("axis", get=itemgetter(0)),
+    Column("size", "count", get=itemgetter(1)),
+    Column("stride", "count", get=itemgetter(2)),
 )
 _MESH_DEVICES = TableSpec(
-    "mesh_devices",
-    "Devices of the mesh",
-    (
-        Column("device", "number", get=itemgetter(0)),
-        Column("row", "number", get=itemgetter(1)),
-        Column("column", "number", get=itemgetter(2)),
-        Column("coordinates", get=itemgetter(3)),
-    ),
-    TablePlace("collectives", "Mesh of devices", "devices", 1),
-    on_page=False,
+    "mesh_devices", "Devices of the mesh", TablePlace("collectives", "Mesh of devices", "devices", 1), on_page=False
+).with_columns(
+    Column("device", "number", get=itemgetter(0)),
+    Column("row", "number", get=itemgetter(1)),
+    Column("column", "number", get=itemgetter(2)),
+    Column("coordinates", get=itemgetter(3)),
 )
 
 
@@ -160,12 +152,8 @@ def memory_picture_tables(context: Context) -> Iterator[Table]:
 
 
 _MEMORY_PARTS = TableSpec(
-    "memory_parts",
-    "Device memory that the program needs",
-    (Column("part", get=itemgetter(0)), Column("bytes", "bytes", summed=True, get=itemgetter(1))),
-    TablePlace("memory", "Device memory", "parts"),
-    on_page=False,
-)
+    "memory_parts", "Device memory that the program needs", TablePlace("memory", "Device memory", "parts"), on_page=False
+).with_columns(Column("part", get=itemgetter(0)), Column("bytes", "bytes", summed=True, get=itemgetter(1)))
 
 
 def _parts(context: Context) -> dict[str, Value]:
@@ -190,18 +178,14 @@ class _Fit(NamedTuple):
 
 
 _MEMORY_FIT = TableSpec(
-    "memory_fit",
-    "Does it fit",
-    (
-        Column("profile"),
-        Column("capacity_bytes", "bytes", get=attrgetter("capacity")),
-        Column("needed_bytes", "bytes", get=attrgetter("needed")),
-        Column("usable_bytes", "bytes", get=attrgetter("usable")),
-        Column("left_bytes", "bytes", signed=True, get=lambda fit: fit.usable - fit.needed),
-        Column("fits", "bool", get=lambda fit: fit.needed <= fit.usable),
-    ),
-    TablePlace("memory", "Device memory", "fit", 1),
-    on_page=False,
+    "memory_fit", "Does it fit", TablePlace("memory", "Device memory", "fit", 1), on_page=False
+).with_columns(
+    Column("profile"),
+    Column("capacity_bytes", "bytes", get=attrgetter("capacity")),
+    Column("needed_bytes", "bytes", get=attrgetter("needed")),
+    Column("usable_bytes", "bytes", get=attrgetter("usable")),
+    Column("left_bytes", "bytes", signed=True, get=lambda fit: fit.usable - fit.needed),
+    Column("fits", "bool", get=lambda fit: fit.needed <= fit.usable),
 )
 
 
@@ -221,40 +205,36 @@ class _CurvePart(NamedTuple):
     live: LargestLive
 
 
-def _name(part: _CurvePart, rank: int) -> Value:
-    device, largest = part.device, part.live.largest
-    return device.place(device.values.times[largest[rank][0]]).name if rank < len(largest) else None
+def _columns_of_rank(rank: int) -> Iterator[Column]:
+    """Yield name and size of one of the largest temporaries; None if there are fewer."""
 
+    def name(part: _CurvePart) -> Value:
+        device, largest = part.device, part.live.largest
+        return device.place(device.values.times[largest[rank][0]]).name if rank < len(largest) else None
 
-def _size(part: _CurvePart, rank: int) -> Value:
-    largest = part.live.largest
-    return largest[rank][1] if rank < len(largest) else None
+    def size(part: _CurvePart) -> Value:
+        return part.live.largest[rank][1] if rank < len(part.live.largest) else None
+
+    yield Column(f"name_{rank + 1}", optional=True, get=name)
+    yield Column(f"bytes_{rank + 1}", "bytes", optional=True, get=size)
 
 
 _LIVE_CURVE = TableSpec(
     "live_curve",
     "Live bytes over the schedule",
-    (
-        Column("first", "number", get=attrgetter("point.first")),
-        Column("last", "number", get=attrgetter("point.last")),
-        Column("bytes", "bytes", get=attrgetter("point.bytes")),
-        phase_column(attrgetter("point.phase")),
-        Column("loop", get=attrgetter("point.loop")),
-        Column("highest_at", "number", get=attrgetter("point.highest")),
-        Column("highest_name", get=lambda part: part.device.schedule.name(part.point.highest)),
-        Column("static_bytes", "bytes", get=attrgetter("device.static_bytes")),
-        Column("temporaries", "count", get=attrgetter("live.arrays")),
-        *(
-            column
-            for rank in range(LARGEST)
-            for column in (
-                Column(f"name_{rank + 1}", optional=True, get=partial(_name, rank=rank)),
-                Column(f"bytes_{rank + 1}", "bytes", optional=True, get=partial(_size, rank=rank)),
-            )
-        ),
-    ),
     TablePlace("memory", "Live bytes over the schedule", "with arrays"),
     on_page=False,
+).with_columns(
+    Column("first", "number", get=attrgetter("point.first")),
+    Column("last", "number", get=attrgetter("point.last")),
+    Column("bytes", "bytes", get=attrgetter("point.bytes")),
+    phase_column(attrgetter("point.phase")),
+    Column("loop", get=attrgetter("point.loop")),
+    Column("highest_at", "number", get=attrgetter("point.highest")),
+    Column("highest_name", get=lambda part: part.device.schedule.name(part.point.highest)),
+    Column("static_bytes", "bytes", get=attrgetter("device.static_bytes")),
+    Column("temporaries", "count", get=attrgetter("live.arrays")),
+    *(column for rank in range(LARGEST) for column in _columns_of_rank(rank)),
 )
 
 
@@ -290,7 +270,6 @@ class Pictures(Pass):
     asks_phases = True
     uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS | Wants(entry=True)
-    specs = ()
     tables = (
         _KERNEL_SECONDS,
         _SCOPE_TREE,

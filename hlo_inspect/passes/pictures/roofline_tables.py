@@ -50,24 +50,15 @@ class _Point(NamedTuple):
         return self.flops / seconds if seconds and not isinstance(seconds, Figure) else None
 
 
-_ROOFLINE = TableSpec(
-    "roofline",
-    "Kernels on the roofline, merged",
-    (
-        Column("group", "number", get=attrgetter("number")),
-        Column("flops_of_device", "flops", get=attrgetter("flops")),
-        Column("memory_bytes", "bytes"),
-        Column("flop_per_memory_byte", "number", get=attrgetter("flop_per_byte")),
-        Column("above_bound_s", "seconds", optional=True, get=attrgetter("above_bound")),
-        Column("bound_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.bound)),
-        Column(
-            "estimate_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.estimate)
-        ),
-        Column(
-            "compiler_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.compiler)
-        ),
-    ),
-    on_page=False,
+_ROOFLINE = TableSpec("roofline", "Kernels on the roofline, merged", on_page=False).with_columns(
+    Column("group", "number", get=attrgetter("number")),
+    Column("flops_of_device", "flops", get=attrgetter("flops")),
+    Column("memory_bytes", "bytes"),
+    Column("flop_per_memory_byte", "number", get=attrgetter("flop_per_byte")),
+    Column("above_bound_s", "seconds", optional=True, get=attrgetter("above_bound")),
+    Column("bound_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.bound)),
+    Column("estimate_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.estimate)),
+    Column("compiler_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.compiler)),
 )
 """The columns behind those of `kernel_groups`; without a profile the first one."""
 
@@ -125,14 +116,9 @@ def _left_out_reason(row: Costing, flops: float | None, size: Number | None, *, 
     return next((reason for reason, is_so in reasons.items() if is_so), "")
 
 
-_LEFT_OUT = TableSpec(
-    "roofline_left_out",
-    "Kernels without a point on the roofline",
-    (
-        Column("reason", get=lambda group: group[0].left_out),
-        Column("sites", "count", summed=True, get=lambda group: sum(len(point.row.kernels) for point in group)),
-    ),
-    on_page=False,
+_LEFT_OUT = TableSpec("roofline_left_out", "Kernels without a point on the roofline", on_page=False).with_columns(
+    Column("reason", get=lambda group: group[0].left_out),
+    Column("sites", "count", summed=True, get=lambda group: sum(len(point.row.kernels) for point in group)),
 )
 
 
@@ -153,19 +139,14 @@ class _Roof(NamedTuple):
         return self.peak / self.bandwidth
 
 
-_ROOFS = TableSpec(
-    "roofs",
-    "Peak rates",
-    (
-        Column("unit", get=lambda roof: roof.name),
-        Column("flops_per_s", "flops_per_s", get=lambda roof: roof.peak),
-        Column("bytes_per_s", "bytes_per_s", get=lambda roof: roof.bandwidth),
-        Column("ridge_flop_per_byte", "number", get=lambda roof: roof.ridge),
-        Column("from_flop_per_byte", "number", get=lambda roof: min(roof.lowest, roof.ridge)),
-        Column("from_flops_per_s", "flops_per_s", get=lambda roof: min(roof.lowest * roof.bandwidth, roof.peak)),
-        Column("to_flop_per_byte", "number", get=lambda roof: max(roof.highest, roof.ridge)),
-    ),
-    on_page=False,
+_ROOFS = TableSpec("roofs", "Peak rates", on_page=False).with_columns(
+    Column("unit", get=lambda roof: roof.name),
+    Column("flops_per_s", "flops_per_s", get=lambda roof: roof.peak),
+    Column("bytes_per_s", "bytes_per_s", get=lambda roof: roof.bandwidth),
+    Column("ridge_flop_per_byte", "number", get=lambda roof: roof.ridge),
+    Column("from_flop_per_byte", "number", get=lambda roof: min(roof.lowest, roof.ridge)),
+    Column("from_flops_per_s", "flops_per_s", get=lambda roof: min(roof.lowest * roof.bandwidth, roof.peak)),
+    Column("to_flop_per_byte", "number", get=lambda roof: max(roof.highest, roof.ridge)),
 )
 ROOFLINE_TABLES = (_ROOFLINE, _LEFT_OUT, _ROOFS)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import count
 from operator import attrgetter
 from typing import NamedTuple
@@ -84,30 +83,19 @@ def tree_spec(name: str, title: str, path: str, measures: Sequence[TreeMeasure])
     `<measure>_own`, the part that none of them has; the latter add up to the lower bound of the whole. The column
     `<measure>_share` is the part of the whole.
     """
-    columns = [
+    return TableSpec(name, title, on_page=False).with_columns(
         Column("node", "number", get=attrgetter("number")),
         Column("inside", "number", optional=True),
         Column("label", get=attrgetter("node.label")),
         Column(path, get=attrgetter("path")),
-    ]
-    for index, measure in enumerate(measures):
-        sum_, own, share = (partial(get, index=index) for get in (_sum, _own, _share))
-        columns.append(Column(measure.name, measure.unit, bounded=measure.bounded, get=sum_))
-        columns.append(Column(f"{measure.name}_own", measure.unit, get=own))
-        columns.append(Column(f"{measure.name}_share", "share", optional=True, get=share))
-    return TableSpec(name, title, tuple(columns), on_page=False)
+        *(column for index, measure in enumerate(measures) for column in _columns_of(measure, index)),
+    )
 
 
-def _sum(row: _TreeRow, index: int) -> Value:
-    return row.node.sums[index]
-
-
-def _own(row: _TreeRow, index: int) -> Value:
-    return row.node.own(index)
-
-
-def _share(row: _TreeRow, index: int) -> Value:
-    return row.node.share(row.root, index)
+def _columns_of(measure: TreeMeasure, index: int) -> Iterator[Column]:
+    yield Column(measure.name, measure.unit, bounded=measure.bounded, get=lambda row: row.node.sums[index])
+    yield Column(f"{measure.name}_own", measure.unit, get=lambda row: row.node.own(index))
+    yield Column(f"{measure.name}_share", "share", optional=True, get=lambda row: row.node.share(row.root, index))
 
 
 def tree_table(

@@ -15,7 +15,7 @@ from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED, printed
 from hlo_inspect.errors import UsageError
 from hlo_inspect.graph.loops import Loop
-from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
+from hlo_inspect.graph.neighbourhood.expressions import fusion_expression
 from hlo_inspect.graph.neighbourhood.instruction_graph import InstructionGraph, callers, graph_around
 from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace, find_rows
 from hlo_inspect.graph.neighbourhood.neighbourhood import Neighbourhood
@@ -83,7 +83,6 @@ class Show(Pass):
     uses_profile = True
     formats = ("dot", "svg", "mermaid")
     wants = KERNEL_WANTS | phases.WANTS | Wants(opcodes=OPCODES, operands=OPCODES, entry=True, graph=True, checked=True)
-    specs = ()
     tables = (*tables.TABLES, *neighbour_tables.TABLES, *source_lines.TABLES, *reshards.TABLES, CALL_STACKS)
 
     def run(self, context: Context) -> Section:
@@ -179,7 +178,7 @@ def _text_rows(context: Context, around: Neighbourhood) -> Iterator[tuple[str, P
         called = list(callees)
         if called[0].role == "fused":
             names = operand_names(around.view, around.place, around.graph)
-            yield "computes", _said(FusionExpressions(context.views).for_computation(called[0].name, names))
+            yield "computes", _said(fusion_expression(context.views, called[0].name, names))
         else:
             yield attribute.replace("_", " ").removesuffix(" computations"), _said(_listed([callee.name for callee in called]))
     yield "attributes", _said(_attributes_text(instruction))

@@ -52,26 +52,16 @@ class _DirectRow(NamedTuple):
 
 
 _SHAPE = Column("shape", get=lambda row: shape_text(row.shape))
-_OPERANDS = TableSpec(
-    "operands",
-    "Operands",
-    (
-        Column("number", "number", meaning="position among the operands", get=attrgetter("number")),
-        Column("name", get=attrgetter("name")),
-        _SHAPE,
-    ),
-    on_page=False,
+_OPERANDS = TableSpec("operands", "Operands", on_page=False).with_columns(
+    Column("number", "number", meaning="position among the operands"),
+    Column("name"),
+    _SHAPE,
 )
-_USERS = TableSpec(
-    "users",
-    "Users",
-    (
-        Column("name", get=attrgetter("name")),
-        Column("opcode", get=attrgetter("opcode")),
-        _SHAPE,
-        Column("line", "number", get=attrgetter("line")),
-    ),
-    on_page=False,
+_USERS = TableSpec("users", "Users", on_page=False).with_columns(
+    Column("name"),
+    Column("opcode"),
+    _SHAPE,
+    Column("line", "number"),
 )
 
 
@@ -101,19 +91,19 @@ def _described(around: Neighbourhood, describer: Describer, neighbours: Sequence
 def _spec_of_neighbours(name: str, title: str, by: str, meaning: str) -> TableSpec:
     columns = (
         Column("steps", "number", get=attrgetter("distance")),
-        Column("name", get=attrgetter("name")),
-        Column("opcode", detail=1, get=attrgetter("opcode")),
-        Column("shape", detail=1, width=24, get=attrgetter("shape")),
+        Column("name"),
+        Column("opcode", detail=1),
+        Column("shape", detail=1, width=24),
         Column("bytes", "bytes", detail=6, get=attrgetter("size")),
         Column(by, detail=1, meaning=meaning, get=attrgetter("by")),
         Column("expression", detail=7, width=40, optional=True, get=lambda row: row.expression or None),
         phase_column(attrgetter("phase"), detail=2),
-        Column("computation", detail=8, get=attrgetter("computation")),
-        Column("op_name", detail=9, get=attrgetter("op_name")),
-        Column("source", detail=3, get=attrgetter("source")),
-        Column("line", "number", get=attrgetter("line")),
+        Column("computation", detail=8),
+        Column("op_name", detail=9),
+        Column("source", detail=3),
+        Column("line", "number"),
     )
-    return TableSpec(name, title, columns)
+    return TableSpec(name, title).with_columns(*columns)
 
 
 _FEEDS = _spec_of_neighbours("feeds", "Operands and their operands", "into", "instruction that reads it")
@@ -175,14 +165,10 @@ class _PathRow(NamedTuple):
         return " → ".join(str(self.graph.line(number)) for number in self.path)
 
 
-_WAYS = TableSpec(
-    "ways",
-    "Shortest paths",
-    (
-        Column("steps", "number", get=lambda row: len(row.path) - 1),
-        Column("way", meaning="instructions of the path", get=lambda row: path_text(*row)),
-        Column("lines", detail=9, meaning="lines of these instructions", get=attrgetter("lines")),
-    ),
+_WAYS = TableSpec("ways", "Shortest paths").with_columns(
+    Column("steps", "number", get=lambda row: len(row.path) - 1),
+    Column("way", meaning="instructions of the path", get=lambda row: path_text(*row)),
+    Column("lines", detail=9, meaning="lines of these instructions"),
 )
 
 
@@ -208,28 +194,20 @@ class _Node(NamedTuple):
     side: str
 
 
-_GRAPH_NODES = TableSpec(
-    "graph_nodes",
-    "Instructions of the picture",
-    (
-        Column("node", "number", get=attrgetter("number")),
-        Column("name", get=attrgetter("instruction.name")),
-        Column("opcode", get=attrgetter("instruction.opcode")),
-        Column("shape", get=attrgetter("instruction.shape")),
-        Column("expression", optional=True, get=lambda node: node.instruction.expression or None),
-        phase_column(attrgetter("instruction.phase")),
-        Column("computation", get=attrgetter("instruction.computation")),
-        Column("side", get=attrgetter("side")),
-        Column("steps", "number", get=attrgetter("instruction.distance")),
-        Column("line", "number", get=attrgetter("instruction.line")),
-    ),
-    on_page=False,
+_GRAPH_NODES = TableSpec("graph_nodes", "Instructions of the picture", on_page=False).with_columns(
+    Column("node", "number", get=attrgetter("number")),
+    Column("name", get=attrgetter("instruction.name")),
+    Column("opcode", get=attrgetter("instruction.opcode")),
+    Column("shape", get=attrgetter("instruction.shape")),
+    Column("expression", optional=True, get=lambda node: node.instruction.expression or None),
+    phase_column(attrgetter("instruction.phase")),
+    Column("computation", get=attrgetter("instruction.computation")),
+    Column("side"),
+    Column("steps", "number", get=attrgetter("instruction.distance")),
+    Column("line", "number", get=attrgetter("instruction.line")),
 )
-_GRAPH_EDGES = TableSpec(
-    "graph_edges",
-    "Arrays of the picture",
-    (Column("source", "number", get=itemgetter(0)), Column("target", "number", get=itemgetter(1))),
-    on_page=False,
+_GRAPH_EDGES = TableSpec("graph_edges", "Arrays of the picture", on_page=False).with_columns(
+    Column("source", "number", get=itemgetter(0)), Column("target", "number", get=itemgetter(1))
 )
 
 TABLES = (_FEEDS, _READS, _OPERANDS, _USERS, _WAYS, _GRAPH_NODES, _GRAPH_EDGES)

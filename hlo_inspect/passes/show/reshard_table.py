@@ -70,21 +70,17 @@ class _ReshardRow(NamedTuple):
     reshard: Reshard
 
 
-_RESHARDS = TableSpec(
-    "reshards",
-    "Shardings before partitioning",
-    (
-        Column("array", get=attrgetter("reshard.array.name")),
-        Column("shape", get=lambda row: str(row.reshard.array.shape)),
-        Column("spec", get=lambda row: row.reshards.spec(row.reshard.sharding)),
-        Column("sharding", detail=2, get=attrgetter("reshard.sharding.text")),
-        Column("user", get=attrgetter("reshard.user.name")),
-        Column("opcode", detail=1, get=attrgetter("reshard.user.opcode")),
-        Column("user_spec", get=lambda row: row.reshards.spec(row.reshard.user_sharding)),
-        Column("user_sharding", detail=2, get=attrgetter("reshard.user_sharding.text")),
-        Column("one_array", "bool", detail=3, get=attrgetter("reshard.is_one_array")),
-        Column("line", "number", get=attrgetter("reshard.user.line")),
-    ),
+_RESHARDS = TableSpec("reshards", "Shardings before partitioning").with_columns(
+    Column("array", get=attrgetter("reshard.array.name")),
+    Column("shape", get=lambda row: str(row.reshard.array.shape)),
+    Column("spec", get=lambda row: row.reshards.spec(row.reshard.sharding)),
+    Column("sharding", detail=2, get=attrgetter("reshard.sharding.text")),
+    Column("user", get=attrgetter("reshard.user.name")),
+    Column("opcode", detail=1, get=attrgetter("reshard.user.opcode")),
+    Column("user_spec", get=lambda row: row.reshards.spec(row.reshard.user_sharding)),
+    Column("user_sharding", detail=2, get=attrgetter("reshard.user_sharding.text")),
+    Column("one_array", "bool", detail=3, get=attrgetter("reshard.is_one_array")),
+    Column("line", "number", get=attrgetter("reshard.user.line")),
 )
 
 TABLES = (_RESHARDS,)

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.figure import Quantity
-from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions, scalar_text
+from hlo_inspect.graph.neighbourhood.expressions import fusion_expression, scalar_text
 from hlo_inspect.graph.neighbourhood.instruction_graph import InstructionGraph
 from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
 from hlo_inspect.passes.base import bounded
-from hlo_inspect.passes.collectives.collective_tables import sites
+from hlo_inspect.passes.collectives.collective_sites import sites
 from hlo_inspect.passes.cost.step_facts import bytes_name
 from hlo_inspect.passes.instruction_rows import phase_column
 from hlo_inspect.passes.top import kernels_table
@@ -53,7 +53,6 @@ class Describer:
     def __init__(self, context: Context, graph: InstructionGraph) -> None:
         self._context = context
         self._graph = graph
-        self._expressions = FusionExpressions(context.views)
 
     def describe(self, place: RowPlace, distance: int = 0, by: str = "") -> InstructionRow:
         context = self._context
@@ -82,7 +81,7 @@ class Describer:
         callee = instruction.callee("calls") if instruction is not None else None
         if callee is None:
             return ""
-        return self._expressions.for_computation(callee, operand_names(view, place, self._graph))
+        return fusion_expression(self._context.views, callee, operand_names(view, place, self._graph))
 
 
 def shape_text(shape: Shape | None) -> str:
@@ -196,8 +195,7 @@ def instructions_table(context: Context, places: Sequence[RowPlace], graph: Inst
         "computation": {"detail": 4 if is_unique else 1},
         "accessed_bytes": {"page_name": bytes_name(context)},
     }
-    columns = [column._replace(**shown.get(column.name, {})) for column in _INSTRUCTIONS.columns]
-    return _INSTRUCTIONS.of(rows, columns=columns, on_page=len(places) > 1)
+    return _INSTRUCTIONS.of(rows, columns=_INSTRUCTIONS.with_flags(shown), on_page=len(places) > 1)
 
 
 class _CountedRow(NamedTuple):
@@ -208,33 +206,28 @@ class _CountedRow(NamedTuple):
     runs: Quantity | None
 
 
-_INSTRUCTIONS = TableSpec(
-    "show",
-    "Instructions",
-    (
-        Column("name", get=attrgetter("instruction.name")),
-        Column("opcode", detail=2, get=attrgetter("instruction.opcode")),
-        Column("shape", detail=1, width=20, get=attrgetter("instruction.shape")),
-        Column("bytes", "bytes", detail=3, meaning="bytes of the result", get=attrgetter("instruction.size")),
-        Column("expression", width=40, optional=True, get=lambda row: row.instruction.expression or None),
-        Column("computation", get=attrgetter("instruction.computation")),
-        bounded("runs", "count", attrgetter("runs"), 3, optional=True, summed=False),
-        Column("flops", "flops", detail=3, optional=True, get=lambda row: row.kernel.get("flops")),
-        Column(
-            "accessed_bytes",
-            "bytes",
-            detail=3,
-            optional=True,
-            meaning="bytes read and written in one step",
-            get=lambda row: row.kernel.get("bytes"),
-        ),
-        Column("bound_s", "seconds", detail=3, optional=True, bounded=True, get=lambda row: row.kernel.get("bound_s")),
-        phase_column(attrgetter("instruction.phase"), detail=2),
-        Column("op_name", detail=6, get=attrgetter("instruction.op_name")),
-        Column("source", detail=4, get=attrgetter("instruction.source")),
-        Column("line", "number", get=attrgetter("instruction.line")),
+_INSTRUCTIONS = TableSpec("show", "Instructions", page_rows=40).with_columns(
+    Column("name", get=attrgetter("instruction.name")),
+    Column("opcode", detail=2, get=attrgetter("instruction.opcode")),
+    Column("shape", detail=1, width=20, get=attrgetter("instruction.shape")),
+    Column("bytes", "bytes", detail=3, meaning="bytes of the result", get=attrgetter("instruction.size")),
+    Column("expression", width=40, optional=True, get=lambda row: row.instruction.expression or None),
+    Column("computation", get=attrgetter("instruction.computation")),
+    bounded("runs", "count", detail=3, optional=True, summed=False),
+    Column("flops", "flops", detail=3, optional=True, get=lambda row: row.kernel.get("flops")),
+    Column(
+        "accessed_bytes",
+        "bytes",
+        detail=3,
+        optional=True,
+        meaning="bytes read and written in one step",
+        get=lambda row: row.kernel.get("bytes"),
     ),
-    page_rows=40,
+    Column("bound_s", "seconds", detail=3, optional=True, bounded=True, get=lambda row: row.kernel.get("bound_s")),
+    phase_column(attrgetter("instruction.phase"), detail=2),
+    Column("op_name", detail=6, get=attrgetter("instruction.op_name")),
+    Column("source", detail=4, get=attrgetter("instruction.source")),
+    Column("line", "number", get=attrgetter("instruction.line")),
 )
 
 TABLES = (_INSTRUCTIONS,)

@@ -9,8 +9,7 @@ from hlo_inspect.analysis.collectives.executed_collectives import NOT_EXECUTED, 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import Tally
 from hlo_inspect.figure import least
-from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace, fitting_rows
-from hlo_inspect.graph.neighbourhood.source_lookup import find_sources, is_source_query
+from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace, find_sources, fitting_rows, is_source_query
 from hlo_inspect.hlo.values.op_names import Origin
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.cost.step_facts import bytes_name
@@ -86,26 +85,22 @@ def by_cost(context: Context, places: Sequence[RowPlace]) -> list[RowPlace]:
     return sorted(places, key=lambda place: costs.get((place.computation, place.row), (-1, -1)), reverse=True)
 
 
-_SOURCE_LINES = TableSpec(
-    "source_lines",
-    "Source lines in one step",
-    (
-        Column("source", width=28, get=lambda line: line.source),
-        Column("instructions", "count", summed=True, detail=2, get=lambda line: len(line.places)),
-        bounded("flops", "flops", lambda line: line.cost.bounds("flops")),
-        bounded("matmul_flops", "flops", lambda line: line.cost.bounds("matmul_flops"), 3),
-        bounded("bytes_accessed", "bytes", lambda line: line.cost.bounds("bytes"), page_name="bytes_accessed"),
-        bounded("collectives", "count", lambda line: line.collectives.count, 1, meaning="collectives that the line makes"),
-        bounded("executed_wire_bytes", "bytes", lambda line: line.collectives.wire_bytes, page_name="sent"),
-        Column(
-            "live_bytes",
-            "bytes",
-            summed=True,
-            optional=True,
-            page_name="live_at_peak",
-            meaning="bytes that the line's arrays have at the peak of memory",
-            get=lambda line: line.live,
-        ),
+_SOURCE_LINES = TableSpec("source_lines", "Source lines in one step").with_columns(
+    Column("source", width=28),
+    Column("instructions", "count", summed=True, detail=2, get=lambda line: len(line.places)),
+    bounded("flops", "flops", lambda line: line.cost.bounds("flops")),
+    bounded("matmul_flops", "flops", lambda line: line.cost.bounds("matmul_flops"), 3),
+    bounded("bytes_accessed", "bytes", lambda line: line.cost.bounds("bytes"), page_name="bytes_accessed"),
+    bounded("collectives", "count", lambda line: line.collectives.count, 1, meaning="collectives that the line makes"),
+    bounded("executed_wire_bytes", "bytes", lambda line: line.collectives.wire_bytes, page_name="sent"),
+    Column(
+        "live_bytes",
+        "bytes",
+        summed=True,
+        optional=True,
+        page_name="live_at_peak",
+        meaning="bytes that the line's arrays have at the peak of memory",
+        get=lambda line: line.live,
     ),
 )
 
@@ -114,9 +109,7 @@ TABLES = (_SOURCE_LINES,)
 
 def source_lines_table(context: Context, lines: Sequence[LineFigures]) -> Table:
     """Return one row per source line."""
-    named = {"bytes_accessed": bytes_name(context)}
-    columns = [column._replace(page_name=named.get(column.name, column.page_name)) for column in _SOURCE_LINES.columns]
-    return _SOURCE_LINES.of(lines, columns=columns)
+    return _SOURCE_LINES.of(lines, columns=_SOURCE_LINES.with_flags({"bytes_accessed": {"page_name": bytes_name(context)}}))
 
 
 def source_rows(lines: Sequence[LineFigures]) -> Iterator[HeadlineRow]:

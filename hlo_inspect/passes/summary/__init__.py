@@ -13,10 +13,9 @@ from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.optimizer.overview import HYPERPARAMETERS, Overview
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, specs_of
-from hlo_inspect.passes.collectives import collective_tables, loops, loops_with_costs
+from hlo_inspect.passes.collectives import collectives_by_label, loops, loops_with_costs
 from hlo_inspect.passes.cost import cost_by_phase
 from hlo_inspect.passes.custom_calls import custom_calls_by_target
-from hlo_inspect.passes.flags import FLAGS, flags_notes, flags_table
 from hlo_inspect.passes.fusions import fusions_by_kind
 from hlo_inspect.passes.summary.headline import headline_rows
 from hlo_inspect.passes.warning_tables import WARNINGS, warnings_notes, warnings_table
@@ -26,12 +25,7 @@ from hlo_inspect.report.table_spec import TableSpec
 
 _FACTS = (
     Fact("module.computations", "count", "computations, as printed", attrgetter("computation_count")),
-    Fact(
-        "module.instructions",
-        "count",
-        "instructions of all computations, as printed",
-        lambda module: module.opcode_counts.total(),
-    ),
+    Fact("module.instructions", "count", "instructions of all computations, as printed", lambda m: m.opcode_counts.total()),
 )
 _ENTRY = Fact(
     "module.entry_instructions",
@@ -53,14 +47,14 @@ def _tables(context: Context) -> Iterator[Table]:
         yield cost_by_phase(context)
         yield _optimizer_table(context.optimizer)
     yield fusions_by_kind(context, with_cost=with_cost)
-    yield collective_tables.by_kind(context)
-    yield collective_tables.point_to_point(context)
-    yield collective_tables.by_axis(context)
-    yield collective_tables.by_phase(context)
+    yield collectives_by_label.by_kind(context)
+    yield collectives_by_label.point_to_point(context)
+    yield collectives_by_label.by_axis(context)
+    yield collectives_by_label.by_phase(context)
     yield loops_with_costs(context) if with_cost else loops(context)
     yield from custom_calls_by_target(context, with_cost=with_cost)
     yield _OPCODES.of(context.module.opcode_counts.most_common())
-    yield from flags_table(context)
+    yield from _flags_table(context)
 
 
 class _Buffers(NamedTuple):
@@ -79,15 +73,11 @@ class _Buffers(NamedTuple):
 
 
 _BUFFERS = TableSpec(
-    "buffers",
-    "Entry parameters and outputs",
-    (
-        Column("buffers", meaning="kind of arrays", get=attrgetter("label")),
-        Column("count", "count", meaning="number of arrays", get=attrgetter("number")),
-        Column("bytes", "bytes"),
-    ),
-    TablePlace("parameters", "Parameters", "sums", 4),
-    page_rows=0,
+    "buffers", "Entry parameters and outputs", TablePlace("parameters", "Parameters", "sums", 4), page_rows=0
+).with_columns(
+    Column("buffers", meaning="kind of arrays", get=attrgetter("label")),
+    Column("count", "count", meaning="number of arrays", get=attrgetter("number")),
+    Column("bytes", "bytes"),
 )
 
 
@@ -122,31 +112,26 @@ def _shared_rate(overview: Overview) -> str | None:
 
 _DETAILS = {"learning_rate": 1, "beta1": 1, "beta2": 1, "weight_decay": 1, "epsilon": 2, "momentum": 3}
 """Order in which a narrow page drops the hyper-parameters that most optimizers have."""
-_UPDATE = TableSpec(
-    "optimizer_update",
-    "Optimizer",
-    (
-        Column("rule", width=8, get=attrgetter("name")),
-        Column("weights", "count", get=lambda overview: len(overview.rows)),
-        Column("decayed", "count", detail=3, meaning="weights with weight decay"),
-        *(_hyperparameter(name) for name in HYPERPARAMETERS if name != "nesterov"),
-        Column("clip_norm", "number", optional=True, detail=4, real=True),
-        Column("rate", optional=True, detail=1, get=_shared_rate),
-        Column(
-            "weight_bytes",
-            "bytes",
-            detail=5,
-            meaning="bytes of the weights",
-            get=lambda overview: overview.bytes_of(row.weight for row in overview.rows),
-        ),
-        Column(
-            "state_bytes",
-            "bytes",
-            meaning="bytes of moments and other state",
-            get=lambda overview: overview.bytes_of(overview.states),
-        ),
+_UPDATE = TableSpec("optimizer_update", "Optimizer", TablePlace("optimizer", "Updates", "sum", 2)).with_columns(
+    Column("rule", width=8, get=attrgetter("name")),
+    Column("weights", "count", get=lambda overview: len(overview.rows)),
+    Column("decayed", "count", detail=3, meaning="weights with weight decay"),
+    *(_hyperparameter(name) for name in HYPERPARAMETERS if name != "nesterov"),
+    Column("clip_norm", "number", optional=True, detail=4, real=True),
+    Column("rate", optional=True, detail=1, get=_shared_rate),
+    Column(
+        "weight_bytes",
+        "bytes",
+        detail=5,
+        meaning="bytes of the weights",
+        get=lambda overview: overview.bytes_of(row.weight for row in overview.rows),
     ),
-    TablePlace("optimizer", "Updates", "sum", 2),
+    Column(
+        "state_bytes",
+        "bytes",
+        meaning="bytes of moments and other state",
+        get=lambda overview: overview.bytes_of(overview.states),
+    ),
 )
 
 
@@ -159,16 +144,33 @@ def _optimizer_table(overview: Overview) -> Table:
     return _UPDATE.of([overview] if overview.rows else [], columns=_UPDATE.with_flags(flags))
 
 
-_OPCODES = TableSpec(
-    "opcodes",
-    "Instructions by opcode",
-    (
-        Column("opcode", get=itemgetter(0)),
-        Column("count", "count", summed=True, meaning="instructions of all computations", get=itemgetter(1)),
-    ),
-    TablePlace("program", ""),
-    page_rows=10,
+_OPCODES = TableSpec("opcodes", "Instructions by opcode", TablePlace("program", ""), page_rows=10).with_columns(
+    Column("opcode", get=itemgetter(0)),
+    Column("count", "count", summed=True, meaning="instructions of all computations", get=itemgetter(1)),
 )
+
+
+_FLAGS = TableSpec("flags", "Flags that differ from XLA's defaults", TablePlace("program", "", "", 1)).with_columns(
+    Column("name", width=40, meaning="flag or option", get=itemgetter(0)), Column("value", width=24, get=itemgetter(1))
+)
+
+
+def _flags_table(context: Context) -> Iterator[Table]:
+    """Yield the flags from the file `.debug_options` beside the text, nothing without that file."""
+    settings = context.settings
+    if settings is not None and settings.flags is not None:
+        yield _FLAGS.of(sorted(settings.flags.items()))
+
+
+def _flags_notes(context: Context) -> Iterator[str]:
+    """Yield why flags are unknown, for a text of a dump directory."""
+    settings = context.settings
+    if settings is None:
+        return
+    if settings.unknown:
+        yield f"flags: {settings.unknown[0]}"
+    elif settings.flags is None:
+        yield "flags: the dump states all flags and no defaults; `hlo-inspect diff` names those that differ from another dump"
 
 
 class Summary(Pass):
@@ -184,7 +186,7 @@ class Summary(Pass):
     includes = ("params", "fusions", "collectives")
     unless_quick = ("cost", "optimizer")
     specs = specs_of((*_FACTS, _ENTRY, _OF_OPCODE))
-    tables = (_BUFFERS, _UPDATE, _OPCODES, FLAGS, WARNINGS)
+    tables = (_BUFFERS, _UPDATE, _OPCODES, _FLAGS, WARNINGS)
 
     def run(self, context: Context) -> Section:
         module, facts = context.module, FactSheet()
@@ -192,5 +194,5 @@ class Summary(Pass):
         facts.put(_ENTRY.name, _ENTRY.get(module), "the text ends before the entry computation")
         for opcode, count in sorted(module.opcode_counts.items()):
             facts.put_all([_OF_OPCODE], count, opcode)
-        notes = (*facts.notes, *warnings_notes(context), *flags_notes(context))
+        notes = (*facts.notes, *warnings_notes(context), *_flags_notes(context))
         return Section(facts.values, (table for table in _tables(context) if table.rows), notes, headline_rows(context))

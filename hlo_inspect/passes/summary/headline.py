@@ -10,9 +10,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step_calls import attention_of_step, total_of_step
 from hlo_inspect.analysis.memory.host_transfers import host_parameters
 from hlo_inspect.analysis.provenance import printed
-from hlo_inspect.analysis.time.collective_times import ALL
 from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
-from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.figure import Quantity, at_least, exact, least, reason
 from hlo_inspect.findings import LARGE_MODULE
 from hlo_inspect.graph.parameters import ParameterLeaf
@@ -151,6 +149,9 @@ def _time(context: Context) -> Parts:
     profile, times = context.on_machine.profile, context.on_machine.kernel_times
     if profile is None or times is None:
         return
+    from hlo_inspect.analysis.time.collective_times import ALL
+    from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
+
     alone = {
         "compute": least(flops_time(context.cost.opcodes, times)),
         "memory": least(bytes_time(context.cost.opcodes, times)),
@@ -182,26 +183,26 @@ def _collectives(context: Context) -> Parts:
     everything = executed.total
     sites = sum(not collective.is_point_to_point for collective in context.collectives)
     if sites:
-        yield _amount(everything.count, "count", "run")
+        yield Amount(everything.count, "count", "run")
         if exact(everything.count) != sites:
             yield from sentence(" of {}", Amount(sites, "count", "site"))
-        moved = _amount(everything.operand_bytes, "bytes"), _amount(everything.wire_bytes, "bytes")
+        moved = Amount(everything.operand_bytes, "bytes"), Amount(everything.wire_bytes, "bytes")
         yield from sentence(", {} of operands, {} sent", *moved)
         yield from _axes(context)
         recompute = executed.phases.get(RECOMPUTE, NOT_EXECUTED)
         if least(recompute.count) and not context.leaves_phases_open:
-            again = _amount(recompute.count, "count", "run"), _amount(recompute.wire_bytes, "bytes")
+            again = Amount(recompute.count, "count", "run"), Amount(recompute.wire_bytes, "bytes")
             yield from sentence("; recompute {}, {}", *again)
     elif not context.collectives:
         yield "none before the text ends" if context.module.problems.is_truncated else "none"
     if least(executed.slice_sends.count):
         yield "; " if sites else ""
-        yield from sentence("{} between slices ({})", _amount(executed.slice_sends.wire_bytes, "bytes"), DCN)
+        yield from sentence("{} between slices ({})", Amount(executed.slice_sends.wire_bytes, "bytes"), DCN)
         sites += 1
     counts = [(kind, executed.kinds.get(kind, NOT_EXECUTED).count) for kind in POINT_TO_POINT]
     for index, (kind, count) in enumerate([(kind, count) for kind, count in counts if least(count)]):
         yield "; " if sites or index else ""
-        yield from sentence("{} {}", _amount(count, "count"), kind)
+        yield from sentence("{} {}", Amount(count, "count"), kind)
         with_host = [collective.inner.attr("is_host_transfer") for collective in context.collectives if collective.kind == kind]
         yield f" {_HOST_WORDS[kind]} the host" if all(with_host) else ""
 
@@ -216,13 +217,9 @@ def _axes(context: Context) -> Parts:
         yield f" along {named[0][0]}" if sent[0][0] else ""
         return
     for index, (label, size) in enumerate(named[:_AXES]):
-        yield from sentence(", {} {}" if index else ": {} {}", label, _amount(size, "bytes"))
+        yield from sentence(", {} {}" if index else ": {} {}", label, Amount(size, "bytes"))
     if len(named) > _AXES:
         yield ", …"
-
-
-def _amount(figure: Quantity, unit: str, noun: str = "") -> Amount:
-    return Amount(figure, "bytes" if unit == "bytes" else "count", noun)
 
 
 def _memory(context: Context) -> Parts:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import ClassVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
@@ -13,12 +15,11 @@ from hlo_inspect.analysis.cost.roofline import share_of
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.time.step_times import StepTimes, compiler_cycles, compiler_seconds, sum_of
 from hlo_inspect.analysis.time.utilization import bottleneck
-from hlo_inspect.figure import Quantity, exact, least, reason
-from hlo_inspect.passes.base import Pass
+from hlo_inspect.figure import Figure, Quantity, exact, least, reason
+from hlo_inspect.passes.base import Pass, bounded
 from hlo_inspect.passes.collectives.row_times import LINKS, link_table
-from hlo_inspect.passes.cost.step_facts import amount_of, step_words
+from hlo_inspect.passes.cost.step_facts import step_words
 from hlo_inspect.passes.time import time_tables as tables
-from hlo_inspect.passes.time.measured_step import MEASURED_STEP, measured_step_table, measured_words
 from hlo_inspect.passes.time.profile_comparison import COMPARED, comparison
 from hlo_inspect.passes.time.time_tables import (
     TimePart,
@@ -34,7 +35,13 @@ from hlo_inspect.passes.time.time_tables import (
 )
 from hlo_inspect.passes.top import kernel_groups, kernels_table, measured_rows
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, sentence
-from hlo_inspect.report.table import Table
+from hlo_inspect.report.table import Column, Table, number_of
+from hlo_inspect.report.table_spec import TableSpec
+
+if TYPE_CHECKING:
+    from hlo_inspect.passes.measured.measured_rows import MeasuredRows
+    from hlo_inspect.profiler.measurements import ProgramMeasurements
+
 
 _KERNEL_ROWS = 10
 _AXES = 4
@@ -60,7 +67,7 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
         yield compared
     measured = measured_rows(context)
     if measured is not None:
-        yield measured_step_table(context, measured, times)
+        yield _measured_step_table(context, measured, times)
     if timelines.is_scheduled:
         yield step_table(parts_of(), timelines.estimate.timeline.reason)
     yield resources_table(busy_resources(context), times.step, context.on_machine.known_step)
@@ -89,6 +96,50 @@ def _notes(context: Context) -> Iterator[str]:
         )
 
 
+class _MeasuredPart(NamedTuple):
+    part: str
+    bound: Quantity | None
+    estimate: Quantity | None
+    measured: float
+
+    def ratio(self, time: Quantity | None) -> float | None:
+        """Return measured / time with 4 digits; None if the time is unknown or 0."""
+        return float(f"{self.measured / time:.4g}") if time and not isinstance(time, Figure) else None
+
+
+def _measured_step_table(context: Context, rows: MeasuredRows, times: StepTimes) -> Table:
+    """Return the step and its parts: bound, estimate and measured time. The parts are means of self times."""
+    collectives = math.fsum(row.self_s for row in rows.collectives)
+    parts = [
+        _MeasuredPart("step, median", times.step, times.estimate_step, rows.times.step_quantiles()[0]),
+        _MeasuredPart("kernels", times.kernels, times.estimate_kernels, rows.kernels_s - collectives),
+    ]
+    if context.collectives:
+        parts.append(_MeasuredPart("exposed collectives", times.exposed, times.estimate_exposed, collectives))
+    parts.append(_MeasuredPart("idle, median", None, None, rows.times.step_quantiles()[0] - rows.times.busy_s))
+    return _MEASURED_STEP.of(parts)
+
+
+_MEASURED_STEP = TableSpec("measured_step", "The step: bound, estimate and measured time", page_rows=0).with_columns(
+    Column("part", width=20),
+    bounded("bound_s", "seconds", attrgetter("bound"), optional=True, summed=False),
+    bounded("estimate_s", "seconds", attrgetter("estimate"), optional=True, summed=False),
+    Column("measured_s", "seconds", get=attrgetter("measured")),
+    Column("over_bound", "number", page_name="measured/bound", optional=True, get=lambda row: row.ratio(row.bound)),
+    Column("over_estimate", "number", page_name="measured/estimate", optional=True, get=lambda row: row.ratio(row.estimate)),
+)
+
+
+def _measured_words(measured: ProgramMeasurements, times: StepTimes) -> Parts:
+    """Yield the measured step and its ratios to bound and estimate."""
+    step = measured.step_quantiles()[0]
+    runs = f"{number_of(measured.runs, 'run')} on {number_of(len(measured.devices), 'device')}"
+    yield from sentence("{} median of {}", Amount(step, "seconds"), runs)
+    for time, words in ((times.step, "bound"), (times.estimate_step, "estimate")):
+        if time and not isinstance(time, Figure):
+            yield from sentence(f", {{}} × the {words}", Amount(round(step / time, 2), "number"))
+
+
 # -- first lines ------------------------------------------------------------------------------------------------------------
 
 
@@ -105,7 +156,7 @@ def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> I
     step = context.on_machine.known_step
     yield HeadlineRow("step", tuple(step_words(context, times)))
     if context.measured is not None:
-        yield HeadlineRow("measured", tuple(measured_words(context.measured.times, times)))
+        yield HeadlineRow("measured", tuple(_measured_words(context.measured.times, times)))
     if step is not None:
         yield HeadlineRow("kernels", tuple(_kernels(times, step, parts_of())))
         if context.collectives:
@@ -125,7 +176,7 @@ def _share_of_step(part: Quantity, step: Quantity) -> Parts:
 
 def _kernels(times: StepTimes, step: Quantity, parts: Iterable[TimePart]) -> Parts:
     """Yield the estimate of the kernels and the shares bound by memory and by compute."""
-    yield from sentence("estimate {}", amount_of(times.estimate_kernels))
+    yield from sentence("estimate {}", Amount(times.estimate_kernels, "seconds"))
     whole = exact(times.estimate_kernels)
     if not whole:
         return
@@ -146,14 +197,14 @@ def _exposed(times: StepTimes, step: Quantity, parts: Iterable[TimePart]) -> Par
         yield f"unknown: {reason(times.estimate_exposed)}"
         return
     busy = total_seconds(counted(collectives), lambda part: part.estimate_busy)
-    yield from sentence("estimate {} of {} of collectives", amount_of(times.estimate_exposed), amount_of(busy))
+    yield from sentence("estimate {} of {} of collectives", Amount(times.estimate_exposed, "seconds"), Amount(busy, "seconds"))
     yield from _share_of_step(times.estimate_exposed, step)
     axes: dict[str, Quantity] = {}
     for part in collectives:
         axes[part.axis or ""] = sum_of(axes.get(part.axis or "", 0.0), part.estimate)
     ordered = sorted(axes.items(), key=lambda item: -least(item[1]))
     for index, (axis, seconds) in enumerate(ordered[:_AXES] if len(axes) > 1 else []):
-        yield from sentence(", {} {}" if index else ": {} {}", axis, amount_of(seconds))
+        yield from sentence(", {} {}" if index else ": {} {}", axis, Amount(seconds, "seconds"))
     if len(ordered) > _AXES:
         yield ", …"
 
@@ -186,7 +237,7 @@ def _compiler(context: Context) -> Parts:
     stated = Amount(cycles, "count", "cycle")
     if least(seconds):
         clock = ", at an inferred clock" if times.profile.clock_is_inferred else ""
-        yield from sentence("{} by the compiler's own estimates ({}{})", amount_of(seconds), stated, clock)
+        yield from sentence("{} by the compiler's own estimates ({}{})", Amount(seconds, "seconds"), stated, clock)
     else:
         yield stated
     count = sum(times.for_kernel(kernel).compiler_cycles is not None for kernel in kernels)
@@ -222,8 +273,7 @@ class Time(Pass):
     formats = ("perfetto",)
     passes_of_formats: ClassVar[Mapping[str, str]] = {"perfetto": "time-events"}
     wants = KERNEL_WANTS | phases.WANTS
-    specs = ()
-    tables = (COMPARED, MEASURED_STEP, *tables.TABLES, LINKS)
+    tables = (COMPARED, _MEASURED_STEP, *tables.TABLES, LINKS)
 
     def run(self, context: Context) -> Section:
         parts_of = cache(partial(time_parts, context))  # tables and headlines are made only when they are shown

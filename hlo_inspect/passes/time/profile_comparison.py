@@ -58,14 +58,9 @@ _BY_MODEL = {
 }
 
 
-COMPARED = TableSpec(
-    "compared",
-    "The step on each hardware profile",
-    (
-        Column("figure", width=32, meaning="figure of the step"),
-        Column("unit", detail=9, meaning="unit of the figure"),
-    ),
-    page_rows=0,
+COMPARED = TableSpec("compared", "The step on each hardware profile", page_rows=0).with_columns(
+    Column("figure", width=32, meaning="figure of the step"),
+    Column("unit", detail=9, meaning="unit of the figure"),
 )
 """Behind these columns each machine has one of its figures, and each but the first one of its ratios."""
 

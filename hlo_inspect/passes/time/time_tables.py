@@ -9,8 +9,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
-from operator import attrgetter, methodcaller
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.context import Context
@@ -26,7 +26,6 @@ from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
 
-_OF_BOUND, _OF_ESTIMATE = "share of the step's bound", "share of the step's estimate"
 MOST_EXPOSED = 10
 """At most this many collectives have a row, with the compute that could hide them."""
 
@@ -109,7 +108,15 @@ class _Share(NamedTuple):
     whole_bound: Quantity
     whole_estimate: Quantity
 
-    def of_collectives(self, time: str) -> Quantity:
+    @property
+    def exposed_s(self) -> Quantity:
+        return self._of_collectives("estimate")
+
+    @property
+    def collective_s(self) -> Quantity:
+        return self._of_collectives("estimate_busy")
+
+    def _of_collectives(self, time: str) -> Quantity:
         """Return the sum of a time of the collectives among the parts."""
         return total_seconds([item for item in self.parts if item[0].collective is not None], attrgetter(time))
 
@@ -137,39 +144,34 @@ def _kind_of_part(part: TimePart) -> str:
     return _KERNELS.get(part.bound_by or "", _OTHER_KERNELS)
 
 
-def _subtract(whole: Quantity, part: Quantity) -> Quantity:
-    return known_part(least(whole) - least(part), reason(whole))
-
-
 _BOUND, _ESTIMATE = (bounded(f"{name}_s", "seconds", attrgetter(name)) for name in ("bound", "estimate"))
-_SHARE_OF_ESTIMATE = Column(
-    "share",
-    "share",
-    page_name="share_of_estimate",
-    width=32,
-    bar="stacked",
-    meaning=_OF_ESTIMATE,
-    get=lambda row: share_of(row.estimate, row.whole_estimate),
+
+
+def _without_fixed(part: TimePart) -> Quantity:
+    return known_part(least(part.estimate) - least(part.fixed), reason(part.estimate))
+
+
+def _share(name: str, whole: str, get: Callable[[Any], float | None], **more: Any) -> Column:  # noqa: ANN401 - those of Column
+    """Return the column of shares of the step's bound or estimate."""
+    return Column(name, "share", page_name=f"share_of_{whole}", meaning=f"share of the step's {whole}", get=get, **more)
+
+
+def _seconds(name: str, time: str, detail: int = 0, meaning: str = "") -> Column:
+    """Return the column of a time that has no total."""
+    return bounded(name, "seconds", attrgetter(time), detail, summed=False, meaning=meaning)
+
+
+_SHARE_OF_ESTIMATE = _share(
+    "share", "estimate", lambda row: share_of(row.estimate, row.whole_estimate), width=32, bar="stacked"
 )
 STEP = TableSpec(
-    "step",
-    "Parts of the step: bound and estimate",
-    (
-        Column("part", width=30, meaning="part of the step", get=attrgetter("label")),
-        _BOUND,
-        Column(
-            "bound_share",
-            "share",
-            page_name="share_of_bound",
-            detail=2,
-            meaning=_OF_BOUND,
-            get=lambda row: share_of(row.bound, row.whole_bound),
-        ),
-        _ESTIMATE,
-        _SHARE_OF_ESTIMATE,
-    ),
-    TablePlace("step", "Time of the step", "by part"),
-    page_rows=0,
+    "step", "Parts of the step: bound and estimate", TablePlace("step", "Time of the step", "by part"), page_rows=0
+).with_columns(
+    Column("part", width=30, meaning="part of the step", get=attrgetter("label")),
+    _BOUND,
+    _share("bound_share", "bound", lambda row: share_of(row.bound, row.whole_bound), detail=2),
+    _ESTIMATE,
+    _SHARE_OF_ESTIMATE,
 )
 
 
@@ -179,7 +181,7 @@ def step_table(parts: Sequence[TimePart], unknown_runs: str, spec: TableSpec = S
     `unknown_runs` says why runs of kernels are unknown, if they are: there are no shares then.
     """
     distinct = counted(parts)
-    work = [(part._replace(estimate=_subtract(part.estimate, part.fixed)), count) for part, count in distinct]
+    work = [(part._replace(estimate=_without_fixed(part)), count) for part, count in distinct]
     fixed = TimePart(None, None, None, "", "", "", 0.0, total_seconds(distinct, attrgetter("fixed")), 0.0)
     rows = _shares([*work, (fixed, 1)], lambda part: FIXED if part is fixed else _kind_of_part(part), unknown_runs)
     rows = [row for row in rows if least(row.bound) or least(row.estimate)]
@@ -193,30 +195,14 @@ def step_table(parts: Sequence[TimePart], unknown_runs: str, spec: TableSpec = S
 def _time_by(label: str, title: str, words: str, rank: int) -> TableSpec:
     """Return the table of the step by a label; a collective counts its exposed part."""
     return TableSpec(
-        f"time_by_{label}",
-        title,
-        (
-            Column(label, width=9 if label == "phase" else 34, get=attrgetter("label")),
-            _BOUND,
-            _ESTIMATE,
-            bounded(
-                "exposed_s",
-                "seconds",
-                methodcaller("of_collectives", "estimate"),
-                1,
-                meaning="exposed time of its collectives and copies in the estimate",
-            ),
-            bounded(
-                "collective_s",
-                "seconds",
-                methodcaller("of_collectives", "estimate_busy"),
-                3,
-                meaning="whole time of its collectives in the estimate",
-            ),
-            _SHARE_OF_ESTIMATE,
-        ),
-        TablePlace("step", "Time of the step", words, rank),
-        page_rows=0 if label == "phase" else 10,
+        f"time_by_{label}", title, TablePlace("step", "Time of the step", words, rank), page_rows=0 if label == "phase" else 10
+    ).with_columns(
+        Column(label, width=9 if label == "phase" else 34, get=attrgetter("label")),
+        _BOUND,
+        _ESTIMATE,
+        bounded("exposed_s", "seconds", detail=1, meaning="exposed time of its collectives and copies in the estimate"),
+        bounded("collective_s", "seconds", detail=3, meaning="whole time of its collectives in the estimate"),
+        _SHARE_OF_ESTIMATE,
     )
 
 
@@ -277,28 +263,13 @@ class _Resource(NamedTuple):
 RESOURCES = TableSpec(
     "resources",
     "Busy time of each resource at its peak rate",
-    (
-        Column("resource", width=14, meaning="unit, memory or link", get=attrgetter("name")),
-        bounded(
-            "busy_s",
-            "seconds",
-            attrgetter("busy"),
-            summed=False,
-            meaning="time that the work needs at the peak rate of the resource",
-        ),
-        Column("of_bound", "share", page_name="share_of_bound", meaning=_OF_BOUND, get=lambda row: row.share(row.step)),
-        Column(
-            "of_estimate",
-            "share",
-            page_name="share_of_estimate",
-            width=32,
-            bar="alone",
-            meaning=_OF_ESTIMATE,
-            get=lambda row: row.share(row.estimate),
-        ),
-    ),
     TablePlace("step", "Time of the step", "by resource", 1),
     page_rows=0,
+).with_columns(
+    Column("resource", width=14, meaning="unit, memory or link", get=attrgetter("name")),
+    _seconds("busy_s", "busy", meaning="time that the work needs at the peak rate of the resource"),
+    _share("of_bound", "bound", lambda row: row.share(row.step)),
+    _share("of_estimate", "estimate", lambda row: row.share(row.estimate), width=32, bar="alone"),
 )
 
 
@@ -323,52 +294,34 @@ class _ExposedCollective(NamedTuple):
     estimate: TimedSite
     independent: IndependentCompute | None
 
+    @property
+    def could_hide_s(self) -> float | None:
+        return self.independent and self.independent.seconds
+
+    @property
+    def longest(self) -> str | None:
+        return (self.independent and self.independent.longest) or None
+
 
 EXPOSED = TableSpec(
     "exposed_collectives",
     "Collectives by exposed time of the estimate, and the compute that could hide each",
-    (
-        Column("name", detail=2, get=attrgetter("collective.start.name")),
-        Column("kind", get=attrgetter("collective.kind")),
-        Column("axis", detail=2, optional=True),
-        bounded("runs", "count", attrgetter("estimate.runs"), 3, summed=False),
-        bounded(
-            "exposed_s",
-            "seconds",
-            attrgetter("estimate.exposed"),
-            summed=False,
-            meaning="time of the estimate that the step waits for it",
-        ),
-        bounded("estimate_s", "seconds", attrgetter("estimate.busy"), 2, summed=False),
-        bounded(
-            "window_s",
-            "seconds",
-            attrgetter("estimate.window"),
-            1,
-            summed=False,
-            meaning="time of the estimate between start and done that hides it",
-        ),
-        Column(
-            "could_hide_s",
-            "seconds",
-            detail=1,
-            meaning="time of compute that does not depend on it and could hide it",
-            get=lambda row: row.independent and row.independent.seconds,
-        ),
-        Column(
-            "longest",
-            detail=5,
-            optional=True,
-            meaning="longest kernel of that compute",
-            get=lambda row: (row.independent and row.independent.longest) or None,
-        ),
-        Column("level", detail=6, optional=True, width=8),
-        bounded("bound_exposed_s", "seconds", attrgetter("bound.exposed"), 7, summed=False, meaning="exposed time at bounds"),
-        Column("phase", detail=4),
-        Column("source", detail=1, width=20, get=attrgetter("collective.origin.source")),
-        Column("line", "number", detail=7, get=attrgetter("collective.start.line")),
-    ),
     TablePlace("collectives", "Collectives", "exposed", 10),
+).with_columns(
+    Column("name", detail=2, get=attrgetter("collective.start.name")),
+    Column("kind", get=attrgetter("collective.kind")),
+    Column("axis", detail=2, optional=True),
+    bounded("runs", "count", attrgetter("estimate.runs"), 3, summed=False),
+    _seconds("exposed_s", "estimate.exposed", meaning="time of the estimate that the step waits for it"),
+    _seconds("estimate_s", "estimate.busy", 2),
+    _seconds("window_s", "estimate.window", 1, "time of the estimate between start and done that hides it"),
+    Column("could_hide_s", "seconds", detail=1, meaning="time of compute that does not depend on it and could hide it"),
+    Column("longest", detail=5, optional=True, meaning="longest kernel of that compute"),
+    Column("level", detail=6, optional=True, width=8),
+    _seconds("bound_exposed_s", "bound.exposed", 7, "exposed time at bounds"),
+    Column("phase", detail=4),
+    Column("source", detail=1, width=20, get=attrgetter("collective.origin.source")),
+    Column("line", "number", detail=7, get=attrgetter("collective.start.line")),
 )
 
 

@@ -183,7 +183,6 @@ class WorkloadSummary(WorkloadPass):
     """Sum up a workload file by pass, collective, group and layer."""
 
     name = "summary"
-    specs = ()
     includes = ("workload", "collectives")
 
     def run(self, totals: WorkloadTotals) -> Section:

@@ -60,24 +60,20 @@ def _kind_and_size(totals: WorkloadTotals) -> Parts:
 
 def _compute(totals: WorkloadTotals) -> Parts:
     everything = total(totals.compute[name] for name in PASSES)
-    yield from sentence("{} {}", _amount(everything, "count"), time_unit(totals))
+    yield from sentence("{} {}", Amount(everything, "count"), time_unit(totals))
     for index, name in enumerate(PASSES):
-        yield from sentence(", {} {}" if index else ": {} {}", _words(name), _amount(totals.compute[name], "count"))
-    yield from sentence("; {} {}", UPDATE, _amount(totals.compute[UPDATE], "count"))
+        yield from sentence(", {} {}" if index else ": {} {}", _words(name), Amount(totals.compute[name], "count"))
+    yield from sentence("; {} {}", UPDATE, Amount(totals.compute[UPDATE], "count"))
 
 
 def _moved(totals: WorkloadTotals) -> Parts:
-    yield from sentence("{}, {}", _amount(totals.count(), "count"), _amount(totals.size(), "bytes"))
+    yield from sentence("{}, {}", Amount(totals.count(), "count"), Amount(totals.size(), "bytes"))
     groups = [(group, totals.size(group=group)) for group in GROUPS] if totals.has_groups else []
     for index, (group, size) in enumerate([(group, size) for group, size in groups if least(size)]):
-        yield from sentence(", {} {}" if index else ": {} {}", _group(group), _amount(size, "bytes"))
+        yield from sentence(", {} {}" if index else ": {} {}", _group(group), Amount(size, "bytes"))
     unknown = totals.unknown_size()
     if least(unknown):
-        yield from sentence("; {} under unknown words", _amount(unknown, "bytes"))
-
-
-def _amount(amount: Quantity, unit: str) -> Amount:
-    return Amount(amount, "bytes" if unit == "bytes" else "count")
+        yield from sentence("; {} under unknown words", Amount(unknown, "bytes"))
 
 
 def _words(name: str) -> str:
@@ -143,21 +139,17 @@ def _fields(name: str, field: str, words: str) -> tuple[Column, ...]:
     )
 
 
-WORKLOAD = TableSpec(
-    "workload",
-    "Rows, merged, by bytes",
-    (
-        Column("name", width=20, meaning="name of the rows", get=attrgetter("row.name")),
-        Column("rows", "count", summed=True, get=attrgetter("times")),
-        _COMPUTE,
-        _SIZE._replace(meaning="bytes of all collectives of the rows"),
-        *_fields("forward", "forward", "the forward pass"),
-        *_fields("input_gradient", "input", "the gradient of inputs"),
-        *_fields("weight_gradient", "weight", "the gradient of weights"),
-        Column("update_compute", "count", detail=5, meaning="compute of the update", get=attrgetter("row.update_time")),
-        Column("policy", detail=6, optional=True, meaning="policy in the header of the file", get=attrgetter("row.policy")),
-        Column("line", "number", detail=5),
-    ),
+WORKLOAD = TableSpec("workload", "Rows, merged, by bytes").with_columns(
+    Column("name", width=20, meaning="name of the rows", get=attrgetter("row.name")),
+    Column("rows", "count", summed=True, get=attrgetter("times")),
+    _COMPUTE,
+    _SIZE._replace(meaning="bytes of all collectives of the rows"),
+    *_fields("forward", "forward", "the forward pass"),
+    *_fields("input_gradient", "input", "the gradient of inputs"),
+    *_fields("weight_gradient", "weight", "the gradient of weights"),
+    Column("update_compute", "count", detail=5, meaning="compute of the update", get=attrgetter("row.update_time")),
+    Column("policy", detail=6, optional=True, meaning="policy in the header of the file", get=attrgetter("row.policy")),
+    Column("line", "number", detail=5),
 )
 
 
@@ -176,15 +168,11 @@ class _PartSums(NamedTuple):
     size: Quantity
 
 
-WORKLOAD_LAYERS = TableSpec(
-    "workload_layers",
-    "Rows by layer, by compute",
-    (
-        Column("layer", width=20, meaning="layer in the names of rows", get=attrgetter("name")),
-        Column("rows", "count", summed=True, get=attrgetter("number")),
-        _COMPUTE,
-        _SIZE._replace(meaning="bytes of its collectives"),
-    ),
+WORKLOAD_LAYERS = TableSpec("workload_layers", "Rows by layer, by compute").with_columns(
+    Column("layer", width=20, meaning="layer in the names of rows", get=attrgetter("name")),
+    Column("rows", "count", summed=True, get=attrgetter("number")),
+    _COMPUTE,
+    _SIZE._replace(meaning="bytes of its collectives"),
 )
 
 
@@ -206,15 +194,11 @@ def by_layer(totals: WorkloadTotals, rows: EqualRowList) -> Table:
 # -- sums -------------------------------------------------------------------------------------------------------------------
 
 
-WORKLOAD_PASSES = TableSpec(
-    "workload_passes",
-    "Pass over the rows",
-    (
-        Column("pass", get=lambda row: _words(row.name)),
-        _COMPUTE,
-        Column("collectives", "count", summed=True, bounded=True, meaning="collectives of the pass", get=attrgetter("number")),
-        _SIZE._replace(meaning="bytes of these collectives"),
-    ),
+WORKLOAD_PASSES = TableSpec("workload_passes", "Pass over the rows").with_columns(
+    Column("pass", get=lambda row: _words(row.name)),
+    _COMPUTE,
+    Column("collectives", "count", summed=True, bounded=True, meaning="collectives of the pass", get=attrgetter("number")),
+    _SIZE._replace(meaning="bytes of these collectives"),
 )
 
 
@@ -230,22 +214,16 @@ _LABEL = (
     Column("collective", meaning="word in the file", get=attrgetter("label.word")),
 )
 _COUNT = Column("count", "count", summed=True)
-WORKLOAD_COLLECTIVES = TableSpec(
-    "workload_collectives",
-    "Collectives by pass and group",
-    (
-        *_LABEL,
-        Column("kind", detail=5, optional=True, get=lambda row: HLO_KINDS.get(row.label.kind, row.label.kind)),
-        Column("group", optional=True, get=lambda row: _group(row.label.group) if row.label.group else None),
-        _COUNT._replace(meaning="number of these collectives"),
-        _SIZE._replace(meaning="bytes as the simulator counts them"),
-        Column("wire_bytes", "bytes", summed=True, detail=1, bounded=True),
-    ),
+WORKLOAD_COLLECTIVES = TableSpec("workload_collectives", "Collectives by pass and group").with_columns(
+    *_LABEL,
+    Column("kind", detail=5, optional=True, get=lambda row: HLO_KINDS.get(row.label.kind, row.label.kind)),
+    Column("group", optional=True, get=lambda row: _group(row.label.group) if row.label.group else None),
+    _COUNT._replace(meaning="number of these collectives"),
+    _SIZE._replace(meaning="bytes as the simulator counts them"),
+    Column("wire_bytes", "bytes", summed=True, detail=1, bounded=True),
 )
-WORKLOAD_UNKNOWN = TableSpec(
-    "workload_unknown",
-    "Words that no client knows (in no total)",
-    (*_LABEL, _COUNT._replace(meaning="cells with the word"), _SIZE._replace(meaning="bytes beside the word")),
+WORKLOAD_UNKNOWN = TableSpec("workload_unknown", "Words that no client knows (in no total)").with_columns(
+    *_LABEL, _COUNT._replace(meaning="cells with the word"), _SIZE._replace(meaning="bytes beside the word")
 )
 
 
@@ -278,17 +256,12 @@ class _GroupSums(NamedTuple):
     origin: str
 
 
-WORKLOAD_GROUPS = TableSpec(
-    "workload_groups",
-    "Groups of devices",
-    (
-        Column("group", get=lambda row: _group(row.name)),
-        Column("devices", "count", meaning="devices of one group"),
-        Column("count", "count", meaning="collectives of the group", get=attrgetter("number")),
-        Column("bytes", "bytes", meaning="bytes of these collectives", get=attrgetter("size")),
-        Column("from", detail=2, width=24, meaning="header key, or the reason", get=attrgetter("origin")),
-    ),
-    page_rows=0,
+WORKLOAD_GROUPS = TableSpec("workload_groups", "Groups of devices", page_rows=0).with_columns(
+    Column("group", get=lambda row: _group(row.name)),
+    Column("devices", "count", meaning="devices of one group"),
+    Column("count", "count", meaning="collectives of the group", get=attrgetter("number")),
+    Column("bytes", "bytes", meaning="bytes of these collectives", get=attrgetter("size")),
+    Column("from", detail=2, width=24, meaning="header key, or the reason", get=attrgetter("origin")),
 )
 
 
@@ -308,15 +281,10 @@ def _groups(totals: WorkloadTotals) -> Iterator[_GroupSums]:
         yield _GroupSums("pp", parallelism.stages, transfers, moved, "pp_comm of the header, 2 x vpp x ga times")
 
 
-WORKLOAD_HEADER = TableSpec(
-    "workload_header",
-    "Header",
-    (
-        Column("key", width=24, meaning="key of the header", get=itemgetter(0)),
-        Column("value", meaning="its value", get=itemgetter(1)),
-        Column("meaning", width=60, meaning="meaning for the simulator", get=itemgetter(2)),
-    ),
-    page_rows=0,
+WORKLOAD_HEADER = TableSpec("workload_header", "Header", page_rows=0).with_columns(
+    Column("key", width=24, meaning="key of the header", get=itemgetter(0)),
+    Column("value", meaning="its value", get=itemgetter(1)),
+    Column("meaning", width=60, meaning="meaning for the simulator", get=itemgetter(2)),
 )
 
 
@@ -348,22 +316,18 @@ class _CellSite(NamedTuple):
     devices: int | None
 
 
-CELLS = TableSpec(
-    "collectives",
-    "Collectives of one pass over the rows, merged, by bytes",
-    (
-        Column("name", width=20, get=attrgetter("cell.name")),
-        Column("kind", get=lambda site: HLO_KINDS.get(site.cell.label.kind or "", site.cell.label.kind)),
-        Column("runs", "count", summed=True, get=attrgetter("times")),
-        Column("executed_operand_bytes", "bytes", summed=True, get=lambda site: _times(site.cell.size, site.times)),
-        Column("executed_wire_bytes", "bytes", summed=True, detail=1, get=lambda site: _times(site.wire, site.times)),
-        Column("operand_bytes", "bytes", detail=4, get=attrgetter("cell.size")),
-        Column("group_size", "number", detail=3, get=attrgetter("devices")),
-        Column("axis", detail=2, optional=True, get=attrgetter("cell.label.group")),
-        Column("phase", detail=2, get=lambda site: _words(site.cell.label.pass_name)),
-        Column("form", detail=3, get=attrgetter("cell.label.word")),
-        Column("line", "number", detail=5),
-    ),
+CELLS = TableSpec("collectives", "Collectives of one pass over the rows, merged, by bytes").with_columns(
+    Column("name", width=20, get=attrgetter("cell.name")),
+    Column("kind", get=lambda site: HLO_KINDS.get(site.cell.label.kind or "", site.cell.label.kind)),
+    Column("runs", "count", summed=True, get=attrgetter("times")),
+    Column("executed_operand_bytes", "bytes", summed=True, get=lambda site: _times(site.cell.size, site.times)),
+    Column("executed_wire_bytes", "bytes", summed=True, detail=1, get=lambda site: _times(site.wire, site.times)),
+    Column("operand_bytes", "bytes", detail=4, get=attrgetter("cell.size")),
+    Column("group_size", "number", detail=3, get=attrgetter("devices")),
+    Column("axis", detail=2, optional=True, get=attrgetter("cell.label.group")),
+    Column("phase", detail=2, get=lambda site: _words(site.cell.label.pass_name)),
+    Column("form", detail=3, get=attrgetter("cell.label.word")),
+    Column("line", "number", detail=5),
 )
 
 

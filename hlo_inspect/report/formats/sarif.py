@@ -67,14 +67,10 @@ def _rule(finding: Finding, page: RulePage | None) -> dict[str, Any]:
     return rule | {
         "shortDescription": {"text": page.summary},
         "fullDescription": {"text": _one_line(page.what)},
-        "help": {"text": _help(page), "markdown": _help_in_markdown(page)},
+        "help": {"text": "\n\n".join(map(_one_line, (page.what, page.why, page.fix))), "markdown": _help_in_markdown(page)},
         "defaultConfiguration": {"level": _LEVELS[page.severity]},
         "properties": {"tags": ["hlo", "xla"]},
     }
-
-
-def _help(page: RulePage) -> str:
-    return "\n\n".join((_one_line(page.what), _one_line(page.why), _one_line(page.fix)))
 
 
 def _help_in_markdown(page: RulePage) -> str:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,15 @@ from hlo_inspect.hlo.wants import Wants
 from tests.analysis.cost.every_opcode import MAKERS, generated
 from tests.hlo.reading import module
 from tests.hlo.test_against_xla import COMPARED, OTHER_OPCODES
+from tests.xla_sizes import count_tuples_as
 
 pytest.importorskip("jaxlib")
+
+
+@pytest.fixture(autouse=True)
+def sizes_of_this_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    count_tuples_as(version("jaxlib"), monkeypatch)
+
 
 DATA = Path(__file__).parents[2] / "data"
 PROGRAM = Path(__file__).with_name("xla_costs.py")

@@ -28,7 +28,7 @@ def read_and_written(line: str, *shapes: str) -> int:
         (
             f"%r = ({ARRAY}, token[]) recv-done(%p0)",
             (f"({ARRAY}, u32[], token[])",),
-            128 + 3 * 8,
+            128 + 3 * 4,
         ),  # only the pointers of a tuple count
         ("%r = f32[2,4] slice(%p0), slice={[0:2], [0:4]}", (ARRAY,), 2 * 32),
         ("%r = f32[2,4] dynamic-slice(%p0, %p1, %p2)", (ARRAY, INDEX, INDEX), 2 * 32 + 4),  # the first index only
@@ -36,7 +36,7 @@ def read_and_written(line: str, *shapes: str) -> int:
         ("%r = f32[3,4] gather(%p0, %p1)", (ARRAY, "s32[3,1]"), 2 * 48 + 12),
         (f"%r = {ARRAY} scatter(%p0, %p1, %p2)", (ARRAY, "s32[3,1]", "f32[3,4]"), 3 * 48 + 12),
         (f"%r = ({ARRAY}, {ARRAY}) scatter(%p0, %p0, %p1, %p2, %p2)", (ARRAY, "s32[3,1]", "f32[3,4]"), 3 * 96 + 12),
-        (f"%r = ({ARRAY}, {ARRAY}) tuple(%p0, %p0)", (ARRAY,), 16),
+        (f"%r = ({ARRAY}, {ARRAY}) tuple(%p0, %p0)", (ARRAY,), 2 * 4),
         (f"%r = (({ARRAY}, {INDEX}), token[]) infeed(%p0)", ("token[]",), 128 + 4),
         ("%r = (f32[100], (f32[100], token[]), bf16[<=3]) infeed(%p0)", ("token[]",), 400 + 400 + 6 + 4),
         ("%r = token[] outfeed(%p0, %p1)", (f"({ARRAY}, {INDEX})", "token[]"), 128 + 4),
@@ -46,7 +46,7 @@ def read_and_written(line: str, *shapes: str) -> int:
         (f"%r = {ARRAY} all-reduce-start(%p0)", (ARRAY,), 256),
         (f"%r = {ARRAY} all-reduce-done(%p0)", (ARRAY,), 256),
         ("%r = (f32[8,4], f32[16,4]) all-gather-start(%p0)", (ARRAY,), 128 + 256 + 128),
-        ("%r = f32[16,4] all-gather-done(%p0)", ("(f32[8,4], f32[16,4])",), 256 + 16),
+        ("%r = f32[16,4] all-gather-done(%p0)", ("(f32[8,4], f32[16,4])",), 256 + 2 * 4),
         ("%r = ((f32[8,4]), f32[4,4]) reduce-scatter-start(%p0)", (ARRAY,), 64 + 128),
     ],
 )
@@ -72,7 +72,7 @@ def test_transfers_have_the_bytes_of_the_shapes_that_xla_makes(sent: str, ended:
         f"%r = {received} recv(%t), channel_id=2",
         f"ROOT %d = {done} recv-done(%r), channel_id=2",
     )
-    assert as_xla(*lines)[3] == (2 * 128 + 4) + 24 + (128 + 4) + (128 + 24)
+    assert as_xla(*lines)[3] == (2 * 128 + 4) + 12 + (128 + 4) + (128 + 12)
 
 
 def test_transfers_of_texts_without_tokens_have_the_printed_shapes() -> None:
@@ -81,7 +81,7 @@ def test_transfers_of_texts_without_tokens_have_the_printed_shapes() -> None:
         "%s = (f32[8,4], u32[]) send(%a), channel_id=1",
         "%e = () send-done(%s), channel_id=1",
     )
-    assert as_xla(*lines)[3] == (2 * 128 + 4) + 16
+    assert as_xla(*lines)[3] == (2 * 128 + 4) + 8
 
 
 def test_a_packed_constant_has_the_bytes_of_the_compiled_program() -> None:
@@ -234,7 +234,7 @@ def test_constants_of_more_than_one_element_are_read() -> None:
 
 def test_a_tuple_is_read_by_the_elements_that_are_taken_out() -> None:
     inner = [f"%a = {ROW} get-tuple-element(%p0), index=0", f"%b = {ROW} negate(%a)"]
-    assert moved(inner, f"({ROW}, {ROWS})") == 32 + 16 + 32  # an element that nobody takes out counts as the tuple's pointers
+    assert moved(inner, f"({ROW}, {ROWS})") == 32 + 8 + 32  # an element that nobody takes out counts as the tuple's pointers
     both = [*inner[:1], f"%c = {ROWS} get-tuple-element(%p0), index=1", "%d = f32[1,8] slice(%c), slice={[0:1], [0:8]}"]
     assert moved(both, f"({ROW}, {ROWS})", result="f32[1,8]") == 0 + 32 + 32
 

@@ -52,7 +52,7 @@ def test_kernels_are_the_instructions_that_run_on_the_device() -> None:
     ]
     kernels = kernels_of(P, *lines, before=TWICE)
     assert by_name(kernels) == {"f": ("fusion", 1, 8, 64), "c": ("copy", 1, 0, 64)}
-    assert exact(sum_of_step(kernels.other_costs, "bytes")) == 2 * 8 + 8  # tables of three pointers
+    assert exact(sum_of_step(kernels.other_costs, "bytes")) == 2 * 4 + 4  # tables of three pointers
 
 
 def test_runs_of_a_loop() -> None:
@@ -67,12 +67,12 @@ def test_a_start_and_its_done() -> None:
         "%s = (f32[8], f32[16]) all-gather-start(%p), dimensions={0}, replica_groups={{0,1}}",
         "ROOT %d = f32[16] all-gather-done(%s)",
     ]
-    assert by_name(kernels_of(P, *lines)) == {"s": ("all-gather", 1, 0, (32 + 32 + 64) + (16 + 64))}
+    assert by_name(kernels_of(P, *lines)) == {"s": ("all-gather", 1, 0, (32 + 32 + 64) + (2 * 4 + 64))}
 
 
 def test_a_done_of_what_is_wrapped_belongs_to_the_kernel_inside() -> None:
     lines = ["%s = ((f32[8]), f32[8], s32[]) async-start(%p), calls=%step", "ROOT %d = f32[8] async-done(%s), calls=%step"]
-    assert by_name(kernels_of(P, *lines, before=STEP)) == {"n": ("negate", 1, 8, 64 + (3 * 8 + 32))}
+    assert by_name(kernels_of(P, *lines, before=STEP)) == {"n": ("negate", 1, 8, 64 + (3 * 4 + 32))}
 
 
 def test_work_of_a_custom_call_without_a_rule_is_not_known() -> None:

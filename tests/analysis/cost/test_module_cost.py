@@ -140,7 +140,7 @@ def test_branches_that_cost_the_same() -> None:
 def test_calls_and_asynchronous_computations_count_what_they_run() -> None:
     lines = ("%c = f32[8] call(%p), to_apply=%flops", "%s = ((f32[8]), f32[8], u32[]) async-start(%c), calls=%tanh")
     figures = as_xla(P, *lines, "%d = f32[8] async-done(%s)", before=FLOPS + TANH)
-    assert figures == (16, 8, 0, ADDS + 64 + (32 + 3 * 8))  # the done reads three pointers and writes the result
+    assert figures == (16, 8, 0, ADDS + 64 + (32 + 3 * 4))  # the done reads three pointers and writes the result
 
 
 def test_each_call_of_a_computation_counts() -> None:

@@ -22,7 +22,7 @@ from tests.hlo.reading import rows_of
         ("f32[0,4]", 0),
         ("token[]", 0),
         ("opaque[]", 8),
-        ("(f32[100], (f32[100], f32[100]))", 16),  # two pointers, whatever they point to
+        ("(f32[100], (f32[100], f32[100]))", 8),  # two pointers, whatever they point to
         ("()", 0),
         ("f32[<=4,2]", 32 + 2 * 4),  # its bound, and the sizes of its two dimensions
     ],

@@ -19,7 +19,7 @@ from hlo_inspect.analysis.time.program_steps import (
 )
 from hlo_inspect.analysis.time.stream_clock import TICKS
 from hlo_inspect.analysis.time.timeline import BranchTaken, Timeline
-from hlo_inspect.graph.calls import InstructionPlace
+from hlo_inspect.graph.view import InstructionPlace
 
 
 def place_of(name: str, computation: str = "main") -> InstructionPlace:

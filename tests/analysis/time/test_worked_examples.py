@@ -16,7 +16,8 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.time.program_steps import IssuedWork, IssueStep, LoopStep, Step, issued_work
 from hlo_inspect.analysis.time.timeline import InstructionTimes, Timeline
-from hlo_inspect.graph.calls import InstructionPlace, place
+from hlo_inspect.graph.calls import place
+from hlo_inspect.graph.view import InstructionPlace
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.passes.cost import Cost

@@ -12,7 +12,7 @@ from hlo_inspect.compare.programs.deviations import RankProgram, find_deviation
 from hlo_inspect.compare.programs.meetings import Alternatives, Meeting, Repeated, Steps
 from hlo_inspect.hlo.input.inputs import read_input
 from hlo_inspect.hlo.input.source import open_source
-from hlo_inspect.inspection.rank_programs import WANTS
+from hlo_inspect.inspection.rank_reports import WANTS
 
 HEADER = "HloModule m{scheduled}, entry_computation_layout={{(f32[4]{{0}}, pred[])->f32[4]{{0}}}}"
 MODULE = (

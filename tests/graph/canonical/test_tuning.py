@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
-from hlo_inspect.graph.canonical.tuning import without_tuning, without_workspace
+from hlo_inspect.graph.canonical.spelling import without_tuning, without_workspace
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, Rule, call_bytes, config_of, size, whole
@@ -63,8 +64,7 @@ def _pairs_up_to(queries: int, keys: int, diagonal: int) -> int:
     """Count the pairs (i, j) with `j <= i + diagonal`: the sum over i of `i + diagonal + 1`, between 0 and `keys`."""
     first = min(max(0, -diagonal), queries)  # the first query that sees a key
     full = min(max(first, keys - diagonal - 1), queries)  # the first query that sees all keys
-    partial_rows = full - first
-    return partial_rows * (first + full - 1 + 2 * (diagonal + 1)) // 2 + (queries - full) * keys
+    return (full - first) * (first + full - 1 + 2 * (diagonal + 1)) // 2 + (queries - full) * keys
 
 
 CAUSAL = Mask(right=0)
@@ -163,14 +163,6 @@ def _te_window(mask: Mask, fields: Mapping[str, Any]) -> Mask:
     return mask if left < 0 else mask._replace(left=left)
 
 
-def _te_opaque(op: Operation, kernel: Kernel) -> CallCost:
-    """Return the cost by the shapes `[batch, length, heads, size]` of queries, keys and values.
-
-    Until version 2.0 the attributes are a packed C struct, so that the mask is unknown.
-    """
-    return by_shapes(op, kernel, length_first=True)
-
-
 # -- cuDNN --------------------------------------------------------------------------------------------------------------------
 
 _CUDNN_MASKS: dict[str, tuple[Mask, bool]] = {
@@ -230,7 +222,8 @@ def by_shapes(op: Operation, kernel: Kernel, *, length_first: bool) -> CallCost:
     They are `[batch, length, heads, size]` if `length_first`, else `[…, heads, length, size]`; keys may lack heads. Raise
     UnknownCostError if they have other shapes.
     """
-    shapes = [shape for shape in op.operand_shapes() if isinstance(shape, ArrayShape) and _is_float(shape)][:3]
+    arrays = [shape for shape in op.operand_shapes() if isinstance(shape, ArrayShape)]
+    shapes = [shape for shape in arrays if shape.dtype.startswith(("f", "bf"))][:3]
     if len(shapes) < 3 or min(len(shape.dimensions) for shape in shapes) < 2:
         raise UnknownCostError("queries, keys and values are not its first operands of floating-point numbers")
     queries, keys, values = ([dimension(shape, i) for i in range(len(shape.dimensions))] for shape in shapes)
@@ -245,10 +238,6 @@ def by_shapes(op: Operation, kernel: Kernel, *, length_first: bool) -> CallCost:
     return CallCost(attention.work(kernel), call_bytes(op), "name", is_attention=True, recomputed_flops=recomputed)
 
 
-def _is_float(shape: ArrayShape) -> bool:
-    return shape.dtype.startswith(("f", "bf"))
-
-
 def cudnn_rule(target: str) -> Rule | None:
     """Return the rule of cuDNN's attention, whose targets name the operations fused into it; None for other targets."""
     return _cudnn if _CUDNN.fullmatch(target) else None
@@ -261,6 +250,9 @@ def _rule_pair(prefix: str, suffix: str, rule: Callable[[Operation, Kernel], Cal
         f"{prefix}_backward{suffix}": lambda op: rule(op, "backward"),
     }
 
+
+_te_opaque = partial(by_shapes, length_first=True)
+"""The cost until version 2.0, in which the attributes are a packed C struct, so that the mask is unknown."""
 
 RULES: dict[str, Rule] = (
     _rule_pair("te_fused_attn", "_ffi", _te)

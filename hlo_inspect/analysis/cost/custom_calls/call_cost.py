@@ -49,10 +49,6 @@ class CallCost(NamedTuple):
         """FLOPs that a static mask leaves out, as far as the text states it: a kernel may skip them."""
         return self.work.flops - self.least_flops if self.work is not None and self.least_flops is not None else 0
 
-    @property
-    def is_marker(self) -> bool:
-        return self.known_by == "marker"
-
 
 Rule = Callable[[Operation], CallCost]
 

@@ -127,11 +127,6 @@ def library_rule(target: str) -> Rule | None:
     return partial(_routine, name=name) if name in _ROUTINES else None
 
 
-def _comparison_cost(op: Operation) -> CallCost:
-    """Return the cost of a call that compares: comparisons are no FLOPs (`HloCostAnalysis::HandleTopK`)."""
-    return plain_cost(op, 0)
-
-
 def _sort(op: Operation) -> CallCost:
     """Count n·ceil(log2 n) for the n elements of the first operand (`HloCostAnalysis::HandleSort`)."""
     count = elements(op.operand_array(0))
@@ -159,7 +154,7 @@ _COMPARING = (
     "__cudnn$convReorderFilter",
     "__cudnn$convReorderFilterAndBias",
 )
-"""Targets that compare, move or compute integers."""
+"""Targets that compare, move or compute integers, which is no FLOP (`HloCostAnalysis::HandleTopK`)."""
 
 
 # -- convolutions and normalizations of cuDNN and oneDNN ----------------------------------------------------------------------
@@ -179,18 +174,12 @@ def _forward(op: Operation) -> CallCost:
 
 
 def _input_gradient(op: Operation) -> CallCost:
-    """Count the gradient of the input, from the output's gradient and the kernel.
-
-    `dim_labels` are those of the forward convolution.
-    """
+    """Count the gradient of the input, from the output's gradient and the kernel, with the labels of the forward."""
     return matmul_cost(op, convolution_flops(op, op.array, op.operand_array(1), op.operand_array(0)))
 
 
 def _kernel_gradient(op: Operation) -> CallCost:
-    """Count the gradient of the kernel, from the input and the output's gradient.
-
-    `dim_labels` are those of the forward convolution.
-    """
+    """Count the gradient of the kernel, from the input and the output's gradient, with the labels of the forward."""
     return matmul_cost(op, convolution_flops(op, op.operand_array(0), op.array, op.operand_array(1)))
 
 
@@ -286,7 +275,7 @@ def _te_grouped_gemm(op: Operation) -> CallCost:
     return matmul_cost(op, 2 * elements(result) * (elements(lhs) // rows), "shapes", at_full_lengths=True)
 
 
-RULES: dict[str, Rule] = dict.fromkeys(_COMPARING, _comparison_cost)
+RULES: dict[str, Rule] = dict.fromkeys(_COMPARING, partial(plain_cost, flops=0))
 RULES |= {
     "__cublas$gemm": _gemm,
     "__cublas$lt$matmul": _gemm,

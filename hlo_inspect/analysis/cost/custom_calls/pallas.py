@@ -44,13 +44,6 @@ _PALLAS_SCOPE = lazy_pattern(rf"([\w.\-]+)\)*/{_PALLAS_CALL}$", re.ASCII)
 _FIGURES = ("flops", "transcendentals", "bytes_accessed")
 
 
-def kernel_names(op: Operation) -> str:
-    """Join the texts that can hold the name of a kernel: the instruction, its op_name, and the `name` of a Triton kernel."""
-    metadata = op.instruction.attr("metadata")
-    named = config_of(op).fields.get("name", "") if op.custom_call_target in GPU_KERNELS else ""
-    return f"/{op.instruction.name}/{metadata.op_name if metadata is not None else ''}/{named}"
-
-
 def kernel_name(instruction: Instruction) -> str:
     """Return the name of a kernel: from its configuration, else the instruction's name without its number.
 
@@ -66,9 +59,11 @@ def kernel_name(instruction: Instruction) -> str:
 
 
 def _kernel(op: Operation) -> CallCost:
-    """Return the cost of a kernel by its estimate, else by its name."""
-    estimate = _estimate(op)
-    named = next((rule for pattern, rule in _NAMED if pattern.search(kernel_names(op))), None)
+    """Return the cost of a kernel by its estimate, else by its name: of instruction, op_name, or `name` of a Triton kernel."""
+    estimate, metadata = _estimate(op), op.instruction.attr("metadata")
+    in_config = config_of(op).fields.get("name", "") if op.custom_call_target in GPU_KERNELS else ""
+    names = f"/{op.instruction.name}/{metadata.op_name if metadata is not None else ''}/{in_config}"
+    named = next((rule for pattern, rule in _NAMED if pattern.search(names)), None)
     if estimate is None:
         return unknown(op) if named is None else named(op)
     if named is not None and (named is _ragged_product or len(array_leaves(op.shape)) > 1):

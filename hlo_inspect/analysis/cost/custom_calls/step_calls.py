@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from hlo_inspect.analysis.cost.custom_calls import attention, libraries, pallas
 from hlo_inspect.analysis.cost.custom_calls.call_cost import MARKER, CallCost, Rule, unknown
 from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS, kernel_name
-from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
+from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 from hlo_inspect.analysis.cost.figures import UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation
 from hlo_inspect.figure import Figure, Number, Quantity, at_least, greatest, least, multiply, reason, total
@@ -18,10 +18,11 @@ from hlo_inspect.hlo.opcodes import is_marker
 _RULES: dict[str, Rule] = attention.RULES | libraries.RULES | pallas.RULES
 
 
-def call_cost(op: Operation, user_rules: UserRules = NO_USER_RULES) -> CallCost:
+def call_cost(op: Operation, user_rules: UserRules = ()) -> CallCost:
     """Return the cost of a custom call, by the user's rules first. If a rule lacks its input, `fault` names it."""
     target = op.custom_call_target
-    users = user_rules.find(target, kernel_name(op.instruction)) if user_rules.rules else None
+    kernel = kernel_name(op.instruction) if user_rules else ""
+    users = next((rule for rule in user_rules if rule.fits(target, kernel)), None)
     if users is None and is_marker(target):
         return MARKER
     by_target = users.cost if users is not None else _RULES.get(target)

@@ -73,22 +73,14 @@ def _value(op: Operation, reference: Reference) -> int:
     return elements(array) if reference.size == "elements" else shape_size(array)
 
 
-class UserRules(NamedTuple):
-    """The rules of a file. The first rule that fits a custom call counts."""
-
-    rules: tuple[UserRule, ...] = ()
-
-    def find(self, target: str, kernel: str) -> UserRule | None:
-        return next((rule for rule in self.rules if rule.fits(target, kernel)), None)
-
-
-NO_USER_RULES = UserRules()
+UserRules = tuple[UserRule, ...]
+"""The rules of a file. The first rule that fits a custom call counts."""
 
 
 def load_user_rules(path: str) -> UserRules:
     """Load the rules of a YAML file. Raise UsageError with line and column if it is unreadable."""
     fields = configs.read(path).fields(allowed=("custom_calls",), required=("custom_calls",))
-    return UserRules(tuple(map(_rule, fields["custom_calls"].items())))
+    return tuple(map(_rule, fields["custom_calls"].items()))
 
 
 def _rule(node: Node) -> UserRule:
@@ -152,7 +144,6 @@ class Reference(NamedTuple):
 class Formula(NamedTuple):
     """A formula in reverse Polish notation: numbers and references, with the operators behind them."""
 
-    text: str
     steps: tuple[Fraction | Reference | str, ...]
 
     def value(self, values: Values) -> Fraction:
@@ -189,7 +180,7 @@ def parse_formula(text: str) -> Formula:
     parser.sum(0)
     if parser.token is not None:
         raise FormulaError(f"{parser.token!r} does not fit here", parser.position)
-    formula = Formula(text, tuple(parser.steps))
+    formula = Formula(tuple(parser.steps))
     if not any(isinstance(step, Reference) for step in formula.steps):
         formula.value(lambda _: 0)
     return formula

@@ -94,17 +94,12 @@ def module_sections(tables: Sequence[Table]) -> tuple[PageSection, ...]:
     plan = [section for section in filled if section.tables or section.name != _MEASURED.name]
     pictures = {section.name: pictures_of(section.name, drawn) for section in plan}
     if not pictures["kernels"]:
-        words["kernels"] = _no_roofline(named)
+        left_out = kernels_left_out(named)
+        words["kernels"] = f"No kernel has a point on the roofline: {left_out}." if left_out else ""
     sections = tuple(replace(section, pictures=pictures[section.name], text=words.get(section.name, "")) for section in plan)
     planned = {name for section in sections for name in (*section.tables, *(chart.table for chart in section.pictures))}
     rest = [table.name for table in tables if table.on_page and table.name not in planned and table.rows]
     return (*sections, PageSection("more", "More", groups=tuple(map(TableGroup.of_one, rest)))) if rest else sections
-
-
-def _no_roofline(tables: Tables) -> str:
-    """Return why there is no picture of kernels; empty if there are no kernels."""
-    left_out = kernels_left_out(tables)
-    return f"No kernel has a point on the roofline: {left_out}." if left_out else ""
 
 
 _DRAWN_WITH_PATHS = ("roofline", "source_tree", "timeline")

@@ -14,9 +14,7 @@ from hlo_inspect.report.formats.html.charts.palette import css_variables
 from hlo_inspect.report.formats.html.page_model import Measure, Page, PageView
 from hlo_inspect.report.formats.html.table_data import table_data
 from hlo_inspect.report.formats.html.view_texts import ViewText
-from hlo_inspect.report.page import (
-    paragraphs,
-)
+from hlo_inspect.report.page import paragraphs
 from hlo_inspect.report.render_options import RenderOptions, naming, with_relative_paths
 from hlo_inspect.report.table import Table, number_of
 from hlo_inspect.report.units import decimal_factors

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from hlo_inspect.figure import at_least
@@ -44,44 +44,34 @@ class Strip(NamedTuple):
 
 
 def strips_of(tables: Tables) -> list[Strip]:
-    """Return the strips that the tables of a module have rows for."""
-    return [strip for strip in (_measured(tables) or _step(tables) or _costs(tables), _memory(tables)) if strip is not None]
-
-
-def _measured(tables: Tables) -> Strip | None:
-    rows = rows_of(tables, "measured_parts")
-    whole = sum(row.least("time_s") for row in rows)
-    if not whole:
-        return None
-    parts = [_part(str(row["part"]), colour_of_measured(str(row["part"])), row, "time_s", whole) for row in rows]
-    return Strip("measured", f"Measured step, {_sum_text(rows, 'time_s', whole)}", _without_nothing(parts))
-
-
-def _step(tables: Tables) -> Strip | None:
-    rows = rows_of(tables, "step")
-    whole = sum(row.least("estimate_s") for row in rows)
-    if not whole:
-        return None
-    shown = zip(rows, colours_of_step(rows), strict=True)
-    parts = [_part(str(row["part"]), color, row, "estimate_s", whole) for row, color in shown]
-    return Strip("step", f"Step, estimate {_sum_text(rows, 'estimate_s', whole)}", _without_nothing(parts))
+    """Return the strips that the tables of a module have rows for: the time of the step, else its costs; and its memory."""
+    measured, step = rows_of(tables, "measured_parts"), rows_of(tables, "step")
+    of_measured = [colour_of_measured(str(row["part"])) for row in measured]
+    strips = (
+        _strip("measured", "Measured step,", measured, "time_s", "part", of_measured)
+        or _strip("step", "Step, estimate", step, "estimate_s", "part", colours_of_step(step))
+        or _costs(tables),
+        _memory(tables),
+    )
+    return [strip for strip in strips if strip is not None]
 
 
 def _costs(tables: Tables) -> Strip | None:
     """Return FLOPs by phase, or bytes if there are none."""
     rows = sorted(rows_of(tables, "cost_by_phase"), key=lambda row: rank(row["phase"]))
-    column = next((name for name in ("flops", "bytes_accessed") if any(row.least(name) for row in rows)), None)
-    if column is None:
-        return None
+    colours = [colour(row["phase"]) for row in rows]
+    flops = _strip("step", "FLOPs by phase,", rows, "flops", "phase", colours)
+    return flops or _strip("step", "Bytes accessed by phase,", rows, "bytes_accessed", "phase", colours)
+
+
+def _strip(section: str, title: str, rows: Sequence[ChartRow], column: str, name: str, colours: Sequence[str]) -> Strip | None:
+    """Return the parts of a sum, which follows the title; None if the sum is 0."""
     whole = sum(row.least(column) for row in rows)
-    title = "FLOPs by phase" if column == "flops" else "Bytes accessed by phase"
-    parts = [_part(str(row["phase"]), colour(row["phase"]), row, column, whole) for row in rows]
-    return Strip("step", f"{title}, {_sum_text(rows, column, whole)}", _without_nothing(parts))
-
-
-def _sum_text(rows: Sequence[ChartRow], column: str, whole: float) -> str:
+    if not whole:
+        return None
     is_known = all(row[column] is not None for row in rows)
-    return format_value(whole if is_known else at_least(whole, "a part is unknown"), rows[0].units[column])
+    text = format_value(whole if is_known else at_least(whole, "a part is unknown"), rows[0].units[column])
+    return Strip(section, f"{title} {text}", _parts(rows, column, name, colours, whole))
 
 
 def _memory(tables: Tables) -> Strip | None:
@@ -93,17 +83,19 @@ def _memory(tables: Tables) -> Strip | None:
     fit = next(iter(rows_of(tables, "memory_fit")), None)
     usable = fit.least("usable_bytes") if fit is not None else 0
     whole = max(needed, usable)
-    parts = [_part(str(row["part"]), colour_of_part(str(row["part"])), row, "bytes", whole) for row in rows]
+    parts = _parts(rows, "bytes", "part", [colour_of_part(str(row["part"])) for row in rows], whole)
     title = f"Memory needed, {format_value(needed, 'bytes')}"
     if fit is not None and usable:
         title += f" of {format_value(usable, 'bytes')}: {'it fits' if fit['fits'] else 'it does not fit'}"
-        parts.append(StripPart("left", "$grid", 1 - needed / whole, fit.text("left_bytes")))
-    return Strip("memory", title, _without_nothing(parts))
+        if needed < whole:
+            parts.append(StripPart("left", "$grid", 1 - needed / whole, fit.text("left_bytes")))
+    return Strip("memory", title, parts)
 
 
-def _part(name: str, color: str, row: ChartRow, column: str, whole: float) -> StripPart:
-    return StripPart(name, color, row.least(column) / whole, row.text(column))
-
-
-def _without_nothing(parts: Iterable[StripPart]) -> list[StripPart]:
-    return [part for part in parts if part.share > 0]
+def _parts(rows: Sequence[ChartRow], column: str, name: str, colours: Sequence[str], whole: float) -> list[StripPart]:
+    """Return a part for each row that has a value."""
+    return [
+        StripPart(str(row[name]), drawn, row.least(column) / whole, row.text(column))
+        for row, drawn in zip(rows, colours, strict=True)
+        if row.least(column) > 0
+    ]

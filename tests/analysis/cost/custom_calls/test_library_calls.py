@@ -136,4 +136,4 @@ def test_other_targets_have_only_bytes(target: str) -> None:
 @pytest.mark.parametrize("target", [*sorted(MARKER_TARGETS), "_SPMDInternalOp_RotateRight"])
 def test_markers_cost_nothing(target: str) -> None:
     cost = call(target, "f32[8]", "f32[8]")
-    assert (cost.work, cost.bytes, cost.is_marker) == (Work(), 0, True)
+    assert (cost.work, cost.bytes, cost.known_by) == (Work(), 0, "marker")

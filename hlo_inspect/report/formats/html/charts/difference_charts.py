@@ -32,20 +32,22 @@ def changes_chart(tables: Tables) -> Chart | None:
     measures = []
     for name, label, unit in (("bytes", "Bytes", "bytes"), ("flops", "FLOPs", "flops"), ("sites", "Places", "count")):
         bars = _bars(tables, "changes", "area", name, _alt_text)
-        if bars:
-            figure = _by_kind(bars, as_unit(unit), is_signed=name != "sites")
-            measures.append(Measure(label, figure, f"{label}: {_listed(bars)}"))
+        measures += _measure(label, bars, as_unit(unit), is_signed=name != "sites")
+    sentence = "Each part of a bar is one row of the table. Right: NEW has more; left: NEW has less."
+    return _of_measures("differences-by-kind", "Differences by kind", sentence, measures, "changes")
+
+
+def _measure(label: str, bars: Sequence[_DifferenceBar], unit: Unit, *, is_signed: bool = True) -> list[Measure]:
+    """Return the bars as a measure, none without bars."""
+    return [Measure(label, _by_kind(bars, unit, is_signed=is_signed), f"{label}: {_listed(bars)}")] if bars else []
+
+
+def _of_measures(name: str, title: str, sentence: str, measures: Sequence[Measure], table: str) -> Chart | None:
+    """Return a picture of several measures that is described by all of them; None without one."""
     if not measures:
         return None
-    return Chart.of_measures(
-        "differences-by-kind",
-        "Differences by kind",
-        "Each part of a bar is one row of the table. Right: NEW has more; left: NEW has less.",
-        measures,
-        "changes",
-        text=". ".join(measure.text for measure in measures),
-        height=bars_height(1),
-    )
+    text = ". ".join(measure.text for measure in measures)
+    return Chart.of_measures(name, title, sentence, measures, table, text=text, height=bars_height(1))
 
 
 def _bars(tables: Tables, table: str, kind: str, column: str, words: Callable[[ChartRow], str]) -> list[_DifferenceBar]:
@@ -110,19 +112,11 @@ def scope_differences_chart(tables: Tables) -> Chart | None:
     measures = []
     for name, label, unit in (("bytes", "Bytes accessed", "bytes"), ("flops", "FLOPs", "flops")):
         bars = _visible(_bars(tables, "scopes", "scope", f"{name}_difference", partial(_work_in_words, name)))[:_MOST_BARS]
-        if bars:
-            measures.append(Measure(label, _by_kind(bars, as_unit(unit), is_signed=True), f"{label}: {_listed(bars)}"))
-    if not measures:
-        return None
-    return Chart.of_measures(
-        "scope-differences",
-        "Work of scopes, NEW - OLD",
-        "Right: a scope has more work in NEW; left: it has less. Scopes without a visible difference are in the table only.",
-        measures,
-        "scopes",
-        text=". ".join(measure.text for measure in measures),
-        height=bars_height(1),
+        measures += _measure(label, bars, as_unit(unit))
+    sentence = (
+        "Right: a scope has more work in NEW; left: it has less. Scopes without a visible difference are in the table only."
     )
+    return _of_measures("scope-differences", "Work of scopes, NEW - OLD", sentence, measures, "scopes")
 
 
 def _work_in_words(name: str, row: ChartRow) -> str:

@@ -14,14 +14,7 @@ from hlo_inspect.report.formats.html.charts.chart_rows import (
     rows_of,
     short,
 )
-from hlo_inspect.report.formats.html.charts.drawings import (
-    Bar,
-    BarSeries,
-    amounts_axis,
-    bars_figure,
-    bars_height,
-    marks,
-)
+from hlo_inspect.report.formats.html.charts.drawings import Bar, BarSeries, amounts_axis, bars_figure, bars_height, marks
 from hlo_inspect.report.formats.html.charts.palette import colour, rank
 from hlo_inspect.report.formats.html.page_model import Chart, Measure
 

@@ -7,12 +7,7 @@ from heapq import nlargest
 from operator import methodcaller
 
 from hlo_inspect.report.formats.html.charts.chart_rows import ChartRow, Tables, alt_text, hover, not_shown, rows_of
-from hlo_inspect.report.formats.html.charts.drawings import (
-    Bar,
-    BarSeries,
-    bars_figure,
-    bars_height,
-)
+from hlo_inspect.report.formats.html.charts.drawings import Bar, BarSeries, bars_figure, bars_height
 from hlo_inspect.report.formats.html.charts.palette import colour, rank, series
 from hlo_inspect.report.formats.html.page_model import Chart, Measure
 from hlo_inspect.report.table import Unit

@@ -96,7 +96,8 @@ finderField.addEventListener("input", showFound);
 finder.addEventListener("keydown", walkFound);
 finder.addEventListener("click", (event) => { if (event.target === finder || event.target.closest("a")) finder.close(); });
 document.addEventListener("keydown", (event) => {
-  const isTyping = event.target.closest("input, textarea, select");
+  // the field of the search keeps the focus for a moment after it closed
+  const isTyping = event.target.closest("input, textarea, select") && !finder.contains(event.target);
   if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   event.preventDefault();
   openFinder();

@@ -1,0 +1,173 @@
+"""Work in a wider type than the program needs: collectives that send it, products of widened operands, double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+from hlo_inspect.analysis.collectives.collective_results import CollectiveResult, place_of, results_of, runs_of
+from hlo_inspect.analysis.collectives.logical_collectives import Collective
+from hlo_inspect.analysis.cost.computation import Costs
+from hlo_inspect.analysis.cost.figures import FIGURES, UnknownCostError
+from hlo_inspect.analysis.cost.operation import callees
+from hlo_inspect.graph.calls import CallGraph
+from hlo_inspect.graph.readers import ViewRow, maker_behind, maker_of, readers_behind
+from hlo_inspect.graph.view import View, Views
+from hlo_inspect.hlo.opcodes import PRODUCTS, opcodes_that_call
+from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, array_leaves
+
+_PARTS = {"slice", "dynamic-slice"}
+_MOVES = _PARTS | {"concatenate"}
+"""Moves before and behind a collective. XLA cuts the operand of an all-to-all into an array for each device."""
+
+
+class WidelySent(NamedTuple):
+    """A collective, the narrower type, the conversion that shows it, and the bytes of a step that it saves."""
+
+    collective: Collective
+    narrow: str
+    conversion: ViewRow
+    saved: int
+
+
+def find_wide(views: Views, calls: CallGraph, collectives: Iterable[Collective], least: float) -> Iterator[WidelySent]:
+    """Yield collectives that save `least` bytes or more in a narrower type, without those that sum.
+
+    Of several arrays in one collective, those without a conversion save nothing.
+    """
+    moving = [c for c in collectives if not c.reduction and (c.wire_bytes or 0) > 0]
+    for collective, arrays in groupby(results_of(views, calls, moving), key=lambda result: result.collective):
+        results = list(arrays)
+        sent = (collective.wire_bytes or 0) * results[0].runs
+        if sent < least:
+            continue
+        conversions = [(result, _narrowing(views, result) or _widening(views, result)) for result in results]
+        wide = [(result, conversion) for result, conversion in conversions if conversion is not None]
+        saved = sent * sum(map(_narrowed_bytes, wide)) // max(sum(result.bytes for result in results), 1)
+        if wide and saved >= least:
+            yield WidelySent(collective, _narrow_type(wide[0][1]), wide[0][1], saved)
+
+
+def _narrowed_bytes(wide: tuple[CollectiveResult, ViewRow]) -> int:
+    """Return the bytes that an array has less in the narrower type of its conversion."""
+    result, conversion = wide
+    return result.bytes - result.bytes * BITS.get(_narrow_type(conversion), 0) // BITS[result.shape.dtype]
+
+
+def _narrowing(views: Views, result: CollectiveResult) -> ViewRow | None:
+    """Return a conversion to a narrower type, if each reader of the array is such a one."""
+    types: set[str] = set()
+    first: ViewRow | None = None
+    for reader in readers_behind(views, result.place, result.element, lambda reader: reader.opcode in _MOVES):
+        made = reader.shape if reader is not None and reader.opcode == "convert" and _is_of_program(reader) else None
+        if not isinstance(made, ArrayShape):
+            return None
+        types.add(made.dtype)
+        first = first or reader
+    return first if len(types) == 1 and is_narrower(result.shape.dtype, types.pop()) else None
+
+
+def _widening(views: Views, result: CollectiveResult) -> ViewRow | None:
+    """Return the conversion from a narrower type that makes the operand."""
+    start = place_of(views, result.collective)
+    operand = start.operand(next(iter(result.element), 0)) if start is not None else None
+    made = maker_behind(views, operand, _PARTS)
+    read = made.view.operand_shape(made.row, 0) if made is not None and made.opcode == "convert" else None
+    is_wider = isinstance(read, ArrayShape) and is_narrower(result.shape.dtype, read.dtype)
+    return made if made is not None and is_wider and _is_of_program(made) else None
+
+
+def _narrow_type(conversion: ViewRow) -> str:
+    shapes = (conversion.view.operand_shape(conversion.row, 0), conversion.shape)
+    types = [shape.dtype for shape in shapes if isinstance(shape, ArrayShape)]
+    return min(types, key=lambda dtype: BITS.get(dtype, 0))
+
+
+def _is_of_program(conversion: ViewRow) -> bool:
+    """Return True if the program contains a conversion; compilers give theirs the name of a neighbor, or none."""
+    return conversion.op_name.endswith("convert_element_type")
+
+
+_FLOATS = ("f", "bf")
+
+
+def is_narrower(wide: str, other: str) -> bool:
+    """Return True if `other` is a floating-point type of fewer bits than the floating-point type `wide`."""
+    return wide.startswith(_FLOATS) and other.startswith(_FLOATS) and BITS.get(other, 0) < BITS.get(wide, 0)
+
+
+# -- products and double precision --------------------------------------------------------------------------------------------
+
+
+_PRODUCTS = PRODUCTS | {"custom-call"}  # calls of a library have FLOPs if they are products
+_CALLS = opcodes_that_call("run", "body", "condition", "branch", "fused")
+_FLOPS = FIGURES.index("flops")
+
+
+class WideWork(NamedTuple):
+    """An instruction and its FLOPs of one step in a wide type; `narrow` is the type of a product's operands before."""
+
+    place: ViewRow
+    flops: int
+    narrow: str = ""
+
+
+def find_widened_products(views: Views, calls: CallGraph) -> Iterator[WideWork]:
+    """Yield the products whose two operands the program widens. Runs are those of one step; an unknown number counts once."""
+    if _PRODUCTS.isdisjoint(views.opcodes):
+        return
+    costs = Costs(views.fingerprints, ())
+    for view, row in _rows(views, calls):
+        if view.opcodes[row] in _PRODUCTS and len(view.operand_rows(row)) >= 2:
+            types = [_converted_from(views, view, row, number) for number in (0, 1)]
+            if all(types):
+                yield WideWork(ViewRow(view, row), _flops_of_step(views, calls, costs, view, row), max(types, key=_bits))
+
+
+def find_double_precision(views: Views, calls: CallGraph) -> Iterator[WideWork]:
+    """Yield the instructions with results in f64 or c128, with their FLOPs of one step."""
+    costs = Costs(views.fingerprints, ())
+    for view, row in _rows(views, calls):
+        results = [] if view.opcodes[row] in _CALLS else array_leaves(view.shapes[row])
+        if any(leaf.dtype in {"f64", "c128"} for _, leaf in results):
+            flops = _flops_of_step(views, calls, costs, view, row)
+            if flops:
+                yield WideWork(ViewRow(view, row), flops)
+
+
+def _rows(views: Views, calls: CallGraph) -> Iterator[tuple[View, int]]:
+    """Yield the rows of the computations that run, fused ones included."""
+    for name in views.computations:
+        if name in views.fusions or name in calls.calls:
+            view = views.for_computation(name)
+            yield from ((view, row) for row in range(len(view.rows)))
+
+
+def _converted_from(views: Views, view: View, row: int, number: int) -> str:
+    """Return the narrower type from which the program converts an operand; empty if it does not."""
+    operand, shape = view.operand_row(row, number), view.operand_shape(row, number)
+    if operand is None or not isinstance(shape, ArrayShape):
+        return ""
+    made = maker_of(views, ViewRow(view, operand))
+    read = made.view.operand_shape(made.row, 0) if made.opcode == "convert" else None
+    if not isinstance(read, ArrayShape) or not _is_of_program(made):
+        return ""
+    is_float = read.dtype.startswith(_FLOATS)
+    return read.dtype if is_float and _bits(read.dtype) < _bits(shape.dtype) else ""
+
+
+def _bits(dtype: str) -> int:
+    return BITS.get(dtype, 0)
+
+
+def _flops_of_step(views: Views, calls: CallGraph, costs: Costs, view: View, row: int) -> int:
+    """Return the FLOPs of an instruction; inside of a fusion, with the runs of the fusion."""
+    try:
+        for role, callee in callees(view, row, "fused"):  # such as the addition of a reduction
+            if role == "applied" and callee in views.computations and not costs.copy_counted(role, callee):
+                costs.count(role, views.for_computation(callee))
+        cost = costs.of_row(view, row)
+    except UnknownCostError:
+        return 0
+    return 0 if "flops" in cost.gaps else cost.amounts[_FLOPS] * runs_of(calls, views.running(view.computation.name))
