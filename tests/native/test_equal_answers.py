@@ -61,6 +61,27 @@ def test_texts_that_arrive_in_pieces(monkeypatch: pytest.MonkeyPatch, wants: Wan
 
 
 @pytest.mark.parametrize(
+    "row", ["  %odd = f32[8x] iota(), iota_dimension=0", "  %odd = f32[8] negate(%nobody)", "  %odd = f32[] é()"]
+)
+def test_texts_of_which_little_can_be_read_take_linear_time(monkeypatch: pytest.MonkeyPatch, row: str) -> None:
+    """Every second computation has a fault. All calls together examine less than thirty times the text."""
+    one = "%f.NUMBER (p: f32[8]) -> f32[8] {\n  %p = f32[8]{0} parameter(0)\nROW  ROOT %n = f32[8]{0} negate(%p)\n}\n\n"
+    parts = [one.replace("NUMBER", str(number)).replace("ROW", f"{row}\n" if number % 2 else "") for number in range(1500)]
+    text = f"HloModule m\n\n{''.join(parts)}ENTRY {one[1:].replace('NUMBER', 'e').replace('ROW', '')}"
+    tried = 0
+    native_read = library.NativeReader.read
+
+    def counted(self: library.NativeReader, text: str, start: int, end: int, *, is_final: bool) -> library.Reading:
+        nonlocal tried
+        tried += end - start
+        return native_read(self, text, start, end, is_final=is_final)
+
+    monkeypatch.setattr(library.NativeReader, "read", counted)
+    assert read(text, WANTED[1], native=True) == read(text, WANTED[1], native=False)
+    assert 0 < tried < 30 * len(text)
+
+
+@pytest.mark.parametrize(
     "added",
     [
         "  %odd = f32[8]{0} unknown-opcode(), metadata={}\n",

@@ -30,7 +30,9 @@ _ENOUGH_CHARS = 1 << 21
 _MOST_CHARS = 1 << 28
 """Length of the longest computation that is read at once, if rows are not kept. Readers in Python read longer ones in parts."""
 
+_LITTLE_CHARS = 1 << 12
 _MAX_PAUSE = 64
+"""Most computations that are left to others after one of which little could be read."""
 
 
 class NativeRuns:
@@ -43,6 +45,7 @@ class NativeRuns:
         self._builder = builder
         self._keeps_rows = builder.module.wants.graph
         self._most = native.MAX_CHARS if self._keeps_rows else _MOST_CHARS
+        self._limit = self._most
         self._pause = 0  # tries to let pass
         self._next_pause = 1
 
@@ -54,15 +57,18 @@ class NativeRuns:
         if not self._may_take():
             return False
         columns = self._read()
+        read = columns.count if columns is not None else 0
         if columns is not None:
             columns = self._take(columns)
-        if columns is None:
+        end, lines = columns.end() if columns is not None else (0, 0)
+        is_cut = columns is None or columns.count < read
+        if is_cut or end < _LITTLE_CHARS:  # else a text of which little can be read would cost much
             self._pause, self._next_pause = self._next_pause, min(_MAX_PAUSE, 2 * self._next_pause)
-            return False
-        self._next_pause = 1
-        end, lines = columns.end()
+            self._limit = _FIRST_CHARS
+        else:
+            self._next_pause, self._limit = 1, min(self._most, _GROWTH * self._limit)
         self._cursor.advance(self._cursor.position + end, lines)
-        return True
+        return columns is not None
 
     def _may_take(self) -> bool:
         """Return True if a computation starts at the cursor, and the module is worth it."""
@@ -80,7 +86,7 @@ class NativeRuns:
             return None
         size, result = _FIRST_CHARS, native.Reading.INCOMPLETE
         with native.NativeReader(library, _LITERALS, _LEFT_OUT, CALLEE_ATTRIBUTES) as reader:
-            while result == native.Reading.INCOMPLETE and size <= self._most:
+            while result == native.Reading.INCOMPLETE and size <= self._limit:
                 cursor.load(size)
                 end = min(cursor.position + size, len(cursor.text))
                 is_final = cursor.is_final and end == len(cursor.text)
