@@ -24,8 +24,8 @@ _FIRST_CHARS = 1 << 17
 _GROWTH = 4
 """Factor by which the text grows while a computation is incomplete."""
 
-_ENOUGH_CHARS = 1 << 21
-"""Length of a text after which computations are handed on, if their rows are not kept."""
+_ENOUGH_CHARS = 1 << 20
+"""Length of computations that are handed on before others are read, if their rows are not kept."""
 
 _MOST_CHARS = 1 << 28
 """Length of the longest computation that is read at once, if rows are not kept. Readers in Python read longer ones in parts."""
@@ -91,7 +91,8 @@ class NativeRuns:
                 end = min(cursor.position + size, len(cursor.text))
                 is_final = cursor.is_final and end == len(cursor.text)
                 result = reader.read(cursor.text, cursor.position, end, is_final=is_final)
-                if is_final or (reader.computations > 1 and size >= _ENOUGH_CHARS and not self._keeps_rows):
+                is_enough = reader.computations > 1 and reader.position >= _ENOUGH_CHARS
+                if is_final or (is_enough and not self._keeps_rows):
                     break
                 size *= _GROWTH
             if not reader.position or result == native.Reading.NO_MEMORY:
