@@ -65,9 +65,9 @@ def test_texts_that_arrive_in_pieces(monkeypatch: pytest.MonkeyPatch, wants: Wan
 )
 def test_texts_of_which_little_can_be_read_take_linear_time(monkeypatch: pytest.MonkeyPatch, row: str) -> None:
     """Every second computation has a fault. All calls together examine less than thirty times the text."""
-    one = "%f.NUMBER (p: f32[8]) -> f32[8] {\n  %p = f32[8]{0} parameter(0)\nROW  ROOT %n = f32[8]{0} negate(%p)\n}\n\n"
-    parts = [one.replace("NUMBER", str(number)).replace("ROW", f"{row}\n" if number % 2 else "") for number in range(1500)]
-    text = f"HloModule m\n\n{''.join(parts)}ENTRY {one[1:].replace('NUMBER', 'e').replace('ROW', '')}"
+    form = "%f.NUMBER (p: f32[8]) -> f32[8] {\n  %p = f32[8]{0} parameter(0)\nROW  ROOT %n = f32[8]{0} negate(%p)\n}\n\n"
+    parts = [form.replace("NUMBER", str(number)).replace("ROW", f"{row}\n" if number % 2 else "") for number in range(1500)]
+    text = f"HloModule m\n\n{''.join(parts)}ENTRY {form[1:].replace('NUMBER', 'e').replace('ROW', '')}"
     tried = 0
     native_read = library.NativeReader.read
 
