@@ -152,9 +152,12 @@ class ModuleReader:
         cursor = self._cursor
         if self._open is not None or self._seen_entry:
             return False
-        cursor.load(self._least_native)
         if len(cursor.text) - cursor.position < self._least_native:
-            return False
+            if cursor.text.find("\nHloModule", cursor.position) >= 0:
+                return False
+            cursor.load(self._least_native)
+            if len(cursor.text) - cursor.position < self._least_native:
+                return False
         if self._native is None:
             from hlo_inspect.hlo.read.native_runs import NativeRuns  # small texts need none of it
 

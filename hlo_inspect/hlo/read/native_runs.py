@@ -84,7 +84,8 @@ class NativeRuns:
         library, cursor = native.library(), self._cursor
         if library is None:
             return None
-        size, result = _FIRST_CHARS, native.Reading.INCOMPLETE
+        size = min(_FIRST_CHARS, len(cursor.text) - cursor.position)  # at first nothing is loaded
+        result = native.Reading.INCOMPLETE
         with native.NativeReader(library, _LITERALS, _LEFT_OUT, CALLEE_ATTRIBUTES) as reader:
             while result == native.Reading.INCOMPLETE and size <= self._limit:
                 cursor.load(size)
@@ -94,7 +95,7 @@ class NativeRuns:
                 is_enough = reader.computations > 1 and reader.position >= _ENOUGH_CHARS
                 if is_final or (is_enough and not self._keeps_rows):
                     break
-                size *= _GROWTH
+                size = _GROWTH * size if size >= _FIRST_CHARS else _FIRST_CHARS
             if not reader.position or result == native.Reading.NO_MEMORY:
                 return None
             text, start = cursor.text, cursor.position
