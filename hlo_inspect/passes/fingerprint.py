@@ -80,7 +80,7 @@ class Fingerprint(Pass):
     dump directory weak types, flags and options. If two modules differ in it alone, one program was compiled twice, and a cache
     may miss. All are unknown for serialized HLO and StableHLO, which lack parts of a program.
 
-    `as_text()` and the dump file of one compile have the same hashes, though the file writes `x#1` for an element of a tuple. On
+    `as_text()` and the dump file of one compile have the same hashes, though the file has `x#1` for an element of a tuple. On
     a TPU that is `after_codegen.txt`: code generation adds to the `backend_config` of `after_optimizations.txt`.
 
     Constants that the text elides as {...} count if module.mlir stands beside it. Every machine prints the same hashes. Version
