@@ -140,6 +140,15 @@ def test_elements_of_elements_are_one_program() -> None:
     assert identities(long)[0] != identities(f"{head}  ROOT %n = f32[2]{{0}} negate(%p#1#1)\n}}\n")[0]
 
 
+def test_elements_of_one_another_are_read() -> None:
+    """No legal text has them."""
+    lines = "%a = f32[] get-tuple-element(%b), index=0", "%b = f32[] get-tuple-element(%a), index=0", "%c = f32[] negate(%a#0)"
+    text = "HloModule m\n\nENTRY %e {\n" + "\n".join(lines) + "\nROOT %r = f32[] add(%c, %b)\n}\n"
+    assert len(identities(text)) == 3
+    other = text.replace("%c = f32[] negate(%a#0)", "%c = f32[] negate(%a#1)")
+    assert len(changes(module(text), module(other))) <= 1
+
+
 def test_ranks_and_recompiles_see_one_program(tmp_path: Path) -> None:
     for rank, name in enumerate(PAIRS[0]):
         (tmp_path / str(rank)).mkdir()

@@ -169,6 +169,6 @@ def test_hashes_of_the_version_before_are_told(old: Path, tmp_path: Path) -> Non
     assert [note for note in notes_of("query", old, hashes) if "5 of 6 modules" in note]
 
 
-def notes_of(*arguments: object) -> list[str]:
+def notes_of(*arguments: str | Path) -> list[str]:
     notes: list[str] = json.loads(call_text(*arguments, "--format", "json").stdout)["notes"]
     return notes

@@ -115,12 +115,14 @@ def equal_elements(
 
     The root stays a row, as do those with control dependencies, or with a shape that is not that of the element.
     """
-    rows = {row: None for row, spelling in enumerate(spellings) if spelling.opcode == ELEMENT and row != root}
+    rows = {row: False for row, spelling in enumerate(spellings) if spelling.opcode == ELEMENT and row != root}
     awaited = {row for before in predecessors for row in before} if rows else ()
     items, first, equal = TupleItems(), dict[tuple[int, int], int](), dict[int, int]()
     for row in operands_first(rows, lambda row: [used for used in operands[row] if used is not None and used in rows]):
         index, used = _index(spellings[row]), operands[row][0] if len(operands[row]) == 1 else None
-        if index is None or used is None or predecessors[row] or row in awaited:
+        is_circular = used is not None and not rows.get(used, True)  # no legal text has such rows
+        rows[row] = True
+        if index is None or used is None or predecessors[row] or row in awaited or is_circular:
             continue
         if spellings[row].shape == items.get(spellings[used].shape, index):
             equal[row] = first.setdefault((equal.get(used, used), index), row)
