@@ -312,9 +312,10 @@ def _notes(old: ComparedModule, new: ComparedModule, verdict: str, changes: Sequ
 
 
 def _mesh_row(old: ComparedModule, new: ComparedModule) -> Iterator[HeadlineRow]:
-    """Yield the meshes if their axes differ: shardings in the names of the axes then mean other parts of an array."""
+    """Yield the meshes if their sizes differ: shardings in the names of the axes then mean other parts of an array."""
+    sizes = [side.report.facts.get("mesh.shape") for side in (old, new)]
     meshes = _mesh_text(old), _mesh_text(new)
-    if meshes[0] != meshes[1] and None not in meshes:
+    if sizes[0] != sizes[1] and None not in meshes:
         yield HeadlineRow("mesh", (f"{meshes[0]} → {meshes[1]}",))
 
 

@@ -297,9 +297,9 @@ class CanonicalComputation:
         return list(operands_first(rows, self._dependencies.__getitem__))
 
     @cached_property
-    def places(self) -> Mapping[int, int]:
+    def places(self) -> Mapping[int, int] | range:
         """The position of each row in `rows`."""
-        return dict(zip(self.rows, count()))
+        return self.rows if isinstance(self.rows, range) else dict(zip(self.rows, count()))
 
     @cached_property
     def _dependencies(self) -> list[Sequence[int]]:
@@ -329,7 +329,7 @@ class CanonicalComputation:
         """Return the positions in `rows` of a row's operands, counted from 1, and of its control predecessors."""
         places = self.places
         operands = [_UNDEFINED if operand is None else places[operand] + 1 for operand in self.operands[row]]
-        return operands + sorted(map(places.__getitem__, self.predecessors[row]))
+        return operands + sorted([places[before] for before in self.predecessors[row]])
 
     @cached_property
     def canonical_order(self) -> Sequence[int]:
