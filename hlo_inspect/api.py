@@ -100,13 +100,19 @@ def inspect(source: Inspectable, request: Request) -> Report:
 
 
 def _reports(source: Inspectable, request: Request) -> Iterator[Report]:
+    if request.lowered is not None:
+        request = replace(request, lowered=str(_text_of(request.lowered)))
     with Inspection(request) as inspection:
-        as_text = getattr(source, "as_text", None)
-        if as_text is None:
-            yield from inspection.reports(cast("Openable", source))
-            return
-        # the text of JAX's `Lowered` is HLO instead of StableHLO, which only jaxlib can read
-        text = as_text(dialect="hlo") if "dialect" in signature(as_text).parameters else as_text()
-        if not isinstance(text, str):
-            raise InputError(f"as_text() of {type(source).__name__} returned no text; pass HLO text or a file")
-        yield from inspection.reports(text)
+        yield from inspection.reports(_text_of(source))
+
+
+def _text_of(source: Inspectable) -> Openable:
+    """Return the text of an object that returns one, and all else as it is."""
+    as_text = getattr(source, "as_text", None)
+    if as_text is None:
+        return cast("Openable", source)
+    # the text of JAX's `Lowered` is HLO instead of StableHLO, which only jaxlib can read
+    text = as_text(dialect="hlo") if "dialect" in signature(as_text).parameters else as_text()
+    if not isinstance(text, str):
+        raise InputError(f"as_text() of {type(source).__name__} returned no text; pass HLO text or a file")
+    return text

@@ -204,6 +204,12 @@ class Request:
         help="Read files in N processes. Default 1; always 1 if an input is `-`.",
     )
 
+    lowered: str | None = _option(
+        None,
+        help="HLO or StableHLO of the program before optimizations: text, file or `Lowered`. It has the shardings.",
+        section=INPUT,
+    )
+
     # -- the program and its hardware -----------------------------------------------------------------------------------
 
     mesh: str | None = _option(

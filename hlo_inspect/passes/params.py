@@ -131,7 +131,7 @@ def _tables(context: Context, parameters_of: Callable[[], Sequence[_Parameter]])
 
 def _parameters(context: Context) -> list[_Parameter]:
     roles = None if context.request.quick else context.optimizer.roles
-    return [_parameter(context, leaf, roles) for leaf in context.interface.parameters]
+    return [_parameter(context, leaf, roles) for leaf in context.shardings.interface.parameters]
 
 
 def _parameter(context: Context, leaf: ParameterLeaf, roles: Mapping[tuple[int, ShapeIndex], str] | None) -> _Parameter:
@@ -428,4 +428,5 @@ class Params(Pass):
         facts = FactSheet()
         facts.put_all(_FACTS, _Counted(context.interface))
         rows_of = cache(partial(_parameters, context))  # made only when they are shown
-        return Section(facts.values, _tables(context, rows_of), facts.notes, _replicated(context, rows_of))
+        notes = (note for note in (*facts.notes, context.shardings.unknown) if note)
+        return Section(facts.values, _tables(context, rows_of), notes, _replicated(context, rows_of))
