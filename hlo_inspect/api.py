@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial, update_wrapper
 from inspect import Parameter, Signature, cleandoc, signature
-from typing import Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
+from typing import Concatenate, Literal, ParamSpec, TypeVar, cast
 
 from hlo_inspect.errors import InputError, UsageError
 from hlo_inspect.hlo.input.source import Openable
@@ -15,7 +15,7 @@ from hlo_inspect.passes.partial_modules import is_partial_report
 from hlo_inspect.report.displayable import show_with
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.table import Table
-from hlo_inspect.request import OPTIONS, Request, check_names
+from hlo_inspect.request import OPTIONS, HasText, Request, check_names
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,13 +29,6 @@ def _page(form: Literal["text", "HTML"], shown: Report | Table) -> str:
 
 
 show_with(partial(_page, "text"), partial(_page, "HTML"))
-
-
-class HasText(Protocol):
-    """Object that returns HLO text, such as `jax.stages.Lowered` and `Compiled`."""
-
-    @property
-    def as_text(self) -> Callable[..., str | None]: ...
 
 
 Inspectable = Openable | HasText

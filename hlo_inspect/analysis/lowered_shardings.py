@@ -1,8 +1,8 @@
 """Shardings of an optimized program's parameters, from the text that was lowered.
 
-XLA prints none in optimized texts since jaxlib 0.11. The text before partitioning has them, and StableHLO has those that the
-program states. Shapes confirm them: a sharding counts if it makes the whole array the part that a device holds. A parameter
-without one whose part is the whole array is replicated.
+XLA prints none in optimized texts since jaxlib 0.11, and libtpu in older ones. The text before partitioning has them, and
+StableHLO has those that the program states. Shapes confirm them: a sharding counts if it makes the whole array the part that a
+device holds. A parameter without one whose part is the whole array is replicated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hlo_inspect.hlo.values.sharding import Sharding, parse_sharding, parse_shar
 from hlo_inspect.hlo.wants import Wants
 
 NOT_DECIDED = "HI104, HI506 and replicated bytes are not decided"
-HOW_TO = "XLA writes those with --xla_dump_to=DIR --xla_dump_hlo_pass_re=spmd"
+HOW_TO = "XLA writes it with --xla_dump_to=DIR --xla_dump_hlo_pass_re=spmd"
 _REPLICATED = parse_sharding("{replicated}")
 
 
@@ -62,7 +62,7 @@ def find_shardings(
     arrays = [leaf for leaf in interface.parameters if leaf.shape.elements != 1]
     unknown = sum(leaf.sharding is None for leaf in arrays)
     if unknown < len(arrays):
-        note = f"{unknown} of {len(arrays)} parameters have no known sharding: {NOT_DECIDED}; {HOW_TO}"
+        note = f"the sharding of {unknown} of {len(arrays)} parameters is unknown: {NOT_DECIDED}; {HOW_TO}"
     elif lowered is not None:
         note = f"this text prints no shardings, and what was lowered has none that fit: {NOT_DECIDED}"
     else:
@@ -85,7 +85,7 @@ def _lowered_arrays(module: Module, lowered: str | None) -> Iterator[Sequence[Lo
     """Yield the parameters by each text that was lowered, the best first. Raise InputError if the user's is unreadable."""
     if lowered is not None:
         text = lowered if "\n" in lowered else read_file(Path(lowered), MAX_BYTES)
-        yield read_arguments(text, module.name) or _hlo_arrays(text, module.name)
+        yield _hlo_arrays(text, module.name) if "HloModule " in text else read_arguments(text, module.name)
         return
     path = Path(module.path)
     before, stablehlo = text_before_partitioning(path), stablehlo_file(path) if stage_of(module.path) else None

@@ -188,7 +188,7 @@ class ModuleAnalyses:
         """The parameters with their shardings, which the text that was lowered tells if this one prints none."""
         from hlo_inspect.analysis.lowered_shardings import find_shardings
 
-        return find_shardings(self.module, self.interface, self.device_counts, self.shapes_are, self.request.lowered)
+        return find_shardings(self.module, self.interface, self.device_counts, self.shapes_are, self.request.lowered_text)
 
     @cached_property
     def partition_specs(self) -> PartitionSpecs:

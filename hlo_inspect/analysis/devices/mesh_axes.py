@@ -242,20 +242,21 @@ def _lay_over(run: Run, named: Iterable[_LaidAxis]) -> list[str]:
 # -- axes of a collective ---------------------------------------------------------------------------------------------------
 
 
-def axis_of(groups: Groups, mesh: Mesh) -> tuple[str, ...] | None:
+def axis_of(groups: Groups, mesh: Mesh, *, ordered: bool = False) -> tuple[str, ...] | None:
     """Return the axes, and parts of axes, along which the devices of each group lie; empty for groups of one device.
 
+    They are in the order of the mesh; if `ordered`, in the order in which each group lists its devices, major to minor.
     Return None if the mesh is unknown, if a group is no product of them, or if groups lie along different axes.
     """
     if mesh.shape is None:
         return None
-    axes = {_axes_of_group(group, mesh) for group in groups}
+    places = ([mesh.position(device) for device in group] for group in groups)
+    axes = {_axes_of_group(positions if ordered else sorted(positions), mesh) for positions in places}
     return axes.pop() if len(axes) == 1 else None
 
 
-def _axes_of_group(group: Sequence[int], mesh: Mesh) -> tuple[str, ...] | None:
-    positions = sorted(map(mesh.position, group))
-    runs = runs_of(positions) if positions[0] >= 0 else None
+def _axes_of_group(positions: Sequence[int], mesh: Mesh) -> tuple[str, ...] | None:
+    runs = runs_of(positions) if min(positions) >= 0 else None
     if runs is None or not starts_axes(positions[0], runs) or not is_chain(_ends((*runs, *mesh.axes))):
         return None
     named = list(map(_LaidAxis, mesh.names, mesh.axes))
@@ -370,9 +371,14 @@ class PartitionSpecs:
             lines = list(_lines(sharding))
         except DeviceListError:
             return None
-        dimensions = [axis_of(groups, mesh) if groups is not None else () for groups in lines]
+        dimensions = [_axes_in_order(groups, mesh) if groups is not None else () for groups in lines]
         known_axes = [axes for axes in dimensions if axes is not None]
         return tuple(known_axes) if len(known_axes) == len(dimensions) else None
+
+
+def _axes_in_order(groups: Groups, mesh: Mesh) -> tuple[str, ...] | None:
+    axes = axis_of(groups, mesh, ordered=True)
+    return axis_of(groups, mesh) if axes is None else axes
 
 
 def spec_text(spec: Spec) -> str:
