@@ -291,11 +291,6 @@ class Request:
         return _several(self.what_if)
 
     @property
-    def lowered_text(self) -> str | None:
-        """The text that was lowered, or the path of its file."""
-        return self.lowered if isinstance(self.lowered, str) else None
-
-    @property
     def uses_graph_for_phases(self) -> bool:
         """True if the graph of values may decide phases that op_names do not decide."""
         return self.phases == "graph" and not self.quick

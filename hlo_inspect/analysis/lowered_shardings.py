@@ -41,19 +41,13 @@ class ParameterShardings(NamedTuple):
     interface: Interface
     unknown: str = ""
 
-    @property
-    def distinct(self) -> Sequence[Sharding]:
-        """The shardings, each once."""
-        leaves = self.interface.parameters
-        return tuple({leaf.sharding.text: leaf.sharding for leaf in leaves if leaf.sharding is not None}.values())
-
 
 def find_shardings(
-    module: Module, interface: Interface, counts: DeviceCounts, shapes_are: ShapesAre | None, lowered: str | None
+    module: Module, interface: Interface, counts: DeviceCounts, shapes_are: ShapesAre | None, lowered: object
 ) -> ParameterShardings:
     """Return the shardings of parameters: those of what was lowered, if a text of one device's part prints none.
 
-    `lowered` is HLO or StableHLO, or the path of such a file. Without it the files of the dump directory tell.
+    `lowered` is HLO or StableHLO, or the path of such a file; None if the files of the dump directory tell.
     """
     if (counts.sharded or 1) == 1 or shapes_are != "per_device":
         return ParameterShardings(interface)
@@ -70,7 +64,7 @@ def find_shardings(
     return ParameterShardings(interface, note if unknown else "")
 
 
-def _with_lowered(module: Module, interface: Interface, lowered: str | None) -> Interface:
+def _with_lowered(module: Module, interface: Interface, lowered: object) -> Interface:
     leaves = interface.parameters
     for arrays in _lowered_arrays(module, lowered):
         if len(arrays) == len(leaves):
@@ -81,10 +75,11 @@ def _with_lowered(module: Module, interface: Interface, lowered: str | None) -> 
     return interface
 
 
-def _lowered_arrays(module: Module, lowered: str | None) -> Iterator[Sequence[LoweredArray]]:
+def _lowered_arrays(module: Module, lowered: object) -> Iterator[Sequence[LoweredArray]]:
     """Yield the parameters by each text that was lowered, the best first. Raise InputError if the user's is unreadable."""
     if lowered is not None:
-        text = lowered if "\n" in lowered else read_file(Path(lowered), MAX_BYTES)
+        text = str(lowered)
+        text = text if "\n" in text else read_file(Path(text), MAX_BYTES)
         yield _hlo_arrays(text, module.name) if "HloModule " in text else read_arguments(text, module.name)
         return
     path = Path(module.path)

@@ -156,7 +156,7 @@ class ModuleAnalyses:
     def mesh(self) -> Mesh:
         from hlo_inspect.analysis.devices.mesh_axes import mesh_of
 
-        return mesh_of(self.module, self.collectives, self.device_counts, self._user_mesh, lambda: self.shardings.distinct)
+        return mesh_of(self.module, self.collectives, self.device_counts, self._user_mesh)
 
     @cached_property
     def axes(self) -> list[str | None]:
@@ -188,7 +188,7 @@ class ModuleAnalyses:
         """The parameters with their shardings, which the text that was lowered tells if this one prints none."""
         from hlo_inspect.analysis.lowered_shardings import find_shardings
 
-        return find_shardings(self.module, self.interface, self.device_counts, self.shapes_are, self.request.lowered_text)
+        return find_shardings(self.module, self.interface, self.device_counts, self.shapes_are, self.request.lowered)
 
     @cached_property
     def partition_specs(self) -> PartitionSpecs:

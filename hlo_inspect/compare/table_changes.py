@@ -72,8 +72,9 @@ def output_changes(pairs: RecordPairs, parameters: RecordPairs) -> Iterator[Modu
 
 
 def _aspects(area: Area, old: Record, new: Record, names: Sequence[str]) -> Iterator[ModuleChange]:
-    """Yield one change with the changed properties of an array. Its shape on one device follows from its sharding."""
-    differing = [name for name in names if name in old and name in new and old[name] != new[name]]
+    """Yield one change with the changed properties of an array, if both are known. Its shape follows from its sharding."""
+    comparable = [name for name in names if old.get(name) is not None and new.get(name) is not None]
+    differing = [name for name in comparable if old[name] != new[name]]
     if "sharding" in differing and _array(old) == _array(new):
         differing = [name for name in differing if name != "shape"]
     if differing:

@@ -61,20 +61,10 @@ In between the limit is half of the text's bytes: 16,384 devices in a hundred li
 """
 
 
-def mesh_of(
-    module: Module,
-    collectives: Sequence[Collective],
-    counts: DeviceCounts,
-    given: NamedMesh | None = None,
-    lowered: Callable[[], Sequence[Sharding]] = tuple,
-) -> Mesh:
-    """Find the mesh of a module; `given` is the mesh of the user (`parse_mesh`), to take names from.
-
-    The callback `lowered` returns shardings for a text that prints none.
-    """
-    devices, shardings = counts.devices, module_shardings(module)
-    if not module.device_marks.shardings and (counts.sharded or 1) > 1:
-        shardings = [sharding for sharding in lowered() if sharding_fault(sharding, counts, stated=True) is None]
+def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCounts, given: NamedMesh | None = None) -> Mesh:
+    """Find the mesh of a module; `given` is the mesh of the user (`parse_mesh`), to take names from."""
+    devices = counts.devices
+    shardings = module_shardings(module) if module.device_marks.shardings else []
     reason = _no_mesh_reason(module, collectives, counts, shardings)
     if devices is None or reason:
         return Mesh(None, reason=reason)
@@ -371,14 +361,9 @@ class PartitionSpecs:
             lines = list(_lines(sharding))
         except DeviceListError:
             return None
-        dimensions = [_axes_in_order(groups, mesh) if groups is not None else () for groups in lines]
+        dimensions = [axis_of(line, mesh, ordered=True) or axis_of(line, mesh) if line is not None else () for line in lines]
         known_axes = [axes for axes in dimensions if axes is not None]
         return tuple(known_axes) if len(known_axes) == len(dimensions) else None
-
-
-def _axes_in_order(groups: Groups, mesh: Mesh) -> tuple[str, ...] | None:
-    axes = axis_of(groups, mesh, ordered=True)
-    return axis_of(groups, mesh) if axes is None else axes
 
 
 def spec_text(spec: Spec) -> str:
