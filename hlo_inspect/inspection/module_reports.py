@@ -122,7 +122,8 @@ class ModuleReports:
         chosen = [sections[question.name] for question in self.chosen]
         about = next((section.about for section in sections.values() if section.about is not None), None)
         choice = self._findings.choose(module, about)
-        choice = _with_undecided(context, choice) if about is None else choice
+        if about is None and not _UNDECIDABLE.isdisjoint(choice.rules):
+            choice = _with_undecided(context, choice)
         findings = find_findings(context, choice, self._findings.followed, about)
         others = [finding for section in chosen for finding in section.findings]
         if others:
@@ -227,6 +228,9 @@ _LINES = COLLECTIVE_WANTS | Wants(entry=True, unused=True, checked=True)
 _GRAPH = _LINES | KERNEL_WANTS
 
 
+_UNDECIDABLE = frozenset(name for name, entry in RULE_TABLE.items() if entry.undecided)
+
+
 class RuleChoice(NamedTuple):
     """The rules that run on a module, and those that are left out, by name, with the reason.
 
@@ -297,8 +301,8 @@ def _choice(names: Sequence[str], costly: Collection[str], reason: str, question
 
 def _with_undecided(context: Context, choice: RuleChoice) -> RuleChoice:
     """Return the choice with the rules that the module does not tell enough for."""
-    paths = ((name, RULE_TABLE[name].undecided) for name in choice.rules if RULE_TABLE[name].undecided)
-    reasons = ((name, attrgetter(path)(context)) for name, path in paths)
+    names = (name for name in choice.rules if name in _UNDECIDABLE)
+    reasons = ((name, attrgetter(RULE_TABLE[name].undecided)(context)) for name in names)
     undecided = {RULES.load(name).code: reason for name, reason in reasons if reason}
     return choice._replace(undecided=undecided) if undecided else choice
 

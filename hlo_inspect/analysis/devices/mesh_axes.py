@@ -79,7 +79,7 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
     attributes = module.header.attributes.get("frontend_attributes")
     header = shardy_meshes(attributes).values() if attributes else ()
     stated = [*header, *printed_meshes(collectives, shardings)]
-    named = named or with_names(mesh, stated)
+    named = named or (with_names(mesh, stated) if stated else None)
     mesh = named or replace(mesh, names=_plain_names(mesh.axes, counts))
     is_sure = not module.problems.is_truncated or any(_runs(_named_axes(named, mesh) or ()) == mesh.axes for named in stated)
     partial_reason = "" if is_sure else "the module is truncated, and its missing part may divide the devices further"
@@ -246,6 +246,8 @@ def axis_of(groups: Groups, mesh: Mesh, *, ordered: bool = False) -> tuple[str, 
 
 
 def _axes_of_group(positions: Sequence[int], mesh: Mesh) -> tuple[str, ...] | None:
+    if list(positions) == list(range(math.prod(mesh.shape or ()))):
+        return mesh.names
     runs = runs_of(positions) if min(positions) >= 0 else None
     if runs is None or not starts_axes(positions[0], runs) or not is_chain(_ends((*runs, *mesh.axes))):
         return None
