@@ -177,6 +177,11 @@ SWITCHES: dict[str, Switch] = {
         ("optimizer", "summary"),
         {"optimizer.dataflow:EqualFusions.recipe": _constant(None)},
     ),
+    "equal updates": Switch(
+        "the rules see one of several equal updates of weights",
+        ("optimizer", "summary"),
+        {"optimizer.matching.units:Units._read": _constant(None)},
+    ),
     "equal kernels": Switch(
         "kernels that are alike are spelled once",
         ("fingerprint", "diff"),
