@@ -224,7 +224,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("phases",),
     ("memory",),
     ("time",),
-    ("program", "alpa_costs", "compiler_warnings", "reshards"),
+    ("program", "alpa_costs", "compiler_warnings", "lowered_shardings", "reshards"),
     ("module_analyses",),
     ("program_outline",),
     ("context",),

@@ -74,14 +74,15 @@ def output_changes(pairs: RecordPairs, parameters: RecordPairs, *, have_one_mesh
 
 
 def _aspects(area: Area, old: Record, new: Record, names: Sequence[str], have_one_mesh: bool) -> Iterator[ModuleChange]:
-    """Yield one change with the changed properties of an array. Its shape on one device follows from its sharding.
+    """Yield one change with the changed properties of an array, if both are known. Its shape follows from its sharding.
 
     A sharding over the same axes of another mesh is no change of the array.
     """
-    differing = [name for name in names if name in old and name in new and old[name] != new[name]]
+    comparable = [name for name in names if old.get(name) is not None and new.get(name) is not None]
+    differing = [name for name in comparable if old[name] != new[name]]
     if "sharding" in differing:
-        is_same = _spelled("sharding", old) == _spelled("sharding", new)
-        is_same = is_same and not (have_one_mesh and old.get("copies") != new.get("copies"))
+        copies = {side.get("copies") for side in (old, new)} - {None}
+        is_same = _spelled("sharding", old) == _spelled("sharding", new) and not (have_one_mesh and len(copies) > 1)
         follows = _differs_along_axes(old, new) if is_same else _array(old) == _array(new)
         dropped = {"sharding": is_same, "shape": follows}
         differing = [name for name in differing if not dropped.get(name)]
