@@ -52,12 +52,16 @@ def code_changes(old: Context | None, new: Context | None) -> list[CodeChange]:
 
 
 def _code_files(context: Context) -> Mapping[str, Mapping[str, Path]]:
-    """Return the files of a module by kind, then by name without module."""
+    """Return the files of a module by kind, then by name without module; none of a remote dump, or of an unreadable folder."""
     files: dict[str, dict[str, Path]] = {kind: {} for kind in _KINDS}
     path = Path(context.module.path)
     start = _START.match(path.name) if stage_of(context.module.path) else None
     if start is not None:
-        for file in path.parent.iterdir():
+        try:
+            entries = list(path.parent.iterdir())
+        except OSError:
+            return files
+        for file in entries:
             if file.name.startswith(start[0]):
                 name = file.name[start.end() :].removeprefix(f"{context.module.name}.")
                 kind = next((kind for kind, pattern in _KINDS.items() if pattern.fullmatch(name)), None)
