@@ -19,7 +19,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_INSTALLED = "hlo_inspect/native/hlo_core.so"
+_INSTALLED = "hlo_inspect/native/hlo_core.lib"
 
 
 class NativeLibrary(BuildHookInterface[Any]):

@@ -20,7 +20,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 SOURCE = FOLDER / "source"
-LIBRARY = FOLDER / "hlo_core.so"
+LIBRARY = FOLDER / "hlo_core.lib"
 """The library. Each platform loads one of this name."""
 DRIVER = "driver.c"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import ctypes
 
-PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hlo_core.so")  # noqa: PTH118, PTH120, PTH100 - not worth pathlib
+PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hlo_core.lib")  # noqa: PTH118, PTH120, PTH100 - not worth pathlib
 """The library, as `build` names it; that module is not worth its import here."""
 
 VERSION = 1

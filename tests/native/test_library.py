@@ -64,7 +64,7 @@ def test_the_version_says_which_reader_runs(
 def test_a_library_that_does_not_load_is_one_note(
     loading: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    broken = tmp_path / "hlo_core.so"
+    broken = tmp_path / "hlo_core.lib"
     broken.write_bytes(b"no library")
     loading.setenv(library.VARIABLE, "1")
     loading.setattr(library, "PATH", str(broken))

@@ -85,6 +85,7 @@ def _described_gpu(path: Path) -> str | None:
 
 
 _PEAKS = ("matmul.", "vector.", "memory.", "links.")
+_NO_PEAKS = ("links.host.", "memory.usable")
 """Figures that bounds rest on."""
 _OF_A_DEVICE = ("matmul.", "vector.", "memory.", "on_chip.")
 
@@ -140,7 +141,7 @@ def choose_profile(options: MachineOptions, module: Module, read_whole: Callable
         profile, chosen_by = load_profile(device.profile), device.told_by
     of_device, note = _device_profile(profile, read_whole)
     notes = [note] if note else []
-    others = [name for name in profile.not_primary if name.startswith(_PEAKS) and not name.startswith("links.host.")]
+    others = [name for name in profile.not_primary if name.startswith(_PEAKS) and not name.startswith(_NO_PEAKS)]
     others = [name for name in others if not name.startswith("links.") or name.endswith((".bandwidth", ".count"))]
     if others:
         command = f"`hlo-inspect profiles {profile.name}` lists them"
