@@ -79,16 +79,6 @@ def _clear_first(*names: str) -> Replacement:
     return forgetting
 
 
-def _include_line_break(end_of_closer: Function) -> Function:
-    """Make a search for the end of a computation that includes the line break behind it."""
-
-    def end(text: str, start: int) -> int:
-        closer: int = end_of_closer(text, start)
-        return closer + text.startswith("\n", closer)
-
-    return end
-
-
 def _keep_unpacked(_: Function) -> Function:
     """Make a packing of rows that returns them unpacked."""
 
@@ -135,7 +125,12 @@ SWITCHES: dict[str, Switch] = {
     "lines at once": Switch(
         "lines as printers write them are read by one expression, thousands at a time, the others by the grammar",
         _READ,
-        {"hlo.read.module_reader:ModuleReader._run": _constant(value=False), "hlo.read.parser:closer_end": _include_line_break},
+        {"hlo.read.module_reader:ModuleReader._run": _constant(value=False)},
+    ),
+    "native reader": Switch(
+        "texts of 64 KB and more that are wanted whole are read by a library in C; without it as the row above",
+        (*_READ, "summary"),
+        {"native.library:library": _constant(None)},
     ),
     "head table": Switch(
         "shape and opcode are parsed once for all rows that have the same",
@@ -176,6 +171,11 @@ SWITCHES: dict[str, Switch] = {
         "the expression of fusions that are alike is a copy",
         ("optimizer", "summary"),
         {"optimizer.dataflow:EqualFusions.recipe": _constant(None)},
+    ),
+    "equal updates": Switch(
+        "the rules see one of several equal updates of weights",
+        ("optimizer", "summary"),
+        {"optimizer.matching.units:Units._read": _constant(None)},
     ),
     "equal kernels": Switch(
         "kernels that are alike are spelled once",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.native import build
 from tests import extras
 from tests.chromium import CHROMIUM, OFFLINE
 
@@ -66,6 +68,9 @@ ADD = """%add (a: f32[], b: f32[]) -> f32[] {
 
 def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False  # which would begin with the files of the most tests
+    if not hasattr(config, "workerinput") and not build.is_current():  # tests import the tree, whose library no install builds
+        with suppress(build.BuildError):
+            build.compile_library(build.LIBRARY)
 
 
 @pytest.hookimpl(tryfirst=True)  # before the selection by markers

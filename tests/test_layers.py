@@ -31,7 +31,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "configs": ("errors",),
     "config_files": (),
     "toml_configs": ("errors", "configs", "config_files"),
-    "hlo": ("errors", "remote_files"),
+    "native": (),
+    "hlo": ("errors", "remote_files", "native"),
     "profiler": ("errors", "hlo"),
     "workloads": ("errors", "hlo"),
     "xla_worker": (),
@@ -187,6 +188,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "remote_files",
         "request",
         "version",
+        "native",
         "configs",
         "config_files",
         "passes",
@@ -229,7 +231,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
 
 # the same of the modules and folders of `hlo`
 HLO: tuple[tuple[str, ...], ...] = (
-    ("tokens", "opcodes", "wants"),
+    ("tokens", "opcodes", "wants", "columns"),
     ("collective_kinds", "values"),
     ("rows", "instruction"),
     ("module",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -34,8 +35,11 @@ _PYODIDE = (
 _LEFT_OUT = (".so", ".pyd", ".pyi", ".pyx", ".c", ".typed")
 """Ends of files that no browser runs: yaml and markupsafe replace their compiled modules by Python."""
 
-_UNUSED = ("hlo_inspect/testing/", "hlo_inspect/xla_worker.py", "hlo_inspect/fleet/cluster.py")
-"""Parts of the wheel that need pytest, or processes."""
+_UNUSED = (
+    *("hlo_inspect/testing/", "hlo_inspect/xla_worker.py", "hlo_inspect/fleet/cluster.py"),
+    *("hlo_inspect/native/source/", "hlo_inspect/native/build.py"),
+)
+"""Parts of the wheel that need pytest, processes, or a compiler."""
 
 
 class BuildError(Exception):
@@ -61,10 +65,11 @@ def copy_packages(folder: Path) -> None:
 
 
 def _unpack_wheel(folder: Path) -> None:
-    """Build the wheel of the project and unpack it, without its metadata."""
+    """Build the wheel of the project without the native reader, and unpack it without its metadata."""
+    without_library = {**os.environ, "HLO_INSPECT_NATIVE": "0"}
     with tempfile.TemporaryDirectory() as temporary:
         command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", temporary]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=ROOT, env=without_library, capture_output=True, text=True, check=False)
         wheels = list(Path(temporary).glob("*.whl"))
         if done.returncode or not wheels:
             raise BuildError(f"the wheel cannot be built; pip install '.[docs]': {done.stderr.strip()[-300:]}")

@@ -181,12 +181,27 @@ class MachineAnalyses:
             return None
         from hlo_inspect.analysis.time.collective_times import ALL
         from hlo_inspect.analysis.time.step_times import find_step_times
+        from hlo_inspect.analysis.time.utilization import MEMORY
 
         analyses, collectives_alone = self._analyses, self.collective_seconds.get(ALL, 0.0)
         times = find_step_times(
             analyses.cost, analyses.own_kernels, self.kernel_times, self.collective_times, collectives_alone, self.timelines
         )
+        if self.timelines.is_scheduled:
+            times = times.with_busy(max((least(busy) for name, busy in self.busy.items() if name != MEMORY), default=0.0))
         return times if analyses.module.entry is not None else times.without_entry()
+
+    @cached_property
+    def busy(self) -> Mapping[str, Quantity]:
+        """The busy time of each resource; nothing without a profile."""
+        if self.kernel_times is None or self.timelines is None:
+            return {}
+        from hlo_inspect.analysis.time.utilization import resource_seconds
+
+        analyses = self._analyses
+        collectives = zip(analyses.collectives, self.collective_times, strict=True)
+        work, levels = analyses.cost.opcodes, self.collective_seconds
+        return resource_seconds(work, self.kernel_times, self.timelines.bound, collectives, levels)
 
     @property
     def known_step(self) -> Quantity | None:

@@ -103,7 +103,7 @@ class HardwareProfile(NamedTuple):
 
     @property
     def usable_memory(self) -> float | None:
-        """Bytes of one device that the runtime leaves to a program; the capacity if no source states them."""
+        """Bytes of one device that the runtime leaves or the driver reports; the capacity if no source states them."""
         return self.value("memory.usable") or self.memory_capacity
 
     @property

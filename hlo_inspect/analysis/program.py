@@ -116,8 +116,8 @@ def _has_matmuls(module: Module, cost: ModuleCost | None) -> bool | None:
 def _only_operation(module: Module) -> str | None:
     """Return the opcode of the only instruction of the entry that computes something.
 
-    A fusion counts as the only instruction in it that computes something, or as its root if the root reduces. A fusion that
-    multiplies matrices and does more has no opcode.
+    A fusion or an asynchronous computation counts as the only instruction in it that computes something, or as its root if the
+    root reduces. One that multiplies matrices and does more has no opcode.
     """
     if module.entry is None:
         return None
@@ -125,9 +125,10 @@ def _only_operation(module: Module) -> str | None:
     if len(computing) != 1:
         return None
     (only,) = computing
-    if only != "fusion":
+    if only not in _WRAPPING:
         return None if only in CONTROL_FLOW else only
-    callees = [module.computations.get(fusion.callee("calls") or "") for fusion in module.entry.with_opcodes({"fusion"})]
+    wrappers = module.entry.with_opcodes({_WRAPPING[only]})
+    callees = [module.computations.get(wrapper.callee("calls") or "") for wrapper in wrappers]
     callee = callees[0] if callees else None
     if callee is None:
         return None
@@ -135,6 +136,10 @@ def _only_operation(module: Module) -> str | None:
     if len(fused) == 1 or not _MATMULS.isdisjoint(fused):
         return fused[0] if len(fused) == 1 else None
     return callee.root_opcode if callee.root_opcode in _REDUCTIONS else only
+
+
+_WRAPPING = {"fusion": "fusion", "async": "async-start"}
+"""Opcodes that run one computation, with the opcode that names it."""
 
 
 def _computing_opcodes(computation: Computation) -> list[str]:

@@ -18,6 +18,7 @@ from hlo_inspect.checks.row_assertions import RowFigure
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.findings.reading_problems import FAILED_CHECK, UNKNOWN_VALUE, truncation
 from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.passes.partitioning import BEFORE_PARTITIONING, is_before_partitioning
 from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.faults import Failed, answers, with_last
 from hlo_inspect.report.model import SEVERITIES, FactSpec, Finding, Report, Severity, Verdict, most_severe_first, reaching
@@ -30,10 +31,7 @@ CHECK_SPECS = (
     FactSpec("checks.passed_count", "count", "checks that hold"),
     FactSpec("checks.failed_count", "count", "checks that do not hold"),
 )
-BEFORE_PARTITIONING = (
-    "this is the program before partitioning, which adds the collectives; check that of .compile(), "
-    "or the file after_optimizations"
-)
+CHECK_COMPILED = f"{BEFORE_PARTITIONING}; check that of .compile(), or the file after_optimizations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +151,14 @@ class CheckRun:
 def _result(assertion: Assertion, report: Report) -> CheckResult:
     """Check an assertion. One on collectives fails before partitioning, when it says nothing of the program that runs."""
     result = _of_fact(assertion, report) if assertion.rows is None else _of_rows(assertion, assertion.rows, report)
-    if counts_collectives(result.check) and is_before_partitioning(report):
-        return replace(result, actual=None, passed=False, reason=BEFORE_PARTITIONING, broke=None, is_unknown=True)
+    if counts_collectives(result.check) and lacks_collectives(report):
+        return replace(result, actual=None, passed=False, reason=CHECK_COMPILED, broke=None, is_unknown=True)
     return result
 
 
-def is_before_partitioning(report: Report) -> bool:
-    """Return True if the module's shapes are global, at least in part, and it is not known to have one device."""
-    return report.facts.get("module.shapes") in ("global", "mixed") and report.facts.get("module.devices") != 1
+def lacks_collectives(report: Report) -> bool:
+    """Return True if the program is not partitioned yet."""
+    return is_before_partitioning(report.facts.get("module.shapes"), report.facts.get("module.devices"))
 
 
 def counts_collectives(figure: str) -> bool:

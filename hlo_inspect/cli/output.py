@@ -17,7 +17,7 @@ from hlo_inspect.atomic_files import atomic_writer
 from hlo_inspect.cli.command_line import command_without_limit
 from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.streams import reported, silence, tell
-from hlo_inspect.errors import InternalError, Location, UsageError
+from hlo_inspect.errors import InternalError, Location, UsageError, printable
 from hlo_inspect.report.faults import Failed, answers, internal_error
 from hlo_inspect.report.formats import ALL_FORMATS, CI_FORMATS, FORMATS_OF_ROWS, Renderer, RenderOptions
 from hlo_inspect.report.model import Report
@@ -49,7 +49,17 @@ def deliver(reports: Iterable[Report], options: OutputOptions) -> int:
                 raise errors.pop()
     except InternalError as error:
         errors.append(error)
+    if options.verbose:
+        _tell_fault_of_library()
     return max(map(reported, (*unselected, *errors)), default=0)
+
+
+def _tell_fault_of_library() -> None:
+    """Print why the library of the native reader does not load, if a text asked for it."""
+    library = sys.modules.get("hlo_inspect.native.library")  # else no text did
+    fault = library.load_fault() if library is not None else None
+    if fault is not None:
+        tell(f"hlo-inspect: note: {printable(fault)}; the reader in Python, which is slower, has read the text")
 
 
 def _rendering(options: OutputOptions, stream: TextIO, failed: Failed[Report]) -> RenderOptions:

@@ -131,6 +131,8 @@ class View:
     @cached_property
     def _whole_operands(self) -> list[tuple[int, ...] | None]:
         """The operand rows of each row whose operands are the names of rows alone; None for other rows, as long as unread."""
+        if self.rows.extent is not None:
+            return self.rows.extent.operand_rows()
         row_of = self._indices | {f"%{name}": row for name, row in self._indices.items()}
         row_of.pop("null", None)  # no name where an operand is expected
         row_of.pop("%null", None)

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction, operands_end
-from hlo_inspect.hlo.rows import NO_ROWS, HeadTable, PackedRows, Rows, packed
+from hlo_inspect.hlo.rows import NO_ROWS, HeadColumn, HeadTable, PackedRows, Rows, packed
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.attributes import ValueTable
 from hlo_inspect.hlo.values.header import Header
@@ -21,6 +21,9 @@ from hlo_inspect.hlo.values.op_names import StackFrames
 from hlo_inspect.hlo.values.sharding import DeviceMarks
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
+
+if TYPE_CHECKING:
+    from hlo_inspect.hlo.columns import Extent
 
 # -- faults of a text -------------------------------------------------------------------------------------------------------
 
@@ -131,15 +134,18 @@ class Computation:
     `instructions`: the kept instructions, in text order.
     `reads`: the reads of the entry's parameters, if wanted.
     `is_truncated`: True if the text ends inside the computation.
+    `is_sound`: True if the reader has made sure that attributes can be read to their end.
     `packed_scalars`: the rows of `scalars`, with their lines.
-    `rows`: every instruction, if the graph is wanted.
     """
 
     __slots__ = (
         "_enclosing",
+        "_rows",
+        "_rows_to_make",
         "_shared",
         "instructions",
         "is_entry",
+        "is_sound",
         "is_truncated",
         "line",
         "name",
@@ -147,7 +153,6 @@ class Computation:
         "packed_scalars",
         "reads",
         "root_opcode",
-        "rows",
     )
 
     def __init__(self, name: str, line: int, *, is_entry: bool, shared: SharedByComputations | None = None) -> None:
@@ -159,10 +164,27 @@ class Computation:
         self.instructions: Sequence[Instruction] = ()
         self.reads: ParameterReads | None = None
         self.is_truncated = False
-        self.rows: Rows = NO_ROWS
+        self.is_sound = False
+        self._rows: Rows = NO_ROWS
+        self._rows_to_make: tuple[Extent, HeadColumn, int] | None = None
         self.packed_scalars: PackedRows | None = None
         self._shared = SharedByComputations() if shared is None else shared
         self._enclosing: EnclosingComputation | None = None
+
+    @property
+    def rows(self) -> Rows:
+        """Every instruction, if the graph is wanted."""
+        if self._rows_to_make is not None:
+            self._rows, self._rows_to_make = Rows.of_extent(*self._rows_to_make), None
+        return self._rows
+
+    @rows.setter
+    def rows(self, rows: Rows) -> None:
+        self._rows, self._rows_to_make = rows, None
+
+    def take_extent(self, extent: Extent, column: HeadColumn) -> None:
+        """Take the rows of an extent, which are on the lines after the computation's. They are made on first use."""
+        self._rows_to_make = extent, column, self.line + 1
 
     @property
     def values(self) -> ValueTable:
@@ -402,7 +424,9 @@ class MalformedRow(NamedTuple):
 def malformed_rows(module: Module) -> Iterator[MalformedRow]:
     """Yield the kept instructions whose attributes cannot be read to their end, in text order."""
     for computation in module.computations.values():
-        if computation.rows is not NO_ROWS:
+        if computation.is_sound:
+            continue
+        if module.wants.graph and computation.rows is not NO_ROWS:
             yield from _instructions_of(computation)
             continue
         for instruction in computation.instructions:

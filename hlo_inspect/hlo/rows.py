@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, compress, count
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.hlo.collective_kinds import is_named_as_collective, may_start_unknown
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES, STARTING_COLLECTIVES, TABLE, opcodes_that_call
@@ -21,6 +21,9 @@ from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.shape_text import ShapeError, ShapeTable, UnknownTypeError
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, distinct_arrays
 from hlo_inspect.lazy_pattern import lazy_pattern
+
+if TYPE_CHECKING:
+    from hlo_inspect.hlo.columns import Extent
 
 _MAX_HEADS = 1 << 17
 """Bound on distinct heads, since a text may have any number; a compiler prints some thousands."""
@@ -174,16 +177,31 @@ class ColumnTable:
 class Rows:
     """Rows by column; indexing builds a row.
 
-    The columns are `names`, `heads`, `tails` (the text after the opening parenthesis) and `lines` (line numbers).
+    The columns are `names`, `heads`, `tails` (the text after the opening parenthesis) and `lines` (line numbers). `extent` are
+    the rows in `Columns`, if the native reader read them.
     """
 
-    __slots__ = ("column", "lines", "names", "tails")
+    __slots__ = ("column", "extent", "lines", "names", "tails")
 
-    def __init__(self, names: Sequence[str], column: HeadColumn, tails: Sequence[str], lines: Sequence[int]) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        column: HeadColumn,
+        tails: Sequence[str],
+        lines: Sequence[int],
+        extent: Extent | None = None,
+    ) -> None:
         self.names = names
         self.column = column
         self.tails = tails
         self.lines = lines
+        self.extent = extent
+
+    @classmethod
+    def of_extent(cls, extent: Extent, column: HeadColumn, line: int) -> Rows:
+        """Return the rows of an extent, the first of them on `line`."""
+        lines = range(line, line + extent.last - extent.first)
+        return cls(extent.names(), column, extent.tails(), lines, extent)
 
     @property
     def heads(self) -> Sequence[str]:
@@ -195,7 +213,7 @@ class Rows:
         return self.column.opcodes
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.lines)  # which is mostly a range
 
     def __getitem__(self, index: int) -> Row:
         return "ROOT " if index in self.column.marked else "", self.names[index], self.heads[index], self.tails[index]

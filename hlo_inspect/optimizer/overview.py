@@ -111,7 +111,8 @@ class Overview:
         self.frames = updates.flow.frames
         self.steps = updates.steps
         self.parameters = updates.parameters
-        self.all_rows = [_row(weight) for weight in updates.weights]
+        self._clips: dict[int, tuple[Clip | None, bool]] = {}
+        self.all_rows = [self._row(weight) for weight in updates.weights]
         self.rows = [row for row in self.all_rows if not row.matched.is_frozen]
         self.frozen = [row for row in self.all_rows if row.matched.is_frozen]
         self.is_training_step = updates.is_training and bool(self.rows)
@@ -128,6 +129,31 @@ class Overview:
         names = {rule.name: rule.with_decay for rule in RULES if rule.with_decay in rules}
         for row in self.rows:
             row.rule = names.get(row.rule) or row.rule
+
+    def _row(self, weight: Weight) -> Row:
+        claim, copy = weight.claim, weight.copy
+        clip, has_unknown_clip = self._clip(weight.first or weight)
+        return Row(
+            weight,
+            weight.rule,
+            copy or weight.array,
+            weight.array if copy is not None else None,
+            claim.hyperparameters if claim is not None else {},
+            claim.roles if claim is not None else {},
+            clip,
+            has_unknown_clip,
+            weight.counters,
+        )
+
+    def _clip(self, weight: Weight) -> tuple[Clip | None, bool]:
+        """Return the clip of a weight's gradient, and True if something bounds it that is no known clip."""
+        from hlo_inspect.optimizer.algebra.norms import find_clip, unknown_bounds
+
+        claim = weight.claim
+        if claim is not None and id(weight) not in self._clips:
+            is_unknown = bool(unknown_bounds(weight.update, claim.gradient))
+            self._clips[id(weight)] = find_clip(weight.update, claim.gradient), is_unknown
+        return self._clips.get(id(weight), (None, False))
 
     @cached_property
     def _rates(self) -> Rates:
@@ -236,7 +262,7 @@ class Overview:
             states += row.matched.claim.extra if row.matched.claim is not None else []
             states += row.matched.accumulators
         for row in self.frozen:
-            states += [state.array for state in row.matched.update.states if state.array.shape.elements != 1]
+            states += [array for array in row.matched.states if array.shape.elements != 1]
         return states
 
     @cached_property
@@ -256,7 +282,7 @@ class Overview:
             named += [("weight", row.weight), ("master_weight", row.master), *row.roles.items()]
             named += [("counter", array) for array in row.counters]
             named += [("accumulator", array) for array in row.matched.accumulators]
-            named += [("average", average.array) for average in row.matched.update.averages]
+            named += [("average", array) for array in row.matched.averages]
             named += [("average", array) for array in self._rare_copies(row.matched.array)]
         if not self.is_training_step:
             return {}
@@ -340,21 +366,3 @@ class Overview:
                 others.add(node)
         local = [array.source for array in arrays if array.new not in others]
         return {self.parameters[source] for source in local if source in self.parameters}
-
-
-def _row(weight: Weight) -> Row:
-    from hlo_inspect.optimizer.algebra.norms import find_clip, unknown_bounds
-
-    claim, copy = weight.claim, weight.copy
-    master = weight.array if copy is not None else None
-    return Row(
-        weight,
-        weight.rule,
-        copy or weight.array,
-        master,
-        claim.hyperparameters if claim is not None else {},
-        claim.roles if claim is not None else {},
-        find_clip(weight.update, claim.gradient) if claim is not None else None,
-        claim is not None and bool(unknown_bounds(weight.update, claim.gradient)),
-        weight.counters,
-    )

@@ -10,6 +10,7 @@ from operator import attrgetter, itemgetter
 from hlo_inspect.figure import at_least
 from hlo_inspect.findings.reading_problems import is_truncated
 from hlo_inspect.hlo.input.dump_directory import stage_of
+from hlo_inspect.passes.partitioning import BEFORE_PARTITIONING, is_before_partitioning
 from hlo_inspect.report.model import HeadlineRow, Input, Report
 from hlo_inspect.report.table import ALL_ROWS, Column, Row, Table, Value, figure_of, number_of, plain
 from hlo_inspect.report.table_spec import TableSpec
@@ -30,6 +31,13 @@ def _fact(column: str) -> Callable[[Report], Value]:
     """Return a getter of the fact of a column; None for a report that does not have it."""
     name = _FACTS[column]
     return lambda report: figure_of(report.facts, name) if name in report.facts else None
+
+
+def _collectives(report: Report) -> Value:
+    """Return the number of collectives, a lower bound before partitioning."""
+    count = _fact("collectives")(report)
+    is_open = is_before_partitioning(report.facts.get("module.shapes"), report.facts.get("module.devices"))
+    return at_least(count, BEFORE_PARTITIONING) if is_open and isinstance(count, int) else count
 
 
 def _stage(report: Report) -> str | None:
@@ -61,7 +69,7 @@ _MODULES = TableSpec("modules", "Modules", page_rows=ALL_ROWS).with_columns(
     Column("lines", "count", summed=True, meaning="lines of the module's text", get=attrgetter("input.lines")),
     Column("devices", "count", detail=2, meaning="devices that run the program", get=_fact("devices")),
     Column("flops", "flops", summed=True, bounded=True, get=_fact("flops")),
-    Column("collectives", "count", summed=True, bounded=True, meaning="collectives of one step", get=_fact("collectives")),
+    Column("collectives", "count", summed=True, bounded=True, meaning="collectives of one step", get=_collectives),
     Column("parameters", "count", summed=True, detail=3, meaning="arrays of the entry's parameters", get=_fact("parameters")),
     Column(
         "argument_bytes",

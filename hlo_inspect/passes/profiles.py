@@ -91,8 +91,7 @@ _PROFILES = TableSpec("profiles", "Hardware profiles", page_rows=0).with_columns
     Column(
         "usable_memory",
         "bytes",
-        meaning="memory that the runtime leaves to a program",
-        get=methodcaller("value", "memory.usable"),
+        meaning="memory that the runtime leaves to a program, or that the driver reports; else what the maker states",
         page_name="usable",
     ),
     Column("memory_bandwidth", "bytes_per_s", meaning="bandwidth of that memory", page_name="bandwidth"),

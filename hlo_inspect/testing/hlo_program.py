@@ -14,7 +14,7 @@ from hlo_inspect.checks.ignores import without_ignored
 from hlo_inspect.checks.lint_config import RuleSelection
 from hlo_inspect.checks.needed_passes import passes_for
 from hlo_inspect.checks.policy import Assertion, Policy, assertion_in, given, resolve
-from hlo_inspect.checks.runner import BEFORE_PARTITIONING, CheckResult, CheckRun, counts_collectives, is_before_partitioning
+from hlo_inspect.checks.runner import CHECK_COMPILED, CheckResult, CheckRun, counts_collectives, lacks_collectives
 from hlo_inspect.errors import HloInspectError, InputError, UnknownFactError, did_you_mean, printable
 from hlo_inspect.findings.reading_problems import truncation
 from hlo_inspect.hlo.input.source import Openable
@@ -91,8 +91,8 @@ class HloProgram:
         except HloInspectError as error:
             raise pytest.UsageError(str(error)) from None
         failed = [result for result in outcome.results if not result.passed]
-        if any(result.reason == BEFORE_PARTITIONING for result in failed):
-            raise _before_partitioning(result.check for result in failed if result.reason == BEFORE_PARTITIONING)
+        if any(result.reason == CHECK_COMPILED for result in failed):
+            raise _before_partitioning(result.check for result in failed if result.reason == CHECK_COMPILED)
         if failed:
             pytest.fail(_failure_text(report.module_name, failed, len(outcome.results)), pytrace=False)
 
@@ -112,7 +112,7 @@ class HloProgram:
             report = self._report(tuple(passes_for(policy)))
         except HloInspectError as error:
             raise pytest.UsageError(str(error)) from None
-        if counts_collectives(name) and is_before_partitioning(report):
+        if counts_collectives(name) and lacks_collectives(report):
             raise _before_partitioning([name])
         return report.facts[name]
 
@@ -158,7 +158,7 @@ class HloProgram:
 
 
 def _before_partitioning(figures: Iterable[str]) -> BeforePartitioningError:
-    return BeforePartitioningError(f"BeforePartitioningError: {', '.join(figures)}: {BEFORE_PARTITIONING}", pytrace=False)
+    return BeforePartitioningError(f"BeforePartitioningError: {', '.join(figures)}: {CHECK_COMPILED}", pytrace=False)
 
 
 def _failure_text(module: str, failed: Sequence[CheckResult], number: int) -> str:

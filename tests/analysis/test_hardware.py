@@ -27,6 +27,7 @@ FIGURES: dict[str, dict[str, int]] = {
         "vector.f16": 78 * TERA,
         "vector.s32": 19_500_000_000_000,
         "memory.capacity": 80 * GIGA,
+        "memory.usable": 81_920 * MIB,  # as nvidia-smi reports it
         "memory.bandwidth": 2039 * GIGA,
         "on_chip.l2": 40 * MIB,
         "devices_per_node": 8,
@@ -49,6 +50,7 @@ FIGURES: dict[str, dict[str, int]] = {
         "vector.f16": 133_800_000_000_000,
         "vector.s32": 33_500_000_000_000,
         "memory.capacity": 80 * GIGA,
+        "memory.usable": 81_559 * MIB,  # as nvidia-smi reports it
         "memory.bandwidth": 3352 * GIGA,
         "on_chip.l2": 50 * MIB,
         "devices_per_node": 8,
@@ -121,6 +123,7 @@ FIGURES: dict[str, dict[str, int]] = {
         "vector.f16": 78 * TERA,
         "vector.s32": 19_500_000_000_000,
         "memory.capacity": 40 * GIGA,
+        "memory.usable": 40_960 * MIB,  # as nvidia-smi reports it
         "memory.bandwidth": 1555 * GIGA,
         "on_chip.l2": 40 * MIB,
         "devices_per_node": 8,
@@ -195,6 +198,7 @@ FIGURES: dict[str, dict[str, int]] = {
         "matmul.f8": 1979 * TERA,
         "vector.f64": 34 * TERA,
         "memory.capacity": 141 * GIGA,
+        "memory.usable": 143_771 * MIB,  # as nvidia-smi reports it
         "memory.bandwidth": 4800 * GIGA,
         "on_chip.l2": 50 * MIB,
         "devices_per_node": 8,
@@ -212,6 +216,7 @@ FIGURES: dict[str, dict[str, int]] = {
         "matmul.s8": 242 * TERA,
         "vector.f32": 31_330_000_000_000,
         "memory.capacity": 24 * GIGA,
+        "memory.usable": 23_034 * MIB,  # as nvidia-smi reports it
         "memory.bandwidth": 300 * GIGA,
         "links.pcie.bandwidth": 64 * GIGA,
     },
@@ -222,6 +227,7 @@ FIGURES: dict[str, dict[str, int]] = {
         "matmul.f8": 733 * TERA,
         "vector.f32": 91_600_000_000_000,
         "memory.capacity": 48 * GIGA,
+        "memory.usable": 46_068 * MIB,  # as nvidia-smi reports it
         "memory.bandwidth": 864 * GIGA,
         "links.pcie.bandwidth": 64 * GIGA,
     },

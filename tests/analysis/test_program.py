@@ -113,6 +113,23 @@ ENTRY e {{
     assert (operation.kind, operation.opcode) == (kind, opcode)
 
 
+def test_an_asynchronous_collective_has_its_kind() -> None:
+    text = """HloModule jit_f, num_partitions=2
+
+run {
+  a = f32[8] parameter(0)
+  ROOT x = f32[8] all-to-all(a), replica_groups={{0,1}}, dimensions={0}
+}
+
+ENTRY e {
+  p = f32[8] parameter(0)
+  s = ((f32[8]), f32[8]) async-start(p), calls=run
+  ROOT d = f32[8] async-done(s)
+}
+"""
+    assert program(text) == Program("operation", opcode="all-to-all")
+
+
 @pytest.mark.parametrize(
     ("lines", "result", "expected"),
     [

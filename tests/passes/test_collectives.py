@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -505,3 +506,14 @@ def test_the_table_of_loops_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -
         rows = hlo_inspect.inspect(nested(depth), "collectives").table("loops").records()
         assert max(int(row["collectives"] or 0) for row in rows) == sum(2**n for n in range(1, depth + 1))
     assert calls[1] < 2.5 * calls[0]
+
+
+def test_a_program_before_partitioning_has_collectives_that_are_not_known() -> None:
+    """The step all-reduces two gradients after partitioning; before it there is none."""
+    data = Path(__file__).parents[1] / "data/cpu"
+    for command in ("collectives", "summary"):
+        before, after = (hlo_inspect.inspect(data / f"adamw_step.{stage}.txt", command) for stage in ("before", "after"))
+        assert [row.parts[0] for row in before.headline if row.label == "collectives"] == [
+            "?: this is the program before partitioning, which adds the collectives"
+        ]
+        assert "before partitioning" not in str(after.headline)

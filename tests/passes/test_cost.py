@@ -591,3 +591,66 @@ def test_a_title_says_of_what_the_shares_are(profile: str | None, whole: str) ->
         share, size = table.records()[0]["share"], table.records()[0]["bytes_accessed"]
         assert isinstance(size, int)
         assert share == size / sum(int(str(row["bytes_accessed"])) for row in table.records())
+
+
+RAGGED = """HloModule m
+
+ENTRY e {
+  x = f32[LHS] parameter(0)
+  w = f32[RHS] parameter(1)
+  s = s32[4] parameter(2)
+  ROOT r = f32[RESULT] ragged-dot(x, w, s), ATTRIBUTES
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "result", "attributes", "flops", "by_xla"),
+    [
+        # each of 128 rows has one of four matrices of 32 x 64; XLA counts one row: 64 results of 32 products
+        ("128,32", "4,32,64", "128,64", "rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}", 524_288, 4096),
+        # 32 contracted elements are divided among four groups: each has its own result of 128 x 64
+        ("128,32", "32,64", "4,128,64", "rhs_contracting_dims={0}, lhs_ragged_dims={1}", 524_288, 4 * 524_288),
+        # four products of 8 x 32 and 32 x 64, divided among the groups by the batch
+        (
+            "4,8,32",
+            "4,32,64",
+            "4,8,64",
+            "lhs_batch_dims={0}, rhs_batch_dims={0}, rhs_contracting_dims={1}, lhs_ragged_dims={0}",
+            4 * 2 * 8 * 32 * 64,
+            4 * 2 * 8 * 32 * 64,
+        ),
+    ],
+)
+def test_ragged_products_in_each_mode(lhs: str, rhs: str, result: str, attributes: str, flops: int, by_xla: int) -> None:
+    contracting = f"lhs_contracting_dims={{{len(lhs.split(',')) - 1}}}, {attributes}"
+    text = RAGGED.replace("LHS", lhs).replace("RHS", rhs).replace("RESULT", result).replace("ATTRIBUTES", contracting)
+    cost_facts = facts(text)
+    assert (
+        cost_facts["cost.executed_matmul_flops"]
+        == cost_facts["cost.executed_flops"]
+        == cost_facts["cost.matmul_flops"]
+        == flops
+    )
+    assert cost_facts["cost.flops"] == by_xla
+
+
+def test_a_scan_runs_its_body_for_each_slice() -> None:
+    """20 additions of 64 numbers; XLA counts one application for each of the 64 numbers of the initial value."""
+    text = """HloModule m
+
+add {
+  l = f32[64] parameter(0)
+  r = f32[64] parameter(1)
+  a = f32[64] add(l, r)
+  ROOT t = (f32[64], f32[64]) tuple(a, a)
+}
+
+ENTRY e {
+  x = f32[20,64] parameter(0)
+  i = f32[64] parameter(1)
+  ROOT s = (f32[20,64], f32[64]) scan(x, i), dimensions={0}, num_carries=1, to_apply=add
+}
+"""
+    cost_facts = facts(text)
+    assert (cost_facts["cost.executed_flops"], cost_facts["cost.flops"]) == (20 * 64, 64 * 64)

@@ -397,7 +397,7 @@ def test_a_program_fits_into_what_the_runtime_leaves_to_it() -> None:
 def test_the_share_that_jax_preallocates_is_named() -> None:
     text = (DATA / "memory" / "gpu_scan.hlo").read_text()
     assert first_lines(text, "h100-sxm").endswith("; JAX preallocates 75 % unless XLA_PYTHON_CLIENT_MEM_FRACTION is set")
-    larger = text.replace("2048", "38912")  # more than 55.9 GiB of 74.5
+    larger = text.replace("2048", "40960")  # more than 59.7 GiB of 79.6
     assert "left, but not in the 75 % that JAX preallocates unless" in first_lines(larger, "h100-sxm")
 
 

@@ -31,7 +31,7 @@ def test_list_has_a_row_for_each_profile() -> None:
         "title": "NVIDIA H100 SXM5 80 GB",
         "bf16": 989_400_000_000_000,
         "memory": 80_000_000_000,
-        "usable_memory": None,
+        "usable_memory": 81_559 * 2**20,
         "memory_bandwidth": 3_352_000_000_000,
         "devices_per_node": 8,
         "link": "nvlink",

@@ -216,12 +216,12 @@ def test_profiles_side_by_side() -> None:
 
 
 def test_times_of_other_work_have_no_ratio() -> None:
-    """An A100 has no rate for products of f8, an H100 has; both know all bytes."""
+    """An H100 has no rate for products of s4, an A100 has; both know all bytes."""
     product = "dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
-    text = f"""HloModule test, is_scheduled=true, entry_computation_layout={{(f8e4m3fn[64,64]{{1,0}})->bf16[64,64]{{1,0}}}}
+    text = f"""HloModule test, is_scheduled=true, entry_computation_layout={{(s4[64,64]{{1,0}})->bf16[64,64]{{1,0}}}}
 
     ENTRY main {{
-      a = f8e4m3fn[64,64]{{1,0}} parameter(0)
+      a = s4[64,64]{{1,0}} parameter(0)
       c = bf16[64,64]{{1,0}} {product.replace("b)", "a)")}
       b = bf16[64,64]{{1,0}} negate(c)
       ROOT d = bf16[64,64]{{1,0}} {product.replace("a,", "b,")}

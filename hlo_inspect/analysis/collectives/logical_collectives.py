@@ -8,6 +8,7 @@ all-reduce is a reduce-scatter.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import Any, Literal, NamedTuple
 
 from hlo_inspect.analysis.devices.participants import (
@@ -38,7 +39,7 @@ from hlo_inspect.hlo.opcodes import (
 from hlo_inspect.hlo.values.attributes import MalformedValue
 from hlo_inspect.hlo.values.device_groups import DeviceGroups, DevicePairs
 from hlo_inspect.hlo.values.op_names import Origin, origin_of
-from hlo_inspect.hlo.values.shapes import Shape, TupleShape, array_leaves, total
+from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, Shape, TupleShape, array_leaves, total
 from hlo_inspect.hlo.wants import Wants
 
 OPCODES = STARTING_COLLECTIVES | opcodes_that_call("run", "body", "condition", "branch")
@@ -327,8 +328,10 @@ def _element(shape: Shape | None, index: int) -> Shape | None:
 def _operand_bytes(instruction: Instruction, kind: str, result: Shape | None, size: int | None) -> int | None:
     """Return the bytes of the operands: as defined or printed, else by XLA's shape inference from the result."""
     shapes = instruction.operand_shapes or ()
-    if len(shapes) > 1 and instruction.has("slice_sizes"):
-        shapes = shapes[:1]  # a permute in place names the output and two offsets after its operand
+    if len(shapes) > 1 and instruction.has("slice_sizes"):  # a permute in place: the output and two offsets follow its operand
+        return _bytes_of_slices(shapes[0], instruction.attr("slice_sizes"))
+    if KIND_TABLE[kind].sends == "<=1":
+        shapes = shapes[:1]  # the output's buffer follows, and the sizes of the parts
     sizes = [_bytes(shape) for shape in shapes]
     if sizes and None not in sizes:
         return total(sizes)
@@ -336,6 +339,15 @@ def _operand_bytes(instruction: Instruction, kind: str, result: Shape | None, si
     if result_bytes is None or kind in POINT_TO_POINT:
         return result_bytes
     return operand_of_result(kind, result_bytes, size)
+
+
+def _bytes_of_slices(shape: Shape | None, sizes: Sequence[int] | None) -> int | None:
+    """Return the bytes of the slices of an array; `sizes` has the dimensions of one slice after the other."""
+    if not isinstance(shape, ArrayShape) or not sizes or not shape.dimensions or len(sizes) % len(shape.dimensions):
+        return None
+    rank = len(shape.dimensions)
+    elements = sum(prod(sizes[start : start + rank]) for start in range(0, len(sizes), rank))
+    return -(-elements * BITS[shape.dtype] // 8) if shape.dtype in BITS else None
 
 
 def operand_of_result(kind: str, result_bytes: int, size: int | None) -> int | None:

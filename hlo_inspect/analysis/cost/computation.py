@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Callable, Hashable, Mapping, Set
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.cost.bytes_accessed import (
@@ -34,7 +34,9 @@ from hlo_inspect.analysis.cost.work import (
     BY_SHAPES,
     COMPARING,
     ELEMENTWISE,
+    OF_STEP,
     WORKLESS,
+    Applied,
     elementwise_key,
     gap_key,
     tally_key,
@@ -128,18 +130,24 @@ class Costs:
 
     def _instruction(self, op: Operation) -> InstructionCost:
         """Return the cost of an operation except custom calls, fusions and runs of other computations."""
+        size: int | CostGap
         try:
             traffic = accessed_bytes(op)
         except UnknownCostError as error:
-            return InstructionCost.from_work(op.opcode, self._work(op), self.gap(op.view, op.index, error))
-        return InstructionCost.from_work(op.opcode, self._work(op), traffic.bytes, traffic.spaces)
+            size, spaces = self.gap(op.view, op.index, error), {}
+        else:
+            size, spaces = traffic.bytes, traffic.spaces
+        as_xla = InstructionCost.from_work(op.opcode, self._work(op, work_of), size, spaces)
+        if op.opcode not in OF_STEP:
+            return as_xla
+        return InstructionCost.from_work(op.opcode, self._work(op, OF_STEP[op.opcode]), size, spaces).counted_by_xla_as(as_xla)
 
-    def _work(self, op: Operation) -> Tally:
-        """Return the work of an operation except custom calls, fusions and runs of other computations."""
+    def _work(self, op: Operation, rule: Callable[[Operation, Applied], Work]) -> Tally:
+        """Return the work of an operation by a rule, except custom calls, fusions and runs of other computations."""
         work = Tally()
         if op.opcode not in WORKLESS:
             try:
-                done = work_of(op, self._applied_work)
+                done = rule(op, self._applied_work)
                 work.add(tally_key(op, done), done)
             except UnknownCostError as error:
                 work.miss(gap_key(op), WORK, self.gap(op.view, op.index, error))
@@ -222,6 +230,9 @@ class Costs:
 
     def _add_work(self, tally: Tally, view: View, row: int) -> None:
         opcode = wrapped(view.opcodes[row])
+        if opcode in OF_STEP:  # the figures of a fusion are XLA's
+            tally.add_all(self._work(Operation(view, row), work_of))
+            return
         if opcode not in RUNNERS:
             tally.add_all(self.of_row(view, row).work)
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import add
 from typing import Literal, NamedTuple
 
@@ -234,6 +234,15 @@ class InstructionCost:
         if "matmul_flops" in gaps:
             gaps_of_xla["matmul_flops"] = gaps["matmul_flops"]
         return cls(opcode, work, amounts, gaps, (flops, transcendentals, amounts[2], moved), gaps_of_xla, limited)
+
+    def counted_by_xla_as(self, cost: InstructionCost) -> InstructionCost:
+        """Return this cost with XLA's figures of another; FLOPs of matrix multiplications are no figure of XLA's."""
+        (flops, transcendentals, *_, moved) = cost.as_xla
+        gaps = dict(cost.gaps_of_xla)
+        gaps.pop("matmul_flops", None)
+        if "matmul_flops" in self.gaps:
+            gaps["matmul_flops"] = self.gaps["matmul_flops"]
+        return replace(self, as_xla=(flops, transcendentals, self.amounts[2], moved), gaps_of_xla=gaps)
 
     @property
     def bytes_by_unit(self) -> Iterator[tuple[str, int]]:

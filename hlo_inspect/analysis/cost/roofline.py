@@ -25,12 +25,22 @@ _OTHER_RATES = {
     "vector.bf16": ("vector.f32",),
     "vector.f16": ("vector.f32",),
     "matmul.f16": ("matmul.bf16",),
+    "matmul.f8": ("matmul.bf16",),
 }
 """Replacements for a rate that a profile does not state: the first rate of these that it states counts.
 
+XLA widens f8 if the matrix unit lacks it (xla/service/gpu/transforms/gemm_rewriter.cc, and the TPU's matrix units of bf16).
 Matrix units round f32 unless the precision is the highest, to tf32 on NVIDIA's GPUs and to bf16 on TPUs (JAX's documentation of
 `jax.lax.Precision`). Vector units without 16-bit arithmetic compute in f32.
 """
+
+_COMPLEX = {
+    "matmul.c64": ("matmul.f32", 4),
+    "matmul.c128": ("matmul.f64", 4),
+    "vector.c64": ("vector.f32", 2),
+    "vector.c128": ("vector.f64", 2),
+}
+"""The unit of the parts of complex numbers, and the real operations of a complex one: four in products, else at least two."""
 
 NOT_KNOWN = ""
 """The unit of work whose hardware or type is unknown."""
@@ -55,6 +65,10 @@ def rate(unit: str, profile: HardwareProfile) -> tuple[float, str] | None:
         stated = {name: profile.value(name) or 0 for name in profile.figures if name.startswith(_ENGINES)}
         fastest = max(stated, key=lambda name: stated[name], default=unit)
         return (stated[fastest], fastest) if stated.get(fastest) else None
+    if unit in _COMPLEX:
+        part, operations = _COMPLEX[unit]
+        of_part = rate(part, profile)
+        return (of_part[0] / operations, of_part[1]) if of_part is not None else None
     others = _OTHER_RATES.get(unit, ())
     if unit == HIGHEST:  # vector units compute f32 in full, TPUs take several passes of bf16
         others = ("matmul.f32", "vector.f32" if profile.value("matmul.tf32") else "matmul.bf16")
@@ -85,6 +99,18 @@ def compute_time(tally: Tally, profile: HardwareProfile) -> Quantity:
     named = ", ".join(unit or "work whose unit or type is unknown" for unit in missing)
     without_rate = f"{percent(share)} of the FLOPs have no rate: the profile {profile.name} states none for {named}"
     return known_part(seconds, "; ".join(filter(None, (without_rate, reason(tally.bounds("flops"))))))
+
+
+def missing_rate(tally: Tally, profile: HardwareProfile, known_s: float) -> str:
+    """Return the reason why a time may exceed its known seconds, the work that has no rate; empty if there is no such work.
+
+    Small work on integers hides behind the rest: at the slowest rate of the vector unit it takes no longer.
+    """
+    stated = [value for name in profile.figures if name.startswith("vector.") and (value := profile.value(name))]
+    for unit, flops in _by_unit(tally).items():
+        if rate(unit, profile) is None and not (unit == "vector.s32" and stated and flops <= known_s * min(stated)):
+            return f"the profile {profile.name} states no rate for {unit or 'work whose unit or type is unknown'}"
+    return ""
 
 
 def engine_times(tally: Tally, profile: HardwareProfile) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, SHARED, WORK, TallyKey, UnknownCostError, Work
@@ -198,6 +198,29 @@ def ragged_dot(op: Operation) -> Work:
     return matmul(dot_flops(op.operand_array(0), math.prod(left), op.integers("lhs_contracting_dims")))
 
 
+def ragged_dot_of_step(op: Operation, _: Applied) -> Work:
+    """Count two FLOPs for each element of the first operand and each one of the second that it meets.
+
+    The groups divide the ragged dimension, be it one of rows, contracted or of a batch: no element meets a second group. XLA
+    counts one row of a ragged dimension of rows.
+    """
+    op.require("rhs_contracting_dims")
+    rhs = op.operand_array(1)
+    met = {*op.integers("rhs_contracting_dims"), *op.integers("rhs_batch_dims"), *op.integers("rhs_group_dims")}
+    others = [dimension(rhs, i) for i in range(len(rhs.dimensions)) if i not in met]
+    return matmul(2 * elements(op.operand_array(0)) * math.prod(others))
+
+
+def scan_of_step(op: Operation, applied: Applied) -> Work:
+    """Count one application for each slice of the scanned operands."""
+    (scanned_dimension,) = op.integers("dimensions")[:1] or (0,)
+    return applied(op, "to_apply").times(dimension(op.operand_array(0), scanned_dimension))
+
+
+OF_STEP: Mapping[str, Callable[[Operation, Applied], Work]] = {"ragged-dot": ragged_dot_of_step, "scan": scan_of_step}
+"""Work in a step, for opcodes of which XLA's cost analysis counts a part."""
+
+
 def convolution(op: Operation) -> Work:
     """Count a convolution (`HloCostAnalysis::HandleConvolution`)."""
     return matmul(convolution_flops(op, op.operand_array(0), op.operand_array(1), op.array))
@@ -295,14 +318,18 @@ BY_SHAPES = WORKLESS | set(ELEMENTWISE) | {opcode for opcode, rule in _RULES.ite
 
 # Named as in hardware profiles: `matmul.bf16`, `vector.f32`. Matrix multiplications run on the matrix unit in the wider type of
 # their operands, everything else on the vector unit in the type of the result, comparisons in that of their operands.
-# Integers narrower than 32 bits and predicates take the vector unit's 32-bit lanes.
+# Integers narrower than 32 bits and predicates take the vector unit's 32-bit lanes. No profile states rates of complex types:
+# they are made of those of their parts.
 
 COMPARING = frozenset({"compare", "is-finite"})
 """Opcodes whose result does not show the type in which they compute."""
 
 _FLOATS = {"f64": "f64", "f32": "f32", "bf16": "bf16", "f16": "f16"}
-_MATMUL = _FLOATS | {"s32": "s32", "u32": "s32", "s8": "s8", "u8": "s8", "s4": "s4", "u4": "s4"}
-_VECTOR = _FLOATS | dict.fromkeys(["pred", *(f"{sign}{bits}" for sign in "su" for bits in (1, 2, 4, 8, 16, 32))], "s32")
+_COMPLEX = {"c64": "c64", "c128": "c128"}
+_MATMUL = _FLOATS | _COMPLEX | {"s32": "s32", "u32": "s32", "s8": "s8", "u8": "s8", "s4": "s4", "u4": "s4"}
+_VECTOR = (
+    _FLOATS | _COMPLEX | dict.fromkeys(["pred", *(f"{sign}{bits}" for sign in "su" for bits in (1, 2, 4, 8, 16, 32))], "s32")
+)
 
 
 def tally_key(op: Operation, work: Work) -> TallyKey:
@@ -339,6 +366,8 @@ def _windows_overlap(op: Operation) -> bool:
 
 @lru_cache(maxsize=1024)
 def elementwise_key(opcode: str, dtype: str) -> TallyKey:
+    if opcode == "fft":  # its FLOPs are real operations
+        dtype = {"c64": "f32", "c128": "f64"}.get(dtype, dtype)
     name = _name(_VECTOR, dtype)
     return TallyKey(opcode, f"vector.{name}") if name else TallyKey(opcode)
 

@@ -139,7 +139,7 @@ def _optimizer_relations(overview: Overview | None) -> Iterator[tuple[ArrayPlace
             continue
         forms = row.matched.update.forms
         atoms = {atom for monomial in claim.gradient for atom, _ in monomial}
-        nodes = [node for atom in atoms if (node := forms.atoms[atom].node) is not None]
+        nodes = [row.matched.own_node(node) for atom in atoms if (node := forms.atoms[atom].node) is not None]
         for place in [place for node in nodes if (place := updates.flow.graph.places.get(node)) is not None]:
             if frames.size(place) == row.weight.shape.elements:
                 yield _made_at(frames, place), Relation(parameter[0], (GRADIENT,))

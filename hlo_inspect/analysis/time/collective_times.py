@@ -98,8 +98,10 @@ class _Machine:
             return CollectiveTime(None, None, None, None, streams, reason=f"{collective.start.name}: {unknown}")
         level = max(link_time.levels, key=lambda level_time: level_time[1])[0] if link_time.levels else None
         sent = collective.wire_bytes
-        bus = sent / link_time.estimate if sent and link_time.estimate else None
-        return CollectiveTime(link_time.bound, link_time.estimate, level, bus, streams, link_time.levels, link_time.reason)
+        # models of rings give each device all adapters of its node, which the bound of the links shares
+        estimate = max(link_time.estimate, link_time.bound) if link_time.estimate is not None else None
+        bus = sent / estimate if sent and estimate else None
+        return CollectiveTime(link_time.bound, estimate, level, bus, streams, link_time.levels, link_time.reason)
 
     def _streams(self, collective: Collective, axis: str | None) -> tuple[str, ...]:
         if collective.transfer is not None:

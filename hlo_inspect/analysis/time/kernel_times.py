@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hlo_inspect.analysis.collectives.logical_collectives import ASYNC_DONE_TARGET
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, Tally, TallyKey
 from hlo_inspect.analysis.cost.kernels import Kernel
-from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times, memory_time
+from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times, memory_time, missing_rate
 from hlo_inspect.analysis.devices.participants import ShapesAre
 from hlo_inspect.analysis.tpu_marks import SPLIT_OVER_CORES
 from hlo_inspect.figure import least
@@ -231,11 +231,12 @@ class KernelTimes:
         estimate = load.bound
         if not self.bytes_gap:
             estimate = max(estimate, self._of_tpu(kernel, load) if self._is_tpu else self._of_gpu(kernel, load))
-        bound_gap = self._bound_gap(kernel)
+        rate_gap = missing_rate(kernel.parts[0].cost.work, self.profile, load.bound * self.devices)
+        bound_gap = self._bound_gap(kernel) or rate_gap
         return KernelTime(
             load.bound,
             estimate,
-            None if kernel.is_unknown else bound(load.compute, max(load.memory, load.host)),
+            None if kernel.is_unknown or rate_gap else bound(load.compute, max(load.memory, load.host)),
             stated.in_seconds(self.profile.clock if self._is_tpu else None),  # GPUs state times beside their cycles
             stated.cycles,
             bound_gap,

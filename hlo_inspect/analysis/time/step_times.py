@@ -69,11 +69,15 @@ def sum_of(*times: Quantity) -> Quantity:
     return known_part(sum([least(time) for time in times], 0.0), first_reason(times))
 
 
+_ROUNDING = 1e-9
+
+
 class StepTimes(NamedTuple):
     """The times of one step.
 
     `compute`, `memory` and `collectives` are the bounds of all FLOPs, bytes and collectives alone. `kernels` and `exposed` (the
-    exposed part of collectives) add up to `step`. Each of the three has a bound and an estimate.
+    exposed part of collectives) add up to `step`. The step is longer if a unit or a link that works for several streams is busy
+    for longer. Each of the three has a bound and an estimate.
     """
 
     compute: Quantity
@@ -85,6 +89,18 @@ class StepTimes(NamedTuple):
     estimate_kernels: Quantity
     estimate_exposed: Quantity
     estimate_step: Quantity
+
+    def with_busy(self, busy_s: float) -> StepTimes:
+        """Return these times with a step of at least the busy seconds of a unit or a link."""
+        step, likely = (known_part(max(least(time), busy_s), reason(time)) for time in (self.step, self.estimate_step))
+        return self._replace(step=step, estimate_step=likely)
+
+    def beside(self) -> tuple[float, float]:
+        """Return the seconds of the bound and the estimate of the step that are neither of kernels nor exposed."""
+        bound = least(self.step) - least(self.kernels) - least(self.exposed)
+        likely = least(self.estimate_step) - least(self.estimate_kernels) - least(self.estimate_exposed)
+        rounding = _ROUNDING * least(self.step)
+        return (bound if bound > rounding else 0.0, likely if likely > rounding else 0.0)
 
     def without_entry(self) -> StepTimes:
         """Return these times as lower bounds, for a text that does not hold the entry computation."""

@@ -84,8 +84,19 @@ class _Commands(click.Group):
             formatter.write_dl(rows)
 
 
+def _print_version(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
+    """Print the version, and which reader runs."""
+    if is_asked and not context.resilient_parsing:
+        from hlo_inspect.native.library import described
+
+        click.echo(f"hlo-inspect, version {__version__} ({described()})")
+        context.exit()
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, "--version", prog_name="hlo-inspect")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show the version and exit."
+)
 def cli() -> None:
     """Read XLA's HLO text dumps and answer in tables.
 

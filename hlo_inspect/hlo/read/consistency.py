@@ -13,7 +13,7 @@ unmarked computation among marked computations has therefore lost a line.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import LEFT_OUT, operand_names, operands_end, operands_of
@@ -117,9 +117,9 @@ class NameCheck:
         """Return True if every computation that these tails call is defined so far."""
         return all(map(self._known.__contains__, _quick_callees(tails)))
 
-    def note_callees(self, rows: Rows) -> None:
-        """Record the called computations that have no definition so far."""
-        for line, tail in zip(rows.lines, rows.tails, strict=True):
+    def note_callees(self, rows: Iterable[tuple[int, str]]) -> None:
+        """Record the called computations that have no definition so far. A row is its line and its tail."""
+        for line, tail in rows:
             if not self.knows_callees(tail):
                 for callee in _precise_callees(tail):
                     self._unknown_callees.setdefault(callee, line)
@@ -149,12 +149,12 @@ def _note_reads(reads: ParameterReads, rows: Rows, uses: set[str]) -> None:
                 reads.elements[name] = set()
     reads.unread -= uses
     if not uses.isdisjoint(reads.elements):
-        _note_elements(reads.elements, rows)
+        note_elements(reads.elements, zip(rows.tails, rows.opcodes, strict=True))
 
 
-def _note_elements(elements: dict[str, set[int]], rows: Rows) -> None:
-    """Record the elements that are read of tuples; drop tuples that are read whole."""
-    for tail, opcode in zip(rows.tails, rows.opcodes, strict=True):
+def note_elements(elements: dict[str, set[int]], rows: Iterable[tuple[str, str]]) -> None:
+    """Record the elements that rows read of tuples; drop tuples that are read whole. A row is its tail and its opcode."""
+    for tail, opcode in rows:
         if opcode in LITERAL_OPCODES:
             continue
         try:

@@ -97,6 +97,7 @@ class Cursor:
 
     def __init__(self, pieces: Callable[[Callable[[], int]], Iterator[str]]) -> None:
         self._pieces = pieces(self.next_line_number)
+        self._waiting: list[str] = []
         self._is_ascii = True
         self.text = "\n"
         self.position = 1
@@ -104,22 +105,35 @@ class Cursor:
         self.bytes_before = 0
         self.is_final = False
 
-    def more(self, most: int = MAX_ITEM_CHARS) -> bool:
-        """Append the next piece and drop the lines before the position's.
+    def more(self, most: int = MAX_ITEM_CHARS, least: int = 0) -> bool:
+        """Append the next piece, and others until `least` characters follow the position; drop the lines before the position's.
 
         Return False at the end of the input, or if more than `most` characters follow the position.
         """
-        if len(self.text) - self.position > most:
+        following = len(self.text) - self.position
+        if following > most:
             return False
-        piece = next(self._pieces, None)
-        if piece is None:
-            self.is_final = True
+        pieces = self._waiting
+        while not pieces or following < least:
+            piece = next(self._pieces, None)
+            if piece is None:
+                self.is_final = True
+                break
+            pieces.append(piece)
+            following += len(piece)
+        if not pieces:
             return False
         line_start = self.text.rfind("\n", 0, self.position)
-        self.text = self.text[line_start:] + piece
+        self.text = "".join([self.text[line_start:], *pieces])
+        pieces.clear()
         self.position -= line_start
         self._is_ascii = self.text.isascii()
         return True
+
+    def load(self, characters: int) -> None:
+        """Append pieces until `characters` of them follow the position, or the input ends."""
+        if len(self.text) - self.position < characters and not self.is_final:
+            self.more(characters, characters)
 
     def twice_as_much(self, most: int = MAX_ITEM_CHARS) -> bool:
         """Append pieces until twice as much text follows the position, so that repeated attempts take linear time.
@@ -141,7 +155,7 @@ class Cursor:
 
     def next_line_number(self) -> int:
         """Return the number of the first line of the next piece."""
-        return self.line + self.text.count("\n", self.position)
+        return self.line + self.text.count("\n", self.position) + sum([piece.count("\n") for piece in self._waiting])
 
     def next_line(self) -> None:
         """Move past the next line end; every piece ends with a line."""

@@ -28,14 +28,19 @@ class ModuleBuilder:
         wants = module.wants
         self.module = module
         self._heads = module.heads
-        self._columns = ColumnTable(module.heads)
+        self.columns = ColumnTable(module.heads)
         self.holders: set[str] = set()
         self._wants = wants
         self._reads_every_line = wants.reads_every_line
-        self._names = NameCheck(module.note, module.computations)
+        self.names = NameCheck(module.note, module.computations)
         self._roots: RootCheck | None = None
         self._candidate: OpenComputation | None = None
         self._first_parameters = 0
+
+    @property
+    def has_unmarked_roots(self) -> bool:
+        """True if a computation marked no root, so that its callers have to be checked."""
+        return self._roots is not None
 
     # -- computations ---------------------------------------------------------------------------------------------------
 
@@ -49,7 +54,7 @@ class ModuleBuilder:
                 module.note("HI010", f"{name} is a second ENTRY computation; the first is {module.entry.name}", line, name)
             module.entry, module.entry_signature = computation, signature
         if self._wants.checked or (self._wants.unused and is_entry):
-            self._names.begin(computation)
+            self.names.begin(computation)
         may_be_entry = self._wants.entry and not in_place and (module.entry is None or not module.entry.is_entry)
         opened = OpenComputation(computation, module.heads, in_place=in_place, may_be_entry=may_be_entry, signature=signature)
         opened.unparsed_before = module.unparsed_lines
@@ -78,21 +83,21 @@ class ModuleBuilder:
             if opened.instructions and (opened.instructions[-1].line, opened.instructions[-1].name) == (line, row[1]):
                 opened.instructions[-1].is_root = True
             elif self._wants.entry and computation.is_entry:
-                self._keep(opened, ("ROOT ", *row[1:]), line)
+                self.keep(opened, ("ROOT ", *row[1:]), line)
         if self._wants.checked:
-            self._names.end()
+            self.names.end()
         if self.module.computation_count == 0:
             self._first_parameters = opened.parameters
         computation.instructions = opened.instructions or ()
         if self._wants.graph and opened.parts:
-            computation.rows = self._columns.joined(opened.parts)
+            computation.rows = self.columns.joined(opened.parts)
         opcodes = [column.opcodes for column in opened.columns]
         computation.opcodes = opcodes[0] if len(opcodes) == 1 else tuple(chain.from_iterable(opcodes))
         if opened.scalars:
             computation.keep_scalars(opened.feeding_scalars(unmarked[0][1] if unmarked is not None else None))
-        self._register(computation, in_place=opened.in_place)
+        self.register(computation, in_place=opened.in_place)
 
-    def _register(self, computation: Computation, *, in_place: bool = False) -> None:
+    def register(self, computation: Computation, *, in_place: bool = False) -> None:
         module = self.module
         module.computation_count += 1
         has_scalars = computation.packed_scalars is not None
@@ -117,7 +122,7 @@ class ModuleBuilder:
         """
         module = self.module
         if self._wants.checked:
-            self._names.finish()
+            self.names.finish()
         if self._roots is not None:
             self._roots.finish(module.computation_count)
         if module.computation_count == 0:
@@ -151,10 +156,10 @@ class ModuleBuilder:
             names.check(rows)
             for index in self._wanted_rows(last, rows):
                 if rows.lines[index] not in kept:
-                    self._keep(opened, rows[index], rows.lines[index])
+                    self.keep(opened, rows[index], rows.lines[index])
         if opened.last is not None and not opened.roots and opened.last[1] not in kept:
             row, line = opened.last
-            self._keep(opened, ("ROOT ", *row[1:]), line)
+            self.keep(opened, ("ROOT ", *row[1:]), line)
         last.instructions = opened.instructions
 
     # -- rows -----------------------------------------------------------------------------------------------------------
@@ -163,15 +168,15 @@ class ModuleBuilder:
         """Add a row that `parser` read. Return False, adding nothing, if its shape is wrong."""
         mark, name, head, tail = row
         try:
-            column = self._columns.column((head,), (mark,))
+            column = self.columns.column((head,), (mark,))
         except ShapeError:
             return False
         self.module.device_marks.note(tail, 0, len(tail))
         self.module.noted = None
         rows = Rows((name,), column, (tail,), range(line, line + 1))
         self._take(opened, rows, is_printed=False)
-        if self._wants.checked and not self._names.knows_callees(tail):
-            self._names.note_callees(rows)
+        if self._wants.checked and not self.names.knows_callees(tail):
+            self.names.note_callees(zip(rows.lines, rows.tails, strict=True))
         if self._roots is not None:
             self._roots.check_callers(rows)
         return True
@@ -183,7 +188,7 @@ class ModuleBuilder:
 
         Return True if it was added, and the computation that is open after it. Add nothing if a shape is wrong.
         """
-        column = self._columns.column
+        column = self.columns.column
         try:
             columns = [column(run.heads[first:end], run.marks[first:end]) for _, _, first, end, _, _ in run.parts]
         except ShapeError:
@@ -200,7 +205,7 @@ class ModuleBuilder:
                 computation.root_opcode = heads.root.opcode if heads.root is not None else None
                 if self._wants.graph:
                     computation.rows = _rows(run, part, heads, line)
-                self._register(computation)
+                self.register(computation)
                 continue
             if name is not None:
                 opened = self.begin(name, line + first_line - 1, is_entry=is_entry, signature=run.tails[first - 1].lstrip())
@@ -223,17 +228,18 @@ class ModuleBuilder:
         }
         numbers.add(len(run.parts) - 1)  # the last part is the entry if none is marked
         if self._wants.checked:
-            numbers.update(self._names.doubtful(run, columns))
+            numbers.update(self.names.doubtful(run, columns))
         return numbers
 
     def _check_callees(self, run: LineRun, columns: Sequence[HeadColumn], line: int) -> None:
         """Check the callees of the rows of a run."""
         first_rows = [first for _, _, first, _, _, _ in run.parts]
         calling = [run.tails[first + row] for first, heads in zip(first_rows, columns, strict=True) for row in heads.calling]
-        checks_names = self._wants.checked and not self._names.knows_callees("\n".join(calling))
+        checks_names = self._wants.checked and not self.names.knows_callees("\n".join(calling))
         for part, heads in zip(run.parts, columns, strict=True):
             if checks_names:
-                self._names.note_callees(_rows(run, part, heads, line))
+                rows = _rows(run, part, heads, line)
+                self.names.note_callees(zip(rows.lines, rows.tails, strict=True))
             if self._roots is not None:
                 self._roots.check_callers(_rows(run, part, heads, line))
 
@@ -250,16 +256,16 @@ class ModuleBuilder:
         if self._reads_every_line:
             opened.columns.append(heads)
         if wants.checked or (wants.unused and computation.is_entry):
-            self._names.check(rows)
+            self.names.check(rows)
         if wants.loops and heads.holds_scalar:
             opened.take_scalars(rows)
         self._note_roots(opened, rows)
         opened.parameters += heads.opcodes.count("parameter")
         opened.last = (rows[len(rows) - 1], rows.lines[-1])
         if wants.operands:
-            opened.define(rows)
+            opened.define(rows.names, heads.heads)
         for index in self._wanted_rows(computation, rows):
-            self._keep(opened, rows[index], rows.lines[index], is_printed=is_printed)
+            self.keep(opened, rows[index], rows.lines[index], is_printed=is_printed)
 
     def take_picked(self, opened: OpenComputation, picked: Sequence[tuple[int, Row]], lines: Span) -> int:
         """Keep the wanted rows of `lines`. Only the `picked` rows were read, each with its index.
@@ -278,8 +284,8 @@ class ModuleBuilder:
             head = self._heads.find(row[2])
             if head is None:
                 continue
-            if head.is_wanted or (head.may_be_kept and self._is_called_for(head, row[3])):
-                self._keep(opened, row, line)
+            if head.is_wanted or (head.may_be_kept and self.is_called_for(head, row[3])):
+                self.keep(opened, row, line)
         line_count = line - lines.line + count_lines(text, counted, lines.end)
         if self._wants.opcodes:
             computation.root_opcode = small_root(text, lines.start, lines.end)
@@ -315,10 +321,10 @@ class ModuleBuilder:
             return
         for index, (head, tail) in enumerate(zip(column.heads, rows.tails, strict=True)):
             is_of_entry = of_entry and (index in column.marked or head.opcode == "parameter")
-            if is_of_entry or head.is_wanted or (head.may_be_kept and self._is_called_for(head, tail)):
+            if is_of_entry or head.is_wanted or (head.may_be_kept and self.is_called_for(head, tail)):
                 yield index
 
-    def _is_called_for(self, head: Head, tail: str) -> bool:
+    def is_called_for(self, head: Head, tail: str) -> bool:
         """Return True if an instruction is wanted for its custom-call target or callees, or as a collective that is unknown."""
         if head.opcode == "custom-call" and any(target in tail for target in self._wants.targets):
             return True
@@ -326,7 +332,7 @@ class ModuleBuilder:
             return any(f", {name}=" in tail for name in DEVICE_ATTRIBUTES)
         return bool(self.holders) and not self.holders.isdisjoint(CALLS.findall(tail))
 
-    def _keep(self, opened: OpenComputation, row: Row, line: int, *, is_printed: bool = False) -> None:
+    def keep(self, opened: OpenComputation, row: Row, line: int, *, is_printed: bool = False) -> None:
         """Keep an instruction.
 
         If it `is_printed`, its brackets are closed, and it stays unread unless its operands are needed now.

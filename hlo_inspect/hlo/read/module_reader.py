@@ -1,13 +1,16 @@
 """Reader of one module: tables and computations, as far as they are wanted.
 
-`selective` skips unwanted text, `fast_path` reads many lines as printers write them, `parser` reads the next item otherwise. A
-`ModuleBuilder` receives the results. If all three fail on a line, it is counted and becomes a problem with its location.
+`selective` skips unwanted text. `native_runs` reads many computations and `fast_path` many lines as printers write them, and
+`parser` reads the next item otherwise. A `ModuleBuilder` receives the results. If all fail on a line, it is counted and becomes
+a problem with its location.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from typing import TYPE_CHECKING
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.module import UNREADABLE, Module, Problem
@@ -23,8 +26,14 @@ from hlo_inspect.hlo.values.op_names import TABLE
 from hlo_inspect.hlo.values.shape_text import ShapeError, parse_shape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
+if TYPE_CHECKING:
+    from hlo_inspect.hlo.read.native_runs import NativeRuns
+
 MAX_UNREADABLE_RUN = 20
 """Consecutive lines without HLO after which the module counts as truncated before them."""
+
+MIN_NATIVE_CHARS = 1 << 16
+"""Length of the shortest text that is worth the native reader, whose library takes 5 ms to load."""
 
 MIN_RUN_CHARS = 1 << 6
 MAX_RUN_CHARS = 1 << 17
@@ -59,6 +68,8 @@ class ModuleReader:
         self._module = module
         self._builder = ModuleBuilder(module)
         self._selection = Selection(module, self._builder.holders)
+        self._native: NativeRuns | None = None
+        self._least_native = 1 if os.environ.get("HLO_INSPECT_NATIVE") == "1" else MIN_NATIVE_CHARS
         self._reads_every_line = module.wants.reads_every_line
         self._open: OpenComputation | None = None
         self._seen_entry = False
@@ -124,7 +135,7 @@ class ModuleReader:
         if cursor.text[cursor.position - 1] != "\n":
             return False
         if self._reads_every_line:
-            return self._run()
+            return self._columns() or self._run()
         if opened is not None:
             return self._pick(opened) or self._run()
         if self._seen_entry:
@@ -135,6 +146,28 @@ class ModuleReader:
         cursor.advance(end, line - cursor.line)
         self._mark_end()
         return True
+
+    def _columns(self) -> bool:
+        """Read computations up to the end of the entry natively. Return False if the next one is left to the other ways."""
+        cursor = self._cursor
+        if self._open is not None or self._seen_entry:
+            return False
+        if len(cursor.text) - cursor.position < self._least_native:
+            if cursor.text.find("\nHloModule", cursor.position) >= 0:
+                return False
+            cursor.load(self._least_native)
+            if len(cursor.text) - cursor.position < self._least_native:
+                return False
+        if self._native is None:
+            from hlo_inspect.hlo.read.native_runs import NativeRuns  # small texts need none of it
+
+            self._native = NativeRuns(cursor, self._builder, self._least_native)
+        taken = self._native.take()
+        if taken:
+            self._seen_entry = self._module.entry is not None and self._module.entry.is_entry
+            self._unreadable_run = 0
+            self._mark_end()
+        return taken
 
     def _pick(self, opened: OpenComputation) -> bool:
         """Keep the wanted rows of the loaded lines of a computation. Return False if that is not possible."""
@@ -256,7 +289,8 @@ class ModuleReader:
         cursor.advance(tokens.skip_space(cursor.text, cursor.position))
         start = cursor.position
         if cursor.text[start] == "}":
-            cursor.advance(parser.closer_end(cursor.text, start))
+            closer = CLOSER.match(cursor.text, start)
+            cursor.advance(closer.end() if closer is not None else parser.closer_end(cursor.text, start))
             self._close(opened)
             return True
         if HEADER.match(cursor.text, start) or parser.starts_computation(cursor.text, start):

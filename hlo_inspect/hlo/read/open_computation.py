@@ -13,7 +13,7 @@ keeps the instructions that feed the root or the operands of a loop or a call. T
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from hlo_inspect.hlo import tokens
@@ -39,12 +39,19 @@ PASSING_OPCODES = _CONVERTING | {"bitcast", "opt-barrier"}
 CONDITION_ROOTS = PASSING_OPCODES | (HANDING_OPCODES - {"while"}) | {"compare", "fusion"}
 """Opcodes of the roots of conditions, if the loop's trips can be counted."""
 
-_FOLLOWED = CONDITION_ROOTS | HANDING_OPCODES | NAMING | {"add", "subtract"}
+FOLLOWED = CONDITION_ROOTS | HANDING_OPCODES | NAMING | {"add", "subtract"}
+"""Opcodes of scalars whose operands feed a trip count, too."""
 
 SCALAR_ROOT = lazy_pattern(r"\(*+(?:pred|[su]\d{1,2})\[\]", re.ASCII)
 """Pattern of the start of a root's shape: an integer or Boolean scalar, or a tuple that starts with such a scalar."""
 
 _SCALAR = lazy_pattern(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # after a name, or in a string
+
+
+def without_metadata(row: Row) -> Row:
+    """Return a row without its metadata, unless a string comes before them."""
+    attributes, mark, _ = row[3].partition(", metadata={")
+    return (*row[:3], attributes) if mark and '"' not in attributes else row
 
 
 def read_skipped(module: Module) -> None:
@@ -114,9 +121,9 @@ class OpenComputation:
 
     # -- the heads of its instructions by name --------------------------------------------------------------------------
 
-    def define(self, rows: Rows) -> None:
+    def define(self, names: Iterable[str], heads: Iterable[Head]) -> None:
         """Store the heads of rows by name."""
-        self._read.update(zip(rows.names, rows.column.heads, strict=True))
+        self._read.update(zip(names, heads, strict=True))
         if len(self._read) > MAX_DEFINITIONS:  # drop the oldest half at once; single drops would be quadratic
             self._read = dict(islice(self._read.items(), len(self._read) - MAX_DEFINITIONS // 2, None))
 
@@ -136,9 +143,9 @@ class OpenComputation:
     def take_scalars(self, rows: Rows) -> None:
         for row, head, line in zip(rows, rows.column.heads, rows.lines, strict=True):
             if head.holds_scalar:
-                self._take_scalar(row, head, line)
+                self.take_scalar(row, head, line)
 
-    def _take_scalar(self, row: Row, head: Head, line: int) -> None:
+    def take_scalar(self, row: Row, head: Head, line: int) -> None:
         self.scalars[row[1]] = (row, head, line)
         self._scalar_root = row[1] if row[0] else self._scalar_root
 
@@ -152,7 +159,7 @@ class OpenComputation:
             row = read_row(text, begin)
             head = self.heads.find(row[2]) if row is not None else None
             if row is not None and head is not None and head.holds_scalar:
-                self._take_scalar(row, head, line)
+                self.take_scalar(row, head, line)
 
     def feeding_scalars(self, last: str | None) -> list[tuple[Row, int]]:
         """Return the scalars that feed the root or the operands of loops and calls, with their lines.
@@ -174,11 +181,8 @@ class OpenComputation:
                 operands = operands_of(tail)
             except tokens.ScanError:
                 continue  # reported if the instruction itself is wanted
-            attributes, mark, _ = tail.partition(", metadata={")
-            if mark and '"' not in attributes:
-                tail = attributes
-            kept[name] = ("ROOT " if name == root else "", name, text, tail), line
-            if head.opcode in _FOLLOWED:
+            kept[name] = without_metadata(("ROOT " if name == root else "", name, text, tail)), line
+            if head.opcode in FOLLOWED:
                 names += [operand.name for operand in operands]
         return list(kept.values())
 

@@ -12,8 +12,8 @@ from hlo_inspect.optimizer.graph import each_bit, with_bits
 class AtomDependence:
     """Dependences of atoms at any depth: `values` of the training state, old and new, and `inputs` behind opaque leaves.
 
-    `inputs_of` returns the inputs behind an opaque leaf, as bits. With `reads_inputs` it also counts leaves that are inputs and
-    no values of the training state. The parts of an atom have smaller numbers than itself.
+    `inputs_of` returns the inputs behind a node, as bits. With `reads_inputs` it also counts leaves that are inputs and no
+    values of the training state. The parts of an atom have smaller numbers than itself.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class AtomDependence:
             values, inputs, scalar = self._bits.get(number, 0), 0, True
             if atom.node is not None:
                 is_read = atom.op == "opaque" or (self._reads_inputs and atom.op == "input" and not values)
-                inputs = self._inputs_of(number) if is_read else 0
+                inputs = self._inputs_of(atom.node) if is_read else 0
                 scalar = sizes[atom.node] == 1 or atom.node in self._forms.graph.counts
             for part in atom.parts:
                 for monomial in part:

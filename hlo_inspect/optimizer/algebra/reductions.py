@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, TypeVar
 
 from hlo_inspect.graph.frames import Place
 from hlo_inspect.hlo.opcodes import STARTING_COLLECTIVES, opcodes_that_are
@@ -17,6 +18,8 @@ MAX_STAGES = 12  # a sum is made in stages: within a row, over rows, over device
 
 _OVER_DEVICES = opcodes_that_are("reduction") & STARTING_COLLECTIVES
 _OVER_ELEMENTS = opcodes_that_are("reduction") - STARTING_COLLECTIVES
+
+_T = TypeVar("_T")
 
 
 class CarriedAtom(NamedTuple):
@@ -38,6 +41,7 @@ class Reductions:
         self._sums: dict[tuple[int, str], Sum | None] = {}
         self._over_devices: dict[int, Sum | None] = {}
         self._totals: dict[int, dict[int, list[Sum]]] = {}
+        self._opened: set[int | None] = set()
 
     def summed(self, atom: int, kind: str = "add") -> Sum | None:
         """Return the form whose elements a leaf adds up; None for any other leaf.
@@ -47,7 +51,16 @@ class Reductions:
         key = (atom, kind)
         if key not in self._sums:
             self._sums[key] = self._summed(atom, kind)
-        return self._sums[key]
+        return self._note(atom, self._sums[key])
+
+    def has_opened(self, nodes: Iterable[int]) -> bool:
+        """Return True if somebody asked for the operands of one of these leaves."""
+        return not self._opened.isdisjoint(nodes)
+
+    def _note(self, atom: int, operands: _T) -> _T:
+        if operands is not None:
+            self._opened.update(self._forms.atoms[leaf].node for leaf in self._forms.leaves({((atom, 1.0),): 1.0}))
+        return operands
 
     def over_devices(self, atom: int) -> Sum | None:
         """Return the form whose values a leaf, or a part of a leaf, adds up over devices only."""
@@ -73,7 +86,7 @@ class Reductions:
         if len(operands) != 3:
             return None
         _, rows = scaled_rows(self._flow.graph, self._flow.node(operands[2]))
-        return self._flow.node(operands[1]), self._form_of(rows)
+        return self._note(atom, (self._flow.node(operands[1]), self._form_of(rows)))
 
     def factors(self, atom: int) -> tuple[Sum, Sum] | None:
         """Return the two matrices whose product a leaf is, each perhaps transposed; None for any other leaf."""
@@ -82,7 +95,7 @@ class Reductions:
         if place is None or not self._is_product(place):
             return None
         operands = self._frames.operands(place)[:2]
-        return (self._form(operands[0]), self._form(operands[1])) if len(operands) == 2 else None
+        return self._note(atom, (self._form(operands[0]), self._form(operands[1])) if len(operands) == 2 else None)
 
     def carried_atom(self, atom: int) -> CarriedAtom | None:
         """Return the carried value of a loop if a leaf is its last value; None for any other leaf."""
@@ -94,7 +107,8 @@ class Reductions:
         if body is None or initial is None:
             return None
         old = self._flow.graph.input((body, 0, place[2]), self._frames.size(place))
-        return CarriedAtom(self._form(initial), self._forms.leaf(old), self._form(self._frames.root(body, place[2])))
+        root = self._frames.root(body, place[2])
+        return self._note(atom, CarriedAtom(self._form(initial), self._forms.leaf(old), self._form(root)))
 
     def addends_by_atom(self, atom: int) -> dict[int, list[Sum]]:
         """Return the operands of a sum of reductions or inner products, by the atoms in the operands.

@@ -122,6 +122,7 @@ def find_candidates(expressions: StepExpressions) -> Candidates:
     chains = StateChains(expressions, frozenset(array.new for array in changed if expressions.is_kept(array)))
     inputs = (expressions.inputs_behind(member) for array in changed for member in chains.arrays(array))
     read = reduce(or_, (bits for bits in inputs if bits > 0), 0)
+    read = reduce(or_, (expressions.others.inputs.get(id(array), 0) for array in changed), read)
     return Candidates(changed, _find_without_gradient(expressions, changed, chains, read), states, chains, read)
 
 
@@ -148,7 +149,7 @@ def _find_changed_by_gradients(expressions: StepExpressions) -> list[StateArray]
 def _find_without_gradient(
     expressions: StepExpressions, changed: list[StateArray], chains: StateChains, read: int
 ) -> list[StateArray]:
-    others = {id(array) for array in (*changed, *expressions.accumulators)}
+    others = expressions.others.ids.union(id(array) for array in (*changed, *expressions.accumulators))
     return [
         array
         for array in expressions.step.arrays

@@ -15,7 +15,7 @@ from hlo_inspect.optimizer.algebra.update import Claim, Update, split
 from hlo_inspect.optimizer.matching.candidates import Candidates, StateChains, StateInputs
 from hlo_inspect.optimizer.matching.proposals import make_update
 from hlo_inspect.optimizer.matching.step_expressions import StepExpressions
-from hlo_inspect.optimizer.matching.weights import Weight
+from hlo_inspect.optimizer.matching.weights import Weight, inputs_read
 from hlo_inspect.optimizer.rules import claims_of
 from hlo_inspect.optimizer.step.state_arrays import StateArray
 
@@ -26,7 +26,7 @@ def find_scalar_weights(
     """Yield the updates of scalars, with a claim that equals one of `weights` in rule, constants and learning rate."""
     manners = {_manner(weight.claim) for weight in weights if weight.claim is not None and weight.is_learnt}
     scalars = [array for array in expressions.moving if array.shape.elements == 1] if manners else []
-    used = {id(array) for weight in weights for array in _arrays(weight)}
+    used = {id(array) for weight in weights for array in weight.arrays}
     others = reduce(or_, map(expressions.own, candidates.changed_by_gradients), 0)
     chains = StateChains(expressions, candidates.chains.weights, of_scalars=True)
     for array in scalars:
@@ -42,11 +42,8 @@ def find_doubtful_scalars(expressions: StepExpressions, weights: Sequence[Weight
 
     Plain SGD on a scalar is a number times any value, so nothing tells the learning rate or the direction.
     """
-    read = 0
-    for weight in weights:
-        inputs = expressions.dependence.inputs(weight.claim.gradient if weight.claim is not None else weight.update.rest)
-        read |= inputs if inputs > 0 else 0
-    used = {id(array) for weight in weights for array in _arrays(weight)}
+    read = inputs_read(expressions, weights)
+    used = {id(array) for weight in weights for array in weight.arrays}
     scalars = [array for array in expressions.moving if array.shape.elements == 1 and id(array) not in used]
     is_read = (bool(read & expressions.own(array)) or _is_in_loss(expressions, array) for array in scalars)
     return [array for array, reads in zip(scalars, is_read, strict=True) if reads and _takes_step(expressions, array)]
@@ -65,11 +62,3 @@ def _takes_step(expressions: StepExpressions, array: StateArray) -> bool:
 
 def _manner(claim: Claim) -> Hashable:
     return claim.rule, tuple(claim.hyperparameters.items()), key_of(claim.rate)
-
-
-def _arrays(weight: Weight) -> Iterator[object]:
-    """Yield a weight's array with all of its state."""
-    yield weight.array
-    yield from weight.accumulators
-    if weight.claim is not None:
-        yield from (*weight.claim.roles.values(), *weight.claim.extra)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property, partial, reduce
 from operator import or_
+from typing import NamedTuple
 
 from hlo_inspect.graph.frames import Input
 from hlo_inspect.optimizer.algebra.dependence import AtomDependence
@@ -20,17 +21,37 @@ from hlo_inspect.optimizer.step.step_dependence import InputDependence
 MAX_AVERAGED = 4  # terms of an average
 
 
+class OtherArrays(NamedTuple):
+    """Arrays, by their ids, with updates that equal those of arrays that are looked at.
+
+    `inputs` are the inputs, as bits, behind the leaves of the others, by the ids of the arrays that are looked at.
+    """
+
+    ids: frozenset[int]
+    inputs: Mapping[int, int]
+
+
+NO_OTHERS = OtherArrays(frozenset(), {})
+
+
 class StepExpressions:
     """Expressions of the arrays of one step.
 
     `moving` are the arrays of floats that the step changes, `accumulators` the arrays that it sets to 0, `counters` the
     integers. With `gradients_are_inputs` the step is an update alone: the caller computes its gradients, or the last step did.
     Then `delayed_gradients` are their inputs, as bits. `by_atom` are the moving arrays by the atoms of their old and new
-    values. `dependence` holds the dependence of atoms on values of these and of the other arrays.
+    values. `dependence` holds the dependence of atoms on values of these and of the other arrays. They leave out `others`,
+    whose updates equal some of these. `moved` has all arrays that the step moves.
     """
 
     def __init__(
-        self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False, delayed_gradients: int = 0
+        self,
+        flow: Dataflow,
+        step: TrainingStep,
+        others: OtherArrays = NO_OTHERS,
+        *,
+        gradients_are_inputs: bool = False,
+        delayed_gradients: int = 0,
     ) -> None:
         self.flow = flow
         self.step = step
@@ -38,13 +59,15 @@ class StepExpressions:
         self.delayed_gradients = delayed_gradients
         self.input_dependence = step.input_dependence
         graph = flow.graph
-        changed = [array for array in step.arrays if array.is_float and not array.is_unchanged]
-        self.accumulators = [s for s in changed if s.shape.elements != 1 and graph.value(s.new) == 0.0]
+        floats = [array for array in step.arrays if array.is_float]
+        self.accumulators = [s for s in floats if s.shape.elements != 1 and graph.value(s.new) == 0.0]
         counters = [s for s in step.arrays if not s.is_float and not s.is_unchanged]
         self.counters = [s for s in counters if s.shape.elements == 1 or s.old in graph.counts]
-        self.moving = self._drop_unread([array for array in changed if graph.ops[array.new] != "constant"])
-        cut = frozenset(node for array in self.moving for node in (array.new, array.old) if graph.args[node])
-        live = frozenset(array.old for array in self.moving)
+        self.moved = moved_arrays(flow, step)
+        self.moving = [array for array in self.moved if id(array) not in others.ids]
+        self.others = others
+        cut = frozenset(node for array in self.moved for node in (array.new, array.old) if graph.args[node])
+        live = frozenset(array.old for array in self.moved)
         self.forms = NormalForms(graph, cut, live)
         self.reductions = Reductions(flow, step, self.forms)
         places = [array.place for array in step.arrays]
@@ -55,8 +78,8 @@ class StepExpressions:
                 self.by_atom.setdefault(self.forms.leaf(array.new), array)
             self.by_atom.setdefault(self.forms.leaf(array.old), array)
         other_atoms = [self.forms.leaf(array.old) for array in self.counters + self.accumulators]
-        inputs_of = partial(_inputs_of, flow, self.forms, self.input_dependence)
         values = dict.fromkeys([*self.by_atom, *other_atoms])
+        inputs_of = partial(inputs_of_node, flow, self.input_dependence)
         self.dependence = AtomDependence(self.forms, values, inputs_of, reads_inputs=gradients_are_inputs)
         self._new = self.dependence.bits(atom for atom, array in self.by_atom.items() if self.forms.leaf(array.new) == atom)
         self._inputs: dict[int, int] = {}
@@ -64,7 +87,6 @@ class StepExpressions:
         self._own_bits: dict[int, int] = {}
         self.copies = self._find_copies()
         self.running_products = self._find_running_products()
-        floats = [array for array in step.arrays if array.is_float]
         self.array_by_node = {node: array for array in floats for node in (array.new, array.old)}
 
     @cached_property
@@ -104,22 +126,6 @@ class StepExpressions:
     def returned_scalars(self) -> list[Sum]:
         """The scalars that the step returns."""
         return [self.forms.definition(node) for node in self.step.results if self.flow.graph.sizes[node] == 1]
-
-    def _drop_unread(self, arrays: list[StateArray]) -> list[StateArray]:
-        """Leave out arrays that are only written: the step never reads the input that they replace."""
-        graph = self.flow.graph
-        below = graph.reachable([array.new for array in self.step.arrays])
-        read = set(below)
-        if all(array.old in read or array.same_value for array in arrays):
-            return arrays
-        inputs = 0
-        for node in below:
-            inputs |= self.input_dependence.inputs(graph.places[node]) if node in graph.places else 0
-        return [
-            array
-            for array in arrays
-            if array.old in read or array.same_value or inputs & self.input_dependence.bit(array.source)
-        ]
 
     # -- new values -----------------------------------------------------------------------------------------------------
 
@@ -261,9 +267,23 @@ class StepExpressions:
         return next((s for s in (array, *array.same_value) if self.dependence.bit(self.forms.leaf(s.old)) & values), array)
 
 
-def _inputs_of(flow: Dataflow, forms: NormalForms, dependence: InputDependence, leaf: int) -> int:
-    """Return the inputs, as bits, behind an opaque leaf, or an input itself. Return -1, all, if it was not followed."""
-    node = forms.atoms[leaf].node
+def moved_arrays(flow: Dataflow, step: TrainingStep) -> list[StateArray]:
+    """Return the arrays of floats that a step changes, except those that it only writes: it never reads their old values."""
+    graph, dependence = flow.graph, step.input_dependence
+    changed = [array for array in step.arrays if array.is_float and not array.is_unchanged]
+    arrays = [array for array in changed if graph.ops[array.new] != "constant"]
+    below = graph.reachable([array.new for array in step.arrays])
+    read = set(below)
+    if all(array.old in read or array.same_value for array in arrays):
+        return arrays
+    inputs = 0
+    for node in below:
+        inputs |= dependence.inputs(graph.places[node]) if node in graph.places else 0
+    return [array for array in arrays if array.old in read or array.same_value or inputs & dependence.bit(array.source)]
+
+
+def inputs_of_node(flow: Dataflow, dependence: InputDependence, node: int | None) -> int:
+    """Return the inputs, as bits, behind an opaque node, or an input itself. Return -1, all, if it was not followed."""
     if node in flow.graph.sources:
         return dependence.bit(flow.graph.sources[node])
     place = flow.graph.places.get(node) if node is not None else None

@@ -38,7 +38,8 @@ class WeightUpdates:
     `weights` are by step and output. `steps` begin with the entry; steps with arrays have `expressions`. `parameters` maps an
     input of a step to its entry parameter. `is_cut_off`: the text does not hold the whole module. `is_training`: something
     besides the form of an update shows a training step. `leaves` are the arrays of the entry parameters.
-    `doubtful_scalars` change like weights, but nothing shows that a gradient changes them.
+    `doubtful_scalars` change like weights, but nothing shows that a gradient changes them. `asked_count` is the number of
+    updates that the rules saw.
     """
 
     flow: Dataflow
@@ -50,6 +51,7 @@ class WeightUpdates:
     is_training: bool = False
     leaves: Sequence[ParameterLeaf] = ()
     doubtful_scalars: list[StateArray] = field(default_factory=list)
+    asked_count: int = 0
 
 
 def find_updates(
@@ -127,14 +129,15 @@ def _match_step(
 
 def _match_arrays(updates: WeightUpdates, step: TrainingStep) -> list[Weight]:
     """Return the weights among the arrays of a step."""
-    from hlo_inspect.optimizer.matching.weight_matching import Matcher
+    from hlo_inspect.optimizer.matching.instances import match_units
 
-    matcher = Matcher(updates.flow, step)
-    weights = [weight for weight in matcher.weights() if not _is_loop_invariant(updates, weight)]
+    matcher, weights = match_units(updates.flow, step)
+    weights = [weight for weight in weights if not _is_loop_invariant(updates, weight)]
     if not weights:
         matcher, weights = _match_update_alone(updates.flow, step, matcher)
     updates.expressions.append(matcher.expressions)
     updates.doubtful_scalars += matcher.doubtful_scalars
+    updates.asked_count += matcher.asked_count
     return weights
 
 
@@ -145,7 +148,7 @@ def _match_update_alone(flow: Dataflow, step: TrainingStep, matcher: Matcher) ->
     """
     from hlo_inspect.optimizer.matching.weight_matching import Matcher
 
-    arrays = [array for array in matcher.expressions.moving if array.shape.elements != 1]
+    arrays = [array for array in matcher.expressions.moved if array.shape.elements != 1]
     has_gradients = bool(matcher.candidates.changed_by_gradients)
     update = _without_replaced_arrays(flow, step)
     is_delayed = len(update.arrays) < len(step.arrays)

@@ -30,7 +30,7 @@ from hlo_inspect.optimizer.matching.proposals import (
     propose,
 )
 from hlo_inspect.optimizer.matching.scalar_weights import find_doubtful_scalars, find_scalar_weights
-from hlo_inspect.optimizer.matching.step_expressions import StepExpressions
+from hlo_inspect.optimizer.matching.step_expressions import NO_OTHERS, OtherArrays, StepExpressions
 from hlo_inspect.optimizer.matching.weights import Weight, WeightFilter, find_frozen_weights
 from hlo_inspect.optimizer.rules import claims_of
 from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
@@ -79,15 +79,25 @@ class Matcher:
 
     With `gradients_are_inputs` the step is an update alone: the caller computes its gradients, and a rule with two states
     identifies them. Inputs that are `delayed_gradients`, as bits, need no such rule. `doubtful_scalars` change like weights,
-    but nothing shows that a gradient changes them.
+    but nothing shows that a gradient changes them. The updates of `others` equal some that the rules see. `matches` are of the
+    last round; `asked_count` is the number of updates that the rules saw.
     """
 
     def __init__(
-        self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False, delayed_gradients: int = 0
+        self,
+        flow: Dataflow,
+        step: TrainingStep,
+        others: OtherArrays = NO_OTHERS,
+        *,
+        gradients_are_inputs: bool = False,
+        delayed_gradients: int = 0,
     ) -> None:
         self.expressions = StepExpressions(
-            flow, step, gradients_are_inputs=gradients_are_inputs, delayed_gradients=delayed_gradients
+            flow, step, others, gradients_are_inputs=gradients_are_inputs, delayed_gradients=delayed_gradients
         )
+        self.matches: dict[int, WeightMatch] = {}
+        self.shows_training = False
+        self.asked_count = 0
         self._backward_passes = self.expressions.backward_passes
         self.doubtful_scalars: list[StateArray] = []
 
@@ -100,6 +110,7 @@ class Matcher:
         """Return the weights of the step, by output."""
         linear = self._find_linear_weights()
         last = self._explain_states(self._match_all(linear))
+        self.matches, self.shows_training = last.matches, last.is_training
         rules = {weight.rule for weight in last.weights if weight.claim is not None}
         weights = last.weights + [replace(weight, is_linear=True) for weight in linear if weight.rule in rules]
         self._note_large_expressions()
@@ -188,6 +199,7 @@ class Matcher:
 
     def _propose(self, array: StateArray, states: StateInputs) -> Proposal:
         chains = self.candidates.chains
+        self.asked_count += 1
         return propose(make_update(self.expressions, chains, states, array), chains.forms(array))
 
     def _shows_training(self, proposals: Iterable[Proposal]) -> bool:
@@ -280,7 +292,8 @@ class Matcher:
             for arrays in (self.expressions.counters, self.expressions.accumulators)
         )
         copy = self._find_working_copy(update.array)
-        return Weight(update.array, update, claim, copy, counters, accumulators, is_learnt=is_learnt)
+        averages = [average.array for average in update.averages]
+        return Weight(update.array, update, claim, copy, counters, accumulators, is_learnt=is_learnt, averages=averages)
 
     def _find_working_copy(self, array: StateArray) -> StateArray | None:
         """Find the first copy of a less precise type; it may be whole on a device that holds a part of the master."""
@@ -290,7 +303,7 @@ class Matcher:
     def _drop_others(self, weights: list[Weight]) -> list[Weight]:
         """Leave out arrays that only look like weights, such as averages of weights."""
         expressions = self.expressions
-        arrays = [array for array in expressions.moving if array.shape.elements != 1]
+        arrays = [array for array in expressions.moved if array.shape.elements != 1]
         moved = [expressions.input_dependence.bit(array.source) for array in arrays]
         weight_filter = WeightFilter(expressions.forms, expressions.dependence, moved)
         return weight_filter.drop_followers(weight_filter.drop_unseen(weight_filter.drop_doubtful(weights)))

@@ -5,7 +5,7 @@ Such arrays are averages of weights, states, and positions that simulations and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
@@ -33,7 +33,10 @@ class Weight:
 
     `is_frozen`: it has no gradient; the step returns it unchanged, or updated by decay alone. `is_learnt`: its gradient comes
     from a backward pass, None if unknown. `is_linear`: the loss is linear in it, so no cotangent from the loss is in its
-    gradient.
+    gradient. `averages` are arrays that add some of the new weight, `states` those of a frozen weight.
+
+    If the rules saw an equal weight instead of this one, that is `first`. Then the forms of `update` and `claim` are those of
+    `first`; `nodes` and `parts` have the weight's own leaves and parts of arrays by those of `first`.
     """
 
     array: StateArray
@@ -45,6 +48,18 @@ class Weight:
     is_learnt: bool | None = None
     is_frozen: bool = False
     is_linear: bool = False
+    averages: list[StateArray] = field(default_factory=list)
+    states: list[StateArray] = field(default_factory=list)
+    first: Weight | None = None
+    nodes: Mapping[int, int] = field(default_factory=dict)
+    parts: Mapping[Part, Part] = field(default_factory=dict)
+
+    @property
+    def arrays(self) -> list[StateArray]:
+        """The array with all of its state."""
+        claim = self.claim
+        claimed = (*claim.roles.values(), *claim.extra) if claim is not None else ()
+        return [self.array, *self.accumulators, *self.averages, *self.states, *claimed]
 
     @property
     def rule(self) -> str:
@@ -59,31 +74,35 @@ class Weight:
         as large as the weight. In regions with manual sharding, which have smaller arrays, they are the largest arrays. The
         norm of a clip is a scalar, and a second moment holds a square. The condition of a `select` is left out.
         """
-        forms = self.update.forms
+        forms, graph = self.update.forms, self.update.forms.graph
         waiting: list[tuple[Sum, Part]] = [(self.update.form if self.claim is None else self.claim.gradient, None)]
         seen: set[tuple[int, Part]] = set()
-        places: list[tuple[int, Place, Part]] = []
+        opaque: list[tuple[int, Part]] = []
         while waiting and len(seen) < MAX_ATOMS:
             form, part = waiting.pop()
             for monomial in form:
                 for number, exponent in monomial:
                     if exponent == 1.0 and (number, part) not in seen:
                         seen.add((number, part))
-                        waiting += _parts_below(forms, forms.atoms[number], part, places)
-        least = min(self.update.array.shape.elements or 1, max((size for size, *_ in places), default=1))
-        return [(place, part) for size, place, part in places if size >= least]
+                        waiting += _parts_below(forms, forms.atoms[number], part, opaque)
+        least = min(self.array.shape.elements or 1, max((graph.sizes[node] for node, _ in opaque), default=1))
+        leaves = [(self.own_node(node), part) for node, part in opaque if graph.sizes[node] >= least]
+        return [(graph.places[node], self.parts.get(part, part)) for node, part in leaves]
+
+    def own_node(self, node: int) -> int:
+        """Return the weight's own leaf instead of a leaf of the forms, which are those of the first weight."""
+        return self.nodes.get(node, node)
 
 
-def _parts_below(forms: NormalForms, atom: Atom, part: Part, places: list[tuple[int, Place, Part]]) -> list[tuple[Sum, Part]]:
-    """Return the forms in an atom. Append the size and place of an opaque atom to `places`."""
+def _parts_below(forms: NormalForms, atom: Atom, part: Part, opaque: list[tuple[int, Part]]) -> list[tuple[Sum, Part]]:
+    """Return the forms in an atom. Append the node of an opaque atom to `opaque`."""
     if atom.node is None:
         cut = atom.attribute
         if atom.op == "slice" and isinstance(cut, tuple) and len(cut) == 1 and isinstance(cut[0], SliceDimension):
             return [(atom.parts[0], cut[0])]
         return [(form, part) for form in (atom.parts[1:] if atom.op == "select" else atom.parts)]
-    place = forms.graph.places.get(atom.node)
-    if place is not None:
-        places.append((forms.graph.sizes[atom.node], place, part))
+    if atom.node in forms.graph.places:
+        opaque.append((atom.node, part))
         return []
     return [(forms.definition(atom.node), part)] if forms.graph.args[atom.node] else []
 
@@ -180,10 +199,7 @@ def find_frozen_weights(
     A weight is frozen, unless an array of the caller is added to it.
     """
     forms, dependence, chains = expressions.forms, expressions.dependence, candidates.chains
-    read = values = 0
-    for weight in weights:
-        inputs = dependence.inputs(weight.claim.gradient if weight.claim is not None else weight.update.rest)
-        read |= inputs if inputs > 0 else 0
+    read, values = inputs_read(expressions, weights), 0
     for array in expressions.moving:
         if array.new in chains.weights:
             values |= dependence.bit(forms.leaf(array.new)) | dependence.bit(forms.leaf(array.old))
@@ -195,8 +211,18 @@ def find_frozen_weights(
         added = _find_addends(expressions, candidates, array)
         if added <= {"input"}:
             update = make_update(expressions, chains, states, array)
-            frozen.append(Weight(array, update, None, is_frozen=not added, is_learnt=bool(added) or None))
+            own = [state.array for state in update.states]
+            frozen.append(Weight(array, update, None, is_frozen=not added, is_learnt=bool(added) or None, states=own))
     return frozen
+
+
+def inputs_read(expressions: StepExpressions, weights: Iterable[Weight]) -> int:
+    """Return the inputs, as bits, that the gradients of weights read, and those of the others that equal them."""
+    read = 0
+    for weight in weights:
+        inputs = expressions.dependence.inputs(weight.claim.gradient if weight.claim is not None else weight.update.rest)
+        read |= (inputs if inputs > 0 else 0) | expressions.others.inputs.get(id(weight.array), 0)
+    return read
 
 
 def _find_addends(expressions: StepExpressions, candidates: Candidates, array: StateArray) -> set[str]:

@@ -20,8 +20,9 @@ from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
 from hlo_inspect.passes.collectives import collectives_by_label as tables
 from hlo_inspect.passes.collectives.collective_sites import KINDS, SITES, sites
 from hlo_inspect.passes.instruction_rows import CALL_STACKS, COLLECTIVES_DIFFERENCES, call_stacks, differences, phase_notes
+from hlo_inspect.passes.partitioning import BEFORE_PARTITIONING, is_before_partitioning
 from hlo_inspect.passes.warning_tables import WARNINGS, warnings_notes, warnings_rows, warnings_table
-from hlo_inspect.report.model import FactSpec, Section
+from hlo_inspect.report.model import FactSpec, HeadlineRow, Section
 from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
 
@@ -306,6 +307,15 @@ class Collectives(Pass):
         for name, text in (("mesh.shape", mesh.shape_text), ("mesh.order", mesh.order_text)):
             facts.put(name, None if mesh.partial_reason else text, mesh.reason or mesh.partial_reason)
         notes = [*facts.notes, *phase_notes(context, context.phases.of_collectives)]
+        headline = [] if context.collectives else _not_added_yet(context)
         if not context.module.warnings:
-            return Section(facts.values, _tables(context), notes)
-        return Section(facts.values, _tables(context), [*notes, *warnings_notes(context)], warnings_rows(context))
+            return Section(facts.values, _tables(context), notes, headline)
+        warned = [*headline, *warnings_rows(context)]
+        return Section(facts.values, _tables(context), [*notes, *warnings_notes(context)], warned)
+
+
+def _not_added_yet(context: Context) -> list[HeadlineRow]:
+    """Return the line that says why a program of several devices has no collectives yet; nothing if that is not known."""
+    if not is_before_partitioning(context.shapes_are, context.device_counts.devices):
+        return []
+    return [HeadlineRow("collectives", (f"?: {BEFORE_PARTITIONING}",))]

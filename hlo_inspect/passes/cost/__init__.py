@@ -114,6 +114,8 @@ def _rates(tally: Tally, profile: HardwareProfile | None) -> list[str]:
 
 _WHY = {
     "matmul.f32": ": XLA rounds the operands to that type, unless operand_precision or the algorithm forbids it",
+    "matmul.c64": ": a product of complex numbers is four of their parts",
+    "matmul.c128": ": a product of complex numbers is four of their parts",
     NOT_KNOWN: ", the fastest",
 }
 

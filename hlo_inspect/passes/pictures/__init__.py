@@ -194,7 +194,9 @@ def _fit(context: Context) -> Iterator[Table]:
     profile, needed = context.on_machine.profile, context.memory.figures["needed_bytes"]
     if profile is None or profile.memory_capacity is None or profile.usable_memory is None or needed is None:
         return
-    yield _MEMORY_FIT.of([_Fit(profile.name, int(profile.memory_capacity), int(profile.usable_memory), needed)])
+    yield _MEMORY_FIT.of(
+        [_Fit(profile.name, int(max(profile.memory_capacity, profile.usable_memory)), int(profile.usable_memory), needed)]
+    )
 
 
 class _CurvePart(NamedTuple):

@@ -20,6 +20,7 @@ from hlo_inspect.hlo.values.op_names import RECOMPUTE
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.optimizer.overview import Overview
 from hlo_inspect.passes.memory.memory_tables import array_groups, total_moved
+from hlo_inspect.passes.partitioning import BEFORE_PARTITIONING, is_before_partitioning
 from hlo_inspect.passes.warning_tables import warnings_rows
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
 
@@ -194,7 +195,10 @@ def _collectives(context: Context) -> Parts:
             again = Amount(recompute.count, "count", "run"), Amount(recompute.wire_bytes, "bytes")
             yield from sentence("; recompute {}, {}", *again)
     elif not context.collectives:
-        yield "none before the text ends" if context.module.problems.is_truncated else "none"
+        if is_before_partitioning(context.shapes_are, context.device_counts.devices):
+            yield f"?: {BEFORE_PARTITIONING}"
+        else:
+            yield "none before the text ends" if context.module.problems.is_truncated else "none"
     if least(executed.slice_sends.count):
         yield "; " if sites else ""
         yield from sentence("{} between slices ({})", Amount(executed.slice_sends.wire_bytes, "bytes"), DCN)

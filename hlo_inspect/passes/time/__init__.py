@@ -24,7 +24,6 @@ from hlo_inspect.passes.time.profile_comparison import COMPARED, comparison
 from hlo_inspect.passes.time.time_tables import (
     TimePart,
     breakdowns,
-    busy_resources,
     counted,
     exposed_table,
     is_longer,
@@ -70,7 +69,7 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
         yield _measured_step_table(context, measured, times)
     if timelines.is_scheduled:
         yield step_table(parts_of(), timelines.estimate.timeline.reason)
-    yield resources_table(busy_resources(context), times.step, context.on_machine.known_step)
+    yield resources_table(context.on_machine.busy, times.step, context.on_machine.known_step)
     yield replace(kernels_table(context), page_rows=_KERNEL_ROWS)
     yield replace(kernel_groups(context), page_rows=_KERNEL_ROWS)
     if context.collectives:
@@ -88,7 +87,7 @@ def _notes(context: Context) -> Iterator[str]:
         yield f"share: shares are of the known part of the step's estimate, because {reason(times.estimate_step)}"
     if times is None or reason(times.step):
         return
-    too_long = [name for name, busy in busy_resources(context).items() if not reason(busy) and is_longer(busy, times.step)]
+    too_long = [name for name, busy in context.on_machine.busy.items() if not reason(busy) and is_longer(busy, times.step)]
     if too_long:
         yield (
             f"of_bound: unknown for {' and '.join(too_long)}, busy for longer than the step's bound. That bound "
@@ -211,7 +210,7 @@ def _exposed(times: StepTimes, step: Quantity, parts: Iterable[TimePart]) -> Par
 
 def _binding(context: Context) -> Parts:
     """Yield the resource that is busy longest, and the speed at which another would be."""
-    busy = busy_resources(context)
+    busy = context.on_machine.busy
     limit = bottleneck(busy)
     if limit is None:
         return

@@ -12,7 +12,6 @@ from hlo_inspect.analysis.time.utilization import bottleneck
 from hlo_inspect.figure import Figure
 from hlo_inspect.passes.base import FactSheet
 from hlo_inspect.passes.cost.step_facts import put_times
-from hlo_inspect.passes.time.time_tables import busy_resources
 from hlo_inspect.report.table import Column, Table, Unit, Value, lower_bound, plain
 from hlo_inspect.report.table_spec import TableSpec
 
@@ -117,7 +116,7 @@ def _rows(machines: Sequence[Context]) -> Iterator[_ComparedFigure]:
     for name, label in _BY_MODEL.items():
         yield _ComparedFigure(label, "seconds", [plain(row[name]) for row in facts], [""] * len(facts))
     yield _ComparedFigure("MFU, at most", "share", [row["time.mfu_bound"] for row in facts])
-    binding = [bottleneck(busy_resources(machine)) for machine in machines]
+    binding = [bottleneck(machine.on_machine.busy) for machine in machines]
     yield _ComparedFigure("binds", "text", [limit and limit.resource for limit in binding])
     yield _ComparedFigure("next to bind", "text", [limit and limit.next_resource for limit in binding])
     factors = [limit and limit.factor and round(limit.factor, 2) for limit in binding]

@@ -17,7 +17,6 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import share_of
 from hlo_inspect.analysis.provenance import NOT_PRINTED, scope_label
 from hlo_inspect.analysis.time.timelines import IndependentCompute, Timelines, independent_computes
-from hlo_inspect.analysis.time.utilization import resource_seconds
 from hlo_inspect.figure import Quantity, first_reason, known_part, least, reason
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.passes.base import bounded
@@ -75,6 +74,9 @@ def time_parts(context: Context) -> list[TimePart]:
         scope = scope_label(None if metadata is None else context.provenances.get(metadata))
         labels_of = (None, axis or "no axis", phase, scope, collective.origin.source or NOT_PRINTED)
         parts.append(TimePart(collective, *labels_of, at_least.exposed, likely.exposed, likely.busy))
+    bound, estimate = on_machine.step_times.beside() if timelines.is_scheduled and on_machine.step_times else (0.0, 0.0)
+    if bound or estimate:
+        parts.append(TimePart(None, BESIDE, None, UNKNOWN, NOT_PRINTED, NOT_PRINTED, bound, estimate, estimate))
     return parts
 
 
@@ -134,14 +136,14 @@ def _bound_and_estimate(parts: Sequence[Counted]) -> tuple[Quantity, Quantity]:
 
 
 _KERNELS = {"compute": "kernels bound by compute", "memory": "kernels bound by memory"}
-_OTHER_KERNELS, FIXED = "other kernels", "fixed costs of kernels"
-_ORDER = (*_KERNELS.values(), _OTHER_KERNELS, FIXED)
+_OTHER_KERNELS, FIXED, BESIDE = "other kernels", "fixed costs of kernels", "units busy on other streams"
+_ORDER = (*_KERNELS.values(), _OTHER_KERNELS, FIXED, BESIDE)
 
 
 def _kind_of_part(part: TimePart) -> str:
     if part.collective is not None:
         return f"exposed collectives, {part.axis}"
-    return _KERNELS.get(part.bound_by or "", _OTHER_KERNELS)
+    return BESIDE if part.bound_by == BESIDE else _KERNELS.get(part.bound_by or "", _OTHER_KERNELS)
 
 
 _BOUND, _ESTIMATE = (bounded(f"{name}_s", "seconds", attrgetter(name)) for name in ("bound", "estimate"))
@@ -230,16 +232,6 @@ def _breakdown(spec: TableSpec, parts: Sequence[Counted], label: Callable[[TimeP
 
 
 # -- resources --------------------------------------------------------------------------------------------------------------
-
-
-def busy_resources(context: Context) -> Mapping[str, Quantity]:
-    """Return the busy time of each resource; nothing without a profile."""
-    on_machine = context.on_machine
-    times, timelines = on_machine.kernel_times, on_machine.timelines
-    if times is None or timelines is None:
-        return {}
-    collectives = zip(context.collectives, on_machine.collective_times, strict=True)
-    return resource_seconds(context.cost.opcodes, times, timelines.bound, collectives, on_machine.collective_seconds)
 
 
 def is_longer(busy: Quantity, step: Quantity) -> bool:

@@ -218,7 +218,7 @@ def units(*lines: str, before: str = "") -> dict[str, int]:
         ("u8", "vector.s32"),
         ("pred", "vector.s32"),
         ("s64", ""),
-        ("c64", ""),
+        ("c64", "vector.c64"),
         ("", ""),
     ],
 )
@@ -234,7 +234,7 @@ def test_elementwise(dtype: str, unit: str) -> None:
         ("f8e4m3fn", "f8e5m2", "matmul.f8"),
         ("s8", "u8", "matmul.s8"),
         ("s4", "s8", "matmul.s8"),
-        ("c64", "c64", ""),
+        ("c64", "c64", "matmul.c64"),
         ("pred", "pred", ""),
     ],
 )

@@ -259,7 +259,7 @@ def test_before_fusion_bytes_are_not_known(machine: Machine) -> None:
 def test_a_profile_without_the_fixed_cost_of_a_kernel() -> None:
     """No document states it of a TPU v2: what a model expects is a lower bound."""
     vector = "f32[1024]{0:T(1024)}"
-    text = f"{HEADER}ENTRY %main {{\n  {parameter(vector)}\n  ROOT %n = {vector} negate(%p0)\n}}\n"
+    text = f"{HEADER}ENTRY %main {{\n  {parameter(vector)}\n  ROOT %n = {vector} copy(%p0)\n}}\n"
     report = hlo_inspect.inspect(text, ("top", "cost"), profile="tpu-v2")
     assert times(report)["n"][1] is None
     assert report.facts["time.estimate_kernels_s"] is None

@@ -11,7 +11,7 @@ from hlo_inspect.hlo.read.open_computation import OpenComputation
 from hlo_inspect.hlo.rows import HeadTable
 from hlo_inspect.hlo.values.header import Header
 from hlo_inspect.hlo.wants import Wants
-from tests.hlo.reading import EVERYTHING, body, kept_instructions, module, problems, rows_of
+from tests.hlo.reading import EVERYTHING, body, kept_instructions, module, problems
 from tests.linear_time import assert_linear
 
 TEXT = """HloModule m
@@ -361,10 +361,12 @@ def test_heads_are_classified_once() -> None:
 
 def test_old_definitions_are_dropped_above_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_computation, "MAX_DEFINITIONS", 3)
-    heads = new_open_computation(heads_of("f32[] negate", "s32[] constant"))
+    table = heads_of("f32[] negate", "s32[] constant")
+    heads = new_open_computation(table)
+    negate, constant = table["f32[] negate"], table["s32[] constant"]
     for number in range(3):
-        heads.define(rows_of([("", f"x{number}", "f32[] negate", "%y)")], 1))
-    heads.define(rows_of([("", "a", "f32[] negate", "%a)"), ("", "b", "s32[] constant", "1)")], 1))
+        heads.define([f"x{number}"], [negate])
+    heads.define(["a", "b"], [negate, constant])
     assert [name for name in ("x0", "x1", "x2", "a", "b") if heads.get(name)] == ["b"]
 
 
