@@ -58,11 +58,11 @@ def _shared_out(joined: list[JoinedWarning]) -> list[JoinedWarning]:
 
     Operations of one line have one op_name and one source. If there are fewer collectives than warnings, XLA merged some.
     """
-    alike: dict[tuple[int, ...], list[int]] = {}
+    sharing: dict[tuple[int, ...], list[int]] = {}
     for row, warning in enumerate(joined):
         if warning.collectives:
-            alike.setdefault(tuple(map(id, warning.collectives)), []).append(row)
-    for rows in alike.values():
+            sharing.setdefault(tuple(map(id, warning.collectives)), []).append(row)
+    for rows in sharing.values():
         common = joined[rows[0]].collectives or ()
         for number, row in enumerate(rows if 1 < len(rows) <= len(common) else ()):
             part = common[len(common) * number // len(rows) : len(common) * (number + 1) // len(rows)]

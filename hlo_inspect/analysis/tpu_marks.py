@@ -39,15 +39,16 @@ _WITHOUT_SPACES = frozenset({"tpu-v2", "tpu-v3"})
 """Generations whose programs place no array in a memory on the chip."""
 _LEAST_MEASURED = 150
 """Kernels below it do less than any kernel that touches memory."""
-_WITHIN_THE_CHIP = range(_LEAST_MEASURED, 1000)
-"""Estimates of v5e's kernels that touch only memory on the chip. For v6e and 7x they are 1,024 and more."""
+_WITHIN_THE_CHIP = range(250, 1000)
+"""Estimates of v5e's matrix products in memory on the chip. For v6e and 7x they are 1,024 and more. Broadcasts on the chip have
+such estimates in all generations."""
 _PRODUCTS_UNLIKE_V5P = range(1000, 2000)
 """Estimates of matrix products on the chip that v5p does not have."""
 _LEAST_WITNESSES = 2
-"""Kernels that have to show a generation: another one estimates a larger kernel at the same cycles."""
+"""Marks that have to show a generation: another one estimates a larger kernel at the same cycles."""
 _DMA = lazy_pattern(r'"dma_priority":"?(\d)', re.ASCII)
 _DMA_OF_7X = "5"
-"""Priority of asynchronous copies for TPU7x; it is 1 for others."""
+"""Priority of asynchronous copies for TPU7x. It is 1 for v5e, v5p and v6e, of which v5e has the smallest estimates."""
 _STEPS = lazy_pattern(r'"iteration_bounds":\[([^\]]{0,200})\]', re.ASCII)
 
 
@@ -119,15 +120,15 @@ def _generation(
 
     `in_memory` are the estimates of kernels that access memory, `products` those of matrix products and the like.
     """
-    on_chip = [cycles for cycles in (*in_memory, *products) if has_vmem and cycles in _WITHIN_THE_CHIP]
-    measured = [cycles for cycles in in_memory if not has_vmem or cycles not in _WITHIN_THE_CHIP]
+    on_chip = [cycles for cycles in products if has_vmem and cycles in _WITHIN_THE_CHIP]
+    measured = [cycles for cycles in in_memory if not has_vmem or cycles >= _WITHIN_THE_CHIP.stop]
     least = min(measured, default=0)
     may_be_v5p = least >= _V5P_LEAST and not any(cycles in _PRODUCTS_UNLIKE_V5P for cycles in products)
     left = []
     for name, cycles in _LEAST_CYCLES.items():
         witnesses = sum(map(cycles.__contains__, measured))
         if name == "tpu-v5e":
-            witnesses += len(on_chip)
+            witnesses += len(on_chip) + bool(priorities)
         elif on_chip or (name == "tpu-v6e" and may_be_v5p):
             continue
         if name == "tpu-7x":

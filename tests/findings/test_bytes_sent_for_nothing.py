@@ -277,8 +277,8 @@ def test_each_of_two_rematerializations_has_its_own_gather(rows: int, stakes: li
     first, second = (FROM_ROWS.replace(".N", f".{n}").replace("ROWS", str(r)) for n, r in ((0, 256), (2, rows)))
     text = TWO_CONSTRAINTS.replace("FIRST", first).replace("SECOND", second)
     text = text.replace("ROWS", str(rows)).replace("ALL", str(8 * rows))
-    found = found_by("involuntary-rematerialization", text)
-    assert sorted((finding.subject, finding.stake) for finding in found) == list(zip("ab", stakes, strict=True))
+    findings = found_by("involuntary-rematerialization", text)
+    assert sorted((finding.subject, finding.stake) for finding in findings) == list(zip("ab", stakes, strict=True))
 
 
 def test_a_profile_gives_stakes_in_seconds() -> None:
