@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial, update_wrapper
 from inspect import Parameter, Signature, cleandoc, signature
-from typing import Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
+from typing import Concatenate, Literal, ParamSpec, TypeVar, cast
 
 from hlo_inspect.errors import InputError, UsageError
 from hlo_inspect.hlo.input.source import Openable
@@ -15,7 +15,7 @@ from hlo_inspect.passes.partial_modules import is_partial_report
 from hlo_inspect.report.displayable import show_with
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.table import Table
-from hlo_inspect.request import OPTIONS, Request, check_names
+from hlo_inspect.request import OPTIONS, HasText, Request, check_names
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,13 +29,6 @@ def _page(form: Literal["text", "HTML"], shown: Report | Table) -> str:
 
 
 show_with(partial(_page, "text"), partial(_page, "HTML"))
-
-
-class HasText(Protocol):
-    """Object that returns HLO text, such as `jax.stages.Lowered` and `Compiled`."""
-
-    @property
-    def as_text(self) -> Callable[..., str | None]: ...
 
 
 Inspectable = Openable | HasText
@@ -100,13 +93,19 @@ def inspect(source: Inspectable, request: Request) -> Report:
 
 
 def _reports(source: Inspectable, request: Request) -> Iterator[Report]:
+    if request.lowered is not None:
+        request = replace(request, lowered=str(_text_of(request.lowered)))
     with Inspection(request) as inspection:
-        as_text = getattr(source, "as_text", None)
-        if as_text is None:
-            yield from inspection.reports(cast("Openable", source))
-            return
-        # the text of JAX's `Lowered` is HLO instead of StableHLO, which only jaxlib can read
-        text = as_text(dialect="hlo") if "dialect" in signature(as_text).parameters else as_text()
-        if not isinstance(text, str):
-            raise InputError(f"as_text() of {type(source).__name__} returned no text; pass HLO text or a file")
-        yield from inspection.reports(text)
+        yield from inspection.reports(_text_of(source))
+
+
+def _text_of(source: Inspectable) -> Openable:
+    """Return the text of an object that returns one, and all else as it is."""
+    as_text = getattr(source, "as_text", None)
+    if as_text is None:
+        return cast("Openable", source)
+    # the text of JAX's `Lowered` is HLO instead of StableHLO, which only jaxlib can read
+    text = as_text(dialect="hlo") if "dialect" in signature(as_text).parameters else as_text()
+    if not isinstance(text, str):
+        raise InputError(f"as_text() of {type(source).__name__} returned no text; pass HLO text or a file")
+    return text

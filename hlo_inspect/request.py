@@ -7,9 +7,10 @@ of `inspect`, and the messages to other processes derive from it. An analysis re
 from __future__ import annotations
 
 import types
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
-from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hlo_inspect.errors import UsageError, did_you_mean
 
@@ -72,6 +73,13 @@ def _option(default: T, *flags: str, help: str, **info: Any) -> T:  # noqa: A002
     """Declare a field of `Request`. Type checkers see its default."""
     declared: T = field(default=default, metadata={_METADATA: OptionInfo(flags, help, **info)})
     return declared
+
+
+class HasText(Protocol):
+    """Object that returns HLO text, such as `jax.stages.Lowered` and `Compiled`."""
+
+    @property
+    def as_text(self) -> Callable[..., str | None]: ...
 
 
 @dataclass(frozen=True)
@@ -202,6 +210,12 @@ class Request:
         minimum=1,
         section=INPUT,
         help="Read files in N processes. Default 1; always 1 if an input is `-`.",
+    )
+
+    lowered: str | Path | HasText | None = _option(
+        None,
+        help="HLO or StableHLO of the program before optimizations: text, file or `Lowered`. It has the shardings.",
+        section=INPUT,
     )
 
     # -- the program and its hardware -----------------------------------------------------------------------------------

@@ -317,6 +317,14 @@ def test_an_object_with_as_text_is_a_source(source: Lowered | Compiled) -> None:
     assert hlo_inspect.inspect(source, "collectives").facts == hlo_inspect.inspect(COLLECTIVES, "collectives").facts
 
 
+def test_what_was_lowered_is_an_object_with_as_text_too() -> None:
+    """The text of this one is of an older jax, which prints shardings itself."""
+    report = hlo_inspect.inspect(Compiled(), "params", lowered=Lowered())
+    assert report.facts == hlo_inspect.inspect(COLLECTIVES, "params").facts
+    with pytest.raises(hlo_inspect.InputError, match=r"as_text\(\) of WithoutText returned no text"):
+        hlo_inspect.inspect(Compiled(), "params", lowered=WithoutText())
+
+
 def test_an_object_whose_as_text_returns_none_is_no_source() -> None:
     with pytest.raises(hlo_inspect.InputError, match=r"as_text\(\) of WithoutText returned no text; pass HLO text or a file"):
         hlo_inspect.inspect(WithoutText())

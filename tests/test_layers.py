@@ -82,6 +82,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "compare": (
         "errors",
+        "version",
         "hlo",
         "workloads",
         "export",
@@ -132,6 +133,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "inspection": (
         "errors",
+        "version",
         "export",
         "request",
         "hlo",
@@ -222,7 +224,7 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("phases",),
     ("memory",),
     ("time",),
-    ("program", "alpa_costs", "compiler_warnings", "reshards"),
+    ("program", "alpa_costs", "compiler_warnings", "lowered_shardings", "reshards"),
     ("module_analyses",),
     ("program_outline",),
     ("context",),

@@ -180,7 +180,7 @@ def test_a_page_of_a_single_pass_names_it_in_its_findings(example: Path) -> None
     for name in sorted(set(NAMES) - set(COUNTING)):
         report = hlo_inspect.inspect(example, name)
         assert set(report.findings) <= expected
-        assert report.findings_scope == f" of {name}"
+        assert report.findings_scope.partition(" (")[0] == f" of {name}"  # some text prints no shardings
         assert not report.findings or f"Findings of {name}" in str(report)
 
 

@@ -212,9 +212,9 @@ def mesh_costs(
             runs_by_key.setdefault(key, []).append(runs_of(collective.inner.computation.name))
     rows = []
     for (kind, axis, devices, size), runs in runs_by_key.items():
-        names = axis.split(",") if axis else []
+        names = [name.partition(":")[0] for name in axis.split(",")] if axis else []  # of a part of an axis the axis
         cost = None
-        if names and devices is not None and size is not None and kind in ALPA_TIES:
+        if names and alpha.keys() >= set(names) and devices is not None and size is not None and kind in ALPA_TIES:
             cost = _mesh_cost(kind, devices, size, max(alpha[name] for name in names), min(beta[name] for name in names))
         rows.append(MeshCost(kind, axis, devices, size, cost, tuple(runs)))
     return sorted(rows, key=lambda row: -least(row.total))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.devices.mesh_axes import PartitionSpecs
     from hlo_inspect.analysis.devices.participants import Copies, DeviceCounts, ShapesAre
     from hlo_inspect.analysis.fusion_contents import Fusion, FusionKind
+    from hlo_inspect.analysis.lowered_shardings import ParameterShardings
     from hlo_inspect.analysis.memory.array_flow import ArrayFlow
     from hlo_inspect.analysis.memory.array_sources import ArraySource, ArraySources
     from hlo_inspect.analysis.memory.host_transfers import HostTransfer, OffloadRequests
@@ -183,6 +184,13 @@ class ModuleAnalyses:
         return find_interface(self.module)
 
     @cached_property
+    def shardings(self) -> ParameterShardings:
+        """The parameters with their shardings, which the text that was lowered tells if this one prints none."""
+        from hlo_inspect.analysis.lowered_shardings import find_shardings
+
+        return find_shardings(self.module, self.interface, self.device_counts, self.shapes_are, self.request.lowered)
+
+    @cached_property
     def partition_specs(self) -> PartitionSpecs:
         """The partition of arrays, in the names of mesh axes."""
         from hlo_inspect.analysis.devices.mesh_axes import PartitionSpecs
@@ -195,7 +203,7 @@ class ModuleAnalyses:
         """The number of devices that hold the same part of a parameter, by the text of its sharding."""
         from hlo_inspect.analysis.devices.participants import count_copies
 
-        return count_copies(self.interface.parameters, self.device_counts)
+        return count_copies(self.shardings.interface.parameters, self.device_counts)
 
     @cached_property
     def views(self) -> Views:
@@ -224,17 +232,9 @@ class ModuleAnalyses:
     @cached_property
     def stablehlo(self) -> StableHlo | None:
         """The StableHLO beside the text; None if the dump has none, or none that is readable."""
-        from pathlib import Path
+        from hlo_inspect.hlo.settings.stablehlo import stablehlo_beside
 
-        from hlo_inspect.errors import InputError
-        from hlo_inspect.hlo.settings.compile_settings import stablehlo_file
-        from hlo_inspect.hlo.settings.stablehlo import read_stablehlo
-
-        path = stablehlo_file(Path(self.module.path)) if self.settings is not None else None
-        try:
-            return read_stablehlo(path) if path is not None else None
-        except InputError:
-            return None
+        return stablehlo_beside(self.module.path) if self.settings is not None else None
 
     @cached_property
     def elided_constants(self) -> tuple[ElidedConstant, ...] | None:

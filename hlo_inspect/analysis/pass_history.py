@@ -99,7 +99,8 @@ def take_snapshot(context: Context, opcode: str | None) -> ModuleSnapshot:
     )
     says: Counter[int] = Counter()
     for name in canonical.names:
-        says.update(canonical.computation(name).local)
+        computation = canonical.computation(name)
+        says.update(map(computation.local.__getitem__, computation.rows))
     return ModuleSnapshot(context.module.name, state, followed, says)
 
 

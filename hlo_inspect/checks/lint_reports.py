@@ -37,6 +37,7 @@ LINT_SPECS = (
     *(FactSpec(f"lint.{severity}_count", "count", f"those of severity {severity}") for severity in SEVERITIES),
     FactSpec("lint.ignored_count", "count", "findings that an entry ignores"),
     FactSpec("lint.baseline_count", "count", "findings that the baseline accepts"),
+    FactSpec("lint.undecided_count", "count", "selected rules that the module does not tell enough for"),
 )
 
 
@@ -74,10 +75,10 @@ def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
 
 
 class _RuleResult(NamedTuple):
-    """A rule with the number of its findings; it `has_failed` if one fails the run."""
+    """A rule with the number of its findings, and if it passed, failed or was not decided."""
 
     page: RulePage
-    has_failed: bool
+    status: str
     findings: int
 
 
@@ -118,7 +119,7 @@ _FIRST_STEPS = TableSpec("rules", "First steps").with_columns(
 _RULE_RESULTS = TableSpec("rule_results", "Rules", on_page=False).with_columns(
     Column("code", meaning="code of the rule", get=attrgetter("page.code")),
     Column("rule", meaning="name of the rule", get=attrgetter("page.name")),
-    Column("status", meaning="passed or failed", get=lambda result: "failed" if result.has_failed else "passed"),
+    Column("status", meaning="passed, failed or not decided"),
     Column("findings", "count", meaning="number of findings"),
 )
 TABLES = (_FINDINGS, _FIRST_STEPS, _RULE_RESULTS)
@@ -150,6 +151,7 @@ class LintRun:
         self._explains = explains
         self._pages = {page.code: page for page in rule_pages()}
         self._modules = 0
+        self._undecided = 0
         self._counts: Counter[str] = Counter()
         self.counted: list[Finding] = []
         self.failed = 0
@@ -181,7 +183,8 @@ class LintRun:
         modules = number_of(self._modules + self.refused, "module")
         unchecked = f" ({self.refused:,} not linted)" if self.refused else ""
         new = "new: " if self._baseline is not None else ""
-        return Verdict(f"{modules}{unchecked}, {new}{counts}", passed=not self.failed and not self.refused)
+        undecided = f", {number_of(self._undecided, 'rule')} not decided" if self._undecided else ""
+        return Verdict(f"{modules}{unchecked}, {new}{counts}{undecided}", passed=not self.failed and not self.refused)
 
     def _stale_entries(self) -> list[tuple[Entry, int]]:
         """Return the entries of selected rules with findings that did not occur, and their number."""
@@ -199,12 +202,14 @@ class LintRun:
         facts: dict[str, Plain] = {"lint.count": len(findings)}
         facts |= {f"lint.{severity}_count": severities[severity] for severity in SEVERITIES}
         facts |= {"lint.ignored_count": len(selected) - len(kept), "lint.baseline_count": len(kept) - len(findings)}
+        undecided = [code for code in report.undecided_rules if self._selection.has(self._pages[code])]
+        facts["lint.undecided_count"] = len(undecided)
         groups = group_findings(findings)
         linted = Report(
             LINT,
             report.input,
             report.module_facts | facts,
-            (*self._tables(groups), self._results(findings)),
+            (*self._tables(groups, undecided), self._results(findings, undecided)),
             tuple(findings),
             (*report.notes, *notes_on_ignored(selected, self._ignores)),
             report.profile,
@@ -216,6 +221,7 @@ class LintRun:
             ignored=tuple(ignored_findings(selected, self._ignores)),
         )
         self._modules += 1
+        self._undecided += len(undecided)
         self._counts.update(severities)
         self.failed += self._fail_on is not None and bool(reaching(findings, self._fail_on))
         return linted
@@ -227,18 +233,22 @@ class LintRun:
             parts.append(Amount(severities[severity], "count", severity))
         for fact, words in (("lint.ignored_count", "ignored"), ("lint.baseline_count", "in the baseline")):
             parts += [f"; {facts[fact]:,} {words}"] if facts[fact] else []
+        undecided = facts["lint.undecided_count"]
+        parts += [f"; {number_of(undecided, 'rule')} not decided"] if isinstance(undecided, int) and undecided else []
         return HeadlineRow("findings", tuple(parts))
 
-    def _tables(self, groups: Sequence[FindingGroup]) -> Iterator[Table]:
-        yield _FINDINGS.of(groups)
-        yield _FIRST_STEPS.of(self._pages[code] for code in dict.fromkeys(group.first.rule for group in groups))
+    def _tables(self, groups: Sequence[FindingGroup], undecided: Sequence[str]) -> Iterator[Table]:
+        nothing = f"none; not decided: {', '.join(undecided)}" if undecided else "none"
+        steps = (self._pages[code] for code in dict.fromkeys(group.first.rule for group in groups))
+        yield from (replace(table, nothing=nothing) for table in (_FINDINGS.of(groups), _FIRST_STEPS.of(steps)))
 
-    def _results(self, findings: Sequence[Finding]) -> Table:
+    def _results(self, findings: Sequence[Finding], undecided: Sequence[str]) -> Table:
         """Return one row a selected rule: its findings, and if one fails the run. Formats for CI show it, pages do not."""
         counts = Counter(finding.rule for finding in findings)
         failed = {finding.rule for finding in reaching(findings, self._fail_on)} if self._fail_on is not None else set()
         pages = filter(self._selection.has, module_pages())
-        return _RULE_RESULTS.of(_RuleResult(page, page.code in failed, counts[page.code]) for page in pages)
+        statuses = dict.fromkeys(undecided, "not decided") | dict.fromkeys(failed, "failed")
+        return _RULE_RESULTS.of(_RuleResult(page, statuses.get(page.code, "passed"), counts[page.code]) for page in pages)
 
     def _explanations(self, groups: Iterable[FindingGroup]) -> Iterator[Passage]:
         for code in dict.fromkeys(group.first.rule for group in groups):

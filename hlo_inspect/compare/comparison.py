@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.changes import CHANGES, ModuleChange, format_change, headline_changes
+from hlo_inspect.compare.code_changes import CODE_FILES, code_changes, code_headline
 from hlo_inspect.compare.device_permutation import Permutation, find_permutation
 from hlo_inspect.compare.explanation import Explanation, sites
 from hlo_inspect.compare.fact_changes import FACT_TABLES, FactChange, axes_table, fact_changes, peak_table, scopes_table
@@ -22,6 +23,7 @@ from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, FactSpec, Finding, HeadlineRow, Input, Parts, Report, sentence
 from hlo_inspect.report.table import Column, Table, Value, number_of
 from hlo_inspect.report.table_spec import TableSpec
+from hlo_inspect.version import HASHES
 
 if TYPE_CHECKING:
     from hlo_inspect.passes.measured.measured_rows import MeasuredRows
@@ -154,6 +156,7 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
     """Compare two modules."""
     facts = fact_changes(old.report, new.report)
     verdict = _verdict(old, new, facts)
+    code = code_changes(old.context, new.context)
     settings = compare_settings(old.settings, new.settings, list(_other_key_parts(old, new)))
     explanation = _explanation(old, new)
     changes = [] if verdict in (SAME, ANOTHER_SCHEDULE) else explanation.changes()
@@ -180,6 +183,7 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
             _FACTS.of(facts, on_page=bool(facts)),
             CHANGES.of(changes, on_page=bool(changes)),
             settings.table(),
+            CODE_FILES.of(code, on_page=bool(code)),
             *_more_tables(old, new, facts),
         ),
         findings=tuple(surplus(new.report.findings, map(_finding_key, old.report.findings), _finding_key)),
@@ -190,6 +194,8 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
         headline=(
             *_warnings(old.report, new.report),
             HeadlineRow("", (verdict,)),
+            *(_mesh_row(old, new) if verdict != PERMUTED else ()),
+            *(code_headline(code) if verdict in (SAME, ANOTHER_SCHEDULE) else ()),
             *measured.headline,
             *settings.headline(is_same=verdict in (SAME, ANOTHER_SCHEDULE)),
             *_headline(permutation, facts, changes),
@@ -294,6 +300,8 @@ def _warnings(old: Report, new: Report) -> Iterator[HeadlineRow]:
 
 def _notes(old: ComparedModule, new: ComparedModule, verdict: str, changes: Sequence[ModuleChange]) -> Iterator[str]:
     """Yield the notes of a comparison."""
+    for name, side in (("OLD", old), ("NEW", new)):
+        yield from (f"{name}: {note}" for note in side.report.notes if note.startswith(HASHES))
     saved = [name for name, side in (("OLD", old), ("NEW", new)) if side.context is None]
     if saved:
         yield f"{' and '.join(saved)}: saved reports and workload files are compared by facts and tables, not by instructions"
@@ -301,6 +309,22 @@ def _notes(old: ComparedModule, new: ComparedModule, verdict: str, changes: Sequ
         yield "the values of constants differ that the texts elide as {...}: the module.mlir files have them"
     elif verdict == DIFFERENT and not changes:
         yield "no instruction differs; the order of operands or a computation that does not run differs"
+
+
+def _mesh_row(old: ComparedModule, new: ComparedModule) -> Iterator[HeadlineRow]:
+    """Yield the meshes if their sizes differ: shardings in the names of the axes then mean other parts of an array."""
+    sizes = [side.report.facts.get("mesh.shape") for side in (old, new)]
+    meshes = _mesh_text(old), _mesh_text(new)
+    if sizes[0] != sizes[1] and None not in meshes:
+        yield HeadlineRow("mesh", (f"{meshes[0]} → {meshes[1]}",))
+
+
+def _mesh_text(module: ComparedModule) -> str | None:
+    shape = module.report.facts.get("mesh.shape")
+    mesh = module.context.mesh if module.context is not None else None
+    if mesh is None or not mesh.shape:
+        return str(shape) if shape is not None else None
+    return " ".join(f"{name}={size}" for name, size in zip(mesh.names, mesh.shape, strict=False))
 
 
 def _headline(
@@ -374,7 +398,7 @@ _PAIRS = TableSpec("pairs", "Pairs of modules", page_rows=0).with_columns(
     Column("findings", "count"),
     Column("path", detail=1, width=24),
 )
-TABLES = (_FACTS, CHANGES, FLAG_CHANGES, *FACT_TABLES, _PAIRS)
+TABLES = (_FACTS, CHANGES, FLAG_CHANGES, CODE_FILES, *FACT_TABLES, _PAIRS)
 
 
 class PairList:

@@ -91,7 +91,8 @@ class ProgramEdits:
         matched = self._matched(self._old.computation(first), self._new.computation(second), given)
         lines, other_lines = self._old.view(first).lines, self._new.view(second).lines
         for row, mate in matched.pairs:
-            self.lines[lines[row]] = other_lines[mate]
+            if self._are_printed(first, row, second, mate):
+                self.lines[lines[row]] = other_lines[mate]
             if matched.old.canonical.spellings[row].callees:
                 self._follow(row, mate, first, second)
         yield from self._edits(matched, first, second)
@@ -115,18 +116,36 @@ class ProgramEdits:
     def _has(self, old: str, new: str) -> bool:
         return old in self._old and new in self._new
 
+    def _are_printed(self, first: str, row: int, second: str, mate: int) -> bool:
+        return self._old.is_printed(first, row) and self._new.is_printed(second, mate)
+
     def _edits(self, matched: RowMatcher, first: str, second: str, depth: int = 0) -> Iterator[Edit]:
         old, new = matched.old, matched.new
         names = self._old.view(first).names, self._new.view(second).names
         for row, mate in matched.pairs:
+            if not self._are_printed(first, row, second, mate):
+                continue
             is_other = old.local[row] != new.local[mate]
             aspects = tuple(self._aspects(old, new, row, mate)) if is_other else ()
             aspects = aspects or tuple(_other_operands(matched, row, mate, *names))
+            aspects = aspects or tuple(self._other_elements(matched, row, mate, first, second))
             inside = tuple(self._callee_edits(old, new, row, mate, depth)) if is_other and depth < _MAX_DEPTH else ()
             if aspects or inside:
                 yield Edit("changed", EditPlace(first, row), EditPlace(second, mate), aspects, inside)
-        yield from (Edit("gone", EditPlace(first, row), None) for row in old.unmatched())
-        yield from (Edit("new", None, EditPlace(second, row)) for row in new.unmatched())
+        gone = (row for row in old.unmatched() if self._old.is_printed(first, row))
+        added = (row for row in new.unmatched() if self._new.is_printed(second, row))
+        yield from (Edit("gone", EditPlace(first, row), None) for row in gone)
+        yield from (Edit("new", None, EditPlace(second, row)) for row in added)
+
+    def _other_elements(self, matched: RowMatcher, row: int, mate: int, first: str, second: str) -> Iterator[Aspect]:
+        """Yield operands that are other elements of matched tuples, if a text writes `x#1`: their rows have no edits."""
+        old, new = matched.old, matched.new
+        for position, (was, now) in enumerate(zip(old.operands[row], new.operands[mate], strict=False)):
+            if was is None or now is None or self._are_printed(first, was, second, now) or matched.are_twins(was, now):
+                continue
+            is_other = old.mates.get(was) != now or old.local[was] != new.local[now]
+            if is_other and old.canonical.origin(was) in old.mates and new.canonical.origin(now) in new.mates:
+                yield Aspect(f"operand {position}", self._old.view(first).names[was], self._new.view(second).names[now])
 
     def _aspects(self, old: MatchingSide, new: MatchingSide, row: int, mate: int) -> Iterator[Aspect]:
         """Yield the changed properties of an instruction, apart from its operands."""

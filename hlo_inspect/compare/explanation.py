@@ -51,9 +51,11 @@ class Explanation:
         """Return all changes, merged if they agree, in the order of the report."""
         # cells of a workload file are no instructions: the facts add them up
         old, new = ([row for row in rows if "shape" in row] for rows in self._records("collectives"))
+        outputs = pair_in_order(*self._records("outputs"))
+        meshes = [report.facts.get("mesh.shape") for report in self._reports]
         changes = [
-            *parameter_changes(self._parameters),
-            *output_changes(pair_in_order(*self._records("outputs")), self._parameters),
+            *parameter_changes(self._parameters, have_one_mesh=meshes[0] == meshes[1]),
+            *output_changes(outputs, self._parameters, have_one_mesh=meshes[0] == meshes[1]),
             *optimizer_changes(*self._records("optimizer"), self._parameters),
             *collective_changes(old, new, self.lines, self._aspects()),
             *loop_changes(*self._records("loops"), self.lines),

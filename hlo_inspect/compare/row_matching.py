@@ -41,18 +41,18 @@ class MatchingSide:
         self.local = computation.local
         self.opcodes = computation.view.opcodes
         self.operands: Sequence[tuple[int | None, ...]] = computation.operands
-        self.size = len(self.local)
+        self.size = len(computation.rows)
         self.mates: dict[int, int] = {}
-        self.numbers = [-1] * self.size
+        self.numbers = [-1] * len(self.local)
         self.seeds = list(self.local)
-        self.rest: Sequence[int] = range(self.size)
+        self.rest: Sequence[int] = computation.rows
         self._taken: list[int] = []
         self._near: list[int] = []
         self._far: list[int] = []
         self._sorts = [opcode in COMMUTATIVE for opcode in self.opcodes]
         self.users: list[list[tuple[int, int]]] = [[] for _ in self.local]
-        for row, operands in enumerate(self.operands):
-            for position, operand in enumerate(operands):
+        for row in computation.rows:
+            for position, operand in enumerate(self.operands[row]):
                 if operand is not None:
                     self.users[operand].append((row, 0 if self._sorts[row] else position))
 

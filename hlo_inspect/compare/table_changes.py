@@ -10,8 +10,10 @@ from dataclasses import replace
 
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.pairing import Record, RecordPairs, change_of, folded, more, number, pair_lines, pair_records, text
+from hlo_inspect.hlo.tokens import split_items
 from hlo_inspect.hlo.values.device_groups import DeviceListError, parse_groups
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.report.table import Value
 
 _PARAMETER_ASPECTS = ("shape", "sharding", "memory_space")
 _BOTH = ("shape", "sharding")
@@ -46,11 +48,11 @@ def pair_in_order(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs:
     return RecordPairs(pairs, list(old[front + middle : len(old) - back]), list(new[front + middle : len(new) - back]))
 
 
-def parameter_changes(pairs: RecordPairs) -> Iterator[ModuleChange]:
+def parameter_changes(pairs: RecordPairs, *, have_one_mesh: bool = True) -> Iterator[ModuleChange]:
     """Yield the changes of parameters; sizes are bytes of the arrays, for donations the donated bytes."""
     yield from _unpaired("parameters", pairs)
     for old, new in pairs.pairs:
-        yield from _aspects("parameters", old, new, _PARAMETER_ASPECTS)
+        yield from _aspects("parameters", old, new, _PARAMETER_ASPECTS, have_one_mesh)
         before, after = old.get("donated"), new.get("donated")
         if isinstance(before, bool) and isinstance(after, bool) and before != after:
             size = number(new.get("bytes")) or 0
@@ -58,24 +60,32 @@ def parameter_changes(pairs: RecordPairs) -> Iterator[ModuleChange]:
             yield change_of("parameters", what, _name(new), None, new, kind="parameter", size=-size if before else size)
 
 
-def output_changes(pairs: RecordPairs, parameters: RecordPairs) -> Iterator[ModuleChange]:
+def output_changes(pairs: RecordPairs, parameters: RecordPairs, *, have_one_mesh: bool = True) -> Iterator[ModuleChange]:
     """Yield the changes of outputs, except those that alias a parameter which changed in the same way."""
     changed = {
         text(after["number"])
         for before, after in parameters.pairs
-        if any(True for _ in _aspects("outputs", before, after, _BOTH))
+        if any(True for _ in _aspects("outputs", before, after, _BOTH, have_one_mesh))
     }
     yield from _unpaired("outputs", pairs)
     for before, after in pairs.pairs:
         if not after.get("aliased_parameter") or text(after["aliased_parameter"]) not in changed:
-            yield from _aspects("outputs", before, after, _BOTH)
+            yield from _aspects("outputs", before, after, _BOTH, have_one_mesh)
 
 
-def _aspects(area: Area, old: Record, new: Record, names: Sequence[str]) -> Iterator[ModuleChange]:
-    """Yield one change with the changed properties of an array. Its shape on one device follows from its sharding."""
-    differing = [name for name in names if name in old and name in new and old[name] != new[name]]
-    if "sharding" in differing and _array(old) == _array(new):
-        differing = [name for name in differing if name != "shape"]
+def _aspects(area: Area, old: Record, new: Record, names: Sequence[str], have_one_mesh: bool) -> Iterator[ModuleChange]:
+    """Yield one change with the changed properties of an array, if both are known. Its shape follows from its sharding.
+
+    A sharding over the same axes of another mesh is no change of the array.
+    """
+    comparable = [name for name in names if old.get(name) is not None and new.get(name) is not None]
+    differing = [name for name in comparable if old[name] != new[name]]
+    if "sharding" in differing:
+        copies = {side.get("copies") for side in (old, new)} - {None}
+        is_same = _spelled("sharding", old) == _spelled("sharding", new) and not (have_one_mesh and len(copies) > 1)
+        follows = _differs_along_axes(old, new) if is_same else _array(old) == _array(new)
+        dropped = {"sharding": is_same, "shape": follows}
+        differing = [name for name in differing if not dropped.get(name)]
     if differing:
         aspects = tuple(_aspect(name, old, new) for name in differing)
         size = more(old.get("bytes"), new.get("bytes"))
@@ -87,7 +97,19 @@ def _aspect(name: str, old: Record, new: Record) -> Aspect:
     shapes = [text(record["shape"]).partition("[") for record in (old, new)]
     if name == "shape" and shapes[0][0] != shapes[1][0] and shapes[0][2] == shapes[1][2]:
         return Aspect("type", shapes[0][0], shapes[1][0])
-    return Aspect(name, _spelled(name, old), _spelled(name, new))
+    was, now = _spelled(name, old), _spelled(name, new)
+    return Aspect(name, was, now) if was != now else Aspect(name, text(old[name]), text(new[name]))
+
+
+def _differs_along_axes(old: Record, new: Record) -> bool:
+    """Return True if two shapes differ only in dimensions that the partition spec divides."""
+    spec = text(new.get("partition_spec"))
+    items = [spec[start:end].strip() for start, end in split_items(spec, 1, len(spec) - 1)]
+    shapes = [text(record["shape"]).partition("]")[0].partition("[")[2].split(",") for record in (old, new)]
+    items += ["None"] * (len(shapes[0]) - len(items))
+    return _array(old) == _array(new) and all(
+        was == now for was, now, item in zip(*shapes, items, strict=False) if item == "None"
+    )
 
 
 def _array(record: Record) -> tuple[str, int]:
@@ -123,6 +145,7 @@ def _path(record: Record) -> str:
 _NOT_COMPARED = frozenset({"weight", "path", "shape", "first_moment", "second_moment", "master_weight", "counter"}) | {
     *("bytes", "fusion", "computation", "line")
 }
+_ROLES = ("weight", "first_moment", "second_moment", "master_weight")
 _CLOSE = 1e-5
 _MOST_NUMBERS = 1 << 6
 
@@ -131,17 +154,33 @@ def optimizer_changes(old: Sequence[Record], new: Sequence[Record], parameters: 
     """Yield the changes of the optimizer's weights; `parameters` pairs the parameters."""
     followers = {before["number"]: after["number"] for before, after in parameters.pairs}
     unmatched = {record["weight"]: record for record in new}
+    gone: list[Record] = []
     for before in old:
         after = unmatched.pop(followers.get(before["weight"]), None)
         if after is None:
-            yield change_of("optimizer", "gone", _weight_name(before), before, None, kind=text(before["rule"]))
+            gone.append(before)
             continue
         compared = [name for name in before if name not in _NOT_COMPARED and name in after and before[name] != after[name]]
         aspects = tuple(Aspect(name, text(before[name]), text(after[name])) for name in compared)
         if aspects:
             yield change_of("optimizer", "changed", _weight_name(after), before, after, kind="weight", aspects=aspects)
+    same_arrays = {_arrays_of_update(record): record for record in unmatched.values()}
+    for before in gone:
+        after = same_arrays.pop(_arrays_of_update(before, followers), None)
+        if after is None:
+            yield change_of("optimizer", "gone", _weight_name(before), before, None, kind=text(before["rule"]))
+            continue
+        del unmatched[after["weight"]]
+        aspects = (Aspect("roles of the same arrays"),)
+        yield change_of("optimizer", "changed", _weight_name(after), before, after, kind="weight", aspects=aspects)
     for after in unmatched.values():
         yield change_of("optimizer", "new", _weight_name(after), None, after, kind=text(after["rule"]))
+
+
+def _arrays_of_update(record: Record, followers: Mapping[Value, Value] | None = None) -> Hashable:
+    """Return rule, weight and states of an update. Which of equal arrays is the weight may be a tie between two compilers."""
+    numbers = [record.get(name) for name in _ROLES if record.get(name) is not None]
+    return record["rule"], frozenset(numbers if followers is None else map(followers.get, numbers))
 
 
 def _weight_name(record: Record) -> str:

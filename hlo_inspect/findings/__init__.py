@@ -34,13 +34,15 @@ class RuleEntry(NamedTuple):
     """The questions (names of passes) that a rule belongs to, and its input.
 
     A rule finds nothing in a module without one of its `opcodes`, or if its `analysis` is empty: it is then not imported. The
-    analysis is a path of attributes from the context.
+    analysis is a path of attributes from the context. `undecided` is a path to the reason why the module does not tell
+    all that the rule needs, empty if it does.
     """
 
     passes: tuple[str, ...]
     reads: Reads
     opcodes: frozenset[str] = frozenset()
     analysis: str = ""
+    undecided: str = ""
 
 
 _GATHERS = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective == "all-gather")
@@ -51,7 +53,7 @@ _CALLS = opcodes_that_call("run", "body", "condition", "branch", "fused", "custo
 RULE_TABLE: dict[str, RuleEntry] = {
     "undonated-parameter": RuleEntry(("params", "memory"), "graph"),
     "unused-parameter": RuleEntry(("params",), "lines"),
-    "replicated-weight": RuleEntry(("optimizer",), "graph"),
+    "replicated-weight": RuleEntry(("optimizer",), "graph", undecided="shardings.unknown"),
     "dangling-alias": RuleEntry(("params",), "lines", analysis="interface.faults"),
     "unreadable-device-groups": RuleEntry(("collectives",), "lines", analysis="collective_faults"),
     "uneven-device-groups": RuleEntry(("collectives",), "lines", analysis="collective_faults"),
@@ -76,7 +78,7 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "invalid-custom-call-config": RuleEntry(("cost", "custom-calls"), "graph", frozenset({"custom-call"})),
     "unfollowed-dataflow": RuleEntry(("optimizer",), "graph"),
     "undonated-optimizer-state": RuleEntry(("optimizer",), "graph"),
-    "replicated-optimizer-state": RuleEntry(("optimizer",), "graph"),
+    "replicated-optimizer-state": RuleEntry(("optimizer",), "graph", undecided="shardings.unknown"),
     "unaccountable-memory": RuleEntry(("memory",), "memory"),
     "differing-memory-files": RuleEntry(("memory",), "memory"),
     "widened-matmul": RuleEntry(("cost",), "graph", frozenset({"convert"})),

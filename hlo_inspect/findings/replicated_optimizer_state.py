@@ -46,7 +46,7 @@ class ReplicatedOptimizerState(Rule):
 
     def check(self, context: Context) -> Iterator[Finding]:
         per_device = context.shapes_are == "per_device"
-        interface, counts = context.interface, context.device_counts
+        interface, counts = context.shardings.interface, context.device_counts
         for state in replicated_state(context.optimizer, interface, counts, per_device=per_device):
             whole = bytes_of_a_device(interface, counts, per_device=per_device)
             if state.saved >= max(WORTH_DIVIDING, WORTH_SHARE * whole):
@@ -61,7 +61,7 @@ class ReplicatedOptimizerState(Rule):
 
 def _devices(context: Context, replicated: ReplicatedState) -> str:
     """Return the devices that hold copies, by the mesh axes that divide the other parameter and not the state."""
-    leaves = {leaf.number: leaf for leaf in reversed(context.interface.parameters)}
+    leaves = {leaf.number: leaf for leaf in reversed(context.shardings.interface.parameters)}
     state, read = (
         context.partition_specs.get(leaf.sharding, None if leaf.index else leaf.instruction)
         for leaf in (replicated.members[0][0], leaves[replicated.among])

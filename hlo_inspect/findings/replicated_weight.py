@@ -58,7 +58,7 @@ class ReplicatedWeight(Rule):
     threshold = 16 << 20
 
     def check(self, context: Context) -> Iterator[Finding]:
-        leaves = context.interface.parameters
+        leaves = context.shardings.interface.parameters
         divisions = max(map(_parts, leaves), default=1)
         least = self.least(context)
         if divisions == 1 or all((leaf.shape.bytes or 0) < least for leaf in leaves):
@@ -67,14 +67,14 @@ class ReplicatedWeight(Rule):
         divisions = max(map(_parts, weights), default=1)
         for leaf in weights:
             saved = (leaf.shape.bytes or 0) * (divisions - 1) // divisions
-            if _parts(leaf) == 1 and saved and saved >= least:
+            if leaf.sharding is not None and _parts(leaf) == 1 and saved and saved >= least:
                 path = leaf.path or f"parameter {leaf.number}"
                 message = f"{path} is replicated; sharded over {divisions} devices like other weights it saves {size(saved)}"
                 yield self.finding(context, message, leaf.line or entry_line(context), leaf.name, saved)
 
     @staticmethod
     def _weights(context: Context) -> list[ParameterLeaf]:
-        roles, interface = context.optimizer.roles, context.interface
+        roles, interface = context.optimizer.roles, context.shardings.interface
         weights = [leaf for leaf in interface.parameters if roles.get((leaf.number, leaf.index)) in _WEIGHTS]
         weights = weights or context.optimizer.parameters_with_gradients(interface)
         entry = context.module.entry

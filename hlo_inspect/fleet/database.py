@@ -13,10 +13,12 @@ from hlo_inspect.errors import InputError, UsageError
 from hlo_inspect.fleet.parts import column_definitions, connect, line_source, literal, require_fleet
 from hlo_inspect.fleet.schema import FINDINGS, MODULES, stored_tables
 from hlo_inspect.fleet.store import Store
+from hlo_inspect.version import HASHES, has_older_hashes
 
 if TYPE_CHECKING:
     import duckdb
 
+_HASH_FACTS = "fingerprint."
 _PRIVATE = "parts"
 """Schema of the relations with all readings."""
 
@@ -70,6 +72,19 @@ class Database:
                 return self.query(sql, values)
             message = str(error).partition("\nLINE ")[0]  # of several lines, with the candidates for a name
             raise UsageError(f"SQL: {' '.join(message.split())}") from error
+
+    def notes_on_hashes(self, sql: str, result: QueryResult) -> list[str]:
+        """Say which hashes of programs are of older versions, if a query asks for any."""
+        if _HASH_FACTS not in sql and not any(name.startswith(_HASH_FACTS) for name in result.columns):
+            return []
+        counted = 'SELECT tool_version, count("fingerprint.program") FROM modules GROUP BY ALL ORDER BY 1'
+        rows = [(str(version), int(count)) for version, count in self.query(counted, {}).rows]
+        return [
+            f"{HASHES}: {count:,} of {sum(all_ for _, all_ in rows):,} modules have those of hlo-inspect {version}, which "
+            "never equal those of this version; `collect --again` reads the inputs again"
+            for version, count in rows
+            if count and has_older_hashes(version)
+        ]
 
     def relations(self) -> list[tuple[str, int, int]]:
         """Return the views with their numbers of rows and columns; no table without parts."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from operator import attrgetter, itemgetter
@@ -70,11 +72,11 @@ _VIEWS = TableSpec("views", "Views of the store", page_rows=0).with_columns(
 TABLES = (_QUERIES, _VIEWS)
 
 
-def query_report(store: str, title: str, result: QueryResult) -> Report:
+def query_report(store: str, title: str, result: QueryResult, notes: Sequence[str] = ()) -> Report:
     """Return the rows of a query. Columns called `bytes`, `flops` or `seconds`, or with that ending, have that unit."""
     columns = tuple(Column(name, _unit(name, type_)) for name, type_ in zip(result.columns, result.types, strict=True))
     rows = tuple(tuple(map(_value, row)) for row in result.rows)
-    return _report(store, Table("rows", title, columns, rows))
+    return replace(_report(store, Table("rows", title, columns, rows)), notes=tuple(notes))
 
 
 def queries_report() -> Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
@@ -24,6 +24,7 @@ from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column
 from hlo_inspect.report.table_spec import TableSpec
 from hlo_inspect.request import Request
+from hlo_inspect.version import HASHES, has_older_hashes
 
 if TYPE_CHECKING:
     import duckdb
@@ -70,6 +71,8 @@ class CollectRun:
         self._store = Store(options.store)
         self._counts = Counts()
         self._skipped = 0
+        self.notes: list[str] = []
+        """Remarks on the store."""
 
     @property
     def counts(self) -> Counts:
@@ -117,8 +120,14 @@ class CollectRun:
     def _unread(self) -> Iterator[FleetInput]:
         """Yield the inputs that the store lacks, each path once if several arguments may have it."""
         present = None if self._options.again else KnownInputs(self._store, retries_failed=self._options.retries_failed)
-        for error in present.damaged if present is not None else ():
-            self._on_error(error)
+        if present is not None:
+            for error in present.damaged:
+                self._on_error(error)
+            self.notes += [
+                f"{HASHES}: the store has those of hlo-inspect {version}, which never equal those of this version; --again "
+                "reads all inputs again"
+                for version in sorted(filter(has_older_hashes, present.versions))
+            ]
         overlap = len(self._options.inputs) > 1
         paths: set[bytes] = set()  # hashes, as of the inputs that are present: a path may be long
         for file in self._inputs(self._on_error):
@@ -149,10 +158,11 @@ _COLLECTION = TableSpec("collection", "Inputs of the store", page_rows=0).with_c
 TABLES = (_COLLECTION,)
 
 
-def collection_report(store: str, counts: Counts, seconds: float) -> Report:
+def collection_report(store: str, counts: Counts, seconds: float, notes: Sequence[str] = ()) -> Report:
     """Return the closing table of a collection."""
     table = _COLLECTION.of([_Collected(counts, max(seconds, 1e-9))], title=f"{_COLLECTION.title} {store}")
-    return Report("collect", Input(store, first_line=1, lines=0, bytes=counts.bytes), facts={}, tables=(table,))
+    of_store = Input(store, first_line=1, lines=0, bytes=counts.bytes)
+    return Report("collect", of_store, facts={}, tables=(table,), notes=tuple(notes))
 
 
 class KnownInputs:
@@ -163,13 +173,16 @@ class KnownInputs:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._hashes: set[bytes] = set()
         self.damaged: list[InputError] = []
+        self.versions: set[str] = set()
+        """The versions of hlo-inspect that read the inputs."""
         for path in store.parts_of(MODULES):
             try:
                 rows = self._of_parquet(path) if path.endswith(".parquet") else self._of_lines(path)
             except InputError as error:
                 self.damaged.append(error)
                 continue
-            for name, size, changed, etag, status in rows:
+            for name, size, changed, etag, status, version in rows:
+                self.versions.add(str(version))
                 if not (retries_failed and status in FAILED):
                     self._hashes.add(_hash(name, FileVersion(size, changed, etag)))
 
@@ -178,12 +191,12 @@ class KnownInputs:
         return _hash(absolute(file.path), file.version) in self._hashes
 
     def _of_parquet(self, path: str) -> list[tuple[Any, ...]]:
-        """Return path, size, microseconds of the change, ETag and status of inputs. Raise InputError if the part is damaged."""
+        """Return path, size, microseconds of the change, ETag, status and version. Raise InputError if the part is damaged."""
         if self._connection is None:
             self._connection = connect(self._store.root, threads=1)
         import duckdb
 
-        columns = "input, input_bytes, epoch_us(changed), etag, status"
+        columns = "input, input_bytes, epoch_us(changed), etag, status, tool_version"
         try:
             rows: list[tuple[Any, ...]] = self._connection.execute(
                 f"SELECT {columns} FROM read_parquet({literal(path)})"  # noqa: S608 - columns of our own
@@ -214,7 +227,7 @@ def _input_of_line(line: bytes) -> tuple[Any, ...]:
     row = json.loads(line)
     changed = row.get("changed")
     microseconds = (datetime.fromisoformat(changed) - _EPOCH) // timedelta(microseconds=1) if changed else None
-    return row["input"], row.get("input_bytes"), microseconds, row.get("etag"), row["status"]
+    return row["input"], row.get("input_bytes"), microseconds, row.get("etag"), row["status"], row.get("tool_version")
 
 
 def available_cores() -> int:

@@ -205,6 +205,12 @@ class Computation:
             self._enclosing = EnclosingComputation(self.name, self._shared.values, is_entry=self.is_entry)
         return self._enclosing
 
+    def with_rows(self, rows: Rows) -> Computation:
+        """Return a computation with other rows. It keeps no instructions."""
+        other = Computation(self.name, self.line, is_entry=self.is_entry, shared=self._shared)
+        other.rows = rows
+        return other
+
     def rename(self, name: str) -> None:
         self.name = self.enclosing().name = name
 

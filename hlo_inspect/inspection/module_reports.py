@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
@@ -121,6 +122,8 @@ class ModuleReports:
         chosen = [sections[question.name] for question in self.chosen]
         about = next((section.about for section in sections.values() if section.about is not None), None)
         choice = self._findings.choose(module, about)
+        if about is None and not _UNDECIDABLE.isdisjoint(choice.rules):
+            choice = _with_undecided(context, choice)
         findings = find_findings(context, choice, self._findings.followed, about)
         others = [finding for section in chosen for finding in section.findings]
         if others:
@@ -139,6 +142,7 @@ class ModuleReports:
             headline=self._headline(chosen, findings, choice),
             findings_scope=choice.scope,
             left_out_rules=choice.left_out,
+            undecided_rules=tuple(choice.undecided),
         )
         report = partial_report(report, module.quoted_lines) if module.quoted_lines else report
         if self.sink is not None:
@@ -163,6 +167,7 @@ class ModuleReports:
                 yield from section.notes
             if module.problems.is_truncated and not module.quoted_lines:
                 yield from truncation_notes(facts)
+        yield from choice.undecided.values()
         if choice.left_out:
             yield f"findings: left out {choice.reason}: {', '.join(choice.left_out)}"
 
@@ -223,24 +228,30 @@ _LINES = COLLECTIVE_WANTS | Wants(entry=True, unused=True, checked=True)
 _GRAPH = _LINES | KERNEL_WANTS
 
 
+_UNDECIDABLE = frozenset(name for name, entry in RULE_TABLE.items() if entry.undecided)
+
+
 class RuleChoice(NamedTuple):
     """The rules that run on a module, and those that are left out, by name, with the reason.
 
-    `questions` are the passes whose rules these are; empty if all rules are meant.
+    `questions` are the passes whose rules these are; empty if all rules are meant. `undecided` has the codes of rules that the
+    module does not tell enough for, with the reasons.
     """
 
     rules: tuple[str, ...]
     left_out: tuple[str, ...] = ()
     reason: str = ""
     questions: tuple[str, ...] = ()
+    undecided: Mapping[str, str] = MappingProxyType({})
 
     @property
     def scope(self) -> str:
-        """Text behind the number of findings: the passes that they belong to, and the number of rules left out."""
+        """Text behind the number of findings: their passes, the number of rules left out, and the rules not decided."""
         asked = f" of {' and '.join(self.questions)}" if self.questions else ""
         count = len(self.left_out)
         rules = f"{count} {'rule' if count == 1 else 'rules'}"
-        return asked + (f" ({rules} left out {self.reason})" if count else "")
+        left_out = f" ({rules} left out {self.reason})" if count else ""
+        return asked + left_out + (f" ({', '.join(self.undecided)} not decided)" if self.undecided else "")
 
 
 class FindingOptions(NamedTuple):
@@ -286,6 +297,14 @@ class FindingOptions(NamedTuple):
 def _choice(names: Sequence[str], costly: Collection[str], reason: str, questions: tuple[str, ...]) -> RuleChoice:
     left_out = tuple(name for name in names if RULE_TABLE[name].reads in costly)
     return RuleChoice(tuple(name for name in names if name not in left_out), left_out, reason, questions)
+
+
+def _with_undecided(context: Context, choice: RuleChoice) -> RuleChoice:
+    """Return the choice with the rules that the module does not tell enough for."""
+    names = (name for name in choice.rules if name in _UNDECIDABLE)
+    reasons = ((name, attrgetter(RULE_TABLE[name].undecided)(context)) for name in names)
+    undecided = {RULES.load(name).code: reason for name, reason in reasons if reason}
+    return choice._replace(undecided=undecided) if undecided else choice
 
 
 def find_findings(

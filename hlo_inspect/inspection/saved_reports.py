@@ -18,7 +18,10 @@ from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, pass_tables, 
 from hlo_inspect.report.facts import Facts, is_family
 from hlo_inspect.report.model import LEFT_OUT, SCHEMA_VERSION, SEVERITIES, STAKE_UNITS, FactSpec, Finding, Input, Report
 from hlo_inspect.report.table import Column, Row, Table, Unit, Value
+from hlo_inspect.version import HASHES, has_older_hashes
 
+_HASHING = frozenset({"recompiles", "ranks"})
+"""Commands whose figures follow from hashes of programs."""
 MAX_DEPTH = 64
 """Deeper nesting than any report has."""
 
@@ -82,17 +85,22 @@ def _reports(document: Any, name: str) -> Iterator[Report]:  # noqa: ANN401 - wh
 
 def _report(saved: Mapping[str, Any], name: str) -> Report:
     values = {fact: _value(value) for fact, value in saved["facts"].items()}
-    specs = _answered(values)
     source, tool = saved["input"], saved["tool"]
     title = "" if "module.name" in values else _text(source, "path")
-    _text(tool, "name"), _text(tool, "version")
+    notes, version = _texts(saved, "notes"), _text(tool, "version")
+    _text(tool, "name")
+    hashes = [fact for fact in values if fact.startswith("fingerprint.")]
+    if has_older_hashes(version) and (hashes or saved["command"] in _HASHING):
+        notes += (f"{HASHES}: those of hlo-inspect {version:.20} never equal those of this version; write the report again",)
+        values = {fact: value for fact, value in values.items() if fact not in hashes}
+    specs = _answered(values)
     return Report(
         command=_text(saved, "command"),
         input=Input(name, _number(source, "first_line"), _number(source, "lines"), _number(source, "bytes")),
         facts=Facts(values, specs),
         tables=tuple(map(_table, saved["tables"])),
         findings=tuple(map(_finding, saved["findings"])),
-        notes=_texts(saved, "notes"),
+        notes=notes,
         profile=None if saved["profile"] is None else _text(saved, "profile"),
         specs=specs,
         title=title,

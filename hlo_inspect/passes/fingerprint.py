@@ -75,13 +75,16 @@ class Fingerprint(Pass):
     """Print three hashes of each module: of its program, its schedule, and what a compilation cache tells apart.
 
     Two texts of one program have the same first hash. It ignores names of modules, computations, instructions and channels,
-    metadata, the order of independent lines, and the schedule. The second hash covers the order of instructions too. It is
-    absent if the module is not scheduled. The third hash also covers names and metadata, and in a dump directory weak types,
-    flags and options. If two modules differ in it alone, one program was compiled twice, and a cache may miss. All are unknown
-    for serialized HLO and StableHLO, which lack parts of a program.
+    metadata, the order of independent lines and of keys in `backend_config`, and the schedule. The second hash covers the order
+    of instructions too. It is absent if the module is not scheduled. The third hash also covers names and metadata, and in a
+    dump directory weak types, flags and options. If two modules differ in it alone, one program was compiled twice, and a cache
+    may miss. All are unknown for serialized HLO and StableHLO, which lack parts of a program.
 
-    Constants that the text elides as {...} count if module.mlir stands beside it. Every machine prints the same hashes. The
-    changelog says when a version of hlo-inspect spells the text that `normalize` prints differently, which changes all hashes.
+    `as_text()` and the dump file of one compile have the same hashes, though the file has `x#1` for an element of a tuple. On
+    a TPU that is `after_codegen.txt`: code generation adds to the `backend_config` of `after_optimizations.txt`.
+
+    Constants that the text elides as {...} count if module.mlir stands beside it. Every machine prints the same hashes. Version
+    1.1.0 spells the text that `normalize` prints differently, so older hashes are others. `diff`, `query` and `collect` say so.
     """
 
     name = "fingerprint"

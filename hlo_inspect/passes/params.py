@@ -101,13 +101,13 @@ class _Parameter(NamedTuple):
     """An array of a parameter with the results of other analyses.
 
     `role` is empty if it has none in the optimizer. `kind` is the role, or `input` of a step that updates weights, and empty if
-    --quick leaves the optimizer out.
+    --quick leaves the optimizer out. `spec` is None if the sharding is unknown.
     """
 
     leaf: ParameterLeaf
     role: str
     kind: str
-    spec: str
+    spec: str | None
     copies: int | None
 
     @property
@@ -131,13 +131,14 @@ def _tables(context: Context, parameters_of: Callable[[], Sequence[_Parameter]])
 
 def _parameters(context: Context) -> list[_Parameter]:
     roles = None if context.request.quick else context.optimizer.roles
-    return [_parameter(context, leaf, roles) for leaf in context.interface.parameters]
+    return [_parameter(context, leaf, roles) for leaf in context.shardings.interface.parameters]
 
 
 def _parameter(context: Context, leaf: ParameterLeaf, roles: Mapping[tuple[int, ShapeIndex], str] | None) -> _Parameter:
     role = roles.get((leaf.number, leaf.index), "") if roles is not None else ""
     other = "" if roles is None else "input" if roles else "parameter"
-    spec = context.partition_specs.text(leaf.sharding, None if leaf.index else leaf.instruction)
+    is_unknown = leaf.sharding is None and context.shardings.unknown
+    spec = None if is_unknown else context.partition_specs.text(leaf.sharding, None if leaf.index else leaf.instruction)
     copies = context.sharding_copies.get(leaf.sharding.text) if leaf.sharding is not None else None
     return _Parameter(leaf, role, role or other, spec, copies)
 
@@ -230,7 +231,7 @@ _PARAMS = TableSpec(
     Column("padded_bytes", "bytes", summed=True, detail=6, get=lambda p: p.leaf.shape.padded_bytes),
     Column("memory_space", "number", detail=9, get=lambda p: memory_space(p.leaf.shape)),
     Column("role", detail=1, width=8, optional=True, get=lambda p: p.role or None),
-    Column("sharding", detail=9, get=lambda p: p.leaf.sharding.text if p.leaf.sharding else ""),
+    Column("sharding", detail=9, get=lambda p: p.leaf.sharding.text if p.leaf.sharding else p.spec and ""),
     Column("partition_spec", detail=3, get=lambda p: p.spec),
     Column("copies", "number", detail=9, optional=True),
     Column("aliased_output", detail=1, width=6, get=lambda p: _aliased_output(p.leaf)),
@@ -428,4 +429,5 @@ class Params(Pass):
         facts = FactSheet()
         facts.put_all(_FACTS, _Counted(context.interface))
         rows_of = cache(partial(_parameters, context))  # made only when they are shown
-        return Section(facts.values, _tables(context, rows_of), facts.notes, _replicated(context, rows_of))
+        notes = (note for note in (*facts.notes, context.shardings.unknown) if note)
+        return Section(facts.values, _tables(context, rows_of), notes, _replicated(context, rows_of))

@@ -145,7 +145,7 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
         folded=cells.folded,
         left_out=rows[-1] if cells.left_out else None,
         hidden=tuple(printable(column.name) for index, column in enumerate(cells.columns) if index not in kept),
-        nothing="none before the text ends" if table.lacks_rows else "none",
+        nothing="none before the text ends" if table.lacks_rows else table.nothing,
         has_unknown=_has_unknown(cells, kept, valued, total),
     )
 

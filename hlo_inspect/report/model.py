@@ -179,7 +179,8 @@ class Report(Displayable):
     `headline` are the first lines of its page. A report that is about no module has a `title` instead of the module's name;
     `passages` are the texts of a page of documentation. The last report of checks has their `verdict`. `unanswered` are facts
     of the request that an input of its kind does not have. `findings_scope` says which findings these are if they are not
-    those of all rules, and `left_out_rules` are the rules that did not run. `failed_checks` are the assertions of a check that
+    those of all rules, and `left_out_rules` are the rules that did not run. `undecided_rules` are the codes of those
+    that the module does not tell enough for. `failed_checks` are the assertions of a check that
     failed, as findings, and `ignored` the findings that an entry ignores: formats for CI have both. The rows of its tables are
     made: it holds no module.
     """
@@ -199,6 +200,7 @@ class Report(Displayable):
     unanswered: tuple[FactSpec, ...] = ()
     findings_scope: str = ""
     left_out_rules: tuple[str, ...] = ()
+    undecided_rules: tuple[str, ...] = ()
     failed_checks: tuple[Finding, ...] = ()
     ignored: tuple[IgnoredFinding, ...] = ()
 

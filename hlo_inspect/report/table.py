@@ -149,8 +149,8 @@ class Table(Displayable):
     with 0 page rows is always shown whole. Pages leave out a table that is not `on_page`, and without -v also one that is
     `only_verbose`. They show the table `page_as` of the same report in place of this one, unless the user selects single rows.
     They draw one that `is_curve`, unless it is selected by name. `left_out` are the rows that a filter hides: they are in no
-    total. A table that `lacks_rows` is of a truncated text: its sums are lower bounds. Python
-    sessions show the table `shown`, of which `flat` made this one.
+    total. A table that `lacks_rows` is of a truncated text: its sums are lower bounds. Without rows it says
+    `nothing`. Python sessions show the table `shown`, of which `flat` made this one.
     """
 
     name: str
@@ -165,6 +165,7 @@ class Table(Displayable):
     only_verbose: bool = False
     is_curve: bool = False
     lacks_rows: bool = False
+    nothing: str = "none"
     place: TablePlace | None = None
     shown: Table | None = field(default=None, compare=False)
 

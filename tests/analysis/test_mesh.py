@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -236,13 +237,13 @@ def test_a_program_that_was_read_for_its_collectives_only(entry: Callable[..., C
 
 def test_axes_of_groups_that_the_mesh_does_not_know() -> None:
     mesh = Mesh((4, 2), names=("a", "b"))
-    assert axis_of(((0, 2, 4, 6), (1, 3, 5, 7)), mesh) == (0,)
-    assert axis_of(((0, 4), (2, 6)), mesh) is None  # a part of an axis
+    assert axis_of(((0, 2, 4, 6), (1, 3, 5, 7)), mesh) == ("a",)
+    assert axis_of(((0, 4), (2, 6)), mesh) == ("a:(1)2",)
     assert axis_of(((0, 1), (2, 4)), mesh) is None  # along different axes
     assert axis_of(((1, 2),), mesh) is None
     assert axis_of(((0, 8),), mesh) is None
     assert axis_of(((0, 1),), Mesh(None)) is None
-    assert axis_of_pairs([(0, 7)], mesh) == (0, 1)
+    assert axis_of_pairs([(0, 7)], mesh) == ("a", "b")
     assert axis_of_pairs([(0, 8)], mesh) is None
     assert axis_of_pairs([], Mesh(None)) is None
 
@@ -258,7 +259,8 @@ def test_a_thousand_devices() -> None:
     ]
     mesh = find_mesh(lists, 1024)
     assert mesh.shape == (16, 8, 8)
-    assert [axis_of(groups, mesh) for groups in lists] == [(2,), (1, 2), (1,), (0,), (0, 2)]
+    named = replace(mesh, names=("a", "b", "c"))
+    assert [axis_of(groups, named) for groups in lists] == [("c",), ("b", "c"), ("b",), ("a",), ("a", "c")]
 
 
 def factorizations(devices: int) -> Iterator[tuple[int, ...]]:
@@ -301,10 +303,11 @@ def test_the_coarsest_of_all_meshes_is_found(data: st.DataObject) -> None:
     assert [s for s in fitting if len(s) == fewest] == [mesh.shape]
     assert math.prod(mesh.shape or ()) == devices
     assert mesh.order is None
+    named = replace(mesh, names=tuple(map(str, range(len(mesh.axes)))))
     for groups in lists:
-        axes = axis_of(groups, mesh)
+        axes = axis_of(groups, named)
         assert axes is not None
-        assert groups_along(mesh.shape or (), axes) == groups
+        assert groups_along(mesh.shape or (), tuple(map(int, axes))) == groups
 
 
 # -- lists of devices -------------------------------------------------------------------------------------------------------

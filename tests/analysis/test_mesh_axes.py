@@ -8,7 +8,7 @@ import pytest
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices.mesh import Mesh, module_shardings
-from hlo_inspect.analysis.devices.mesh_axes import axis_names, parse_mesh, printed_meshes
+from hlo_inspect.analysis.devices.mesh_axes import axis_of, parse_mesh, printed_meshes, with_names
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.values.device_groups import NamedMesh, shardy_meshes
 from hlo_inspect.hlo.values.sharding import parse_sharding
@@ -62,23 +62,27 @@ def test_meshes_in_groups_and_shardings_are_told_once(entry: Callable[..., Conte
 
 
 @pytest.mark.parametrize(
-    ("shape", "meshes", "names"),
+    ("shape", "meshes", "axes"),
     [
-        ((4, 2), ["mesh['data'=4,'model'=2]"], ("data", "model")),
-        ((4, 2), ["mesh['one'=1,'data'=4,'model'=2]"], ("data", "model")),
+        ((4, 2), ["mesh['data'=4,'model'=2]"], {"data": 4, "model": 2}),
+        ((4, 2), ["mesh['one'=1,'data'=4,'model'=2]"], {"data": 4, "model": 2}),
         # the order of the names is not that of the devices: stride 2 belongs to the axis that device_ids makes major
-        ((4, 2), ["mesh['model'=2,'data'=4], device_ids=([4,2]T(1,0))"], ("data", "model")),
-        ((2, 4), ["mesh['data'=4,'model'=2]"], ("data:(1)2", "data:(2)2,model")),
-        ((8,), ["mesh['data'=4,'model'=2]"], ("data,model",)),
-        ((4, 2), ["mesh['data'=8]"], ("data:(1)4", "data:(4)2")),
-        ((2, 2, 2), ["mesh['a'=2,'b'=4]"], ("a", "b:(1)2", "b:(2)2")),
+        ((4, 2), ["mesh['model'=2,'data'=4], device_ids=([4,2]T(1,0))"], {"data": 4, "model": 2}),
+        ((8,), ["mesh['data'=4,'model'=2]"], {"data,model": 8}),
+        # a named axis stays whole, whatever parts of it the groups of a collective are
+        ((2, 4), ["mesh['data'=4,'model'=2]"], {"data": 4, "model": 2}),
+        ((4, 2), ["mesh['data'=8]"], {"data": 8}),
+        ((2, 2, 2), ["mesh['a'=2,'b'=4]"], {"a": 2, "b": 4}),
+        ((2, 2, 2, 2), ["mesh['a'=4,'b'=4]"], {"a": 4, "b": 4}),
         # a mesh with these axes goes before one that can be laid over them
-        ((4, 2), ["mesh['x'=8]", "mesh['data'=4,'model'=2]"], ("data", "model")),
-        ((6,), ["mesh['a'=2,'b'=3]"], ("a,b",)),
+        ((4, 2), ["mesh['x'=8]", "mesh['data'=4,'model'=2]"], {"data": 4, "model": 2}),
+        ((6,), ["mesh['a'=2,'b'=3]"], {"a,b": 6}),
     ],
 )
-def test_names_of_axes(shape: tuple[int, ...], meshes: list[str], names: tuple[str, ...]) -> None:
-    assert axis_names(Mesh(shape), map(mesh, meshes)) == names
+def test_names_of_axes(shape: tuple[int, ...], meshes: list[str], axes: dict[str, int]) -> None:
+    named = with_names(Mesh(shape), map(mesh, meshes))
+    assert named is not None
+    assert dict(zip(named.names, named.shape or (), strict=True)) == axes
 
 
 @pytest.mark.parametrize(
@@ -94,10 +98,50 @@ def test_names_of_axes(shape: tuple[int, ...], meshes: list[str], names: tuple[s
     ],
 )
 def test_meshes_that_lend_no_names(shape: tuple[int, ...], text: str) -> None:
-    assert axis_names(Mesh(shape), [mesh(text)]) is None
+    assert with_names(Mesh(shape), [mesh(text)]) is None
 
 
 def test_names_in_another_device_order() -> None:
     """Positions 0…3 hold devices 0, 3, 1, 2; the mesh lists the same rows."""
-    assert axis_names(Mesh((2, 2), (0, 3, 1, 2)), [mesh("mesh['a'=2,'b'=2], device_ids=(0,3,1,2)")]) == ("a", "b")
-    assert axis_names(Mesh((2, 2), (0, 3, 1, 2)), [mesh("mesh['a'=2,'b'=2]")]) is None
+    named = with_names(Mesh((2, 2), (0, 3, 1, 2)), [mesh("mesh['a'=2,'b'=2], device_ids=(0,3,1,2)")])
+    assert named is not None
+    assert (named.names, named.order) == (("a", "b"), (0, 3, 1, 2))
+    assert with_names(Mesh((2, 2), (0, 3, 1, 2)), [mesh("mesh['a'=2,'b'=2]")]) is None
+
+
+@pytest.mark.parametrize(
+    ("groups", "parts"),
+    [
+        (((0, 2, 4, 6), (1, 3, 5, 7)), ("data",)),
+        (((0, 4), (1, 5), (2, 6), (3, 7)), ("data:(1)2",)),  # the major half of the axis: stride 4
+        (((0, 2), (1, 3), (4, 6), (5, 7)), ("data:(2)2",)),  # the minor half: stride 2, after a factor of 2
+        (((0, 1, 2, 3), (4, 5, 6, 7)), ("data:(2)2", "model")),
+        (((0, 1, 4, 5), (2, 3, 6, 7)), ("data:(1)2", "model")),
+        (((0,), (1,)), ()),
+        (((0, 3),), None),  # no run of an axis
+        (((0, 2), (4, 5)), None),  # along different axes
+    ],
+)
+def test_parts_of_axes_have_the_spelling_of_xla(groups: tuple[tuple[int, ...], ...], parts: tuple[str, ...] | None) -> None:
+    assert axis_of(groups, Mesh((4, 2), names=("data", "model"))) == parts
+    assert axis_of(groups, Mesh(None)) is None
+
+
+def test_a_collective_over_a_part_of_an_axis_leaves_the_axis_whole(entry: Callable[..., Context]) -> None:
+    """16 MiB are reduced over `data`, 32 bytes over half of it: the axis keeps its bytes."""
+    context = entry(
+        "%p = f32[4194304] parameter(0), sharding={mesh['data'=4,'model'=2], [{'model'}]}",
+        "%a = f32[4194304] all-reduce(%p), channel_id=1, use_global_device_ids=true, "
+        "replica_groups=mesh['data'=4,'model'=2] {'data'}, to_apply=%add",
+        "%s = f32[8] slice(%a), slice={[0:8]}",
+        "%b = f32[8] all-reduce(%s), channel_id=2, use_global_device_ids=true, replica_groups={{0,4},{1,5},{2,6},{3,7}}, "
+        "to_apply=%add",
+        "ROOT %c = (f32[4194304], f32[8]) tuple(%a, %b)",
+    )
+    assert (context.mesh.names, context.mesh.shape) == (("data", "model"), (4, 2))
+    assert context.axes == ["data", "data:(1)2"]
+    # an all-reduce over n devices sends 2 (n - 1) / n of its bytes
+    assert {axis: figures.wire_bytes for axis, figures in context.executed.axes.items()} == {
+        "data": 2 * 3 * (16 << 20) // 4,
+        "data:(1)2": 2 * 1 * 32 // 2,
+    }

@@ -35,6 +35,7 @@ def spec_of(read: Callable[..., Context], attributes: str, header: str = "HloMod
         ("{devices=[4,1,2]<=[8] last_tile_dim_replicate}", '("d0", None)'),
         ("{devices=[1,2,4]<=[4,2]T(1,0) last_tile_dim_replicate}", '(None, "d1")'),
         ("{devices=[2,4]<=[4,2]T(1,0)}", '("d1", "d0")'),
+        ("{devices=[8,1]<=[4,2]T(1,0)}", '(("d1", "d0"), None)'),  # the first axis named is the major one
         ("{devices=[1,1,8]<=[8] last_tile_dim_replicate}", "replicated"),
         ("{mesh['axis_0'=4,'axis_1'=2], [{}, {'axis_1'}]}", '(None, "d1")'),
         # shardings that names of axes do not express

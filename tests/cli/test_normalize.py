@@ -50,9 +50,15 @@ def written(tmp_path: Path, source: Path, *options: str) -> Path:
     return target
 
 
+COUNTS_OF_ELEMENTS = {"opcode.get-tuple-element", "module.instructions", "module.entry_instructions"}
+
+
 @pytest.mark.parametrize("dump", DUMPS)
 def test_a_normalized_text_has_the_same_facts(tmp_path: Path, dump: str) -> None:
-    """Except for what metadata tells; with it all facts and findings are the same. Times are sums in another order."""
+    """Except for what metadata tells; with it all facts and findings are the same. Times are sums in another order.
+
+    Rows that repeat an element of a tuple, or that nothing reads, are left out: the short form `x#1` has none.
+    """
     before = hlo_inspect.inspect(DATA / dump, EVERYTHING)
     bare = hlo_inspect.inspect(written(tmp_path, DATA / dump), EVERYTHING)
     assert _facts(bare, phases=False) == _nearly(_facts(before, phases=False))
@@ -76,12 +82,16 @@ def _nearly(facts: dict[str, Value]) -> dict[str, Any]:
 
 
 def _facts(report: Report, *, phases: bool = True) -> dict[str, Value]:
-    return {name: value for name, value in report.facts.items() if phases or "phase" not in name}
+    return {
+        name: value
+        for name, value in report.facts.items()
+        if (phases or "phase" not in name) and name not in COUNTS_OF_ELEMENTS
+    }
 
 
 @pytest.mark.parametrize("options", [(), ("--metadata",), ("--unscheduled", "--no-layouts")])
 def test_xla_takes_it_and_reads_the_same(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """Opcodes, shapes with layouts, and how many operands each instruction has; names alone differ."""
+    """Opcodes, shapes with layouts, and how many operands each instruction has; names alone differ, and repeated elements."""
     pytest.importorskip("jaxlib")
     files = [DATA / dump for dump in DUMPS]
     files += [written(tmp_path, DATA / dump, *options) for dump in DUMPS]
@@ -98,6 +108,7 @@ def _told(module: dict[str, Any], *, with_layouts: bool) -> Counter[str]:
         json.dumps([opcode, shape, len(operands), layout if with_layouts else None])
         for computation in module["computations"].values()
         for opcode, shape, operands, layout in computation["instructions"].values()
+        if opcode != "get-tuple-element"
     )
 
 

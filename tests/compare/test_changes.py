@@ -206,6 +206,18 @@ def test_parameters_of_another_type_are_one_change() -> None:
     assert (first.area, first.aspects, len(first.names)) == ("parameters", (Aspect("type", "f32", "bf16"),), 3)
 
 
+def test_a_sharding_that_one_text_does_not_print_is_no_change() -> None:
+    """The newer compiler printed none; a sharding that a text before partitioning lacks is one that the program lacks."""
+    optimized = (
+        "HloModule m, is_scheduled=true, num_partitions=2\n\nENTRY e_spmd {\n  ROOT p = f32[8] parameter(0)SHARDING\n}\n"
+    )
+    other = "HloModule m, num_partitions=2\n\nENTRY e {\n  p = f32[8] parameter(0)SHARDING\n  ROOT n = f32[8] negate(p)\n}\n"
+    texts = [text.replace("SHARDING", own) for text in (optimized, other) for own in (", sharding={devices=[2]<=[2]}", "")]
+    assert [change for change in changes(*map(module, texts[:2])) if change.area == "parameters"] == []
+    (change,) = [change for change in changes(*map(module, texts[2:])) if change.area == "parameters"]
+    assert [aspect.name for aspect in change.aspects] == ["sharding"]
+
+
 DOT = """HloModule m, is_scheduled=true
 
 FUSED

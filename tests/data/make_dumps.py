@@ -190,6 +190,45 @@ def dump_folder() -> None:
             write(f"{target}/{path.name}", path.read_text(encoding="utf-8"))
 
 
+def forms() -> None:
+    """Write programs in the two forms of jax 0.12: as `as_text()` prints them, and as the dump file of the same compile."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment(EIGHT_HOST_DEVICES, f"--xla_dump_to={folder}", "--xla_dump_hlo_as_text")
+        mesh = mesh_of(import_module("jax").devices())
+        for name in ("collectives", "control_flow"):
+            write_forms(name, mesh if name in SHARDED else None, folder, "cpu_after_optimizations.txt")
+
+
+def tpu_forms() -> None:
+    """Write the two forms for a TPU v5e 2x4 slice. Its `as_text()` is the text after code generation."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment(f"--xla_dump_to={folder}", "--xla_dump_hlo_as_text")
+        os.environ.update(TPU_SKIP_MDS_QUERY="1", TPU_WORKER_HOSTNAMES="localhost", TPU_WORKER_ID="0")
+        mesh = topology_mesh(platform="tpu", topology_name="v5e:2x4")
+        for name in ("sgd_unused", "scan_forward"):
+            write_forms(name, mesh, folder, "after_codegen.txt", prefix="tpu_")
+
+
+def write_forms(name: str, mesh: Any, folder: str, ending: str, prefix: str = "") -> None:
+    before = set(Path(folder).glob(f"*.{ending}"))
+    write(f"forms_jax_0_12/{prefix}{name}.as_text.hlo", optimized(name, mesh))
+    new = max(set(Path(folder).glob(f"*.{ending}")) - before, key=lambda path: path.stat().st_size)
+    write(f"forms_jax_0_12/{prefix}{name}.dump.hlo", new.read_text(encoding="utf-8"))
+
+
+def elements() -> None:
+    """Write a text before optimization twice: with `x#1` for elements of tuples, and with a line and sharding for each."""
+    for form, flag in (("short", "--xla_dump_compact_gte=true"), ("long", "--xla_dump_compact_gte=false")):
+        if not os.fork():  # XLA reads its flags once
+            with tempfile.TemporaryDirectory() as folder:
+                environment(EIGHT_HOST_DEVICES, f"--xla_dump_to={folder}", "--xla_dump_hlo_as_text", flag)
+                optimized("collectives", mesh_of(import_module("jax").devices()))
+                text = dumped(folder, "jit_step.before_optimizations.txt")
+            write(f"forms_jax_0_12/collectives.before.{form}.hlo", text)
+            return
+        os.wait()
+
+
 def prints() -> None:
     """Two optimized modules under other printer options, without metadata but for one text."""
     environment(EIGHT_HOST_DEVICES)
@@ -222,7 +261,10 @@ def prints() -> None:
     write_variants("constants", None, {"large_constants": (options(), large)})
 
 
-TARGETS = {step.__name__: step for step in (cpu, tpu, tpu_slices, gpu, gpu_generic_async, inline_frames, dump_folder, prints)}
+FORMS = (forms, tpu_forms, elements)
+TARGETS = {
+    step.__name__: step for step in (cpu, tpu, tpu_slices, gpu, gpu_generic_async, inline_frames, dump_folder, *FORMS, prints)
+}
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in TARGETS:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 NEEDED = ("jax==0.12.0.1", "libtpu==0.0.52")
-RUNS = (("make_dumps.py", "cpu"), ("make_dumps.py", "tpu"), ("make_dumps.py", "dump_folder"), ("oracle.py",))
+TARGETS = ("cpu", "tpu", "dump_folder", "forms", "tpu_forms", "elements")
+RUNS = (*(("make_dumps.py", target) for target in TARGETS), ("oracle.py",))
 
 
 def main(python: str, folder: Path) -> None:

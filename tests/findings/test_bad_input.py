@@ -107,12 +107,18 @@ odd {
 
 
 @pytest.mark.parametrize(
-    ("mesh", "labels"), [("data=2,model=2", ["model"]), ("x=4", ["x:(2)2"]), ("a=1,b=2,c=2", ["c"]), (None, ["d1"])]
+    ("mesh", "labels", "shape"),
+    [
+        ("data=2,model=2", ["model"], "2x2"),
+        ("x=4", ["x:(2)2"], "4"),  # a named axis stays whole
+        ("a=1,b=2,c=2", ["c"], "2x2"),
+        (None, ["d1"], "2x2"),
+    ],
 )
-def test_a_given_mesh_names_the_axes(mesh: str | None, labels: list[str]) -> None:
+def test_a_given_mesh_names_the_axes(mesh: str | None, labels: list[str], shape: str) -> None:
     report = reported("p = f32[8]{0} parameter(0)", f"ROOT {GATHER}", mesh=mesh)
     assert (column(report.table("collectives"), "axis"), findings(report)) == (labels, [])
-    assert report.facts["mesh.shape"] == "2x2"
+    assert report.facts["mesh.shape"] == shape
 
 
 @pytest.mark.parametrize(("mesh", "devices"), [("data=2,model=4", 8), ("data=3", 3), ("data=1", 1)])

@@ -151,3 +151,24 @@ def test_a_path_that_is_no_utf_8_is_read_once(tmp_path: Path, monkeypatch: pytes
     assert collect(store, tmp_path / "dumps")[0]["read"] == 1
     assert ask(store, "SELECT input FROM modules") == [str(tmp_path / "dumps" / "a\\udcff.txt")]
     assert collect(store, tmp_path / "dumps")[0]["skipped"] == 1
+
+
+def test_hashes_of_the_version_before_are_told(old: Path, tmp_path: Path) -> None:
+    """Five of its modules have hashes. A query without hashes says nothing of them."""
+    start = "hashes of programs: 5 of 5 modules have those of hlo-inspect 1.0.0"
+    hashes = """SELECT name, "fingerprint.program" FROM modules"""
+    assert [note for note in notes_of("query", old, hashes) if note.startswith(start)]
+    assert [note for note in notes_of("query", old, "near-duplicates") if note.startswith(start)]
+    assert notes_of("query", old, "SELECT name FROM modules") == []
+    new = tmp_path / "new"
+    job = write_job(tmp_path / "dumps", 1, 1)
+    assert notes_of("collect", job, "--store", new) == []
+    assert notes_of("query", new, hashes) == []
+    (note,) = notes_of("collect", job, "--store", old)
+    assert "the store has those of hlo-inspect 1.0.0" in note
+    assert [note for note in notes_of("query", old, hashes) if "5 of 6 modules" in note]
+
+
+def notes_of(*arguments: str | Path) -> list[str]:
+    notes: list[str] = json.loads(call_text(*arguments, "--format", "json").stdout)["notes"]
+    return notes

@@ -7,7 +7,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from tests.calling import call_text
 from tests.report.ci_runs import ADAMW, DATA, FAILING, GATHERS, HOLDING, UNDECIDED, checked, linted
@@ -47,6 +47,14 @@ def test_a_collective_before_partitioning_is_an_error() -> None:
     (error,) = cases[HOLDING].result
     assert isinstance(error, Error)
     assert ".compile()" in error.message
+
+
+def test_a_rule_that_is_not_decided_is_skipped() -> None:
+    """Optimized texts of jax 0.12 print no shardings."""
+    cases = cases_of(call_text("lint", DATA / "jax_0_12" / "bf16_master.after.txt", "--format", "junit").stdout)
+    skipped = {name: case.result[0].message for name, case in cases.items() if any(isinstance(r, Skipped) for r in case.result)}
+    message = "not decided: the module does not tell enough"
+    assert skipped == {"HI104 replicated-weight": message, "HI506 replicated-optimizer-state": message}
 
 
 def test_a_rule_is_a_case_and_fails_as_the_run_does(tmp_path: Path) -> None:

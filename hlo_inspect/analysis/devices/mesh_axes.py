@@ -74,16 +74,16 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
     mesh = find_mesh(device_lists(collectives, counts, shardings), devices)
     if mesh.shape is None:
         return mesh
-    names = axis_names(mesh, [given]) if given is not None else None
-    note = "" if names or given is None else f"{given} does not fit the {mesh.shape_text} devices of the program"
+    named = with_names(mesh, [given]) if given is not None else None
+    note = "" if named or given is None else f"{given} does not fit the {mesh.shape_text} devices of the program"
     attributes = module.header.attributes.get("frontend_attributes")
     header = shardy_meshes(attributes).values() if attributes else ()
     stated = [*header, *printed_meshes(collectives, shardings)]
-    if names is None and stated:
-        names = axis_names(mesh, stated)
+    named = named or (with_names(mesh, stated) if stated else None)
+    mesh = named or replace(mesh, names=_plain_names(mesh.axes, counts))
     is_sure = not module.problems.is_truncated or any(_runs(_named_axes(named, mesh) or ()) == mesh.axes for named in stated)
     partial_reason = "" if is_sure else "the module is truncated, and its missing part may divide the devices further"
-    return replace(mesh, names=names or _plain_names(mesh.axes, counts), note=note, partial_reason=partial_reason)
+    return replace(mesh, note=note, partial_reason=partial_reason)
 
 
 def _plain_names(axes: Sequence[Run], counts: DeviceCounts) -> tuple[str, ...]:
@@ -165,12 +165,12 @@ class _LaidAxis(NamedTuple):
     run: Run
 
 
-def axis_names(mesh: Mesh, meshes: Iterable[NamedMesh]) -> tuple[str, ...] | None:
-    """Name each axis of a mesh; None if none of `meshes` fits.
+def with_names(mesh: Mesh, meshes: Iterable[NamedMesh]) -> Mesh | None:
+    """Return the mesh with names for its axes; None if none of `meshes` fits.
 
     The names come from the first of `meshes` with these axes, else from the first that can be laid over them. An axis that
-    covers several named axes is called `data,model`. A part of a named axis is `data:(2)4`, as XLA writes it: 4 devices, after
-    a factor of 2.
+    covers several named axes is called `data,model`. A named axis stays whole: if an axis of the mesh would be a part of one,
+    the axes are those of the named mesh.
     """
     fitting = []
     for candidate in meshes:
@@ -178,10 +178,15 @@ def axis_names(mesh: Mesh, meshes: Iterable[NamedMesh]) -> tuple[str, ...] | Non
         if named is None:
             continue
         if _runs(named) == mesh.axes:
-            return tuple(axis.name for axis in named)
-        if is_chain({end for run in (*mesh.axes, *(axis.run for axis in named)) for end in (run.stride, run.end)}):
+            return replace(mesh, names=tuple(axis.name for axis in named))
+        if is_chain(_ends((*mesh.axes, *_runs(named)))):
             fitting.append(named)
-    return tuple(_lay_over(run, fitting[0]) for run in mesh.axes) if fitting else None
+    if not fitting:
+        return None
+    first, ends = fitting[0], _ends(mesh.axes)
+    if any(axis.run.stride < end < axis.run.end for axis in first for end in ends):
+        return Mesh(tuple(axis.run.size for axis in first), mesh.order, tuple(axis.name for axis in first))
+    return replace(mesh, names=tuple(",".join(_lay_over(run, first)) for run in mesh.axes))
 
 
 def _named_axes(named: NamedMesh, mesh: Mesh) -> list[_LaidAxis] | None:
@@ -209,48 +214,49 @@ def _runs(named: Iterable[_LaidAxis]) -> tuple[Run, ...]:
     return tuple(axis.run for axis in named)
 
 
-def _lay_over(run: Run, named: list[_LaidAxis]) -> str:
+def _ends(runs: Iterable[Run]) -> set[int]:
+    return {end for run in runs for end in (run.stride, run.end)}
+
+
+def _lay_over(run: Run, named: Iterable[_LaidAxis]) -> list[str]:
+    """Name the axes that a run covers. A part of an axis is `data:(2)4`, as XLA writes it: 4 devices, after a factor of 2."""
     parts = []
     for name, axis in named:
         start, end = max(run.stride, axis.stride), min(run.end, axis.end)
         if start < end:
             whole = start == axis.stride and end == axis.end
             parts.append(name if whole else f"{name}:({axis.end // end}){end // start}")
-    return ",".join(parts)
+    return parts
 
 
 # -- axes of a collective ---------------------------------------------------------------------------------------------------
 
 
-def axis_of(groups: Groups, mesh: Mesh) -> tuple[int, ...] | None:
-    """Return the numbers of the axes along which the devices of each group lie; empty for groups of one device.
+def axis_of(groups: Groups, mesh: Mesh, *, ordered: bool = False) -> tuple[str, ...] | None:
+    """Return the axes, and parts of axes, along which the devices of each group lie; empty for groups of one device.
 
-    Return None if the mesh is unknown, if a group is no product of whole axes, or if groups lie along different axes.
+    They are in the order of the mesh; if `ordered`, in the order in which each group lists its devices, major to minor.
+    Return None if the mesh is unknown, if a group is no product of them, or if groups lie along different axes.
     """
     if mesh.shape is None:
         return None
-    axes = {_axes_of_group(group, mesh) for group in groups}
+    places = ([mesh.position(device) for device in group] for group in groups)
+    axes = {_axes_of_group(positions if ordered else sorted(positions), mesh) for positions in places}
     return axes.pop() if len(axes) == 1 else None
 
 
-def _axes_of_group(group: Sequence[int], mesh: Mesh) -> tuple[int, ...] | None:
-    positions = sorted(map(mesh.position, group))
-    if positions == list(range(math.prod(mesh.shape or ()))):
-        return tuple(range(len(mesh.axes)))
-    runs = runs_of(positions) if positions[0] >= 0 else None
-    if runs is None or not starts_axes(positions[0], runs):
+def _axes_of_group(positions: Sequence[int], mesh: Mesh) -> tuple[str, ...] | None:
+    if list(positions) == list(range(math.prod(mesh.shape or ()))):
+        return mesh.names
+    runs = runs_of(positions) if min(positions) >= 0 else None
+    if runs is None or not starts_axes(positions[0], runs) or not is_chain(_ends((*runs, *mesh.axes))):
         return None
-    axes: list[int] = []
-    for run in runs:
-        axis_numbers = [i for i, axis in enumerate(mesh.axes) if run.stride <= axis.stride and axis.end <= run.end]
-        if math.prod(mesh.axes[i].size for i in axis_numbers) != run.size:
-            return None
-        axes += axis_numbers
-    return tuple(sorted(axes))
+    named = list(map(_LaidAxis, mesh.names, mesh.axes))
+    return tuple(part for run in reversed(runs) for part in _lay_over(run, named))
 
 
-def axis_of_pairs(pairs: Iterable[tuple[int, int]], mesh: Mesh) -> tuple[int, ...] | None:
-    """Return the numbers of the axes along which senders and receivers differ; None if the mesh is unknown."""
+def axis_of_pairs(pairs: Iterable[tuple[int, int]], mesh: Mesh) -> tuple[str, ...] | None:
+    """Return the axes along which senders and receivers differ; None if the mesh is unknown."""
     if mesh.shape is None:
         return None
     axes: set[int] = set()
@@ -259,11 +265,11 @@ def axis_of_pairs(pairs: Iterable[tuple[int, int]], mesh: Mesh) -> tuple[int, ..
         if start < 0 or end < 0:
             return None
         axes |= {i for i, axis in enumerate(mesh.axes) if start // axis.stride % axis.size != end // axis.stride % axis.size}
-    return tuple(sorted(axes))
+    return tuple(mesh.names[axis] for axis in sorted(axes))
 
 
 def axis_labels(collectives: Iterable[Collective], counts: DeviceCounts, mesh: Mesh) -> list[str | None]:
-    """Return the mesh axes of each collective as `d0,d1`.
+    """Return the mesh axes of each collective as `d0,d1`, and parts of axes as `data:(2)4`.
 
     Empty for groups of one device, None if unknown, `dcn` between slices.
     """
@@ -276,12 +282,12 @@ def axis_labels(collectives: Iterable[Collective], counts: DeviceCounts, mesh: M
         key = (collective.groups, collective.pairs, collective.mode, has_groups(collective))
         if key not in label_by_key:
             axes = _axes_of_collective(collective, counts, mesh)
-            label_by_key[key] = None if axes is None else ",".join(mesh.names[i] for i in axes)
+            label_by_key[key] = None if axes is None else ",".join(axes)
         labels.append(label_by_key[key])
     return labels
 
 
-def _axes_of_collective(collective: Collective, counts: DeviceCounts, mesh: Mesh) -> tuple[int, ...] | None:
+def _axes_of_collective(collective: Collective, counts: DeviceCounts, mesh: Mesh) -> tuple[str, ...] | None:
     if mesh.shape is None:
         return None
     if has_groups(collective):
@@ -357,11 +363,9 @@ class PartitionSpecs:
             lines = list(_lines(sharding))
         except DeviceListError:
             return None
-        dimensions = [axis_of(groups, mesh) if groups is not None else () for groups in lines]
+        dimensions = [axis_of(line, mesh, ordered=True) or axis_of(line, mesh) if line is not None else () for line in lines]
         known_axes = [axes for axes in dimensions if axes is not None]
-        if len(known_axes) != len(dimensions):
-            return None
-        return tuple(tuple(mesh.names[axis] for axis in axes) for axes in known_axes)
+        return tuple(known_axes) if len(known_axes) == len(dimensions) else None
 
 
 def spec_text(spec: Spec) -> str:

@@ -89,7 +89,7 @@ def collect(*, output: OutputOptions, request: Request, **options: Any) -> int: 
     if shown > _SHOWN_FAILURES:
         tell(f"hlo-inspect: {shown - _SHOWN_FAILURES:,} more; the store has them with status and message")
     statuses.append(UNREADABLE if run.counts.failed else 0)
-    report = collection_report(run_options.store, run.counts, time.monotonic() - begin)
+    report = collection_report(run_options.store, run.counts, time.monotonic() - begin, run.notes)
     return max(deliver([report], output), *statuses)
 
 

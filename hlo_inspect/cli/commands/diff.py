@@ -49,7 +49,8 @@ def diff(
 
     OLD and NEW are files, directories, patterns or reports that --format json wrote. Modules are paired by name, then by
     content. Programs that differ in names, numbers and metadata only are the same program. A difference is exit status 0; with
-    --fail-if or --fail-on it can be 1. Only findings that OLD lacks are shown.
+    --fail-if or --fail-on it can be 1. Only findings that OLD lacks are shown. Object files, LLVM modules, PTX files and thunk
+    sequences beside equal texts are compared too. Another mesh stands first: shardings over the same axes are then no change.
 
     If OLD is a network simulator's workload file and NEW a dump, their collectives are compared: bytes by kind and group, and
     their ratio. --axis names the groups.

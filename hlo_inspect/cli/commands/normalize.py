@@ -37,8 +37,8 @@ def normalize(
 
     Two texts of one program have the same normal form. So `git diff` shows real changes, and golden tests stay stable. An
     instruction's name is its opcode and a hash of shape, opcode and attributes. The name does not depend on the line number,
-    so a new line renames few others. An unscheduled text is sorted; a scheduled one keeps its order. XLA's parser accepts the
-    result.
+    so a new line renames few others. An unscheduled text is sorted; a scheduled one keeps its order, but an element of a tuple
+    stands before its first user. XLA's parser accepts the result.
     """
     from hlo_inspect.inspection.normal_texts import NormalTexts
 

@@ -44,5 +44,7 @@ def query(store: str | None, sql: str | None, *, lists: bool, settings: tuple[st
             report = views_report(store, database)
         else:
             title = named.summary.partition(". ")[0].rstrip(".") if named is not None else "Rows"
-            report = query_report(store, title, database.query(named.sql if named is not None else sql, values))
+            statement = named.sql if named is not None else sql
+            result = database.query(statement, values)
+            report = query_report(store, title, result, database.notes_on_hashes(statement, result))
         return max([deliver([report], output), *map(reported, database.damaged)])

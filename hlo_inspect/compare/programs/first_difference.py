@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from hlo_inspect.compare.pairing import surplus
@@ -87,18 +88,14 @@ class FirstDifference:
             if own is not None or usual is not None:
                 yield own, usual
             return
-        size, other = len(first.local), len(second.local)
-        yield from ((row, row) for row in range(min(size, other)))
-        if size != other:
-            yield (other, None) if size > other else (None, size)
+        yield from zip_longest(first.rows, second.rows)
 
     def _deviates(self, first: CanonicalComputation, second: CanonicalComputation, row: int, mate: int) -> bool:
         if not self._is_scheduled:
             return True
         return (
             first.local[row] != second.local[mate]
-            or first.operands[row] != second.operands[mate]
-            or sorted(first.predecessors[row]) != sorted(second.predecessors[mate])
+            or first.read_places(row) != second.read_places(mate)
             or (first.view.root == row) != (second.view.root == mate)
         )
 

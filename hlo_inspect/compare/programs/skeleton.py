@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from hlo_inspect.graph.canonical.canonical_computation import CanonicalComputation, numbers_hash
 from hlo_inspect.graph.canonical.spelling import Speller, Spelling
+from hlo_inspect.graph.canonical.tuple_elements import with_elements
 from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import COMMUTATIVE, PRODUCTS, opcodes_that_are
@@ -62,7 +63,7 @@ def find_skeleton(module: Module, views: Views) -> Skeleton:
     cache: dict[Hashable, int] = {}
     rows: dict[str, _SkeletonRows] = {}
     for name in module.computations:
-        view = views.for_computation(name)
+        view = with_elements(views.for_computation(name))
         spellings = [speller.spell(view, row) for row in range(len(view.rows))]
         masked = [_masked(spelling) for spelling in spellings]
         computation = CanonicalComputation(view, masked, lambda callee: hashes.get(callee, 0), cache)

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import NamedTuple
 
-from hlo_inspect.graph.view import Views
+from hlo_inspect.graph.canonical.spelling import ELEMENT
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings
 from hlo_inspect.hlo.settings.stablehlo import StableHlo
@@ -61,14 +62,25 @@ def _digest(texts: Iterable[str]) -> str:
 def _names(views: Views) -> Iterator[str]:
     for name in views.computations:
         yield name
-        yield from (str(row_name) for row_name in views.for_computation(name).names)
+        view = views.for_computation(name)
+        yield from (view.names[row] for row in _printed(view))
 
 
 def _metadata(module: Module, views: Views) -> Iterator[str]:
-    yield from module.frames.tables
+    """Yield the metadata of each row, with its stack frame in words: XLA numbers frames anew in each text."""
+    frames: dict[int | None, str] = {None: ""}
     for name in views.computations:
         view = views.for_computation(name)
-        yield from (str(tuple(metadata)) for row in range(len(view.rows)) if (metadata := view.metadata(row)) is not None)
+        for metadata in filter(None, map(view.metadata, _printed(view))):
+            frame = metadata.stack_frame_id
+            if frame is not None and frame not in frames:
+                frames[frame] = module.frames.described(frame)
+            yield str((*metadata[:4], frames[frame] or frame))
+
+
+def _printed(view: View) -> Iterator[int]:
+    """Yield the rows that texts of all forms have: none that `x#1` can stand for."""
+    return (row for row, opcode in enumerate(view.opcodes) if opcode != ELEMENT or row == view.root)
 
 
 def _flags(settings: CompileSettings) -> list[str]:

@@ -10,6 +10,7 @@ from itertools import count
 from typing import cast
 
 from hlo_inspect.graph.canonical.spelling import Spelling
+from hlo_inspect.graph.canonical.tuple_elements import equal_elements, rows_with_elements
 from hlo_inspect.graph.view import View, operands_first
 from hlo_inspect.hlo.opcodes import COMMUTATIVE
 
@@ -199,8 +200,9 @@ _UNDEFINED = 0
 class CanonicalComputation:
     """The fingerprints of one computation, as numbers of 64 bits; rows are those of its `View`.
 
-    `spellings` are the contents of its rows; `callee` returns the fingerprint of a called computation. Names, metadata and
-    channel numbers are in none of the fingerprints. `cache` holds fingerprints of the module's rows by content.
+    `view` has a row for each element of a tuple (`tuple_elements.with_elements`). `spellings` are the contents of its rows;
+    `callee` returns the fingerprint of a called computation. Names, metadata and channel numbers are in none of the
+    fingerprints. `cache` holds fingerprints of the module's rows by content.
     """
 
     def __init__(
@@ -219,9 +221,28 @@ class CanonicalComputation:
         )
 
     @cached_property
-    def operands(self) -> list[tuple[int | None, ...]]:
-        """The row that defines each operand of a row; None for an operand that nothing defines."""
-        return [self.view.operand_rows(index) for index in range(len(self.view.rows))]
+    def elements(self) -> dict[int, int]:
+        """The rows that take an element of a tuple and do nothing else, each with the first equal one; not the root."""
+        return equal_elements(self.spellings, self.view.operands_of_rows, self.predecessors, self.view.root)
+
+    def origin(self, row: int | None) -> int | None:
+        """Return the tuple that an element is of, also through other elements; another row itself."""
+        while row is not None and row in self.elements:
+            row = self.operands[row][0]
+        return row
+
+    @cached_property
+    def rows(self) -> Sequence[int]:
+        """The rows in the order of the text, those of elements before their first users; without unused or repeated ones."""
+        return rows_with_elements(self.operands, self.elements)
+
+    @cached_property
+    def operands(self) -> Sequence[tuple[int | None, ...]]:
+        """The row that defines each operand of a row, of equal elements the first; None for an operand that nothing defines."""
+        elements, operands = self.elements, self.view.operands_of_rows
+        if all(row == first for row, first in elements.items()):
+            return operands
+        return [tuple([None if row is None else elements.get(row, row) for row in rows]) for rows in operands]
 
     @cached_property
     def predecessors(self) -> list[tuple[int, ...]]:
@@ -251,7 +272,7 @@ class CanonicalComputation:
     def dataflow(self) -> list[int]:
         """Hash of each row and the dataflow of its operands, unordered for commutative opcodes."""
         local, cache = self.local, self._cache
-        hashes = [_UNDEFINED] * len(local)
+        hashes = [_UNDEFINED] * len(local)  # unused elements keep it
         for row in self.topological_order:
             spelling = self.spellings[row]
             values = [_UNDEFINED if operand is None else hashes[operand] for operand in self.operands[row]]
@@ -269,11 +290,16 @@ class CanonicalComputation:
 
     @cached_property
     def topological_order(self) -> Sequence[int]:
-        """The rows, operands and predecessors before users; in the order of the text if that order fits."""
-        rows = range(len(self.spellings))
-        if all(max(before, default=-1) < row for row, before in enumerate(self._dependencies)):
+        """The rows, operands and predecessors before users; in the order of `rows` if that order fits."""
+        rows, places = self.rows, self.places
+        if all(places[before] < place for place, row in enumerate(rows) for before in self._dependencies[row]):
             return rows
         return list(operands_first(rows, self._dependencies.__getitem__))
+
+    @cached_property
+    def places(self) -> Mapping[int, int] | range:
+        """The position of each row in `rows`."""
+        return self.rows if isinstance(self.rows, range) else dict(zip(self.rows, count()))
 
     @cached_property
     def _dependencies(self) -> list[Sequence[int]]:
@@ -287,17 +313,23 @@ class CanonicalComputation:
     def fingerprint(self) -> int:
         """Hash of the computation; it ignores the order of rows and of operands of commutative opcodes."""
         root = self.view.root
-        return numbers_hash([_UNDEFINED if root is None else self.dataflow[root], *sorted(self.dataflow)])
+        dataflow = self.dataflow
+        return numbers_hash([_UNDEFINED if root is None else dataflow[root], *sorted(map(dataflow.__getitem__, self.rows))])
 
     @cached_property
     def ordered(self) -> int:
         """Hash of the computation with its rows and operands in the order of the text."""
-        root = self.view.root
-        numbers = [_UNDEFINED if root is None else root]
-        for number, operands, predecessors in zip(self.local, self.operands, self.predecessors, strict=True):
-            numbers += (number, len(operands), *(_UNDEFINED if operand is None else operand + 1 for operand in operands))
-            numbers += sorted(predecessors)
+        root, places = self.view.root, self.places
+        numbers = [_UNDEFINED if root is None else places[root]]
+        for row in self.rows:
+            numbers += (self.local[row], len(self.operands[row]), *self.read_places(row))
         return numbers_hash(numbers)
+
+    def read_places(self, row: int) -> list[int]:
+        """Return the positions in `rows` of a row's operands, counted from 1, and of its control predecessors."""
+        places = self.places
+        operands = [_UNDEFINED if operand is None else places[operand] + 1 for operand in self.operands[row]]
+        return operands + sorted([places[before] for before in self.predecessors[row]])
 
     @cached_property
     def canonical_order(self) -> Sequence[int]:
@@ -318,7 +350,16 @@ class CanonicalComputation:
                 values = [*range(len(operands)), *sorted(map(dataflow.__getitem__, predecessors))]
                 if len(set(values)) < len(values):
                     interchangeable[row] = list(map(values.index, values))
-        return Traversal(before, dataflow, interchangeable).order(parameters if root is None else [*parameters, root])
+        starts = parameters if root is None else [*parameters, root]
+        if len(self.rows) == len(before):
+            return Traversal(before, dataflow, interchangeable).order(starts)
+        rows, places = self.rows, self.places
+        order = Traversal(
+            [[places[used] for used in before[row]] for row in rows],
+            [dataflow[row] for row in rows],
+            {places[row]: values for row, values in interchangeable.items()},
+        ).order([places[row] for row in starts])
+        return [rows[place] for place in order]
 
     def _parameter_number(self, index: int) -> int:
         number = self.view.parameter_number(index)

@@ -16,6 +16,7 @@ from hashlib import blake2b
 from hlo_inspect.graph.canonical.canonical_computation import CanonicalComputation
 from hlo_inspect.graph.canonical.device_ids import DeviceTexts
 from hlo_inspect.graph.canonical.spelling import Speller, Spelling, plain
+from hlo_inspect.graph.canonical.tuple_elements import with_elements
 from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.instruction import Operand
 from hlo_inspect.hlo.module import Module
@@ -58,6 +59,7 @@ class CanonicalModule:
         self.layouts = layouts
         self.devices = devices
         self._tuning = tuning
+        self._own_views: dict[str, View] = {}
 
     def computation(self, name: str) -> CanonicalComputation:
         """Return a computation. Raise KeyError if the module has none of that name."""
@@ -67,8 +69,15 @@ class CanonicalModule:
         return name in self._computations
 
     def view(self, name: str) -> View:
-        """Return the rows of a computation."""
-        return self._views.for_computation(name)
+        """Return the rows of a computation, with one for each element of a tuple that the text writes as `x#1`."""
+        view = self._own_views.get(name)
+        if view is None:
+            view = self._own_views[name] = with_elements(self._views.for_computation(name))
+        return view
+
+    def is_printed(self, name: str, row: int) -> bool:
+        """Return True if the text has the row, False if it writes `x#1`."""
+        return row < len(self._views.for_computation(name).rows)
 
     @cached_property
     def _computations(self) -> dict[str, CanonicalComputation]:
@@ -84,7 +93,7 @@ class CanonicalModule:
                 fingerprint = None
             canonical = unnamed.get(fingerprint) if fingerprint is not None else None
             if canonical is None:
-                view = self._views.for_computation(name)
+                view = self.view(name)
                 spellings = [speller.spell(view, index) for index in range(len(view.rows))]
                 canonical = CanonicalComputation(
                     view, spellings, lambda callee: fingerprints.get(callee, _UNKNOWN), row_fingerprints
@@ -125,9 +134,10 @@ class CanonicalModule:
         return self._hash(is_scheduled=True) if self.module.header.is_scheduled else None
 
     def ordered_rows(self) -> Iterator[tuple[View, int]]:
-        """Yield the rows in an order that does not depend on that of the text."""
+        """Yield the rows but for elements of tuples, in an order that does not depend on that of the text."""
         for name in CanonicalText(self, is_scheduled=False).computations:
-            yield from ((self.view(name), row) for row in self.computation(name).canonical_order)
+            computation = self.computation(name)
+            yield from ((self.view(name), row) for row in computation.canonical_order if row not in computation.elements)
 
     def _hash(self, *, is_scheduled: bool) -> str:
         hashed = blake2b(digest_size=16)
@@ -247,7 +257,7 @@ class CanonicalText:
             yield f'}}, execution_thread="{thread}"\n\n' if thread else "}\n" if is_entry else "}\n\n"
 
     def _order(self, computation: CanonicalComputation) -> Sequence[int]:
-        return range(len(computation.spellings)) if self._is_scheduled else computation.canonical_order
+        return computation.rows if self._is_scheduled else computation.canonical_order
 
     # -- instructions ---------------------------------------------------------------------------------------------------
 
@@ -304,7 +314,7 @@ class CanonicalText:
 
 
 def _instruction_names(computation: CanonicalComputation, order: Sequence[int]) -> list[str]:
-    names = [""] * len(order)
+    names = [""] * len(computation.spellings)
     counts: dict[str, int] = {}
     for row in order:
         spelling = computation.spellings[row]

@@ -20,6 +20,8 @@ from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES, CalleeAt
 from hlo_inspect.hlo.values.attribute_forms import AttributeForm
 from hlo_inspect.lazy_pattern import lazy_pattern
 
+ELEMENT = "get-tuple-element"
+
 METADATA = frozenset({"metadata", "origin", "original_value", "statistics"})
 """Attributes that tell an instruction's origin or drawing, not its function."""
 
@@ -87,8 +89,9 @@ class _Attributes(NamedTuple):
 class Speller:
     """Spells rows. Without `layouts` shapes have none; with `metadata` the attributes `METADATA` stay.
 
-    `devices` replaces the texts that name devices. Without `tuning`, choices of autotuning and the order of keys in
-    `backend_config` are left out.
+    `devices` replaces the texts that name devices. Without `tuning`, choices of autotuning are left out. The keys of
+    `backend_config` are sorted: XLA prints them in another order each time. A get-tuple-element that is no root has its index
+    alone, as `x#1` has.
     """
 
     def __init__(
@@ -124,6 +127,9 @@ class Speller:
         parts = self._parts(form, places)
         if parts is None:
             return Spelling(shape, opcode, operands, literal, rest=plain(form.filled(places)))
+        if opcode == ELEMENT and index != view.root:
+            kept = tuple([attribute for attribute in parts[0] if attribute[0] == "index" or attribute[0] in METADATA])
+            parts = (kept, *parts[1:])
         if not self._tuning and opcode == "custom-call":
             shape = without_workspace(shape, dict(parts[0]).get("custom_call_target", ""))
         return Spelling(shape, opcode, operands, literal, *parts)
@@ -175,8 +181,8 @@ class Speller:
         return _Attributes(tuple(texts), tuple(callees), predecessors, channel)
 
     def _text(self, name: str, text: str) -> str:
-        if name == TUNED_ATTRIBUTE and not self._tuning:
-            return without_tuning(plain(text))
+        if name == TUNED_ATTRIBUTE:
+            return sorted_config(plain(text), tuning=self._tuning)
         if self._devices is None or name not in DEVICE_ATTRIBUTES:
             return plain(text)
         return self._devices.attribute(name, tokens.without_comments(text))
@@ -218,16 +224,22 @@ _LIBRARY_CALL = lazy_pattern(r'"?__(?:cublas|cudnn|hipblaslt|miopen)')
 _WORKSPACE = lazy_pattern(r", [su]8\[\d+\](?:\{[^{}]*+\})?\)$", re.ASCII)
 
 
-def without_tuning(text: str) -> str:
-    """Return the text of `backend_config` with sorted keys and without autotuned choices; other texts as they are."""
-    depth = max(accumulate(1 if char in "{[" else -1 for char in _JSON_STRING.sub("", text) if char in "{}[]"), default=0)
-    if depth > _MAX_DEPTH or not text.startswith("{"):
+def sorted_config(text: str, *, tuning: bool = True) -> str:
+    """Return the text of `backend_config` with sorted keys, without `tuning` also without autotuned choices.
+
+    Return texts that are no JSON as they are.
+    """
+    is_quoted = text.startswith('"{')  # as XLA printed it until 2023
+    content = tokens.unquote(text) if is_quoted else text
+    depth = max(accumulate(1 if char in "{[" else -1 for char in _JSON_STRING.sub("", content) if char in "{}[]"), default=0)
+    if depth > _MAX_DEPTH or not content.startswith("{"):
         return text
     try:
-        config = json.loads(text)
+        config = json.loads(content)
     except ValueError:
         return text
-    return json.dumps(_untuned(config), sort_keys=True, separators=(",", ":"))
+    ordered = json.dumps(config if tuning else _untuned(config), sort_keys=True, separators=(",", ":"))
+    return '"' + ordered.replace("\\", "\\\\").replace('"', '\\"') + '"' if is_quoted else ordered
 
 
 def _untuned(value: object) -> object:

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from hlo_inspect.errors import InputError
+from hlo_inspect.hlo.settings.compile_settings import stablehlo_file
 from hlo_inspect.hlo.settings.text_proto import read_file
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -153,3 +155,12 @@ def _large_constants(line: str) -> Iterator[ElidedConstant]:
 def read_stablehlo(path: Path) -> StableHlo:
     """Read a `module.mlir`. Raise InputError if it cannot be read or is larger than `MAX_BYTES`."""
     return parse_stablehlo(read_file(path, MAX_BYTES))
+
+
+def stablehlo_beside(module_file: str) -> StableHlo | None:
+    """Read the StableHLO of the module whose text this is; None if the dump has none, or none that is readable."""
+    path = stablehlo_file(Path(module_file))
+    try:
+        return read_stablehlo(path) if path is not None else None
+    except InputError:
+        return None

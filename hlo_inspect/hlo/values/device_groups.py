@@ -37,7 +37,9 @@ _IOTA_GROUPS = lazy_pattern(rf"\[({NUMBERS})\]\s*<=\s*{IOTA_TEXT}", re.ASCII)
 _IOTA = lazy_pattern(rf"\s*{IOTA_TEXT}\s*", re.ASCII)
 _AXIS = lazy_pattern(rf"(?:'([^']*)'|\"([^\"]*)\")\s*=\s*({NUMBER})", re.ASCII)
 _SHARDY_MESH = lazy_pattern(
-    r"(?:\b(\w++)\s*+=\s*+)?+#?sdy\.mesh<\[([^\]]*)\](?:\s*,\s*device_ids\s*=\s*\[([\d,\s]*)\])?\s*>", re.ASCII
+    r'(?:\b(\w++)\s*+=\s*+)?+#?sdy\.mesh(?:\s*+@"?([^\s"]++)"?\s*+=\s*+)?+<\[([^\]]*)\]'
+    r"(?:\s*,\s*device_ids\s*=\s*\[([\d,\s]*)\])?\s*>",
+    re.ASCII,
 )
 _AXIS_REFERENCE = lazy_pattern(rf"(?:'([^']*)'|\"([^\"]*)\")\s*(?::\s*\(\s*({NUMBER})\s*\)\s*({NUMBER}))?", re.ASCII)
 
@@ -215,12 +217,12 @@ def named_mesh(match: re.Match[str]) -> NamedMesh:
 
 
 def shardy_meshes(text: str) -> dict[str, NamedMesh]:
-    """Return the meshes of `xla.sdy.meshes` in the header's `frontend_attributes`, by name."""
+    """Return the meshes of `xla.sdy.meshes` in the header's `frontend_attributes`, or of StableHLO, by name."""
     meshes: dict[str, NamedMesh] = {}
-    for name, axes, ids in _SHARDY_MESH.findall(text.replace("\\", "")):
+    for name, symbol, axes, ids in _SHARDY_MESH.findall(text.replace("\\", "")):
         listed = tuple(int(part) for part in ids.split(",") if part.strip().isdigit() and len(part.strip()) < 10)
         named = tuple((axis[1] or axis[2] or "", int(axis[3])) for axis in _AXIS.finditer(axes))
-        meshes[name or str(len(meshes))] = NamedMesh(named, listed or None)
+        meshes[name or symbol or str(len(meshes))] = NamedMesh(named, listed or None)
     return meshes
 
 

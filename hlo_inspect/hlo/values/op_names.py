@@ -83,6 +83,18 @@ class StackFrames:
             stack = self._stacks[number] = (line, *stack[: MAX_FRAMES - 1]) if line is not None else stack
         return stack
 
+    def described(self, frame_id: int) -> str:
+        """Return a frame and its callers with all that the tables say of them, but for the numbers of their rows."""
+        lines: list[str] = []
+        while self._row("StackFrames", frame_id) and len(lines) < MAX_FRAMES:
+            frame = self._cells("StackFrames", frame_id)
+            cells = self._cells("FileLocations", frame.get("file_location_id", 0))
+            file = self._row("FileNames", cells.pop("file_name_id", 0))
+            lines.append(f"{file} {self._row('FunctionNames', cells.pop('function_name_id', 0))} {cells}")
+            caller = frame.get("parent_frame_id", 0) - 1
+            frame_id = caller if caller < frame_id else 0
+        return "\n".join(lines)
+
     def _source_line(self, location: int) -> SourceLine | None:
         fields = self._cells("FileLocations", location)
         file = self._row("FileNames", fields.get("file_name_id", 0))

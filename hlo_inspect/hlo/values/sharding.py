@@ -25,13 +25,16 @@ from hlo_inspect.hlo.values.device_groups import (
     axis_references,
     integers,
     named_mesh,
+    shardy_meshes,
 )
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 ShardingKind = Literal["replicated", "maximal", "manual", "unreduced", "unknown", "tiled", "named", "tuple"]
 
 _TILES = lazy_pattern(rf"devices=\[({NUMBERS})\]\s*(?:<=\s*{IOTA_TEXT}|({NUMBERS}))", re.ASCII)
-_SHARDY_SHARDING = lazy_pattern(r"<\s*@(\w+)\s*,\s*\[((?:\{[^{}]*+\}|[\s,p\d])*+)\]([^<>]*+)>", re.ASCII)
+_SHARDY_SHARDING = lazy_pattern(
+    r'<\s*(?:@"?([^\s",<>]++)"?|mesh(<\[[^\]]*+\][^<>]*+>))\s*,\s*\[((?:\{[^{}]*+\}|[\s,p\d])*+)\]([^<>]*+)>', re.ASCII
+)
 _SUBGROUPS = lazy_pattern(r"last_tile_dims=\{([^{}]*)\}")
 _METADATA = lazy_pattern(r"\bmetadata=")
 _WORD = lazy_pattern(r"(?<![\w.\-])(replicated|maximal|manual|unreduced|unknown)(?![\w.\-])", re.ASCII)
@@ -81,6 +84,13 @@ class Sharding(NamedTuple):
         if self.mesh is not None:
             return self.mesh.group_size(axis for axes in self.dimension_axes for axis in axes)
         return math.prod(self.tile_sizes[: len(self.tile_sizes) - len(self.subgroups)])
+
+    @property
+    def divisions(self) -> tuple[int, ...]:
+        """The number of parts of each dimension, of the first ones at least. Raise DeviceListError if axes are no axes."""
+        if self.mesh is not None:
+            return tuple(map(self.mesh.group_size, self.dimension_axes))
+        return self.tile_sizes[: len(self.tile_sizes) - len(self.subgroups)]
 
     @property
     def tile_count_fault(self) -> str | None:
@@ -218,15 +228,35 @@ def _named_sharding(text: str, mesh: NamedMesh, rest: str) -> Sharding:
 def parse_shardy_shardings(text: str, meshes: Mapping[str, NamedMesh]) -> tuple[Sharding, ...]:
     """Parse `xla.sdy.sharding`: a sharding, or one per value, as `#sdy.sharding<@mesh, [{"data"}, {}]>`.
 
-    Priorities, and the mark `?` of a dimension that further axes may divide, are left out.
+    The mesh can stand in place of its name: `<mesh<["data"=4]>, [{"data"}]>`. Priorities, and the mark `?` of a dimension that
+    further axes may divide, are left out.
     """
     shardings = []
     for match in _SHARDY_SHARDING.finditer(text.replace("\\", "")):
-        dimensions = tuple(axis_references(axes) for axes in _LIST_OF_AXES.findall(match[2]))
-        others = tuple((kind, axis_references(axes)) for kind, axes in _AXES_OF_KIND.findall(match[3]) if kind)
-        mesh = meshes.get(match[1], NamedMesh(()))
+        dimensions = tuple(axis_references(axes) for axes in _LIST_OF_AXES.findall(match[3]))
+        others = tuple((kind, axis_references(axes)) for kind, axes in _AXES_OF_KIND.findall(match[4]) if kind)
+        inline = shardy_meshes(f"sdy.mesh{match[2]}").get("0") if match[2] else None
+        mesh = inline or meshes.get(match[1], NamedMesh(()))
         shardings.append(Sharding(match[0], "named", mesh=mesh, dimension_axes=dimensions, other_axes=others))
     return tuple(shardings)
+
+
+def spelled_by_xla(sharding: Sharding) -> Sharding:
+    """Return a sharding of Shardy with the text that XLA prints for it: `{mesh['data'=4], [{'data'}, {}]}`."""
+    mesh = sharding.mesh
+    if sharding.kind != "named" or mesh is None:
+        return sharding
+    ids = mesh.device_ids
+    order = f", device_ids=({','.join(map(str, ids))})" if ids is not None and not isinstance(ids, Iota) else ""
+    dimensions = ", ".join(map(_axes_text, sharding.dimension_axes))
+    parts = [f"{mesh}{order}", f"[{dimensions}]" if sharding.dimension_axes else "replicated"]
+    parts += [f"{kind}={_axes_text(axes)}" for kind, axes in sharding.other_axes]
+    return sharding._replace(text="{" + ", ".join(parts) + "}")
+
+
+def _axes_text(axes: tuple[AxisReference, ...]) -> str:
+    names = (f"'{axis.name}'" + (f":({axis.before}){axis.size}" if axis.size is not None else "") for axis in axes)
+    return "{" + ", ".join(names) + "}"
 
 
 # -- signs of devices in the lines of a module ------------------------------------------------------------------------------

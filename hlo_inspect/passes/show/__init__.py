@@ -199,7 +199,7 @@ def _step_rows(context: Context, around: Neighbourhood) -> Iterator[tuple[str, P
         yield "runs", _runs_words(context, around.place.computation)
     yield from InstructionFigures(context).words(around.place)
     yield "phase", _said(_phase_text(context, instruction))
-    for leaf in context.interface.parameters:
+    for leaf in context.shardings.interface.parameters:
         if leaf.instruction is not None and leaf.line == instruction.line:
             yield "parameter", _said(_parameter_text(context, leaf))
     outputs = [index_text(index) for index in around.outputs]

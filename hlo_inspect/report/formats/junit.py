@@ -21,7 +21,7 @@ from hlo_inspect.report.units import as_unit, format_like
 
 
 class TestCase(NamedTuple):
-    """A case with its `outcome`: empty if it passed, else `failure` or `error`."""
+    """A case with its `outcome`: empty if it passed, else `failure`, `error` or `skipped`."""
 
     name: str
     outcome: str = ""
@@ -54,7 +54,7 @@ def _suite(label: str, command: str, cases: Sequence[TestCase]) -> Iterator[str]
     counts = Counter(case.outcome for case in cases)
     yield (
         f'  <testsuite name={_attribute(f"{command} {label}")} tests="{len(cases)}" failures="{counts["failure"]}" '
-        f'errors="{counts["error"]}" skipped="0">\n'
+        f'errors="{counts["error"]}" skipped="{counts["skipped"]}">\n'
     )
     for case in cases:
         head = f"    <testcase classname={_attribute(label)} name={_attribute(case.name)}"
@@ -95,6 +95,8 @@ def _check(row: dict[str, Plain], broke: Table | None) -> TestCase:
 def _rule(name: str, row: dict[str, Plain], findings: Sequence[Finding]) -> TestCase:
     """Return the case of a rule. A limit of the output can leave out findings, but not their number."""
     lines = [_line(finding) for finding in findings]
+    if row["status"] == "not decided":
+        return TestCase(name, "skipped", "not decided: the module does not tell enough", "\n".join(lines))
     if row["status"] != "failed":
         return TestCase(name, text="\n".join(lines))
     message = lines[0] if row["findings"] == 1 and lines else f"{row['findings']} x {findings[0].message if findings else name}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
-from hlo_inspect.graph.canonical.spelling import without_tuning, without_workspace
+from hlo_inspect.graph.canonical.spelling import sorted_config, without_workspace
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
@@ -27,10 +27,23 @@ def program(*, tuning: bool = False, **parts: str) -> str:
     return CanonicalModule(module, Views(module.computations), tuning=tuning).program
 
 
-def test_the_chosen_algorithm_and_the_order_of_keys_do_not_count() -> None:
-    other = '{"gemm_backend_config":{"selected_algorithm":"13","alpha":1},"queue":"0"}'
+def test_the_chosen_algorithm_does_not_count() -> None:
+    other = CONFIG.replace('"4"', '"13"')
     assert program() == program(config=other) == program(workspace="4096")
     assert len({program(tuning=True, config=config) for config in (CONFIG, other)}) == 2
+
+
+def test_the_order_of_keys_never_counts() -> None:
+    other = '{"gemm_backend_config":{"selected_algorithm":"4","alpha":1},"queue":"0"}'
+    quoted, other_quoted = (f'"{config}"'.replace('"', r"\"")[1:-2] + '"' for config in (CONFIG, other))
+    for tuning in (True, False):
+        assert program(tuning=tuning) == program(tuning=tuning, config=other)
+        assert program(tuning=tuning, config=quoted) == program(tuning=tuning, config=other_quoted)
+
+
+def test_the_order_of_a_list_and_the_values_count() -> None:
+    configs = ('{"a":[1,2],"b":{}}', '{"a":[2,1],"b":{}}', '{"a":[1,2],"b":[]}', '{"a":[1,"2"],"b":{}}')
+    assert len({program(tuning=True, config=config) for config in configs}) == len(configs)
 
 
 def test_the_rest_counts() -> None:
@@ -42,5 +55,5 @@ def test_the_rest_counts() -> None:
 def test_other_texts_stay() -> None:
     deep = "{" * 100
     for text in ('"opaque"', "{not json}", deep, "{1: 2}", '{"a":"}'):
-        assert without_tuning(text) == text
+        assert sorted_config(text, tuning=False) == sorted_config(text) == text
     assert without_workspace("(f32[8]{0}, s8[64]{0})", '"mine"') == "(f32[8]{0}, s8[64]{0})"
