@@ -386,6 +386,10 @@ FACTS: dict[str, tuple[Case, Case]] = {
         (SPACES, "memory.peak_bytes", 3 * 256 * 128 * 4 + 512 + 2 * 4096),
     ),
     "memory.xla_peak_bytes": ((ADAMW, "memory.xla_peak_bytes", 2128), (CPU, "memory.xla_peak_bytes", 5940)),
+    "memory.xla_temp_bytes": (  # `allocation 8: size 896, page 0, preallocated-temp` of both buffer assignments
+        ("xla_dump_to/module_0000.jit_step.cpu_after_optimizations", "memory.xla_temp_bytes", 896),
+        ("dump_jax_0_12/module_0000.jit_step.cpu_after_optimizations", "memory.xla_temp_bytes", 896),
+    ),
     "memory.live_peak_bytes": ((MASTER, "memory.live_peak_bytes", 896), (SPACES, "memory.live_peak_bytes", 131072)),
     "memory.heap_bytes": ((MASTER, "memory.heap_bytes", 896), (SPACES, "memory.heap_bytes", 131072)),
     "memory.host_bytes": ((SPACES, "memory.host_bytes", 2 * 8 * 128 * 4), (ADAMW, "memory.host_bytes", 0)),

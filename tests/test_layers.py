@@ -217,7 +217,7 @@ FACES = {"optimizer": "hlo_inspect.optimizer.overview"}
 
 # A module or folder of `analysis` may import those of its own group and of the groups before it.
 ANALYSIS: tuple[tuple[str, ...], ...] = (
-    ("provenance", "hardware", "hardware_figures", "tpu_marks"),
+    ("provenance", "hardware", "hardware_figures", "target_files", "tpu_marks"),
     ("devices", "collectives"),  # the mesh is found from the groups of collectives, which are of devices
     ("loop_copies", "merged_recomputation", "named_gradients", "fusion_contents", "state_savings"),
     ("cost",),

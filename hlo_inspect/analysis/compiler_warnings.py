@@ -1,8 +1,9 @@
 """XLA's warnings around a module, joined with its collectives.
 
 The partitioner prints an instruction as it was before partitioning. Some collectives that replicate its tensor keep its
-op_name. Others have that of their users: they are found by their operand. It has the printed shape, or is a shard of it, and
-its op_name is that of the printed operand.
+op_name. Of several with it count those of the same source, and of these the gathers whose operand has the printed size. Others
+have the op_name of their users: they are found by their operand. It has the printed shape, or is a shard of it, and its
+op_name is that of the printed operand.
 """
 
 from __future__ import annotations
@@ -49,7 +50,24 @@ def join_warnings(module: Module, collectives: Sequence[Collective], flow: Array
     groups: dict[CompilerWarning, list[CompilerWarning]] = {}
     for warning in module.warnings:
         groups.setdefault(warning._replace(line=0, seconds=None), []).append(warning)
-    return [_joined(module, warnings, collectives, flow) for warnings in groups.values()]
+    return _shared_out([_joined(module, warnings, collectives, flow) for warnings in groups.values()])
+
+
+def _shared_out(joined: list[JoinedWarning]) -> list[JoinedWarning]:
+    """Divide the collectives that several warnings have in common among them, in the order of the log.
+
+    Operations of one line have one op_name and one source. If there are fewer collectives than warnings, XLA merged some.
+    """
+    sharing: dict[tuple[int, ...], list[int]] = {}
+    for row, warning in enumerate(joined):
+        if warning.collectives:
+            sharing.setdefault(tuple(map(id, warning.collectives)), []).append(row)
+    for rows in sharing.values():
+        common = joined[rows[0]].collectives or ()
+        for number, row in enumerate(rows if 1 < len(rows) <= len(common) else ()):
+            part = common[len(common) * number // len(rows) : len(common) * (number + 1) // len(rows)]
+            joined[row] = joined[row]._replace(collectives=part)
+    return joined
 
 
 def _joined(
@@ -60,6 +78,9 @@ def _joined(
         return JoinedWarning(warnings, instruction, _origin(module, instruction), None)
     origin = _origin(module, instruction)
     of_name = [collective for collective in collectives if collective.origin.op_name == origin.op_name != ""]
+    of_name = [collective for collective in of_name if collective.origin == origin] or of_name
+    size = instruction.shape.bytes if instruction.shape is not None else None
+    of_name = [c for c in of_name if (c.kind, c.operand_bytes) == ("all-gather", size)] or of_name
     of_operand = None if flow is None else [c for c in collectives if _reads(c, instruction, flow)]
     return JoinedWarning(warnings, instruction, origin, of_name or of_operand)
 

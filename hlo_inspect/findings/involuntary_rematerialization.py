@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives.collective_results import runs_of
+from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.findings.rule import WireRule, size
 from hlo_inspect.report.model import Finding
@@ -34,11 +35,14 @@ class InvoluntaryRematerialization(WireRule):
 
     def check(self, context: Context) -> Iterator[Finding]:
         calls, least = context.call_graph, self.least(context)
+        counted: set[Collective] = set()
         for warning in context.compiler_warnings:
             sent = {
                 collective: (collective.wire_bytes or 0) * runs_of(calls, collective.start.computation.name)
                 for collective in warning.collectives or ()
+                if collective not in counted
             }
+            counted.update(sent)
             total = sum(sent.values())
             if sent and total >= max(least, 1):
                 first = max(sent, key=lambda collective: sent[collective])

@@ -61,14 +61,14 @@ _COMMUNICATION = TableSpec("export", "Communication in the files, per rank and s
     Column("runs", "count", summed=True),
     Column("executed_operand_bytes", "bytes", summed=True),
 )
+_NAME = Column("name", width=24)
+_AMOUNTS = Column("runs", "count", summed=True), Column("executed_operand_bytes", "bytes", summed=True)
+_REASON = Column("reason", width=30, wraps=True), Column("line", "number", detail=5)
 _NOT_EXPRESSED = TableSpec("not_expressed", "Not in the files").with_columns(
-    Column("name", width=24),
-    Column("kind"),
-    Column("axis", optional=True, detail=1),
-    Column("runs", "count", summed=True),
-    Column("executed_operand_bytes", "bytes", summed=True),
-    Column("reason", width=30, wraps=True),
-    Column("line", "number", detail=5),
+    _NAME, Column("kind"), Column("axis", optional=True, detail=1), *_AMOUNTS, *_REASON
+)
+_ASYNCHRONOUS_WORK = TableSpec("asynchronous_work", "Asynchronous copies and computations not in the files").with_columns(
+    _NAME, Column("kind"), *_AMOUNTS, *_REASON
 )
 
 
@@ -215,7 +215,7 @@ class Export(Pass):
     asks_phases = True
     wants = KERNEL_WANTS | phases.WANTS
     specs = specs_of(_FACTS, _OF_KIND)
-    tables = (_COMMUNICATION, _NOT_EXPRESSED)
+    tables = (_COMMUNICATION, _NOT_EXPRESSED, _ASYNCHRONOUS_WORK)
 
     def run(self, context: Context) -> Section:
         export, facts = context.once(step_export), FactSheet()
@@ -223,5 +223,11 @@ class Export(Pass):
         rows = _contained(export)
         for kind in COLLECTIVE_KINDS:
             facts.put_all(_OF_KIND, [row for row in rows if row.kind == kind], kind)
-        tables = [_COMMUNICATION.of(rows), _NOT_EXPRESSED.of(export.not_expressed)]
+        other_work = [row for row in export.not_expressed if row.is_other_work]
+        lacking = [row for row in export.not_expressed if not row.is_other_work]
+        tables = [
+            _COMMUNICATION.of(rows),
+            _NOT_EXPRESSED.of(lacking),
+            _ASYNCHRONOUS_WORK.of(other_work, on_page=bool(other_work)),
+        ]
         return Section(facts.values, tables, _notes(context, export), _headline(context, export))

@@ -39,9 +39,13 @@ NOT_REACHED = "it runs in a branch that the step does not take, or in an asynchr
 Row = tuple[object, ...]
 
 
+TABLES = "not_expressed", "asynchronous_work"
+
+
 def rows_of(text: str) -> tuple[list[Row], list[str]]:
     """Return name, kind, axis, runs and bytes of each row, and the reasons. The text of a row's line has its name."""
-    records = reported(text)[0].table("not_expressed").records()
+    report = reported(text)[0]
+    records = [{"axis": None, **row} for name in TABLES for row in report.table(name).records()]
     lines = text.splitlines()
     for row in records:
         name = str(row["name"]).partition(" ")[0]
@@ -77,6 +81,8 @@ def test_asynchronous_work_is_a_row_for_each_kind() -> None:
         ("beside", "asynchronous computation", None, 1, None),
     ]
     assert reasons == [BESIDE] * 4
+    report = reported(text)[0]
+    assert [len(report.table(name).rows) for name in TABLES] == [0, 4]
 
 
 def test_a_collective_that_moves_nothing_counts_all_its_runs() -> None:

@@ -126,6 +126,8 @@ NO_WORD = "ASTRA-sim 1.0 has no word for {} beside the other data parallel devic
         (("a=DP", "b=DP", "c=TP"), "simai", {"a": PART.format("a"), "b": PART.format("b"), "c": "TP", "ab": "DP"}),
         (("a=DP", "b=EP", "c=TP"), "simai", {"a": "DP_EP", "b": "EP", "c": "TP", "ab": "DP"}),
         (("a=DP", "b=EP", "c=TP"), "astra-sim", {"a": NO_WORD.format("DP"), "b": NO_WORD.format("EP"), "c": "TP", "ab": "DP"}),
+        (("a=EP", "c=TP"), "simai", {"a": "EP", "b": WORDLESS, "c": "TP", "ab": WORDLESS}),
+        (("a=EP", "c=TP"), "astra-sim", {"a": "DP", "b": WORDLESS, "c": "TP", "ab": WORDLESS}),
         (("a=DP", "c=TP"), "simai", {"a": "DP", "b": WORDLESS, "c": "TP", "ab": WORDLESS}),
     ],
 )

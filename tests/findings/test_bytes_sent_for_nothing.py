@@ -251,6 +251,36 @@ def test_the_log_names_what_the_partitioner_replicated(wording: str, name: str) 
     assert found_by("involuntary-rematerialization", text[text.index("HloModule") :]) == []
 
 
+TWO_CONSTRAINTS = """FIRST
+SECOND
+HloModule jit_f, replica_count=8
+
+ENTRY main {
+  p = f32[256,1024]{1,0} parameter(0)
+  q = f32[ROWS,1024]{1,0} parameter(1)
+  a = f32[2048,1024]{1,0} all-gather(p), replica_groups=[1,8]<=[8], dimensions={0}, metadata={op_name="jit(f)/c"}
+  b = f32[ALL,1024]{1,0} all-gather(q), replica_groups=[1,8]<=[8], dimensions={0}, metadata={op_name="jit(f)/c"}
+  ROOT t = (f32[2048,1024]{1,0}, f32[ALL,1024]{1,0}) tuple(a, b)
+}
+"""
+FROM_ROWS = (
+    "W1128 21:56:59.7 1 spmd.cc:666] [SPMD] Involuntary full rematerialization. The compiler cannot go from sharding "
+    "{mesh['a'=4,'b'=2], [{'a', 'b'}, {}]} to {mesh['a'=4,'b'=2], [{}, {'a'}]} efficiently for HLO operation "
+    "%c.N = f32[ROWS,1024]{1,0} copy(%tanh.N), sharding={mesh['a'=4,'b'=2], [{'a', 'b'}, {}]}, "
+    'metadata={op_name="jit(f)/c"}. As the last resort, SPMD will replicate the tensor'
+)
+
+
+@pytest.mark.parametrize(("rows", "stakes"), [(256, [7 * MIB, 7 * MIB]), (512, [7 * MIB, 14 * MIB])])
+def test_each_of_two_rematerializations_has_its_own_gather(rows: int, stakes: list[int]) -> None:
+    """Compilers of 2026 print one op_name for all constraints of a function: a gather of 1 MiB over 8 devices sends 7 MiB."""
+    first, second = (FROM_ROWS.replace(".N", f".{n}").replace("ROWS", str(r)) for n, r in ((0, 256), (2, rows)))
+    text = TWO_CONSTRAINTS.replace("FIRST", first).replace("SECOND", second)
+    text = text.replace("ROWS", str(rows)).replace("ALL", str(8 * rows))
+    findings = found_by("involuntary-rematerialization", text)
+    assert sorted((finding.subject, finding.stake) for finding in findings) == list(zip("ab", stakes, strict=True))
+
+
 def test_a_profile_gives_stakes_in_seconds() -> None:
     """An H100 multiplies f32 in tf32 at 494.7 TFLOP/s, and reads and writes 6 MiB at 3352 GB/s (configs/hardware)."""
     seconds = {"widened-matmul": 2 * 1024**3 / 494.7e12, "copied-loop-carry": 2 * 6 * MIB / 3352e9}

@@ -365,6 +365,17 @@ def test_the_temporaries_of_tpu_are_not_those_of_memory_analysis() -> None:
     assert not any("On TPU memory_analysis()" in note for note in unscheduled.notes)
 
 
+@pytest.mark.parametrize("folder", ["xla_dump_to", "dump_jax_0_12"])
+def test_the_temporaries_of_xla_are_those_of_its_file(folder: str, tmp_path: Path) -> None:
+    """The buffer assignment has `allocation 8: size 896, page 0, preallocated-temp`; without it they are computed alone."""
+    text = DATA / folder / "module_0000.jit_step.cpu_after_optimizations.txt"
+    assert hlo_inspect.inspect(text, "memory").facts["memory.xla_temp_bytes"] == 896
+    alone = tmp_path / text.name
+    alone.write_bytes(text.read_bytes())
+    facts = hlo_inspect.inspect(alone, "memory").facts
+    assert (facts["memory.temp_bytes"], facts.get("memory.xla_temp_bytes")) == (896, None)
+
+
 def test_empty_parts_are_left_out_of_the_sum() -> None:
     """LIFE has neither donated parameters nor constants, and no gaps: `a` to `e` are in two places."""
     report = hlo_inspect.inspect(LIFE, "memory")

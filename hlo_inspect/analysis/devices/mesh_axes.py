@@ -345,7 +345,7 @@ class PartitionSpecs:
             return None
         if sharding.kind not in {"named", "tiled"}:
             return () if sharding.kind == "replicated" else None
-        named = _spec_of_own_mesh(sharding, dict(sharding.mesh.axes)) if sharding.mesh is not None else None
+        named = spec_of_own_mesh(sharding, dict(sharding.mesh.axes)) if sharding.mesh is not None else None
         return self._along_axes(sharding) if named is None else named
 
     def _along_axes(self, sharding: Sharding) -> Spec | None:
@@ -381,7 +381,7 @@ def _dimension_text(axes: tuple[str, ...]) -> str:
     return (names[0] if len(names) == 1 else f"({', '.join(names)})") if names else "None"
 
 
-def _spec_of_own_mesh(sharding: Sharding, sizes: Mapping[str, int]) -> Spec | None:
+def spec_of_own_mesh(sharding: Sharding, sizes: Mapping[str, int]) -> Spec | None:
     """Return the spec in the names of the sharding's own mesh; None if the program did not name its axes."""
     if any(is_made_up(name) for name in sizes) or any(
         axis.name not in sizes for axes in sharding.dimension_axes for axis in axes

@@ -376,6 +376,8 @@ def with_stated(memory: ProgramMemory, sidecars: Sidecars) -> ProgramMemory:
     if not stated:
         return memory
     figures = {**memory.figures, **sizes}
+    if "temp_bytes" in sizes:
+        figures["xla_temp_bytes"] = sizes["temp_bytes"]
     parts = [figures[name] for name in PARTS_OF_NEEDED]
     if None not in parts and (figures.get("needed_bytes") is None or any(figure.differs for figure in stated)):
         figures["needed_bytes"] = sum(part or 0 for part in parts) - (figures["alias_bytes"] or 0)

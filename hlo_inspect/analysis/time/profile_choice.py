@@ -1,7 +1,7 @@
 """The accelerator whose figures times are computed with, and the user's changes to these figures.
 
-It is the accelerator that a user names, else the accelerator that the dump names. A dump names it by the file about the GPU
-beside it, or by marks of a TPU's generation.
+It is the accelerator that a user names, else the accelerator that the dump names. A dump names it by files beside it, or by
+marks of a TPU's generation.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
 from hlo_inspect.analysis.hardware_figures import HardwareFigure
+from hlo_inspect.analysis.target_files import described_gpu, described_tpu
 from hlo_inspect.analysis.time.placement import Placement
 from hlo_inspect.analysis.tpu_marks import has_tiles, tpu_marks
 from hlo_inspect.errors import UsageError, did_you_mean
@@ -35,10 +36,6 @@ _GPUS = (
     (lazy_pattern(r"\bMI300X\b"), "mi300x"),
     (lazy_pattern(r"\bMI250X\b"), "mi250x"),
 )
-_DESCRIPTION = lazy_pattern(r'^\s*(?:device_description_str|name):\s*"([^"\\\n]{1,100})"', re.ASCII | re.MULTILINE)
-_TARGET = ".gpu_target_config.pbtxt"
-_MOST_BYTES = 1 << 18
-_MOST_DOTS = 12
 
 
 class DumpedDevice(NamedTuple):
@@ -53,35 +50,22 @@ NOTHING_TELLS = DumpedDevice(None, "the dump does not name its accelerator: choo
 
 def dumped_device(module: Module) -> DumpedDevice:
     """Return the accelerator that the dump of a module names."""
-    if has_tiles(module):
+    path = Path(module.path)
+    tpu = described_tpu(path)
+    if tpu is not None and tpu.profile is not None:
+        return DumpedDevice(tpu.profile, f"{tpu.name} in {tpu.file} of the dump")
+    if tpu is None and has_tiles(module):
         generation = tpu_marks(module).generation
         if generation is None:
             return DumpedDevice(None, "a TPU whose generation the text does not show: choose one with --profile")
         return DumpedDevice(generation, "its tiles, memory spaces and the compiler's estimates")
-    name = _described_gpu(Path(module.path))
+    name = tpu.name if tpu is not None else described_gpu(path)
     if name is None:
         return NOTHING_TELLS
     gpu = next((profile for pattern, profile in _GPUS if pattern.search(name)), None)
     if gpu is None:
         return DumpedDevice(None, f"there is no profile of {name}, for which the dump was compiled: name one with --profile")
     return DumpedDevice(gpu, f"{name} in the file about the GPU beside the dump")
-
-
-def _described_gpu(path: Path) -> str | None:
-    """Return the name in the file about the GPU that XLA writes beside the texts of a module."""
-    stem = path.name
-    for _ in range(_MOST_DOTS):
-        stem, dot, _ = stem.rpartition(".")
-        if not dot:
-            return None
-        try:
-            with path.with_name(stem + _TARGET).open("rb") as file:
-                text = file.read(_MOST_BYTES).decode("utf-8", "replace")
-        except (OSError, ValueError):
-            continue
-        names = _DESCRIPTION.findall(text)
-        return str(names[-1]) if names else None
-    return None
 
 
 _PEAKS = ("matmul.", "vector.", "memory.", "links.")
@@ -160,7 +144,7 @@ def _device_profile(profile: HardwareProfile, read_whole: Callable[[], Module | 
         if module is None or not has_tiles(module):
             return profile, ""
         marks = tpu_marks(module)
-        if marks.is_split or marks.generation is None:
+        if marks.is_split or not (marks.has_kernels or marks.generation):
             return profile, ""
         cores, beginning = 1, "no kernel spans the cores of a chip: a device is"
     share = on_chip // cores

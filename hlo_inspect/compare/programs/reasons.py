@@ -12,13 +12,16 @@ from itertools import zip_longest
 from pathlib import PurePath
 from typing import NamedTuple
 
+from hlo_inspect.analysis.devices.mesh_axes import spec_of_own_mesh, spec_text
 from hlo_inspect.compare.programs.compile_record import ArrayRecord, CompileRecord
 from hlo_inspect.compare.programs.skeleton import Place, PlacedText, Skeleton
 from hlo_inspect.compare.setting_changes import setting_changes
 from hlo_inspect.errors import first_few
 from hlo_inspect.graph.canonical.elided_constants import ELIDED
 from hlo_inspect.hlo.opcodes import opcodes_that_give
+from hlo_inspect.hlo.values.device_groups import DeviceListError
 from hlo_inspect.hlo.values.shapes import Layout
+from hlo_inspect.hlo.values.sharding import parse_sharding
 from hlo_inspect.passes.instruction_rows import group_rows
 
 FIRST, NOTHING, LOADED = "first", "nothing", "loaded"
@@ -46,11 +49,14 @@ SAME_PROGRAM = frozenset({"flag", "option", "devices", NOTHING})
 
 _COUNTS = frozenset({"num_partitions", "num_replicas", "replica_count"})
 """Options that the header states too."""
-_PLUMBING = opcodes_that_give("element", "packing") | {"parameter", "call"}
+_PACKING = opcodes_that_give("element", "packing")
+_PLUMBING = _PACKING | {"parameter", "call"}
 """Opcodes that a detail names only if nothing else differs."""
 _NAMED, _MORE = 3, "; and "
 """Differences of one kind that a detail names."""
 _LONGEST = 200
+_PACKED = "packed into tuples otherwise"
+"""Difference of programs that JAX makes to ask for the layout of a result."""
 
 
 class Difference(NamedTuple):
@@ -64,12 +70,17 @@ def find_differences(old: CompileRecord, new: CompileRecord) -> list[Difference]
     """Return the differences that are reasons, in the order of `REASONS`; nothing if XLA was asked for the same twice."""
     differences = [*_argument_differences(old, new)]
     has_other_arguments = bool(differences)
-    differences += _layout_differences(old, new)
+    layouts = [*_layout_differences(old, new)]
+    differences += layouts
     shardings = [*_sharding_differences(old, new)]
-    differences += shardings or _propagation_differences(old, new)
+    if not (layouts and old.partitions == new.partitions == 1):  # the request for a layout fixes a sharding too
+        differences += shardings or _propagation_differences(old, new)
+    else:
+        differences += shardings
     differences += _donation_differences(old, new)
     if not has_other_arguments and old.skeleton is not None and new.skeleton is not None:
-        differences += _body_differences(old, new, old.skeleton, new.skeleton)
+        body = _body_differences(old, new, old.skeleton, new.skeleton)
+        differences += [difference for difference in body if not (layouts and difference.text == _PACKED)]
     if not has_other_arguments and not differences and old.is_whole and new.is_whole:
         differences += _other_differences(old, new)
     differences += [  # without those that the number of devices follows from
@@ -89,7 +100,8 @@ def _argument_differences(old: CompileRecord, new: CompileRecord) -> Iterator[Di
         return
     for number, (before, after) in enumerate(zip(old.arguments, new.arguments, strict=True)):
         if before.dimensions != after.dimensions:
-            yield Difference("shape", _argument(number, after, before.shape, after.shape))
+            fits = ", fits if padded" if _fits(before, after) else ""
+            yield Difference("shape", _argument(number, after, before.shape, after.shape) + fits)
         elif before.dtype != after.dtype:
             yield Difference("dtype", _argument(number, after, before.shape, after.shape))
         if before.dimensions != after.dimensions and before.dtype != after.dtype:
@@ -104,6 +116,14 @@ def _added(old: CompileRecord, new: CompileRecord) -> str:
     changes = [*(f"-{argument.name} {argument.shape}" for argument in gone)]
     changes += [f"+{argument.name} {argument.shape}" for argument in added]
     return f": {first_few(changes, _NAMED, before_more=_MORE)}" if changes else ""
+
+
+def _fits(bucket: ArrayRecord, argument: ArrayRecord) -> bool:
+    """Return True if an argument is no larger than an earlier one in any dimension: padded, it needs no other program."""
+    if bucket.dtype != argument.dtype or len(bucket.dimensions) != len(argument.dimensions):
+        return False
+    sizes = zip(bucket.dimensions, argument.dimensions, strict=True)
+    return all(old is not None and new is not None and new <= old for old, new in sizes)
 
 
 def _argument(number: int, argument: ArrayRecord, before: str, after: str) -> str:
@@ -142,14 +162,33 @@ def _sharding_differences(old: CompileRecord, new: CompileRecord) -> Iterator[Di
     for word, first, second in _pairs(old, new):
         if len(first.dimensions) != len(second.dimensions):
             continue
+        if first.sharding != second.sharding and first.layout != second.layout and _one_device(first, second):
+            continue  # the request for a layout names the device
         if first.sharding != second.sharding:
             yield Difference("sharding", f"{word}: {_sharding(first.sharding)} -> {_sharding(second.sharding)}")
         elif first.shardy != second.shardy:
             yield Difference("sharding", f"{word}: {_sharding(first.shardy)} -> {_sharding(second.shardy)}")
 
 
+def _one_device(*arrays: ArrayRecord) -> bool:
+    """Return True if no array has a sharding over devices: it has none, or one over a mesh without axes."""
+    return all(not array.sharding or array.sharding.startswith("{mesh[]") for array in arrays)
+
+
 def _sharding(text: str) -> str:
-    return _short(text.removeprefix("#sdy.sharding")) or "no sharding"
+    """Return a sharding over named axes as `("data", None) over data=4, model=2`, any other as it is printed."""
+    if not text.startswith("{mesh["):
+        return _short(text.removeprefix("#sdy.sharding")) or "no sharding"
+    try:
+        sharding = parse_sharding(text)
+    except DeviceListError:
+        return _short(text)
+    axes = sharding.mesh.axes if sharding.mesh is not None else ()
+    spec = spec_of_own_mesh(sharding, dict(axes))
+    if spec is None or sharding.kind not in ("named", "replicated") or sharding.other_axes:
+        return _short(text)
+    over = ", ".join(f"{name}={size}" for name, size in axes)
+    return f"{spec_text(spec)} over {over}" if over else spec_text(spec)
 
 
 def _propagation_differences(old: CompileRecord, new: CompileRecord) -> Iterator[Difference]:
@@ -211,6 +250,9 @@ def _instruction_differences(before: Counter[str], after: Counter[str], sources:
     counts = [("+", key, count) for key, count in (after - before).items()]
     counts += [("-", key, count) for key, count in (before - after).items()]
     computing = [change for change in counts if change[1].partition(" ")[0] not in _PLUMBING]
+    if counts and all(change[1].partition(" ")[0] in _PACKING for change in counts):
+        yield Difference("program", _PACKED)
+        return
     changes = [f"{sign}{count} {_short(key)}{_at(sources.get(key))}" for sign, key, count in computing or counts]
     named = first_few(changes, _NAMED, before_more=_MORE)
     yield Difference("program", named or "the same instructions with other operands or attributes")

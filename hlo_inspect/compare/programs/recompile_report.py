@@ -25,7 +25,7 @@ RECOMPILE_SPECS = (
     FactSpec("recompiles.reason.<reason>", "count", "compiles with that reason", frozenset(REASONS)),
 )
 _SHOWN = 3
-"""Functions and reasons that the first lines name."""
+"""Functions that the first lines name."""
 
 
 class _CompileRow(NamedTuple):
@@ -106,14 +106,14 @@ def _count(value: Value) -> str:
 
 
 def _why(function: RecompiledFunction) -> str:
-    """Return the first avoidable compile in words, else the most frequent reasons."""
-    for compile_ in function.compiles:
-        if compile_.avoidable:
-            number = f"module {compile_.record.number}: " if compile_.record.number is not None else ""
-            return f": {number}{compile_.detail}"
+    """Return the first avoidable compile in words, and all reasons of compiles, the most frequent first."""
+    first = next((compile_ for compile_ in function.compiles if compile_.avoidable), None)
+    number = f"module {first.record.number}: " if first is not None and first.record.number is not None else ""
     counts = Counter({reason: n for reason, n in function.reasons().items() if reason not in (FIRST, LOADED, NOTHING)})
-    reasons = [f"{count:,} for {reason}" for reason, count in counts.most_common(_SHOWN)]
-    return f": {', '.join(reasons)}" if reasons else ""
+    reasons = ", ".join(f"{count:,} for {reason}" for reason, count in counts.most_common())
+    causes = [f"{number}{first.detail}"] if first is not None else []
+    causes += [reasons] if reasons else []
+    return f": {'; '.join(causes)}" if causes else ""
 
 
 def _program(compile_: Compile) -> Value:

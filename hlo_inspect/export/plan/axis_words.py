@@ -37,8 +37,10 @@ class AxisWords:
         """Return the word of a group over mesh axes, as `d0,d1`, or None with the reason why it has none."""
         axes = frozenset(label.split(",")) if label else frozenset()
         tensor, data, experts = (self.axes.get(word, frozenset()) for word in WORDS)
-        groups: dict[frozenset[str], AxisWord] = {data: "DP_EP", experts: "EP"} if dialect == "simai" else {}
+        groups: dict[frozenset[str], AxisWord] = {data: "DP_EP"} if dialect == "simai" else {}
         groups |= {data | experts: "DP", tensor: "TP"}
+        if dialect == "simai" and experts:
+            groups[experts] = "EP"  # also of a mesh whose data parallel devices are the expert parallel ones
         word = groups.get(axes) if axes else None
         return word, "" if word else self._reason(axes, label)
 

@@ -19,7 +19,10 @@ BESIDE = "it runs beside the kernels, and the client has one compute unit"
 
 
 class NotExpressed(NamedTuple):
-    """Runs that an export leaves out; None if their number or their bytes are unknown."""
+    """Runs that an export leaves out; None if their number or their bytes are unknown.
+
+    `is_other_work`: they are asynchronous copies or computations, and no collective.
+    """
 
     name: str
     kind: str
@@ -28,6 +31,7 @@ class NotExpressed(NamedTuple):
     executed_operand_bytes: Number | None
     reason: str
     line: int
+    is_other_work: bool = False
 
 
 def find_not_expressed(context: Context, plan: StepPlan) -> list[NotExpressed]:
@@ -67,7 +71,7 @@ def _other_work(plan: StepPlan) -> Iterator[NotExpressed]:
             None if size is None else size * plan.asynchronous[place] for size, place in zip(sizes, places, strict=True)
         )
         more = f" (+{len(places) - 1})" if len(places) > 1 else ""
-        yield NotExpressed(places[0][2] + more, kind, None, runs, whole, BESIDE, places[0][1])
+        yield NotExpressed(places[0][2] + more, kind, None, runs, whole, BESIDE, places[0][1], is_other_work=True)
 
 
 def _kind(plan: StepPlan, place: InstructionPlace) -> str:

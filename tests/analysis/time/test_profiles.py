@@ -64,22 +64,51 @@ def test_the_generation_of_a_tpu_is_told_by_its_marks(text: str, profile: str) -
     assert (choice.profile.name, choice.chosen_by) == (profile, "its tiles, memory spaces and the compiler's estimates")
 
 
-def text_of_cycles(space: str, *cycles: int) -> str:
-    """Write a text for TPUs of kernels with these estimates."""
+def text_of_cycles(space: str, *cycles: int, more: str = "") -> str:
+    """Write a text for TPUs of kernels with these estimates, and `more` rows."""
     array = f"f32[8,128]{{1,0:T(8,128){space}}}"
     config = 'backend_config={{"window_config":{{"estimated_cycles":"{}"}}}}'
     rows = [f"  a{n} = {array} negate(p), {config.format(count)}\n" for n, count in enumerate(cycles)]
-    return f"HloModule m\nENTRY main {{\n  p = {array} parameter(0)\n{''.join(rows)}  ROOT b = {array} copy(p)\n}}\n"
+    return f"HloModule m\nENTRY main {{\n  p = {array} parameter(0)\n{''.join(rows)}{more}  ROOT b = {array} copy(p)\n}}\n"
+
+
+COPIES_OF_STEPS = "".join(
+    f"  c{n} = f32[8,128]{{1,0:T(8,128)S(1)}} copy(p), "
+    'backend_config={"window_config":{"estimated_cycles":"700","iteration_bounds":["7","1"]}}\n'
+    for n in range(2)
+)
+"""Copies of seven steps, each with 100 cycles: no estimate."""
+
+
+PRODUCT = (
+    "  d = f32[8,128]{1,0:T(8,128)S(1)} fusion(p), kind=kOutput, calls=f, "
+    'backend_config={"window_config":{"estimated_cycles":"258"}}\n'
+)
+"""A matrix product in memory on the chip."""
+
+
+def prefetch(priority: int) -> str:
+    return f'  d = f32[8,128]{{1,0:T(8,128)S(1)}} copy(p), backend_config={{"dma_priority":{priority}}}\n'
 
 
 @pytest.mark.parametrize(
     ("text", "profile"),
     [
-        (text_of_cycles("S(1)", 200, 400, 2283, 2299, 2687), None),  # convolutions on a v5e; one takes 7x's least time
+        (text_of_cycles("S(1)", 200, 400, 2283, 2299, 2687), None),  # on a v5e; one takes 7x's least time
         (text_of_cycles("S(1)", 264, 2130, 2134, 2513), None),  # a small step on a v5e; v6e has no kernel at 264
-        (text_of_cycles("S(1)", 258, 1849, 2233), "tpu-v5e"),
-        (text_of_cycles("S(1)", 1032, 1521, 2116, 2120), "tpu-v6e"),
-        (text_of_cycles("", 205, 253, 254, 257, 260), "tpu-v2"),  # more kernels at v3's least, but one is below
+        (text_of_cycles("S(1)", 1849, 2233, more=PRODUCT), "tpu-v5e"),
+        (text_of_cycles("S(1)", 208, 272, 2116, 2120), "tpu-v6e"),  # with broadcasts on the chip
+        (text_of_cycles("S(1)", 2116, 2120, 2420), "tpu-v6e"),
+        (text_of_cycles("S(1)", 2122, 2125, 2420), None),  # a v5p may have these, and none is split
+        (text_of_cycles("S(1)", 1826, 12300), None),  # one kernel alone
+        (text_of_cycles("S(1)", 1826, 12300, more=prefetch(1)), "tpu-v5e"),  # it excludes v6e and v5p, the priority TPU7x
+        (text_of_cycles("S(1)", 2117, 12300, more=prefetch(1)), None),  # it may be a larger kernel of a v5e
+        (text_of_cycles("S(1)", 1824, 1885, 2067, 537504), "tpu-v5e"),
+        (text_of_cycles("S(1)", 2299, 2301, more=COPIES_OF_STEPS), "tpu-7x"),
+        (text_of_cycles("S(1)", 2299, 2301, more=prefetch(1)), None),  # copies of a TPU7x have priority 5
+        (text_of_cycles("S(1)", 2299, 2301, more=prefetch(5)), "tpu-7x"),
+        (text_of_cycles("", 205, 253, 254, 257, 260), None),  # more kernels at v3's least, but one is below
+        (text_of_cycles("", 205, 207, 254, 257, 260), "tpu-v2"),
         (text_of_cycles("", 1133, 1156, 1857), None),  # a v3, of which one kernel is at v5e's least
     ],
 )
@@ -105,11 +134,60 @@ def test_memory_knows_a_generation_by_kernels_of_larger_arrays() -> None:
     assert (profile.name, find_platform(read.module, read.views).table_alignment) == ("tpu-7x", 32)
 
 
-@pytest.mark.parametrize("name", ["bf16_master", "collectives", "gathered_matmul", "scan_forward", "sgd_unused"])
-def test_dumps_of_a_v5e_are_told(name: str) -> None:
-    profile = choice_of((DATA / f"tpu/{name}.after.txt").read_text()).profile
-    assert profile is not None
-    assert profile.name == "tpu-v5e"
+@pytest.mark.parametrize(
+    ("name", "profile"),
+    [
+        ("tpu/collectives", "tpu-v5e"),
+        ("tpu/scan_forward", "tpu-v5e"),
+        ("tpu/sgd_unused", "tpu-v5e"),
+        ("tpu/between_slices", "tpu-v5e"),
+        ("tpu_jax_0_12/collectives", "tpu-v5e"),
+        ("tpu_jax_0_12/sgd_unused", "tpu-v5e"),
+        ("tpu/bf16_master", "tpu-v5e"),  # one small kernel, 1,837 cycles, and prefetches
+        ("tpu_jax_0_12/gathered_matmul", "tpu-v5e"),  # one, 1,826 cycles, and prefetches
+    ],
+)
+def test_dumps_of_a_v5e_are_told_by_two_marks_or_more(name: str, profile: str) -> None:
+    choice = choice_of((DATA / f"{name}.after.txt").read_text())
+    assert (choice.profile and choice.profile.name) == profile
+
+
+TOPOLOGY = (
+    'platform_id: 1\nplatform_name: "tpu"\nplatform_version: "TFRT {}\\nBuilt on Nov 5 2026 01:07:28 (1793869648) cl/1"\n'
+)
+ARGUMENTS = "replica_count: 1\ntpu_topology_args {{\n  version: {}\n  platform_type: TPU_PLATFORM_TYPE_HARDWARE\n}}\n"
+
+
+@pytest.mark.parametrize(
+    ("topology", "arguments", "profile"),
+    [
+        ("TPU v5 lite", None, "tpu-v5e"),
+        ("TPU v5", None, "tpu-v5p"),
+        ("TPU v6 lite", None, "tpu-v6e"),
+        ("TPU7x", "TPU_VERSION_GHOSTLITE", "tpu-7x"),
+        ("TPU v9", None, None),
+        (None, 'TPU_VERSION_VIPERFISH\n  variant: "lite"', "tpu-v5e"),
+        (None, "TPU_VERSION_VIPERFISH", "tpu-v5p"),
+        (None, "TPU_VERSION_JELLYFISH", "tpu-v2"),
+    ],
+)
+def test_files_of_a_dump_decide_its_generation(
+    tmp_path: Path, topology: str | None, arguments: str | None, profile: str | None
+) -> None:
+    """The text has the marks of a v6e; libtpu 0.0.52 wrote these words for each topology that it was asked for."""
+    path = tmp_path / "module_0000.jit_step.cl_1.after_optimizations.txt"
+    path.write_text(text_of_cycles("S(1)", 2116, 2120))
+    if topology is not None:
+        (tmp_path / "module_0000.jit_step.cl_1").mkdir()
+        (tmp_path / "module_0000.jit_step.cl_1/topology.textproto").write_text(TOPOLOGY.format(topology))
+    if arguments is not None:
+        (tmp_path / "module_0000.jit_step.cl_1.target_arguments.txt").write_text(ARGUMENTS.format(arguments))
+    choice = choice_of(str(path))
+    assert (choice.profile and choice.profile.name) == profile
+    if profile is None:
+        assert choice.notes == ("there is no profile of TPU v9, for which the dump was compiled: name one with --profile",)
+    else:
+        assert choice.chosen_by.endswith("of the dump")
 
 
 def test_a_text_without_marks_has_no_profile() -> None:

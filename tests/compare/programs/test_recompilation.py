@@ -110,6 +110,38 @@ CHANGES: list[tuple[str, list[tuple[str, str]], tuple[str, ...], str]] = [
         ("shape",),
         "argument 0: f32[4] -> f32[6] (x); argument 1: f32[4] -> f32[6] (y)",
     ),
+    (
+        "a smaller shape",
+        [("f32[4]", "f32[3]")],
+        ("shape",),
+        "argument 0: f32[4] -> f32[3] (x), fits if padded; argument 1: f32[4] -> f32[3] (y), fits if padded",
+    ),
+    (  # as jax 0.12 writes `out_shardings=Format(Layout(...), device)`
+        "layout that is asked for",
+        [
+            ("->f32[4]{0}}", "->f32[4]{0:S(5)}}"),
+            ("ROOT add.1 =", "add.1 ="),
+            (
+                "source_line=4}\n}",
+                "source_line=4}\n  tuple.1 = (f32[4]{0}) tuple(add.1)\n  ROOT gte.1 = f32[4]{0} get-tuple-element(tuple.1)"
+                ", index=0, sharding={mesh[], [{}]}\n}",
+            ),
+        ],
+        ("layout",),
+        "result 0: {0} -> {0:S(5)}",
+    ),
+    (
+        "named sharding",
+        [("parameter(0)", "parameter(0), sharding={mesh['data'=4,'model'=2], [{'data','model'}]}")],
+        ("sharding",),
+        'argument 0: no sharding -> (("data", "model"),) over data=4, model=2',
+    ),
+    (
+        "named, replicated",
+        [("parameter(0)", "parameter(0), sharding={mesh['data'=8], [{}]}")],
+        ("sharding",),
+        "argument 0: no sharding -> replicated over data=8",
+    ),
     ("shape and dtype", [("f32[4]", "bf16[6]"), ("f32[]", "bf16[]")], ("shape", "dtype"), "argument 0: f32[4] -> bf16[6] (x)"),
     (
         "argument",
