@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from hlo_inspect.graph.parameters import ParameterLeaf
 from hlo_inspect.graph.slices import slices_of_module
 from hlo_inspect.hlo.collective_kinds import DEVICE_ATTRIBUTES, is_named_as_collective, may_start_unknown
 from hlo_inspect.hlo.instruction import Instruction
@@ -20,6 +19,9 @@ from hlo_inspect.hlo.values.attributes import MalformedValue
 from hlo_inspect.hlo.values.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, Groups, shardy_meshes
 from hlo_inspect.hlo.values.sharding import parse_sharding
 from hlo_inspect.lazy_pattern import lazy_pattern
+
+if TYPE_CHECKING:
+    from hlo_inspect.graph.parameters import ParameterLeaf
 
 
 class GroupMode(Enum):
