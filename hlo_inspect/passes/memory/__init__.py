@@ -48,6 +48,8 @@ _FIGURES = {
     "host_bytes": "bytes in host memory",
     "padding_bytes": "padding (tiles and alignment) of the arrays at the peak",
 }
+_OF_XLA = "xla_temp_bytes"
+_ABSENT = {_OF_XLA: "no buffer assignment of XLA for CPU or GPU lies beside the text"}
 _SPACE_PEAK = FactSpec(
     "memory.space.<n>.peak_bytes",
     "bytes",
@@ -59,7 +61,7 @@ _SPACE_PEAK = FactSpec(
 def _facts(memory: ProgramMemory) -> FactSheet:
     facts = FactSheet()
     peaks = {f"space.{space}.peak_bytes": size for space, size in memory.spaces.items()}
-    for name, size in {**memory.figures, **peaks}.items():
+    for name, size in {_OF_XLA: None, **memory.figures, **peaks}.items():
         facts.put(f"memory.{name}", size, memory.reasons.get(name, ""))
     return facts
 
@@ -99,7 +101,10 @@ class Memory(Pass):
     asks_phases = True
     unless_quick = ("optimizer",)
     wants = calls.WANTS | Wants(entry=True, graph=True, checked=True)
-    specs = (*(FactSpec(f"memory.{name}", "bytes", meaning) for name, meaning in _FIGURES.items()), _SPACE_PEAK)
+    specs = (
+        *(FactSpec(f"memory.{name}", "bytes", meaning, absent=_ABSENT.get(name, "")) for name, meaning in _FIGURES.items()),
+        _SPACE_PEAK,
+    )
     tables = (*tables.TABLES, *xla_reports.TABLES, *buffers.TABLES)
 
     def run(self, context: Context) -> Section:
