@@ -106,11 +106,16 @@ def missing_rate(tally: Tally, profile: HardwareProfile, known_s: float) -> str:
 
     Small work on integers hides behind the rest: at the slowest rate of the vector unit it takes no longer.
     """
-    stated = [value for name in profile.figures if name.startswith("vector.") and (value := profile.value(name))]
     for unit, flops in _by_unit(tally).items():
-        if rate(unit, profile) is None and not (unit == "vector.s32" and stated and flops <= known_s * min(stated)):
+        if rate(unit, profile) is None and not (unit == "vector.s32" and flops <= known_s * _slowest_vector(profile)):
             return f"the profile {profile.name} states no rate for {unit or 'work whose unit or type is unknown'}"
     return ""
+
+
+def _slowest_vector(profile: HardwareProfile) -> float:
+    """Return the least rate of the vector unit that the profile states; 0 if it states none."""
+    rates = (profile.value(name) for name in profile.figures if name.startswith("vector."))
+    return min(filter(None, rates), default=0.0)
 
 
 def engine_times(tally: Tally, profile: HardwareProfile) -> dict[str, float]:
