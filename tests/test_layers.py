@@ -237,6 +237,7 @@ HLO: tuple[tuple[str, ...], ...] = (
     ("collective_kinds", "values"),
     ("rows", "instruction"),
     ("module",),
+    ("malformed_rows",),
     ("read",),
     ("pasted",),
     ("input", "settings"),

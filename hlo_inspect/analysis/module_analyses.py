@@ -13,8 +13,9 @@ from hlo_inspect.hlo.values.op_names import NOT_SOUGHT
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
+    from hlo_inspect.analysis.collectives.collective_faults import CollectiveFault
     from hlo_inspect.analysis.collectives.executed_collectives import ExecutedCollectives
-    from hlo_inspect.analysis.collectives.logical_collectives import Collective, CollectiveFault
+    from hlo_inspect.analysis.collectives.logical_collectives import Collective
     from hlo_inspect.analysis.compiler_warnings import JoinedWarning
     from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
     from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
@@ -444,6 +445,6 @@ class ModuleAnalyses:
 
     @cached_property
     def collective_faults(self) -> list[CollectiveFault]:
-        from hlo_inspect.analysis.collectives.logical_collectives import collective_faults
+        from hlo_inspect.analysis.collectives.collective_faults import collective_faults
 
         return collective_faults(self.collectives, self.device_counts)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.module_analyses import ModuleAnalyses
-from hlo_inspect.graph.view import View, operands_first
+from hlo_inspect.graph.orders import operands_first
+from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, CONTROL_FLOW, TABLE
 from hlo_inspect.profiler.outline import ProgramOutline
 

@@ -12,7 +12,8 @@ from hlo_inspect.analysis.collectives.logical_collectives import groups_attribut
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices.participants import NOT_PRINTED
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.module import PART, TRUNCATED, UNREADABLE, Module, Problem, malformed_rows
+from hlo_inspect.hlo.malformed_rows import malformed_rows
+from hlo_inspect.hlo.module import PART, TRUNCATED, UNREADABLE, Module, Problem
 from hlo_inspect.report.model import Finding, Report
 from hlo_inspect.report.rule_page import RulePage
 

@@ -11,8 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.errors import Location
-from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction, operands_end
+from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
 from hlo_inspect.hlo.rows import NO_ROWS, HeadColumn, HeadTable, PackedRows, Rows, packed
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.attributes import ValueTable
@@ -20,7 +19,6 @@ from hlo_inspect.hlo.values.header import Header
 from hlo_inspect.hlo.values.op_names import StackFrames
 from hlo_inspect.hlo.values.sharding import DeviceMarks
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from hlo_inspect.hlo.columns import Extent
@@ -411,54 +409,3 @@ def count_opcodes(computations: Iterable[Computation]) -> Counter[str]:
         for opcode, count in Counter(lists[same]).items():
             counts[opcode] += count * times
     return counts
-
-
-# -- malformed attributes ---------------------------------------------------------------------------------------------------
-
-_PLAIN = lazy_pattern(rf"""[^()"'/=]*+\)(?:, [A-Za-z_][\w.\-]*+=(?:{"|".join(tokens.COMMON_VALUES)})(?=, |$))*+""")
-"""Pattern of most tails: operands without shapes, and attributes in their common forms."""
-
-
-class MalformedRow(NamedTuple):
-    """An instruction with unreadable attributes."""
-
-    name: str
-    line: int
-    reason: str
-
-
-def malformed_rows(module: Module) -> Iterator[MalformedRow]:
-    """Yield the kept instructions whose attributes cannot be read to their end, in text order."""
-    for computation in module.computations.values():
-        if computation.is_sound:
-            continue
-        if module.wants.graph and computation.rows is not NO_ROWS:
-            yield from _instructions_of(computation)
-            continue
-        for instruction in computation.instructions:
-            fault = instruction.attribute_fault(_PLAIN)
-            if fault:
-                yield MalformedRow(instruction.name, instruction.line, fault)
-
-
-def _instructions_of(computation: Computation) -> Iterator[MalformedRow]:
-    rows = computation.rows
-    for name, tail, line in zip(rows.names, rows.tails, rows.lines, strict=True):
-        if _PLAIN.fullmatch(tail) is None:
-            reason = _fault(tail)
-            if reason:
-                yield MalformedRow(name, line, reason)
-
-
-def _fault(tail: str) -> str:
-    """Return the fault of a tail's attributes; empty if they are valid or the operands are not closed."""
-    try:
-        end = operands_end(tail)
-    except tokens.ScanError:  # the reader reports it
-        return ""
-    try:
-        for _ in tokens.attributes(tail, end + 1):
-            pass
-    except tokens.ScanError as error:
-        return error.message
-    return ""

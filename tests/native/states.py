@@ -8,7 +8,8 @@ import pytest
 
 from hlo_inspect.errors import HloInspectError
 from hlo_inspect.graph.view import View
-from hlo_inspect.hlo.module import Computation, Module, malformed_rows
+from hlo_inspect.hlo.malformed_rows import malformed_rows
+from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.native import library
 from tests.hlo.reading import modules

@@ -31,7 +31,8 @@ from hlo_inspect.analysis.cost.operation import RUNNERS, Counted, callee_names, 
 from hlo_inspect.analysis.provenance import Labeller, Labels, Provenances
 from hlo_inspect.figure import MAX_FIGURE, Figure, Quantity, known_part, least, reason, unknown
 from hlo_inspect.graph.calls import Call, CallGraph
-from hlo_inspect.graph.view import View, Views, operands_first
+from hlo_inspect.graph.orders import operands_first
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
 

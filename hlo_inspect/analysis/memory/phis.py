@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hlo_inspect.graph.view import strong_components
+from hlo_inspect.graph.orders import strong_components
 
 MAX_DEPTH = 16
 """Nesting of loops up to which redundant phis are removed. Deeper phis stay, and may take memory of their own."""

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal, NamedTuple, cast
 
-from hlo_inspect.graph.view import View, Views, operands_first
+from hlo_inspect.graph.orders import operands_first
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import CONTROL_FLOW, TABLE, opcodes_that_call
 from hlo_inspect.hlo.values.shapes import Shape, TupleShape, subshape

@@ -22,7 +22,8 @@ from hlo_inspect.analysis.time.program_steps import IssuedWork, WaitStep
 from hlo_inspect.analysis.time.stream_clock import TICKS
 from hlo_inspect.analysis.time.timeline import BranchTaken, InstructionTimes, Timeline
 from hlo_inspect.graph.calls import place
-from hlo_inspect.graph.view import InstructionPlace, View, Views, operands_first
+from hlo_inspect.graph.orders import operands_first
+from hlo_inspect.graph.view import InstructionPlace, View, Views
 
 
 class TimedStep:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from hlo_inspect.graph.canonical.canonical_computation import CanonicalComputation, numbers_hash
 from hlo_inspect.graph.canonical.spelling import Speller, Spelling
 from hlo_inspect.graph.canonical.tuple_elements import with_elements
-from hlo_inspect.graph.view import View, Views, operands_first
+from hlo_inspect.graph.orders import operands_first
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import COMMUTATIVE, PRODUCTS, opcodes_that_are
 from hlo_inspect.hlo.values.op_names import origin_of

@@ -11,7 +11,8 @@ from typing import cast
 
 from hlo_inspect.graph.canonical.spelling import Spelling
 from hlo_inspect.graph.canonical.tuple_elements import equal_elements, rows_with_elements
-from hlo_inspect.graph.view import View, operands_first
+from hlo_inspect.graph.orders import operands_first
+from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import COMMUTATIVE
 
 _COMPARED = 16

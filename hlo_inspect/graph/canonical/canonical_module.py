@@ -17,7 +17,8 @@ from hlo_inspect.graph.canonical.canonical_computation import CanonicalComputati
 from hlo_inspect.graph.canonical.device_ids import DeviceTexts
 from hlo_inspect.graph.canonical.spelling import Speller, Spelling, plain
 from hlo_inspect.graph.canonical.tuple_elements import with_elements
-from hlo_inspect.graph.view import View, Views, operands_first
+from hlo_inspect.graph.orders import operands_first
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Operand
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import Role, callee_roles

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hlo_inspect.graph.canonical.spelling import ELEMENT, Spelling
-from hlo_inspect.graph.view import View, operands_first
+from hlo_inspect.graph.orders import operands_first
+from hlo_inspect.graph.view import View
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Operand, operands_end
 from hlo_inspect.hlo.module import Computation
