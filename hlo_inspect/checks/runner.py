@@ -18,7 +18,7 @@ from hlo_inspect.checks.row_assertions import RowFigure
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.findings.reading_problems import FAILED_CHECK, UNKNOWN_VALUE, truncation
 from hlo_inspect.hlo.opcodes import TABLE
-from hlo_inspect.passes.partitioning import BEFORE_PARTITIONING, is_before_partitioning
+from hlo_inspect.passes.partitioning import BEFORE_PARTITIONING, lacks_collectives
 from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.faults import Failed, answers, with_last
 from hlo_inspect.report.model import SEVERITIES, FactSpec, Finding, Report, Severity, Verdict, most_severe_first, reaching
@@ -154,11 +154,6 @@ def _result(assertion: Assertion, report: Report) -> CheckResult:
     if counts_collectives(result.check) and lacks_collectives(report):
         return replace(result, actual=None, passed=False, reason=CHECK_COMPILED, broke=None, is_unknown=True)
     return result
-
-
-def lacks_collectives(report: Report) -> bool:
-    """Return True if the program is not partitioned yet."""
-    return is_before_partitioning(report.facts.get("module.shapes"), report.facts.get("module.devices"))
 
 
 def counts_collectives(figure: str) -> bool:

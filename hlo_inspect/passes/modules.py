@@ -10,7 +10,7 @@ from operator import attrgetter, itemgetter
 from hlo_inspect.figure import at_least
 from hlo_inspect.findings.reading_problems import is_truncated
 from hlo_inspect.hlo.input.dump_directory import stage_of
-from hlo_inspect.passes.partitioning import BEFORE_PARTITIONING, is_before_partitioning
+from hlo_inspect.passes.partitioning import BEFORE_PARTITIONING, lacks_collectives
 from hlo_inspect.report.model import HeadlineRow, Input, Report
 from hlo_inspect.report.table import ALL_ROWS, Column, Row, Table, Value, figure_of, number_of, plain
 from hlo_inspect.report.table_spec import TableSpec
@@ -36,8 +36,7 @@ def _fact(column: str) -> Callable[[Report], Value]:
 def _collectives(report: Report) -> Value:
     """Return the number of collectives, a lower bound before partitioning."""
     count = _fact("collectives")(report)
-    is_open = is_before_partitioning(report.facts.get("module.shapes"), report.facts.get("module.devices"))
-    return at_least(count, BEFORE_PARTITIONING) if is_open and isinstance(count, int) else count
+    return at_least(count, BEFORE_PARTITIONING) if isinstance(count, int) and lacks_collectives(report) else count
 
 
 def _stage(report: Report) -> str | None:

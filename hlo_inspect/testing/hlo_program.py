@@ -14,11 +14,12 @@ from hlo_inspect.checks.ignores import without_ignored
 from hlo_inspect.checks.lint_config import RuleSelection
 from hlo_inspect.checks.needed_passes import passes_for
 from hlo_inspect.checks.policy import Assertion, Policy, assertion_in, given, resolve
-from hlo_inspect.checks.runner import CHECK_COMPILED, CheckResult, CheckRun, counts_collectives, lacks_collectives
+from hlo_inspect.checks.runner import CHECK_COMPILED, CheckResult, CheckRun, counts_collectives
 from hlo_inspect.errors import HloInspectError, InputError, UnknownFactError, did_you_mean, printable
 from hlo_inspect.findings.reading_problems import truncation
 from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.passes import FINDINGS, all_specs, specs_about
+from hlo_inspect.passes.partitioning import lacks_collectives
 from hlo_inspect.report.facts import fact_names, find_spec
 from hlo_inspect.report.formats.terminal import table_text
 from hlo_inspect.report.model import Finding, Report, Severity, reaching
