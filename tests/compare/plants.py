@@ -7,7 +7,7 @@ split by lines as printers write them, without code of the project.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 ROW = re.compile(r"^\s+(?:ROOT )?%?(?P<name>[\w.\-]+) = (?P<shape>\(.*?\)|\S+) (?P<opcode>[\w\-]+)\((?P<rest>.*)$")
@@ -337,3 +337,11 @@ PLANTS: dict[str, Callable[[str], PlantedChange | None]] = {
     "fusion split": fusion_split,
     "loop changed": loop_changed,
 }
+
+
+def planted_in(text: str) -> Iterator[tuple[str, PlantedChange]]:
+    """Yield the label and the result of each change that can be planted in a text."""
+    for label, plant in PLANTS.items():
+        planted = plant(text)
+        if planted is not None:
+            yield label, planted

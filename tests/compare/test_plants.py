@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.compare.changes import Aspect, ModuleChange
-from tests.compare.plants import PLANTS
+from tests.compare.plants import PLANTS, planted_in
 from tests.compare.sides import changes, dump, module, words
 
 DUMPS = (
@@ -48,11 +48,7 @@ def test_each_planted_change_is_found_and_nothing_else(name: str) -> None:
     text = dump(name)
     old = module(text)
     planted = 0
-    for label, plant in PLANTS.items():
-        expected = plant(text)
-        if expected is None:
-            continue
-        planted += 1
+    for planted, (label, expected) in enumerate(planted_in(text), 1):
         new = module(expected.text)
         assert old.program != new.program, label
         (change,) = _of_plant(label, changes(old, new))
