@@ -52,8 +52,8 @@ def test_both_forms_have_the_same_three_identities_and_normal_text(long: str, sh
 def test_a_change_planted_in_one_form_is_the_only_change_from_the_other(long: str, short: str) -> None:
     old, text = module(text_of(long)), text_of(short)
     assert changes(old, module(text)) == []
-    planted = 0
-    for planted, (label, expected) in enumerate(planted_in(text), 1):
+    planted = list(planted_in(text))
+    for label, expected in planted:
         new = module(expected.text)
         assert old.program != new.program, label
         assert [change.area for change in changes(old, new)] == [expected.area], label

@@ -47,8 +47,8 @@ def test_each_planted_change_is_found_and_nothing_else(name: str) -> None:
     """The diff from NEW to OLD has one change too."""
     text = dump(name)
     old = module(text)
-    planted = 0
-    for planted, (label, expected) in enumerate(planted_in(text), 1):
+    planted = list(planted_in(text))
+    for label, expected in planted:
         new = module(expected.text)
         assert old.program != new.program, label
         (change,) = _of_plant(label, changes(old, new))
