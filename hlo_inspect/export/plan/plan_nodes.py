@@ -2,7 +2,8 @@
 
 Kernels run one after the other on a device, so each compute node waits for the one before it. The client's clock is coarse:
 consecutive kernels are one node until they last for a tick. A rest that is left at a start or a done is carried to the next
-node. Users of its kernels then wait for the nodes that these kernels wait for.
+node. Users of its kernels then wait for the nodes that these kernels wait for. The first kernels beside a communication are a
+node however short they are: the rest of their tick is taken from the kernels that follow.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ class NodeList:
         self._resolved: dict[int, frozenset[int]] = {}
         self._last_of_group: dict[int, int] = {}
         self._last_communication: tuple[int, ...] = ()
+        self._running: set[int] = set()
 
     @property
     def size(self) -> int:
@@ -96,13 +98,7 @@ class NodeList:
         self._flops += work.flops
         self._bytes += work.size
         is_long = self._time >= TICK if self._times else self._bytes >= LEAST_SIZE
-        if not is_long:
-            return self._open
-        number = self._add_compute(self._time // TICK)
-        self._time %= TICK
-        value = frozenset([number])
-        self._resolve(value)
-        return value
+        return self._close(self._time // TICK) if is_long else self._open
 
     def communicate(self, communication: Communication, operands: Iterable[StepValue]) -> frozenset[int]:
         """Add a run of a communication that waits for its operands and for the kernels before it; return its value."""
@@ -119,16 +115,19 @@ class NodeList:
         self._last_of_group |= dict.fromkeys(groups, number)
         if groups:
             self._last_communication = (number,)
+        self._running.add(number)
         return frozenset([number])
 
     def wait(self, value: StepValue) -> None:
         """Separate the kernels before a done from those after it, which wait for its value."""
         self._divide()
-        self._held |= self._plain(nodes_behind([value])) - self._behind_chain
+        ended = self._plain(nodes_behind([value]))
+        self._running -= ended
+        self._held |= ended - self._behind_chain
 
     def finish(self) -> None:
         """Add the rest of the kernels as the last node, if it rounds to a tick or if the step would have no kernel."""
-        duration = (self._time + TICK // 2) // TICK
+        duration = max((self._time + TICK // 2) // TICK, 0)
         has_rest = duration if self._times else self._flops or self._bytes
         if has_rest or not self._chain:
             self._names = self._names or ["rest"]
@@ -136,11 +135,23 @@ class NodeList:
 
     def _divide(self) -> None:
         """Separate the kernels before a start or a done from those after it."""
-        if self._names:
+        if not self._names:
+            return
+        if max(self._running, default=-1) > max(self._chain, default=-1):
+            self._close(1)
+        else:
             self._resolve(frozenset([*self._chain, *self._held, *self._waiting]))
             self._names.clear()
 
     # -- what is open -----------------------------------------------------------------------------------------------------
+
+    def _close(self, ticks: int) -> frozenset[int]:
+        """Make the open kernels a node and return its value. Time that they lack for the ticks is owed by the next ones."""
+        value = frozenset([self._add_compute(ticks if self._times else 0)])
+        if self._times:
+            self._time -= ticks * TICK
+        self._resolve(value)
+        return value
 
     def _add_compute(self, duration: int) -> int:
         number = self._next
