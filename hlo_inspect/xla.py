@@ -85,7 +85,7 @@ class Xla:
 
     def _text_of(self, data: bytes | memoryview, form: str | None, location: Location) -> bytes:
         """Convert a serialized module or StableHLO to HLO text. Raise InputError if XLA cannot read it."""
-        from hlo_inspect.xla_worker import XlaAbortError, XlaError
+        from hlo_inspect.worker_process import XlaAbortError, XlaError
 
         worker = self.require(f"this is {form}; reading it needs", location)
         try:
@@ -157,7 +157,7 @@ class Xla:
         return module
 
     def _checked_text(self, whole: Text, wants: Wants) -> Iterator[tuple[Module, str | None] | ParseError]:
-        from hlo_inspect.xla_worker import XlaAbortError, XlaError
+        from hlo_inspect.worker_process import XlaAbortError, XlaError
 
         worker = self.require("--strict needs")
         source = whole.source

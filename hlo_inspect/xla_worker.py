@@ -1,112 +1,22 @@
-"""Process of jaxlib, since some inputs abort it: both ends of its pipes.
+"""The tasks of jaxlib's process: XLA's own parser, and HLO text for serialized HLO and StableHLO.
 
-The process is `python -m hlo_inspect.xla_worker`. A task is one line of JSON, `{"task": NAME, "size": N}`, and N bytes; its
-answer is one line of JSON, `{"error": MESSAGE or null, "size": N}`, and N bytes of HLO text. The first line, before any task,
-says which jaxlib this is and which of its functions are missing. What jaxlib logs goes to a file, which is read for the reason
-of an abort only.
+Some inputs abort jaxlib, so it runs in a process of its own, `python -m hlo_inspect.xla_worker`.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import signal
-import sys
-from collections.abc import Callable
-from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import Any
 
-LOG_BYTES = 1 << 16
-"""Bytes of the end of a log that are read."""
-
-_FATAL = re.compile(r"^F\d{4} [^\]\n]*\] (.*)$", re.ASCII | re.MULTILINE)
-_NO_REASON = ("*** ", "    @ ", "WARNING: All log messages before")
+from hlo_inspect.worker_process import Task, WorkerProcess, run_tasks
 
 
-class XlaError(Exception):
-    """Message of XLA instead of a result."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
-
-
-class XlaAbortError(XlaError):
-    """XLA's process did not survive a task: the signal that ended it, and the reason if one was logged."""
-
-
-class Worker:
-    """Running process. `greeting` is its first answer; after an abort it takes no tasks."""
+class Worker(WorkerProcess):
+    """Process of jaxlib for these tasks. Its greeting says which jaxlib this is and which of its functions are missing."""
 
     def __init__(self) -> None:
-        import subprocess  # few runs need them
-        import tempfile
-
-        self._log = cast("IO[bytes]", tempfile.TemporaryFile("ab+"))  # noqa: SIM115 - closed with the process
-        path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "hlo_inspect.xla_worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env={**os.environ, "PYTHONPATH": path},
-        )
-        self._tasks = cast("IO[bytes]", self._process.stdin)
-        self._answers = cast("IO[bytes]", self._process.stdout)
-        try:
-            self.greeting = self._answer()
-        except XlaAbortError as error:
-            self.greeting = {"error": error.message}
-
-    def ask(self, task: str, data: bytes | memoryview) -> str:
-        """Return the text that XLA makes of `data`. Raise XlaError if it refuses the data, XlaAbortError if it aborts."""
-        self._log.truncate(0)
-        with suppress(OSError):  # it can end before it has read everything
-            self._tasks.write(json.dumps({"task": task, "size": len(data)}).encode() + b"\n")
-            self._tasks.write(data)
-            self._tasks.flush()
-        answer = self._answer()
-        if answer["error"] is not None:
-            raise XlaError(answer["error"])
-        text = self._answers.read(answer["size"])
-        if len(text) < answer["size"]:
-            raise self._abort()
-        return text.decode()
-
-    def close(self) -> None:
-        """Kill the process."""
-        self._process.kill()
-        with suppress(OSError):  # the rest of the buffer
-            self._tasks.close()
-        self._answers.close()
-        self._process.wait()
-        self._log.close()
-
-    def _answer(self) -> dict[str, Any]:
-        line = self._answers.readline()
-        if not line:
-            raise self._abort()
-        return dict(json.loads(line))
-
-    def _abort(self) -> XlaAbortError:
-        """Make the error for a process that has ended: the last fatal line of its log, else its last line."""
-        status = self._process.wait()
-        size = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, size - LOG_BYTES))
-        log = self._log.read().decode(errors="backslashreplace")
-        lines = _FATAL.findall(log) or [line for line in log.splitlines() if line.strip() and not line.startswith(_NO_REASON)]
-        return XlaAbortError(f"{_signal_name(status)}: {lines[-1].strip()}" if lines else _signal_name(status))
-
-
-def _signal_name(status: int) -> str:
-    """Name the signal or exit status that ended a process."""
-    if status >= 0:
-        return f"exit status {status}"
-    name = signal.Signals(-status).name if -status in {item.value for item in signal.Signals} else f"signal {-status}"
-    return f"{name}, perhaps out of memory" if name == "SIGKILL" else name
+        super().__init__(__name__)
 
 
 _MODULES = ("_hlo", "_jax", "xla_extension")  # where jaxlib has kept its classes of HLO: from 0.10 on, from 0.6 on, before
@@ -151,7 +61,7 @@ def print_mlir(data: bytes) -> str:
     return str(computation.as_hlo_module().to_string())
 
 
-TASKS: dict[str, Callable[[bytes], str]] = {"check": check, "proto": print_proto, "mlir": print_mlir}
+TASKS: dict[str, Task] = {"check": check, "proto": print_proto, "mlir": print_mlir}
 NEEDED = ("hlo_module_from_text", "HloModule", "HloPrintOptions", "mlir")
 
 
@@ -173,42 +83,5 @@ def _has(name: str) -> bool:
     return True
 
 
-def answer(task: str, data: bytes) -> tuple[str | None, bytes]:
-    """Run a task and return its answer: the text, or the message of XLA's error."""
-    try:
-        return None, TASKS[task](data).encode()
-    except Exception as error:  # whatever XLA raises is its answer
-        return str(error) or type(error).__name__, b""
-
-
-def serve(tasks: BinaryIO, answers: BinaryIO) -> None:
-    """Answer one task after the other until the input ends."""
-    answers.write(json.dumps(greeting()).encode() + b"\n")
-    answers.flush()
-    while line := tasks.readline():
-        task = json.loads(line)
-        error, text = answer(task["task"], tasks.read(task["size"]))
-        answers.write(json.dumps({"error": error, "size": len(text)}).encode() + b"\n" + text)
-        answers.flush()
-
-
-def prepare() -> None:
-    """Let aborts leave no core file, and let the system kill this process first when memory runs out, if it can."""
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
-
-
-def main() -> None:
-    prepare()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process decides
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # nothing that jaxlib prints gets between the answers
-    serve(sys.stdin.buffer, answers)
-
-
 if __name__ == "__main__":
-    main()
+    run_tasks(TASKS, greeting)

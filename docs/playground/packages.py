@@ -36,7 +36,7 @@ _LEFT_OUT = (".so", ".pyd", ".pyi", ".pyx", ".c", ".typed")
 """Ends of files that no browser runs: yaml and markupsafe replace their compiled modules by Python."""
 
 _UNUSED = (
-    *("hlo_inspect/testing/", "hlo_inspect/xla_worker.py", "hlo_inspect/fleet/cluster.py"),
+    *("hlo_inspect/testing/", "hlo_inspect/xla_worker.py", "hlo_inspect/worker_process.py", "hlo_inspect/fleet/cluster.py"),
     *("hlo_inspect/native/source/", "hlo_inspect/native/build.py"),
 )
 """Parts of the wheel that need pytest, processes, or a compiler."""

@@ -482,7 +482,7 @@ NOT_FOR_COLLECTIVES = {
     ),
     "what only some options or inputs need": (
         "checks compare configs inspection.jobs inspection.saved_reports report.formats.csv report.formats.html "
-        "report.formats.json report.formats.markdown workloads xla_worker"
+        "report.formats.json report.formats.markdown worker_process workloads xla_worker"
     ),
 }
 """Modules and packages, those of the project without its name."""

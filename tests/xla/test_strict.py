@@ -18,7 +18,8 @@ import hlo_inspect
 from hlo_inspect.cli.main import run
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.request import Request
-from hlo_inspect.xla_worker import Worker, XlaError
+from hlo_inspect.worker_process import XlaError
+from hlo_inspect.xla_worker import Worker
 
 pytest.importorskip("jaxlib")
 

@@ -1,0 +1,179 @@
+"""Compiles of StableHLO in a process of its own, with limits of time and memory.
+
+The process starts on first use and serves all compiles for one platform. After an abort the next compile starts another.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from hlo_inspect.compiler.meshes import Description, Mesh
+from hlo_inspect.compiler.program import FlagValue, Program
+from hlo_inspect.compiler.targets import TPU, Target
+from hlo_inspect.compiler.worker import TPU_ENVIRONMENT
+from hlo_inspect.errors import InputError, Location, MissingExtraError
+from hlo_inspect.hlo.input.dump_directory import AFTER
+from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.worker_process import Limits, WorkerProcess, XlaAbortError, XlaError, XlaLimitError
+
+_MODULE = "hlo_inspect.compiler.worker"
+_INSTALL = "pip install jaxlib"
+_STATUS = lazy_pattern(
+    r"^(?:[A-Z]+_[A-Z_]+|INTERNAL|UNIMPLEMENTED|UNKNOWN): (?:E\d+: )?",
+)
+_PLACE = lazy_pattern(r'error: (?:"[^"\n]*"|-):(\d{1,9}):(\d{1,9}): ([^\n]*)')
+_DOES_NOT_FIT = lazy_pattern(
+    r"total memory required for (?:HLO )?(\w+) \(([\d.]+)([KMGT])\) exceeds available HBM \(([\d.]+)([KMGT])\)"
+)
+_LEFT_OUT = lazy_pattern(r"xla_dump_.*|xla_force_host_platform_device_count|xla_gpu_cuda_data_dir")
+"""Flags of a dump that say what XLA writes, and those that describe the machine that wrote it."""
+
+
+class CompileError(Exception):
+    """The compiler refuses a program, aborts, or needs more than its limits; the text says why."""
+
+
+class Compiled(NamedTuple):
+    """What XLA made of a program: the folder with its files, the optimized text, and bytes of a device by kind."""
+
+    folder: Path
+    text: Path
+    memory: Mapping[str, int]
+
+
+class Compiler:
+    """XLA's compiler for a target."""
+
+    def __init__(self, target: Target, limits: Limits) -> None:
+        self.target = target
+        self._limits = limits
+        self._process: WorkerProcess | None = None
+        self._versions = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+    @property
+    def version(self) -> str:
+        """Name and version of the compiler. Raise MissingExtraError if it is not installed."""
+        self._running()
+        return self._versions
+
+    def describe(self, program: Program) -> Description:
+        """Return what MLIR reads in a program. Raise InputError with the place of the fault if it cannot read it."""
+        try:
+            return Description(self._running().ask("describe", program.data, self._limits))
+        except XlaAbortError as error:
+            self.close()
+            raise InputError(f"MLIR's reader: {_ending(error)}", Location(program.path)) from error
+        except XlaError as error:
+            match = _PLACE.search(error.message)
+            place = (int(match[1]), int(match[2])) if match is not None else (None, None)
+            words = match[3] if match is not None else error.message.strip().split("\n")[-1]
+            raise InputError(
+                f"this is no StableHLO that {self._versions} reads: {words}", Location(program.path, *place)
+            ) from error
+
+    def compile(
+        self,
+        program: Program,
+        description: Description,
+        folder: Path,
+        mesh: Mesh | None = None,
+        flags: Mapping[str, FlagValue] = {},
+    ) -> Compiled:
+        """Compile a program, for a mesh with other sizes of axes, with XLA's files in a folder. Raise CompileError.
+
+        `flags` stand in place of those that the program was compiled with.
+        """
+        from math import prod
+
+        sizes = {**description.mesh, **mesh} if mesh is not None else None
+        partitions = prod(sizes.values()) if sizes is not None else description.partitions
+        if self.target.devices is not None and self.target.devices < partitions:
+            raise CompileError(f"{self.target.text} has {self.target.devices} devices, the program {partitions} partitions")
+        kept = {name: value for name, value in program.flags.items() if _LEFT_OUT.fullmatch(name) is None}
+        options = {
+            "shardy": program.shardy,
+            "to_parameters": program.to_parameters,
+            "to_output": program.to_output,
+            "flags": {**kept, **flags},
+        }
+        try:
+            answer = self._running().ask(
+                "compile",
+                program.data,
+                self._limits,
+                platform=self.target.platform,
+                topology=self.target.topology,
+                partitions=partitions,
+                mesh=sizes,
+                options=options,
+                folder=str(folder),
+            )
+        except XlaAbortError as error:
+            self.close()
+            raise CompileError(_ending(error)) from error
+        except XlaError as error:
+            raise CompileError(_refusal(error.message)) from error
+        return Compiled(folder, optimized_text(folder), json.loads(answer))
+
+    def _running(self) -> WorkerProcess:
+        """Start the process unless it runs. Raise MissingExtraError if a part of the compiler is missing."""
+        if self._process is not None:
+            return self._process
+        purpose = f"compiling for {self.target.text} needs"
+        if find_spec("jaxlib") is None:
+            raise MissingExtraError(f"{purpose} the extra [xla]: {_INSTALL}")
+        if self.target.platform == TPU and find_spec("libtpu") is None:
+            raise MissingExtraError(f"{purpose} the extra [tpu]: pip install libtpu")
+        process = WorkerProcess(_MODULE, TPU_ENVIRONMENT if self.target.platform == TPU else None)
+        greeting = process.greeting
+        reason = f"jaxlib cannot be imported: {greeting['error']}" if greeting["error"] is not None else ""
+        if not reason and greeting["missing"]:
+            reason = f"jaxlib {greeting['version']} is too old: it has no {greeting['missing'][0]}"
+        if reason:
+            process.close()
+            raise MissingExtraError(f"{purpose} the extra [xla], but {reason} (pip install --upgrade jaxlib)")
+        libtpu = f", libtpu {greeting['libtpu']}" if greeting["libtpu"] is not None else ""
+        self._versions, self._process = f"jaxlib {greeting['version']}{libtpu}", process
+        return process
+
+
+def optimized_text(folder: Path) -> Path:
+    """Return the text after optimizations in a folder that XLA wrote. Raise CompileError if it has none."""
+    texts = sorted(folder.glob(f"*{AFTER}.txt"))
+    if not texts:
+        raise CompileError("the compiler wrote no text of the module")
+    return texts[-1]
+
+
+def _ending(error: XlaAbortError) -> str:
+    """Say why the process ended."""
+    if isinstance(error, XlaLimitError):
+        if error.seconds is not None:
+            return f"took more than {error.seconds:g} s; --compile-timeout sets the limit"
+        return f"needed more than {(error.bytes or 0) / (1 << 30):.1f} GiB of memory; --compile-memory sets the limit"
+    return f"the compiler aborted ({error.message})"
+
+
+def _refusal(message: str) -> str:
+    """Return XLA's reason in one line: what does not fit in its own figures, else its first line."""
+    match = _DOES_NOT_FIT.search(message)
+    if match is not None:
+        return f"does not fit: {match[2]} {match[3]}iB of {match[1]}, {match[4]} {match[5]}iB of HBM"
+    place = _PLACE.search(message)
+    return place[3] if place is not None else _STATUS.sub("", message.strip().partition("\n")[0], count=1)

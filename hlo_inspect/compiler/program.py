@@ -1,0 +1,123 @@
+"""A program to compile: its StableHLO, and the flags and options of the compile that it comes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from hlo_inspect.errors import InputError, Location
+from hlo_inspect.hlo.input.dump_directory import dump_files, is_directory
+from hlo_inspect.hlo.settings.compile_settings import CompileSettings, read_settings, stablehlo_file
+from hlo_inspect.hlo.settings.text_proto import Message, parse_text_proto, read_file
+
+HOW_TO = "XLA_FLAGS=--xla_dump_to=DIR writes it beside the texts, and jax.jit(f).lower(…).as_text() prints it"
+_FOLDER = "module.mlir"
+_OPTIONS = "compile_options.textproto"
+_INTEGER = re.compile(r"-?\d{1,18}")
+_NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
+
+FlagValue = bool | int | float | str
+
+
+class Program(NamedTuple):
+    """StableHLO, as text or bytecode, and how it was compiled.
+
+    `module_file` is the text of the module that XLA made of it, None without a dump. `to_parameters` and `to_output` allow
+    XLA to choose shardings that the program leaves open. `flags` are those that differ from XLA's defaults.
+    """
+
+    path: str
+    data: bytes
+    module_file: Path | None = None
+    shardy: bool = True
+    to_parameters: tuple[bool, ...] = ()
+    to_output: tuple[bool, ...] = ()
+    flags: Mapping[str, FlagValue] = {}
+
+
+def read_program(path: str, module: str | None = None) -> Program:
+    """Read StableHLO from a file, or that of a module of a dump directory.
+
+    Of several modules take the one named `module`, else the largest. Raise InputError if there is none.
+    """
+    if is_directory(path):
+        return _of_dump(path, module)
+    file = Path(path)
+    if file.name == _FOLDER and (file.parent / _OPTIONS).is_file():
+        return _with_options(file, _text_of_folder(file.parent))
+    beside = stablehlo_file(file) if file.suffix in {".txt", ".hlo"} else None
+    if beside is not None:
+        return _with_options(beside, file)
+    return Program(path, _bytes(file))
+
+
+def _of_dump(path: str, module: str | None) -> Program:
+    """Return the program of a module of a dump directory."""
+    listed: list[tuple[Path, Path]] = []
+    for entry in dump_files(path, None):
+        source = entry.source
+        if isinstance(source, Path) and (beside := stablehlo_file(source)) is not None:
+            listed.append((beside, source))
+    if module is not None:
+        listed = [pair for pair in listed if module in pair[1].name.split(".")]
+    if not listed:
+        what = f"no StableHLO of a module {module!r}" if module is not None else "no module.mlir: no StableHLO"
+        raise InputError(f"{what} in this directory; {HOW_TO}", Location(path))
+    stablehlo, text = max(listed, key=lambda pair: pair[0].stat().st_size)
+    return _with_options(stablehlo, text)
+
+
+def _text_of_folder(folder: Path) -> Path | None:
+    """Return the text that XLA made of the module with this folder beside it."""
+    texts = sorted(folder.parent.glob(f"{folder.name}.*after_optimizations.txt"))
+    return texts[0] if texts else None
+
+
+def _with_options(stablehlo: Path, text: Path | None) -> Program:
+    options = _message(stablehlo.with_name(_OPTIONS))
+    build = next(iter(options.messages("executable_build_options")), None) if options is not None else None
+    settings = read_settings(text) if text is not None else CompileSettings()
+    if build is None:
+        return Program(str(stablehlo), _bytes(stablehlo), text, flags=flag_values(settings.flags or {}))
+    return Program(
+        str(stablehlo),
+        _bytes(stablehlo),
+        text,
+        "true" in build.values("use_shardy_partitioner") or not build.values("use_shardy_partitioner"),
+        _switches(build, "allow_spmd_sharding_propagation_to_parameters"),
+        _switches(build, "allow_spmd_sharding_propagation_to_output"),
+        flag_values(settings.flags or {}),
+    )
+
+
+def _message(path: Path) -> Message | None:
+    return parse_text_proto(read_file(path), str(path)) if path.is_file() else None
+
+
+def _switches(build: Message, name: str) -> tuple[bool, ...]:
+    return tuple(value == "true" for value in build.values(name))
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(error.strerror or str(error), Location(str(path))) from error
+
+
+def flag_values(flags: Mapping[str, str]) -> dict[str, FlagValue]:
+    """Return flags with values of the types that XLA takes for an override."""
+    return {name: flag_value(value) for name, value in flags.items()}
+
+
+def flag_value(text: str) -> FlagValue:
+    """Return a truth value, a number, or the text itself."""
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    return text.strip('"')

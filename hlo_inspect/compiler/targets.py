@@ -1,0 +1,70 @@
+"""Targets of a compile: a platform, the devices of it, and what this machine needs to compile for them.
+
+`cpu` has as many devices as the program has partitions. `tpu-v5e:2x4` is a topology that libtpu names, `h100-sxm:8` a number of
+GPUs. The words before the colon are names of hardware profiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import NamedTuple
+
+from hlo_inspect.errors import UsageError, did_you_mean
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+CPU, TPU, GPU = "cpu", "tpu", "gpu"
+
+TOPOLOGIES = {
+    "tpu-v2": "v2",
+    "tpu-v3": "v3",
+    "tpu-v4": "v4",
+    "tpu-v5e": "v5e",
+    "tpu-v5p": "v5p",
+    "tpu-v6e": "v6e",
+    "tpu-7x": "TPU7x",
+}
+"""First words of libtpu's names of topologies, by hardware profile."""
+_CORES_OF_CHIP = {"tpu-v2": 2, "tpu-v3": 2, "tpu-7x": 2}
+"""Devices that JAX sees in a chip; 1 in others."""
+_GRID = lazy_pattern(r"[1-9]\d{0,3}(?:x[1-9]\d{0,3}){1,2}")
+_COUNT = lazy_pattern(r"[1-9]\d{0,5}")
+
+
+class Target(NamedTuple):
+    """What to compile for. `text` is as the user writes it. `devices` is None for a CPU, which has as many as asked.
+
+    `topology` is libtpu's name, or the number of GPUs; `profile` is the name of a hardware profile, empty for CPU.
+    """
+
+    text: str
+    platform: str
+    profile: str = ""
+    topology: str = ""
+    devices: int | None = None
+
+
+HOST = Target("cpu", CPU)
+
+
+def parse_target(text: str, gpus: Iterable[str]) -> Target:
+    """Parse the user's target; `gpus` are the profiles of GPUs that XLA compiles for. Raise UsageError for any other text."""
+    name, colon, size = text.partition(":")
+    listed = list(gpus)
+    if name == CPU:
+        if colon:
+            raise UsageError(f"{text!r}: cpu has as many devices as the program has partitions; write it without a number")
+        return HOST
+    if name in TOPOLOGIES:
+        if _GRID.fullmatch(size) is None:
+            raise UsageError(
+                f"{text!r} has no topology; write it like {name}:{'2x4' if name in {'tpu-v5e', 'tpu-v6e'} else '2x2x1'}"
+            )
+        chips = prod(map(int, size.split("x")))
+        return Target(text, TPU, name, f"{TOPOLOGIES[name]}:{size}", chips * _CORES_OF_CHIP.get(name, 1))
+    if name in listed:
+        if _COUNT.fullmatch(size) is None:
+            raise UsageError(f"{text!r} has no number of GPUs; write it like {name}:8")
+        return Target(text, GPU, name, size, int(size))
+    closest = did_you_mean(name, [CPU, *TOPOLOGIES, *listed])
+    raise UsageError(f"{name!r} is no target{closest}; targets are cpu, tpu-v5e:2x4 and other TPUs, h100-sxm:8 and other GPUs")

@@ -1,0 +1,222 @@
+"""The tasks of the compiler's process: StableHLO described, rewritten for another mesh, compiled for a target.
+
+jaxlib has MLIR's bindings and the compiler for CPU, libtpu that for TPU, the CUDA plugin that for GPU. A process serves one
+target, since libtpu is loaded once. XLA writes what it makes to a folder, as with `--xla_dump_to`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from hlo_inspect.worker_process import Task, run_tasks
+
+BYTECODE = b"ML\xefR"
+_MODULES = ("jaxlib.xla_client", "jaxlib.mlir.ir", "jaxlib.mlir.dialects.sdy", "jaxlib.mlir._mlir_libs._jax_mlir_ext")
+_DIALECTS = ("chlo", "mhlo", "stablehlo", "sdy", "mpmd")
+_MANUAL = "sdy.manual_computation"
+TPU_ENVIRONMENT = {
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_WORKER_ID": "0",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+}
+"""Environment in which libtpu compiles without a TPU, and in several processes at once."""
+
+
+@cache
+def _context() -> Any:  # noqa: ANN401 - jaxlib has no types
+    """Return an MLIR context with the dialects that JAX writes."""
+    ir = import_module("jaxlib.mlir.ir")
+    registry, context = ir.DialectRegistry(), ir.Context()
+    import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
+    for name in _DIALECTS:
+        dialect = import_module(f"jaxlib.mlir.dialects.{name}")
+        register = getattr(dialect, "register_mhlo_dialect", None) or dialect.register_dialect
+        register(context)
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    return context
+
+
+def _parse(data: bytes) -> Any:  # noqa: ANN401 - jaxlib has no types
+    """Parse StableHLO, as text or bytecode."""
+    module = data if data.startswith(BYTECODE) else data.decode(errors="backslashreplace")
+    return import_module("jaxlib.mlir.ir").Module.parse(module, _context())
+
+
+def _operations(operation: Any) -> Iterator[Any]:  # noqa: ANN401 - jaxlib has no types
+    pending = [operation]
+    while pending:
+        current = pending.pop()
+        yield current
+        pending += [inner.operation for region in current.regions for block in region for inner in block]
+
+
+def _meshes(module: Any) -> list[Any]:  # noqa: ANN401 - jaxlib has no types
+    return [operation for operation in module.body.operations if operation.operation.name == "sdy.mesh"]
+
+
+# -- what a program is ------------------------------------------------------------------------------------------------------
+
+
+def describe(data: bytes) -> str:
+    """Return the name, meshes, arguments and results of StableHLO, and the operations that fix its mesh, as JSON.
+
+    Meshes and shardings have their texts, arrays their dimensions.
+    """
+    module = _parse(data)
+    operation = module.operation
+    main = next((own for own in module.body.operations if _symbol(own) == "main"), None)
+    if main is None:
+        raise ValueError("the module has no function @main")
+    kind = main.attributes["function_type"].value
+    count = _attribute(operation, "mhlo.num_partitions")
+    description = {
+        "name": _symbol(operation),
+        "partitions": int(str(count).partition(" ")[0]) if count is not None else 1,
+        "meshes": [mesh.operation.get_asm() for mesh in _meshes(module)],
+        "is_manual": any(inner.name == _MANUAL for inner in _operations(operation)),
+        "arguments": _arrays(main, kind.inputs, "arg_attrs"),
+        "results": _arrays(main, kind.results, "res_attrs"),
+    }
+    return json.dumps(description)
+
+
+def _attribute(operation: Any, name: str) -> Any:  # noqa: ANN401 - jaxlib has no types
+    """Return an attribute, None if the operation has none of that name. MLIR's attributes have no `get` in every jaxlib."""
+    attributes = operation.attributes
+    return attributes[name] if name in attributes else None  # noqa: SIM401 - as above
+
+
+def _symbol(operation: Any) -> str:  # noqa: ANN401 - jaxlib has no types
+    name = _attribute(operation, "sym_name")
+    return "" if name is None else str(name.value)
+
+
+def _arrays(main: Any, types: Sequence[Any], attributes: str) -> list[dict[str, Any]]:  # noqa: ANN401 - jaxlib has no types
+    """Return dimensions and texts of the shardings of arguments or results."""
+    listed = list(main.attributes[attributes]) if attributes in main.attributes else [{}] * len(types)
+    arrays = []
+    for kind, own in zip(types, listed, strict=True):
+        shape = import_module("jaxlib.mlir.ir").RankedTensorType(kind).shape if "tensor<" in str(kind) else []
+        texts = {name: str(own[name]) for name in ("sdy.sharding", "mhlo.sharding") if name in own}
+        arrays.append({"dimensions": list(shape), **texts})
+    return arrays
+
+
+# -- rewriting and compiling ------------------------------------------------------------------------------------------------
+
+
+def _set_mesh(module: Any, sizes: Mapping[str, int], partitions: int) -> None:  # noqa: ANN401 - jaxlib has no types
+    """Give the axes of the mesh other sizes, and the module as many partitions. Raise MLIRError if it is then wrong."""
+    ir, sdy = import_module("jaxlib.mlir.ir"), import_module("jaxlib.mlir.dialects.sdy")
+    with module.context, ir.Location.unknown():
+        for mesh in _meshes(module):
+            axes = map(sdy.MeshAxisAttr, sdy.MeshAttr(mesh.attributes["mesh"]).axes)
+            rewritten = [sdy.MeshAxisAttr.get(axis.name, sizes.get(axis.name, axis.size)) for axis in axes]
+            mesh.attributes["mesh"] = sdy.MeshAttr.get(rewritten)
+            if "stablehlo.mesh" in mesh.attributes:  # the same mesh in another dialect, which would be stale
+                del mesh.attributes["stablehlo.mesh"]
+        kind = ir.IntegerType.get_signless(32)
+        module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(kind, partitions)
+    module.operation.verify()
+
+
+def compile_program(
+    data: bytes,
+    *,
+    platform: str,
+    topology: str,
+    partitions: int,
+    mesh: Mapping[str, int] | None,
+    options: Mapping[str, Any],
+    folder: str,
+) -> str:
+    """Compile StableHLO for a target, with XLA's files in `folder`, and return the sizes of its memory as JSON.
+
+    `mesh` has the new sizes of axes, None to compile the program as it is. `options` are `shardy`, the two lists
+    `to_parameters` and `to_output` of the propagation of shardings, and the `flags` by name.
+    """
+    module = _parse(data)
+    if mesh is not None:
+        _set_mesh(module, mesh, partitions)
+    xla = import_module("jaxlib.xla_client")
+    devices = _devices(platform, topology, partitions)
+    compile_options = _options(xla, partitions, [device.id for device in devices], options, folder)
+    held = xla.DeviceList(tuple(devices))
+    client = devices[0].client
+    run = client.compile_and_load if platform == "cpu" else client.compile
+    stats = run(module, held, compile_options).get_compiled_memory_stats()
+    sizes = ("argument", "output", "alias", "temp")
+    return json.dumps({name: getattr(stats, f"{name}_size_in_bytes") for name in sizes})
+
+
+def _options(xla: Any, partitions: int, ids: Sequence[int], options: Mapping[str, Any], folder: str) -> Any:  # noqa: ANN401
+    import numpy as np
+
+    own = xla.CompileOptions()
+    own.num_replicas, own.num_partitions = 1, partitions
+    own.device_assignment = xla.DeviceAssignment.create(np.array(ids).reshape(1, partitions))
+    own.env_option_overrides = list(options["flags"].items())
+    build = own.executable_build_options
+    build.use_spmd_partitioning, build.use_shardy_partitioner = True, options["shardy"]
+    if options["to_parameters"]:
+        build.allow_spmd_sharding_propagation_to_parameters = options["to_parameters"]
+    if options["to_output"]:
+        build.allow_spmd_sharding_propagation_to_output = options["to_output"]
+    build.debug_options.xla_dump_to, build.debug_options.xla_dump_hlo_as_text = folder, True
+    return own
+
+
+def _devices(platform: str, topology: str, count: int) -> list[Any]:
+    """Return the devices to compile for. Raise ValueError if the target has fewer."""
+    devices = _cpus(count) if platform == "cpu" else _tpus(topology)
+    if len(devices) < count:
+        raise ValueError(f"the program has {count} partitions, and {topology} has {len(devices)} devices")
+    return devices[:count]
+
+
+@cache
+def _cpus(count: int) -> list[Any]:
+    return list(import_module("jaxlib.xla_client").make_cpu_client(num_devices=count).local_devices())
+
+
+@cache
+def _tpus(topology: str) -> list[Any]:
+    xla = import_module("jaxlib.xla_client")
+    if not xla.pjrt_plugin_loaded("tpu"):
+        library = Path(import_module("libtpu").__file__ or "").with_name("libtpu.so")
+        xla.load_pjrt_plugin_dynamically("tpu", str(library))
+    if not xla.pjrt_plugin_initialized("tpu"):
+        xla.initialize_pjrt_plugin("tpu")
+    return list(xla.make_tfrt_tpu_c_api_device_topology(topology)._make_compile_only_devices())
+
+
+TASKS: dict[str, Task] = {"describe": describe, "compile": compile_program}
+
+
+def greeting() -> dict[str, Any]:
+    """Return the first message: versions of the compilers, and missing modules of jaxlib, or the error of its import."""
+    try:
+        version = import_module("jaxlib").__version__
+        missing = [name for name in _MODULES if find_spec(name) is None]
+    except Exception as error:  # an import that fails can raise anything
+        return {"error": f"{type(error).__name__}: {error}"}
+    has_tpu = os.environ.get("TPU_SKIP_MDS_QUERY") and find_spec("libtpu") is not None
+    return {
+        "error": None,
+        "version": version,
+        "missing": missing,
+        "libtpu": import_module("libtpu").__version__ if has_tpu else None,
+    }
+
+
+if __name__ == "__main__":
+    run_tasks(TASKS, greeting)
