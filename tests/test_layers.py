@@ -132,8 +132,11 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.cells",
         "report.filters",
     ),
+    "compiler": ("errors", "worker_process", "hlo"),
     "inspection": (
         "errors",
+        "worker_process",
+        "compiler",
         "version",
         "export",
         "request",
@@ -187,6 +190,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "agents": ("errors", "remote_files", "version", "configs", "config_files"),
     "cli": (
         "errors",
+        "worker_process",
+        "compiler",
         "atomic_files",
         "remote_files",
         "request",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -182,9 +182,9 @@ def output_options(*formats: str) -> Callable[[Command], Command]:
     return decorated
 
 
-def request_options(command_name: str) -> Callable[[Command], Command]:
-    """Add the options of a request that a command takes; the command gets `request`."""
-    taken = list(options_of(command_name))
+def request_options(command_name: str, without: Container[str] = ()) -> Callable[[Command], Command]:
+    """Add the options of a request that a command takes, but for those `without`; the command gets `request`."""
+    taken = [option for option in options_of(command_name) if option.name not in without]
 
     def decorated(command: Command) -> Command:
         @wraps(command)
@@ -210,11 +210,19 @@ def fail_if_option(help: str) -> Callable[[F], F]:  # noqa: A002 - click calls i
     return click.option("--fail-if", "conditions", metavar="COND", multiple=True, shell_complete=completion.facts, help=help)
 
 
-def reading_command(name: str, *formats: str, **settings: Any) -> Callable[[Command], click.Command]:  # noqa: ANN401 - as above
-    """Make a command that reads inputs and renders reports, with the options of both and --fail-on."""
+def reading_command(
+    name: str,
+    *formats: str,
+    without: Container[str] = (),
+    **settings: Any,  # noqa: ANN401 - as above
+) -> Callable[[Command], click.Command]:
+    """Make a command that reads inputs and renders reports, with the options of both and --fail-on.
+
+    Options of a request `without` which it does are left out.
+    """
 
     def decorated(command: Command) -> click.Command:
-        with_options = output_options(*formats)(request_options(name)(fail_on_option(command)))
+        with_options = output_options(*formats)(request_options(name, without)(fail_on_option(command)))
         return click.command(name, cls=SectionedCommand, **settings)(with_options)
 
     return decorated

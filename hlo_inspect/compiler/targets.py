@@ -31,6 +31,10 @@ _GRID = lazy_pattern(r"[1-9]\d{0,3}(?:x[1-9]\d{0,3}){1,2}")
 _COUNT = lazy_pattern(r"[1-9]\d{0,5}")
 
 
+GPUS: tuple[str, ...] = ()
+"""Hardware profiles of GPUs that this machine can compile for."""
+
+
 class Target(NamedTuple):
     """What to compile for. `text` is as the user writes it. `devices` is None for a CPU, which has as many as asked.
 

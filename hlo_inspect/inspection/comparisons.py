@@ -37,10 +37,14 @@ WITHOUT_FACTS = frozenset({"fingerprint"})
 
 
 class ComparedInput(NamedTuple):
-    """Input of a comparison: a path, `-`, an open file or a text, and a pattern of names of its modules."""
+    """Input of a comparison: a path, `-`, an open file or a text, a pattern of names of its modules, and the names of its mesh.
+
+    Without `module` and `mesh` those of the request apply.
+    """
 
     source: Openable
     module: str | None = None
+    mesh: str | None = None
 
 
 class Comparisons:
@@ -163,7 +167,8 @@ class _ComparedSide:
 
     def __init__(self, given: ComparedInput, request: Request, needs: ReportNeeds, watch: Callable[[Inspection], None]) -> None:
         self._errors: dict[str, HloInspectError] = {}
-        self._request = request if given.module is None else replace(request, module=given.module)
+        module, mesh = given.module or request.module, given.mesh or request.mesh
+        self._request = replace(request, module=module, mesh=mesh)
         self._needs = needs
         self._watch = watch
         source = given.source

@@ -23,6 +23,8 @@ COMMANDS: dict[str, str] = {
     "normalize": "Print the module with canonical names, for git diff and golden tests.",
     "ranks": "Compare the programs of all ranks of a job: which rank deviates, in which instruction, whether it hangs.",
     "history": "Show which compiler pass changed the module, from a dump directory with a file for each pass.",
+    "compile": "Compile a program for a target, without its devices, and show the summary of what comes out.",
+    "remesh": "Compile the program of a dump for other meshes, and compare them.",
     "recompiles": "Show why each function was compiled again: one row per compile, with its reasons.",
     "collect": "Keep the facts of any number of dumps in a store, on one machine or a cluster.",
     "query": "Ask a store of `collect` with SQL, or a named query.",
@@ -36,13 +38,15 @@ COMMANDS: dict[str, str] = {
 
 _FILES = {"list": "of_pass", **dict.fromkeys(("profiles", "rules", "rule"), "reference")}
 """The files of commands that are not called like them."""
+_BUILTIN = frozenset({"list", "compile"})
+"""Commands whose names Python has for functions of its own."""
 
 
 def find_command(name: str) -> click.Command | None:
     """Return the command of a name or alias; None if there is none."""
     if name in COMMANDS and name not in SUMMARIES:
         module = import_module(f"{__name__}.{_FILES.get(name, name)}")
-        command: click.Command = getattr(module, name if name != "list" else "list_command")
+        command: click.Command = getattr(module, f"{name}_command" if name in _BUILTIN else name)
         return command
     from hlo_inspect.cli.commands.of_pass import command_of
     from hlo_inspect.errors import UsageError

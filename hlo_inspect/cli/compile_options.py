@@ -1,0 +1,116 @@
+"""Options of the commands that compile, and the compiler that they choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from hlo_inspect.compiler.program import FlagValue, flag_value, read_program
+from hlo_inspect.compiler.targets import GPU, GPUS, parse_target
+from hlo_inspect.inspection.compilations import Compilations
+from hlo_inspect.report.table import Unit
+from hlo_inspect.report.units import parse_quantity
+from hlo_inspect.request import Request
+from hlo_inspect.worker_process import Limits
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _quantity(unit: Unit) -> Callable[[click.Context, click.Parameter, str | None], float | None]:
+    """Return the callback of an option that takes a quantity of this unit."""
+
+    def parsed(_context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+        try:
+            return None if text is None else float(parse_quantity(text, unit))
+        except ValueError as error:
+            raise click.BadParameter(str(error), param=option) from error
+
+    return parsed
+
+
+def _flags(_context: click.Context, option: click.Parameter, texts: Sequence[str]) -> dict[str, FlagValue]:
+    flags: dict[str, FlagValue] = {}
+    for text in texts:
+        name, equals, value = text.removeprefix("--").partition("=")
+        if not name or not equals:
+            raise click.BadParameter(f"{text!r} is no flag; write it like xla_cpu_enable_fast_math=true", param=option)
+        flags[name] = flag_value(value)
+    return flags
+
+
+_OPTIONS = (
+    click.option(
+        "--on",
+        metavar="TARGET",
+        default="cpu",
+        show_default=True,
+        help="Compile for cpu, for a topology of TPUs such as tpu-v5e:2x4, or for GPUs such as h100-sxm:8.",
+    ),
+    click.option(
+        "--flag",
+        "flags",
+        metavar="NAME=VALUE",
+        multiple=True,
+        callback=_flags,
+        help="Set a flag of XLA in place of the dump's, for example xla_cpu_enable_fast_math=true.",
+    ),
+    click.option(
+        "--compile-timeout",
+        metavar="SECONDS",
+        default="600",
+        show_default=True,
+        callback=_quantity("seconds"),
+        help="End a compile that takes longer.",
+    ),
+    click.option(
+        "--compile-memory",
+        metavar="SIZE",
+        callback=_quantity("bytes"),
+        help="End a compile whose process needs more memory, for example 8GiB.",
+    ),
+)
+
+
+def compile_options(command: Command) -> Command:
+    """Add the options of a compile; the command gets `compilations_of`, which opens the compiler for a program."""
+
+    @wraps(command)
+    def run(
+        on: str,
+        flags: dict[str, FlagValue],
+        compile_timeout: float,
+        compile_memory: float | None,
+        **arguments: Any,  # noqa: ANN401
+    ) -> int:
+        target = parse_target(on, GPUS)
+        limits = Limits(compile_timeout, None if compile_memory is None else int(compile_memory))
+
+        def compilations_of(path: str, module: str | None, folder: str | None) -> Compilations:
+            return Compilations(read_program(path, module), target, limits, flags, folder)
+
+        return int(command(compilations_of=compilations_of, **arguments))
+
+    for option in reversed(_OPTIONS):
+        run = option(run)
+    return run  # type: ignore[return-value]  # with other arguments
+
+
+OpenCompiler = Callable[[str, str | None, str | None], Compilations]
+"""Function from a path, the name of a module and the folder for XLA's files to the compiler of that program."""
+
+
+def on_target(request: Request, compilations: Compilations) -> Request:
+    """Return the request with the target's hardware profile, unless the user names another."""
+    profile = compilations.target.profile
+    return request if request.profile or not profile else replace(request, profile=profile)
+
+
+def made_by(compilations: Compilations) -> str:
+    """Say what compiled a program, and what is true of that."""
+    target, version = compilations.target, compilations.compiler.version
+    words = f"compiled for {target.text} by {version}, which decides collectives, memory, schedule and donation; times are ours"
+    return f"{words}; autotuning was off, so kernels of a real GPU can be others" if target.platform == GPU else words

@@ -1,0 +1,111 @@
+"""Programs compiled here, for one target and one mesh or several: the reports of what comes out."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple, Self
+
+from hlo_inspect.compiler.compiler import Compiled, CompileError, Compiler
+from hlo_inspect.compiler.meshes import Description, Mesh, mesh_text
+from hlo_inspect.compiler.program import FlagValue, Program
+from hlo_inspect.compiler.targets import Target
+from hlo_inspect.errors import HloInspectError
+from hlo_inspect.inspection.inspection import Inspection
+from hlo_inspect.report.model import Report
+from hlo_inspect.request import Request
+from hlo_inspect.worker_process import Limits
+
+_PASSES = ("memory", "params", "collectives", "cost", "time")
+
+
+class Outcome(NamedTuple):
+    """A program compiled for a mesh, with its report; or the reason why it cannot be."""
+
+    mesh: Mesh
+    compiled: Compiled | None = None
+    report: Report | None = None
+    reason: str = ""
+
+
+class Compilations:
+    """A program and its compiler. Without a `folder` what XLA writes is removed at the end."""
+
+    def __init__(
+        self,
+        program: Program,
+        target: Target,
+        limits: Limits,
+        flags: Mapping[str, FlagValue],
+        folder: str | None = None,
+    ) -> None:
+        self.program = program
+        self.target = target
+        self._limits = limits
+        self._flags = flags
+        self._compilers: dict[int, Compiler] = {}
+        self._temporary = TemporaryDirectory(prefix="hlo-inspect-") if folder is None else None
+        self._folder = Path(folder if self._temporary is None else self._temporary.name)  # type: ignore[arg-type]  # one is there
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for compiler in self._compilers.values():
+            compiler.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    @property
+    def compiler(self) -> Compiler:
+        """The compiler of this thread."""
+        thread = threading.get_ident()
+        if thread not in self._compilers:
+            self._compilers[thread] = Compiler(self.target, self._limits)
+        return self._compilers[thread]
+
+    def describe(self) -> Description:
+        return self.compiler.describe(self.program)
+
+    def compile(self, description: Description, mesh: Mesh | None = None, folder: str = "") -> Compiled:
+        """Compile the program, for a mesh if one is given, with XLA's files in this folder. Raise CompileError."""
+        return self.compiler.compile(self.program, description, self._folder / folder, mesh, self._flags)
+
+    def for_meshes(
+        self, description: Description, meshes: Sequence[Mesh], request: Request, watch: Callable[[str], None]
+    ) -> Iterator[Outcome]:
+        """Yield the program compiled for each mesh, in the order of the meshes. `request.jobs` are compiled side by side."""
+
+        def compiled(mesh: Mesh) -> Outcome:
+            watch(mesh_text(mesh))
+            return self._for_mesh(description, mesh, request)
+
+        if request.jobs == 1:
+            yield from map(compiled, meshes)
+            return
+        with ThreadPoolExecutor(min(request.jobs, len(meshes))) as threads:
+            yield from threads.map(compiled, meshes)
+
+    def _for_mesh(self, description: Description, mesh: Mesh, request: Request) -> Outcome:
+        reason = description.refusal(mesh)
+        if reason:
+            return Outcome(mesh, reason=reason)
+        try:
+            compiled = self.compile(description, mesh, mesh_text(mesh).replace(os.sep, "_"))
+            return Outcome(mesh, compiled, facts_of(compiled.text, mesh, request))
+        except (CompileError, HloInspectError) as error:
+            return Outcome(mesh, reason=str(error))
+
+
+def facts_of(text: Path, mesh: Mesh | None, request: Request) -> Report:
+    """Return the report on a text with all facts that meshes are compared by, with the mesh's own names of axes."""
+    named = mesh_text(mesh) if mesh else None
+    wanted = replace(request, passes=_PASSES[0], also=_PASSES[1:], mesh=named, module=None, stage=None, jobs=1)
+    with Inspection(wanted) as inspection:
+        (report,) = inspection.reports(str(text))
+    return report

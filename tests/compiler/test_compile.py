@@ -1,0 +1,126 @@
+"""Programs compiled on CPU: figures worked out by hand, refusals, limits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hlo_inspect.cli.main import run
+from hlo_inspect.compiler.compiler import CompileError, Compiler
+from hlo_inspect.compiler.program import Program, read_program
+from hlo_inspect.compiler.targets import HOST
+from hlo_inspect.errors import InputError
+from hlo_inspect.worker_process import Limits
+from tests.compiler.programs import MANUAL, STEP
+
+pytest.importorskip("jaxlib.mlir.dialects.sdy")
+
+
+@pytest.fixture
+def step(tmp_path: Path) -> Path:
+    path = tmp_path / "step.mlir"
+    path.write_text(STEP, encoding="utf-8")
+    return path
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: object, status: int = 0) -> dict[str, Any]:
+    """Return the JSON of a command."""
+    assert run([*map(str, arguments), "--format", "json"]) == status
+    return dict(json.loads(capsys.readouterr().out))
+
+
+def rows(report: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the rows of a table by column."""
+    table = next(table for table in report["tables"] if table["name"] == name)
+    columns = [column["name"] for column in table["columns"]]
+    return [dict(zip(columns, row, strict=True)) for row in table["rows"]]
+
+
+def test_a_program_is_compiled_and_inspected(step: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A device has 8 × 64 of x, 64 × 64 of w and 64 × 16 of v; each sends half of two halves of 8 × 16."""
+    report = answer(capsys, "compile", step, "-o", tmp_path / "kept")
+    facts = report["facts"]
+    assert facts["params.bytes"] == 4 * (8 * 64 + 64 * 64 + 64 * 16)
+    assert facts["collectives.all-reduce.executed_count"] == 1
+    assert facts["collectives.executed_wire_bytes"] == 4 * 8 * 16
+    assert any("compiled for cpu by jaxlib" in note for note in report["notes"])
+    again = answer(capsys, "summary", tmp_path / "kept")
+    assert again["facts"] == facts, "every other command reads the folder"
+
+
+def test_another_mesh_is_compared_with_the_own_one(step: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = answer(capsys, "remesh", step, "--mesh", "data=2,model=4")
+    assert report["facts"]["collectives.axis.model.executed_wire_bytes"] == 2 * 3 * (4 * 16 * 16) // 4
+    listed = {row["mesh"]: row for row in rows(report, "remesh")}
+    assert list(listed) == ["data=4,model=2", "data=2,model=4"]
+    assert [row["sent_bytes"] for row in listed.values()] == [512, 1536]
+    assert [row["flops"] for row in listed.values()] == [2 * 8 * 64 * 64 + 2 * 8 * 64 * 16, 2 * 16 * 64 * 32 + 2 * 16 * 32 * 16]
+
+
+def test_all_meshes_of_as_many_devices(step: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With data=8 nothing is sent and the weights are whole; with model=8 a device has an eighth of them."""
+    report = answer(capsys, "remesh", step, "--mesh", "all", "--profile", "h100-sxm", "-j", 2)
+    listed = {row["mesh"]: row for row in rows(report, "remesh")}
+    assert set(listed) == {"data=8,model=1", "data=4,model=2", "data=2,model=4", "data=1,model=8"}
+    assert {mesh: row["sent_bytes"] for mesh, row in listed.items()} == {
+        "data=8,model=1": 0,
+        "data=4,model=2": 512,
+        "data=2,model=4": 1536,
+        "data=1,model=8": 2 * 7 * (4 * 32 * 16) // 8,
+    }
+    estimates = [row["estimate_s"] for row in rows(report, "remesh")]
+    assert estimates == sorted(estimates)
+    best = min(listed.values(), key=lambda row: row["needed_bytes"])
+    assert best["front"] is True
+
+
+def test_a_mesh_that_is_refused_is_a_row(step: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = answer(capsys, "remesh", step, "--mesh", "data=8,model=1", "--mesh", "data=3")
+    reasons = {row["mesh"]: row["reason"] for row in rows(report, "remesh")}
+    assert reasons["data=8,model=1"] is None
+    assert reasons["data=3,model=2"] == "dimension 0 of argument 0 has 32 elements, not divisible by 3 (data)"
+
+
+def test_the_only_mesh_refused_is_status_1(step: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = answer(capsys, "remesh", step, "--mesh", "rows=8", status=1)
+    (row,) = rows(report, "remesh")
+    assert row["reason"] == "no axis rows; the mesh has data, model"
+
+
+def test_a_shard_map_keeps_its_mesh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "ring.mlir"
+    path.write_text(MANUAL, encoding="utf-8")
+    (row,) = rows(answer(capsys, "remesh", path, "--mesh", "ring=2", status=1), "remesh")
+    assert row["reason"].startswith("shard_map")
+
+
+def test_no_stablehlo_is_an_input_error_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "broken.mlir"
+    path.write_text("module {\n  foo\n}\n", encoding="utf-8")
+    assert run(["compile", str(path)]) == 3
+    assert f"{path}:2:3: this is no StableHLO" in capsys.readouterr().err
+
+
+def test_an_unknown_flag_is_refused_in_the_compilers_words(step: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compile", str(step), "--flag", "xla_no_such_flag=1"]) == 1
+    assert "xla_no_such_flag" in capsys.readouterr().out
+
+
+def test_a_directory_without_stablehlo_says_how_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt").write_text("HloModule f\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no module.mlir.*xla_dump_to"):
+        read_program(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"), [(Limits(seconds=0.0), "took more than 0 s"), (Limits(bytes=1), "needed more than 0.0 GiB of memory")]
+)
+def test_a_compile_ends_at_its_limits(limits: Limits, words: str, tmp_path: Path) -> None:
+    program = Program("step.mlir", STEP.encode())
+    with Compiler(HOST, Limits()) as compiler:
+        description = compiler.describe(program)
+    with Compiler(HOST, limits) as limited, pytest.raises(CompileError, match=words):
+        limited.compile(program, description, tmp_path)
