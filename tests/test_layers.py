@@ -204,6 +204,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "compare",
         "checks",
         "report",
+        "report.units",
         "report.model",
         "report.table",
         "report.facts",

@@ -36,7 +36,7 @@ class MeshOutcome(NamedTuple):
         return None if self.facts is None else figure_of(self.facts, _FACTS[column])
 
 
-class _Row(NamedTuple):
+class _MeshRow(NamedTuple):
     outcome: MeshOutcome
     is_front: bool | None
 
@@ -44,7 +44,7 @@ class _Row(NamedTuple):
 def remesh_table(outcomes: Sequence[MeshOutcome]) -> Table:
     """Return a row for each mesh: the fastest first if times are known, else in the order of the meshes."""
     front = _front(outcomes)
-    rows = [_Row(outcome, None if front is None or outcome.facts is None else outcome in front) for outcome in outcomes]
+    rows = [_MeshRow(outcome, None if front is None or outcome.facts is None else outcome in front) for outcome in outcomes]
     if front is not None:
         rows.sort(key=lambda row: (row.outcome.facts is None, _least(row.outcome.value("estimate_s"))))
     return _REMESH.of(rows)
@@ -75,23 +75,23 @@ def _headline(outcomes: Sequence[MeshOutcome], compiled: int) -> Iterator[Headli
     if compiled < len(outcomes):
         yield HeadlineRow("", (f"{len(outcomes) - compiled} of {len(outcomes)} meshes are refused",), "warning")
     for label, column in (("fastest", "estimate_s"), ("smallest", "needed_bytes"), ("sends least", "sent_bytes")):
-        known = [outcome for outcome in outcomes if isinstance(outcome.value(column), int | float)]
-        if len(known) > 1:
-            best = min(known, key=lambda outcome: (_least(outcome.value(column)), outcome.mesh))
+        with_value = [outcome for outcome in outcomes if isinstance(outcome.value(column), int | float)]
+        if len(with_value) > 1:
+            best = min(with_value, key=lambda outcome: (_least(outcome.value(column)), outcome.mesh))
             unit: Unit = "seconds" if column == "estimate_s" else "bytes"
             yield HeadlineRow(label, tuple(sentence("{}: {}", best.mesh, Amount(best.value(column), unit))))
 
 
 def _front(outcomes: Sequence[MeshOutcome]) -> list[MeshOutcome] | None:
     """Return the outcomes that no other beats in both memory and time; None if a figure of a compiled program is unknown."""
-    known = [outcome for outcome in outcomes if outcome.facts is not None]
-    figures = [(outcome.value("needed_bytes"), outcome.value("estimate_s")) for outcome in known]
-    if not known or not all(isinstance(value, int | float) for pair in figures for value in pair):
+    with_value = [outcome for outcome in outcomes if outcome.facts is not None]
+    figures = [(outcome.value("needed_bytes"), outcome.value("estimate_s")) for outcome in with_value]
+    if not with_value or not all(isinstance(value, int | float) for pair in figures for value in pair):
         return None
     plain = [(_least(needed), _least(time)) for needed, time in figures]
     return [
         outcome
-        for outcome, own in zip(known, plain, strict=True)
+        for outcome, own in zip(with_value, plain, strict=True)
         if not any(other != own and other[0] <= own[0] and other[1] <= own[1] for other in plain)
     ]
 
@@ -125,7 +125,7 @@ _REMESH = TableSpec("remesh", "Meshes").with_columns(
         "seconds",
         optional=True,
         detail=1,
-        meaning="estimated time of collectives that nothing hides",
+        meaning="estimated time of collectives beside which no kernel runs",
         get=lambda row: row.outcome.value("exposed_s"),
         page_name="exposed",
     ),

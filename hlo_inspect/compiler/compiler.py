@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from hlo_inspect.compiler.meshes import Description, Mesh
-from hlo_inspect.compiler.program import FlagValue, Program
+from hlo_inspect.compiler.program import FlagValue, LoweredProgram
 from hlo_inspect.compiler.targets import TPU, Target
 from hlo_inspect.compiler.worker import TPU_ENVIRONMENT
 from hlo_inspect.errors import InputError, Location, MissingExtraError
@@ -38,7 +38,7 @@ class CompileError(Exception):
 
 
 class Compiled(NamedTuple):
-    """What XLA made of a program: the folder with its files, the optimized text, and bytes of a device by kind."""
+    """A compiled program: the folder with XLA's files, the optimized text in it, and bytes of a device by kind."""
 
     folder: Path
     text: Path
@@ -72,7 +72,7 @@ class Compiler:
         self._running()
         return self._versions
 
-    def describe(self, program: Program) -> Description:
+    def describe(self, program: LoweredProgram) -> Description:
         """Return what MLIR reads in a program. Raise InputError with the place of the fault if it cannot read it."""
         try:
             return Description(self._running().ask("describe", program.data, self._limits))
@@ -89,7 +89,7 @@ class Compiler:
 
     def compile(
         self,
-        program: Program,
+        program: LoweredProgram,
         description: Description,
         folder: Path,
         mesh: Mesh | None = None,

@@ -1,7 +1,7 @@
 """Meshes to compile a program for, and the reasons why a program cannot be compiled for one.
 
-XLA refuses less than it should: an axis that does not divide an argument silently divides less, and device groups inside a
-`shard_map` keep the numbers of the old mesh. So all that is not rewritten as a whole is refused here.
+XLA refuses less than it should. An axis that does not divide an argument silently divides it less. Device groups inside a
+`shard_map` keep the numbers of the old mesh. So a program that cannot be rewritten as a whole is refused here.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _mesh(text: str) -> Mesh:
 
 
 def _factorings(number: int, factors: int) -> Iterator[tuple[int, ...]]:
-    """Yield all ways to write a number as a product of so many factors, in ascending order."""
+    """Yield all ways to write a number as a product of this number of factors, in ascending order."""
     if factors <= 1:
         if factors or number == 1:
             yield (number,) * factors

@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
 FlagValue = bool | int | float | str
 
 
-class Program(NamedTuple):
+class LoweredProgram(NamedTuple):
     """StableHLO, as text or bytecode, and how it was compiled.
 
     `module_file` is the text of the module that XLA made of it, None without a dump. `to_parameters` and `to_output` allow
@@ -37,7 +37,7 @@ class Program(NamedTuple):
     flags: Mapping[str, FlagValue] = {}
 
 
-def read_program(path: str, module: str | None = None) -> Program:
+def read_program(path: str, module: str | None = None) -> LoweredProgram:
     """Read StableHLO from a file, or that of a module of a dump directory.
 
     Of several modules take the one named `module`, else the largest. Raise InputError if there is none.
@@ -47,19 +47,19 @@ def read_program(path: str, module: str | None = None) -> Program:
     file = Path(path)
     if file.name == _FOLDER and (file.parent / _OPTIONS).is_file():
         return _with_options(file, _text_of_folder(file.parent))
-    beside = stablehlo_file(file) if file.suffix in {".txt", ".hlo"} else None
-    if beside is not None:
-        return _with_options(beside, file)
-    return Program(path, _bytes(file))
+    stablehlo = stablehlo_file(file) if file.suffix in {".txt", ".hlo"} else None
+    if stablehlo is not None:
+        return _with_options(stablehlo, file)
+    return LoweredProgram(path, _bytes(file))
 
 
-def _of_dump(path: str, module: str | None) -> Program:
+def _of_dump(path: str, module: str | None) -> LoweredProgram:
     """Return the program of a module of a dump directory."""
     listed: list[tuple[Path, Path]] = []
     for entry in dump_files(path, None):
         source = entry.source
-        if isinstance(source, Path) and (beside := stablehlo_file(source)) is not None:
-            listed.append((beside, source))
+        if isinstance(source, Path) and (lowered := stablehlo_file(source)) is not None:
+            listed.append((lowered, source))
     if module is not None:
         listed = [pair for pair in listed if module in pair[1].name.split(".")]
     if not listed:
@@ -75,13 +75,13 @@ def _text_of_folder(folder: Path) -> Path | None:
     return texts[0] if texts else None
 
 
-def _with_options(stablehlo: Path, text: Path | None) -> Program:
+def _with_options(stablehlo: Path, text: Path | None) -> LoweredProgram:
     options = _message(stablehlo.with_name(_OPTIONS))
     build = next(iter(options.messages("executable_build_options")), None) if options is not None else None
     settings = read_settings(text) if text is not None else CompileSettings()
     if build is None:
-        return Program(str(stablehlo), _bytes(stablehlo), text, flags=flag_values(settings.flags or {}))
-    return Program(
+        return LoweredProgram(str(stablehlo), _bytes(stablehlo), text, flags=flag_values(settings.flags or {}))
+    return LoweredProgram(
         str(stablehlo),
         _bytes(stablehlo),
         text,

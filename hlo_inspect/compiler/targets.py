@@ -1,6 +1,6 @@
 """Targets of a compile: a platform, the devices of it, and what this machine needs to compile for them.
 
-`cpu` has as many devices as the program has partitions. `tpu-v5e:2x4` is a topology that libtpu names, `h100-sxm:8` a number of
+`cpu` has a device for each partition of the program. `tpu-v5e:2x4` is a topology that libtpu names, `h100-sxm:8` a number of
 GPUs. The words before the colon are names of hardware profiles.
 """
 
@@ -36,7 +36,7 @@ GPUS: tuple[str, ...] = ()
 
 
 class Target(NamedTuple):
-    """What to compile for. `text` is as the user writes it. `devices` is None for a CPU, which has as many as asked.
+    """Machine to compile for. `text` is what the user writes. `devices` is None for a CPU, which has any number.
 
     `topology` is libtpu's name, or the number of GPUs; `profile` is the name of a hardware profile, empty for CPU.
     """
@@ -57,7 +57,7 @@ def parse_target(text: str, gpus: Iterable[str]) -> Target:
     listed = list(gpus)
     if name == CPU:
         if colon:
-            raise UsageError(f"{text!r}: cpu has as many devices as the program has partitions; write it without a number")
+            raise UsageError(f"{text!r}: cpu has a device for each partition; write it without a number")
         return HOST
     if name in TOPOLOGIES:
         if _GRID.fullmatch(size) is None:

@@ -115,7 +115,7 @@ def _arrays(main: Any, types: Sequence[Any], attributes: str) -> list[dict[str, 
 
 
 def _set_mesh(module: Any, sizes: Mapping[str, int], partitions: int) -> None:  # noqa: ANN401 - jaxlib has no types
-    """Give the axes of the mesh other sizes, and the module as many partitions. Raise MLIRError if it is then wrong."""
+    """Give the axes of the mesh other sizes, and the module their number of partitions. Raise MLIRError if it is then wrong."""
     ir, sdy = import_module("jaxlib.mlir.ir"), import_module("jaxlib.mlir.dialects.sdy")
     with module.context, ir.Location.unknown():
         for mesh in _meshes(module):
@@ -150,10 +150,10 @@ def compile_program(
     xla = import_module("jaxlib.xla_client")
     devices = _devices(platform, topology, partitions)
     compile_options = _options(xla, partitions, [device.id for device in devices], options, folder)
-    held = xla.DeviceList(tuple(devices))
+    chosen = xla.DeviceList(tuple(devices))
     client = devices[0].client
     run = client.compile_and_load if platform == "cpu" else client.compile
-    stats = run(module, held, compile_options).get_compiled_memory_stats()
+    stats = run(module, chosen, compile_options).get_compiled_memory_stats()
     sizes = ("argument", "output", "alias", "temp")
     return json.dumps({name: getattr(stats, f"{name}_size_in_bytes") for name in sizes})
 

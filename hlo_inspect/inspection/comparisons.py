@@ -37,9 +37,9 @@ WITHOUT_FACTS = frozenset({"fingerprint"})
 
 
 class ComparedInput(NamedTuple):
-    """Input of a comparison: a path, `-`, an open file or a text, a pattern of names of its modules, and the names of its mesh.
+    """Input of a comparison: a path, `-`, an open file or a text.
 
-    Without `module` and `mesh` those of the request apply.
+    `module` is a pattern of names of modules, `mesh` names its axes. Without them those of the request apply.
     """
 
     source: Openable

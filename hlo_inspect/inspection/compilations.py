@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 from hlo_inspect.compiler.compiler import Compiled, CompileError, Compiler
 from hlo_inspect.compiler.meshes import Description, Mesh, mesh_text
-from hlo_inspect.compiler.program import FlagValue, Program
+from hlo_inspect.compiler.program import FlagValue, LoweredProgram
 from hlo_inspect.compiler.targets import Target
 from hlo_inspect.errors import HloInspectError
 from hlo_inspect.inspection.inspection import Inspection
@@ -24,7 +24,7 @@ from hlo_inspect.worker_process import Limits
 _PASSES = ("memory", "params", "collectives", "cost", "time")
 
 
-class Outcome(NamedTuple):
+class CompiledMesh(NamedTuple):
     """A program compiled for a mesh, with its report; or the reason why it cannot be."""
 
     mesh: Mesh
@@ -38,7 +38,7 @@ class Compilations:
 
     def __init__(
         self,
-        program: Program,
+        program: LoweredProgram,
         target: Target,
         limits: Limits,
         flags: Mapping[str, FlagValue],
@@ -78,10 +78,10 @@ class Compilations:
 
     def for_meshes(
         self, description: Description, meshes: Sequence[Mesh], request: Request, watch: Callable[[str], None]
-    ) -> Iterator[Outcome]:
+    ) -> Iterator[CompiledMesh]:
         """Yield the program compiled for each mesh, in the order of the meshes. `request.jobs` are compiled side by side."""
 
-        def compiled(mesh: Mesh) -> Outcome:
+        def compiled(mesh: Mesh) -> CompiledMesh:
             watch(mesh_text(mesh))
             return self._for_mesh(description, mesh, request)
 
@@ -91,15 +91,15 @@ class Compilations:
         with ThreadPoolExecutor(min(request.jobs, len(meshes))) as threads:
             yield from threads.map(compiled, meshes)
 
-    def _for_mesh(self, description: Description, mesh: Mesh, request: Request) -> Outcome:
+    def _for_mesh(self, description: Description, mesh: Mesh, request: Request) -> CompiledMesh:
         reason = description.refusal(mesh)
         if reason:
-            return Outcome(mesh, reason=reason)
+            return CompiledMesh(mesh, reason=reason)
         try:
             compiled = self.compile(description, mesh, mesh_text(mesh).replace(os.sep, "_"))
-            return Outcome(mesh, compiled, facts_of(compiled.text, mesh, request))
+            return CompiledMesh(mesh, compiled, facts_of(compiled.text, mesh, request))
         except (CompileError, HloInspectError) as error:
-            return Outcome(mesh, reason=str(error))
+            return CompiledMesh(mesh, reason=str(error))
 
 
 def facts_of(text: Path, mesh: Mesh | None, request: Request) -> Report:

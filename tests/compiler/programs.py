@@ -22,8 +22,8 @@ MANUAL = """\
 module @jit_ring attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["ring"=4]>
   func.func public @main(%x: tensor<16xf32>) -> tensor<16xf32> {
-    %y = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"ring"}]>] out_shardings=[<@mesh, [{"ring"}]>] manual_axes={"ring"} (
-        %part: tensor<4xf32>) {
+    %y = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"ring"}]>] out_shardings=[<@mesh, [{"ring"}]>] manual_axes={"ring"}
+        (%part: tensor<4xf32>) {
       %sum = stablehlo.add %part, %part : tensor<4xf32>
       sdy.return %sum : tensor<4xf32>
     } : (tensor<16xf32>) -> tensor<16xf32>

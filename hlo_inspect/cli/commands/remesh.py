@@ -18,7 +18,7 @@ from hlo_inspect.cli.streams import FAILED
 from hlo_inspect.compare.remesh_report import MeshOutcome, refused_report, remesh_report, remesh_table
 from hlo_inspect.compiler.meshes import RefusedMeshError, mesh_text, wanted_meshes
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
-from hlo_inspect.inspection.compilations import Compilations, Outcome, facts_of
+from hlo_inspect.inspection.compilations import Compilations, CompiledMesh, facts_of
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Report, reaching
 from hlo_inspect.request import Request
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     metavar="NAME=N,…",
     multiple=True,
     required=True,
-    help="Compile for a mesh with these sizes of axes, for all meshes of as many devices (all), or of others (all:64).",
+    help="Compile for a mesh with these sizes of axes; `all` are all meshes of the same number of devices, all:64 those of 64.",
 )
 @click.argument("program", metavar="DUMP", shell_complete=completion.files)
 def remesh(
@@ -50,7 +50,7 @@ def remesh(
     """Compile the program of a dump for other meshes, and compare them with its own mesh, compiled in the same way.
 
     With one --mesh the page says what changes, as `diff` does. With several it has a row for each: memory, bytes sent, FLOPs,
-    and times with --profile. Beside a mesh that is marked `front` no other needs less memory and less time.
+    and times with --profile. A mesh is marked `front` if no other needs less memory and less time.
 
     The mesh of the StableHLO (sdy.mesh) is rewritten and the program compiled anew. Refused are programs with a shard_map,
     whose groups and shapes belong to one mesh, and axes that do not divide an argument or result. -o FOLDER keeps what XLA
@@ -89,7 +89,7 @@ def _report(
     return _difference(program, outcomes[0], new, notes, request), False
 
 
-def _difference(program: str, old: Outcome, new: Outcome, notes: Sequence[str], request: Request) -> Report:
+def _difference(program: str, old: CompiledMesh, new: CompiledMesh, notes: Sequence[str], request: Request) -> Report:
     """Return what changes from one mesh to another, with a row for both."""
     comparisons = Comparisons(replace(request, passes=(), module=None, stage=None, jobs=1))
     sides = [(outcome.compiled.text, mesh_text(outcome.mesh)) for outcome in (old, new) if outcome.compiled is not None]
@@ -107,7 +107,7 @@ def _difference(program: str, old: Outcome, new: Outcome, notes: Sequence[str], 
     )
 
 
-def _other_than_the_dump(compilations: Compilations, own: Outcome, request: Request) -> list[str]:
+def _other_than_the_dump(compilations: Compilations, own: CompiledMesh, request: Request) -> list[str]:
     """Say which facts of the dump's own text differ from those of its mesh compiled here; nothing if none does."""
     text = compilations.program.module_file
     if text is None or own.report is None:
@@ -124,6 +124,6 @@ def _other_than_the_dump(compilations: Compilations, own: Outcome, request: Requ
     return [f"the dump's own mesh compiled here differs from its text, as by another compiler or other flags: {first}{more}"]
 
 
-def _shown(outcome: Outcome) -> MeshOutcome:
+def _shown(outcome: CompiledMesh) -> MeshOutcome:
     facts = outcome.report.facts if outcome.report is not None else None
     return MeshOutcome(mesh_text(outcome.mesh), prod(outcome.mesh.values()), facts, outcome.reason)
