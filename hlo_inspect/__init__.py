@@ -16,7 +16,9 @@ from hlo_inspect.version import __version__
 
 if TYPE_CHECKING:
     from hlo_inspect.api import inspect, inspect_all
+    from hlo_inspect.api_compile import compile  # noqa: A004 - as in re and in JAX
     from hlo_inspect.errors import (
+        CompileError,
         HloInspectError,
         InputError,
         Location,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from hlo_inspect.report.table import Table
 
 __all__ = [
+    "CompileError",
     "HloInspectError",
     "InputError",
     "Location",
@@ -39,12 +42,13 @@ __all__ = [
     "UnknownFactError",
     "UsageError",
     "__version__",
+    "compile",
     "inspect",
     "inspect_all",
 ]
 
 
-_HOMES = {"inspect": "api", "inspect_all": "api", "Report": "report.model", "Table": "report.table"}
+_HOMES = {"compile": "api_compile", "inspect": "api", "inspect_all": "api", "Report": "report.model", "Table": "report.table"}
 """The modules of what is not in `errors`."""
 
 

@@ -87,6 +87,10 @@ class MissingExtraError(UsageError):
     """Input or option that needs an extra or a package which is not installed (exit status 2)."""
 
 
+class CompileError(HloInspectError):
+    """A compiler refuses a program, aborts, or needs more than its limits."""
+
+
 class InternalError(HloInspectError):
     """Fault of this package, met in one module or file (exit status 3). Its cause is the exception."""
 

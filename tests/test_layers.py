@@ -155,7 +155,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.facts",
     ),
     "api": ("errors", "request", "hlo", "passes", "inspection", "report.model", "report.table", "report.displayable", "report"),
-    "": ("errors", "version", "api", "report.model", "report.table"),
+    "api_compile": ("errors", "request", "worker_process", "compiler", "inspection", "report.model"),
+    "": ("errors", "version", "api", "api_compile", "report.model", "report.table"),
     "fleet": (
         "errors",
         "remote_files",

@@ -15,7 +15,7 @@ from hlo_inspect.compiler.meshes import Description, Mesh
 from hlo_inspect.compiler.program import FlagValue, LoweredProgram
 from hlo_inspect.compiler.targets import TPU, Target
 from hlo_inspect.compiler.worker import TPU_ENVIRONMENT
-from hlo_inspect.errors import InputError, Location, MissingExtraError
+from hlo_inspect.errors import CompileError, InputError, Location, MissingExtraError
 from hlo_inspect.hlo.input.dump_directory import AFTER
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.worker_process import Limits, WorkerProcess, XlaAbortError, XlaError, XlaLimitError
@@ -31,10 +31,6 @@ _DOES_NOT_FIT = lazy_pattern(
 )
 _LEFT_OUT = lazy_pattern(r"xla_dump_.*|xla_force_host_platform_device_count|xla_gpu_cuda_data_dir")
 """Flags of a dump that say what XLA writes, and those that describe the machine that wrote it."""
-
-
-class CompileError(Exception):
-    """The compiler refuses a program, aborts, or needs more than its limits; the text says why."""
 
 
 class Compiled(NamedTuple):

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, Self
 
-from hlo_inspect.compiler.compiler import Compiled, CompileError, Compiler
+from hlo_inspect.compiler.compiler import Compiled, Compiler
 from hlo_inspect.compiler.meshes import Description, Mesh, mesh_text
 from hlo_inspect.compiler.program import FlagValue, LoweredProgram
 from hlo_inspect.compiler.targets import Target
@@ -98,7 +98,7 @@ class Compilations:
         try:
             compiled = self.compile(description, mesh, mesh_text(mesh).replace(os.sep, "_"))
             return CompiledMesh(mesh, compiled, facts_of(compiled.text, mesh, request))
-        except (CompileError, HloInspectError) as error:
+        except HloInspectError as error:
             return CompiledMesh(mesh, reason=str(error))
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+import hlo_inspect
 from hlo_inspect.cli.main import run
-from hlo_inspect.compiler.compiler import CompileError, Compiler
+from hlo_inspect.compiler.compiler import Compiler
 from hlo_inspect.compiler.program import LoweredProgram, read_program
 from hlo_inspect.compiler.targets import HOST
-from hlo_inspect.errors import InputError
+from hlo_inspect.errors import CompileError, InputError, UsageError
 from hlo_inspect.worker_process import Limits
 from tests.compiler.programs import MANUAL, STEP
 
@@ -126,3 +127,19 @@ def test_a_compile_ends_at_its_limits(limits: Limits, words: str, tmp_path: Path
         description = compiler.describe(program)
     with Compiler(HOST, limits) as limited, pytest.raises(CompileError, match=words):
         limited.compile(program, description, tmp_path)
+
+
+def test_what_jax_lowers_is_compiled() -> None:
+    """A product of 16 × 32 and 32 × 8 has 2 × 16 × 32 × 8 FLOPs."""
+    jax = pytest.importorskip("jax")
+    arrays = jax.ShapeDtypeStruct((16, 32), "float32"), jax.ShapeDtypeStruct((32, 8), "float32")
+    product = jax.jit(jax.numpy.matmul)
+    for program, arguments in ((product, arrays), (product.lower(*arrays), ())):
+        report = hlo_inspect.compile(program, *arguments, passes=("params", "cost"))
+        assert report.facts["params.bytes"] == 4 * (16 * 32 + 32 * 8)
+        assert report.facts["cost.flops"] == 2 * 16 * 32 * 8
+
+
+def test_what_is_no_program_is_refused() -> None:
+    with pytest.raises(UsageError, match="list is no program"):
+        hlo_inspect.compile([])

@@ -13,7 +13,7 @@ from hlo_inspect.cli.options import OutputOptions, reading_command
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.report_stream import ReadingBar, ReportStream
 from hlo_inspect.cli.streams import FAILED
-from hlo_inspect.compiler.compiler import CompileError
+from hlo_inspect.errors import CompileError
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import HeadlineRow, Input, Report
 from hlo_inspect.request import Request
