@@ -41,8 +41,9 @@ def compile(  # noqa: A001 - as in re and in JAX
     kept = None if folder is None else str(folder)
     target = parse_target(on, GPUS)
     with Compilations(_lowered(program, arguments), target, Limits(timeout, memory), flags or {}, kept) as compilations:
-        compiled = compilations.compile(compilations.describe())
-        request = Request(**options)
+        description = compilations.describe()
+        compiled = compilations.compile(description)
+        request = Request(**{"mesh": description.mesh_text, **options})
         if request.profile is None and target.profile:
             request = replace(request, profile=target.profile)
         with Inspection(request) as inspection:

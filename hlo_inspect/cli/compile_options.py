@@ -12,6 +12,7 @@ import click
 from hlo_inspect.compiler.program import FlagValue, flag_value, read_program
 from hlo_inspect.compiler.targets import GPU, GPUS, parse_target
 from hlo_inspect.inspection.compilations import Compilations
+from hlo_inspect.report.model import Report
 from hlo_inspect.report.table import Unit
 from hlo_inspect.report.units import parse_quantity
 from hlo_inspect.request import Request
@@ -114,3 +115,8 @@ def made_by(compilations: Compilations) -> str:
     target, version = compilations.target, compilations.compiler.version
     words = f"compiled for {target.text} by {version}, which decides collectives, memory, schedule and donation; times are ours"
     return f"{words}; autotuning was off, so kernels of a real GPU can be others" if target.platform == GPU else words
+
+
+def without_places(report: Report) -> Report:
+    """Return a report on a text that is not kept: its findings have no place in a file."""
+    return replace(report, findings=tuple(finding._replace(location=None) for finding in report.findings))

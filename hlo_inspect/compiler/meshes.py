@@ -48,6 +48,14 @@ class Description:
             raise RefusedMeshError("the mesh lists its devices in an order of its own")
         return dict(mesh.axes)
 
+    @property
+    def mesh_text(self) -> str | None:
+        """The mesh as the user writes it; None if the program has no single one."""
+        try:
+            return mesh_text(self.mesh)
+        except RefusedMeshError:
+            return None
+
     @cached_property
     def _meshes(self) -> Mapping[str, NamedMesh]:
         return shardy_meshes("\n".join(self._content["meshes"]))

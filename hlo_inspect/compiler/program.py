@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from hlo_inspect.compiler.targets import CPU, GPU, TPU
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.input.dump_directory import dump_files, is_directory
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings, read_settings, stablehlo_file
@@ -15,6 +16,8 @@ from hlo_inspect.hlo.settings.text_proto import Message, parse_text_proto, read_
 HOW_TO = "XLA_FLAGS=--xla_dump_to=DIR writes it beside the texts, and jax.jit(f).lower(…).as_text() prints it"
 _FOLDER = "module.mlir"
 _OPTIONS = "compile_options.textproto"
+_PLATFORMS = {"cpu": CPU, "tpu": TPU, "cuda": GPU, "rocm": GPU}
+"""Platforms by the words of `topology.textproto`."""
 _INTEGER = re.compile(r"-?\d{1,18}")
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
 
@@ -25,7 +28,8 @@ class LoweredProgram(NamedTuple):
     """StableHLO, as text or bytecode, and how it was compiled.
 
     `module_file` is the text of the module that XLA made of it, None without a dump. `to_parameters` and `to_output` allow
-    XLA to choose shardings that the program leaves open. `flags` are those that differ from XLA's defaults.
+    XLA to choose shardings that the program leaves open. `flags` are those that differ from XLA's defaults. `platform` is that
+    of the dump, empty if unknown.
     """
 
     path: str
@@ -35,6 +39,7 @@ class LoweredProgram(NamedTuple):
     to_parameters: tuple[bool, ...] = ()
     to_output: tuple[bool, ...] = ()
     flags: Mapping[str, FlagValue] = {}
+    platform: str = ""
 
 
 def read_program(path: str, module: str | None = None) -> LoweredProgram:
@@ -79,16 +84,19 @@ def _with_options(stablehlo: Path, text: Path | None) -> LoweredProgram:
     options = _message(stablehlo.with_name(_OPTIONS))
     build = next(iter(options.messages("executable_build_options")), None) if options is not None else None
     settings = read_settings(text) if text is not None else CompileSettings()
-    if build is None:
-        return LoweredProgram(str(stablehlo), _bytes(stablehlo), text, flags=flag_values(settings.flags or {}))
-    return LoweredProgram(
+    program = LoweredProgram(
         str(stablehlo),
         _bytes(stablehlo),
         text,
-        "true" in build.values("use_shardy_partitioner") or not build.values("use_shardy_partitioner"),
-        _switches(build, "allow_spmd_sharding_propagation_to_parameters"),
-        _switches(build, "allow_spmd_sharding_propagation_to_output"),
-        flag_values(settings.flags or {}),
+        flags=flag_values(settings.flags or {}),
+        platform=_PLATFORMS.get((settings.platform or "").partition(" ")[0], ""),
+    )
+    if build is None:
+        return program
+    return program._replace(
+        shardy="false" not in build.values("use_shardy_partitioner"),
+        to_parameters=_switches(build, "allow_spmd_sharding_propagation_to_parameters"),
+        to_output=_switches(build, "allow_spmd_sharding_propagation_to_output"),
     )
 
 

@@ -69,6 +69,11 @@ class Compilations:
             self._compilers[thread] = Compiler(self.target, self._limits)
         return self._compilers[thread]
 
+    @property
+    def is_for_another_platform(self) -> bool:
+        """True if the program is that of a dump of another platform than the target's."""
+        return self.program.platform not in ("", self.target.platform)
+
     def describe(self) -> Description:
         return self.compiler.describe(self.program)
 

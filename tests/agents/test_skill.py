@@ -19,6 +19,7 @@ FILES = {
     "old.txt": "memory/gpu_scan.hlo",
     "new.txt": "memory/gpu_scan_remat.hlo",
     "dumps": "recompiles/server",
+    "step.mlir": "stablehlo/step.mlir",
 }
 """Names of the skill, and the dumps of the tests that stand for them."""
 
@@ -49,10 +50,10 @@ def test_the_front_matter_names_and_describes_it() -> None:
     assert body.startswith("\n# hlo-inspect\n")
 
 
-def test_eight_questions_have_commands() -> None:
+def test_nine_questions_have_commands() -> None:
     section = TEXT.partition("## Which command")[2].partition("## How to read")[0]
     questions = [part for part in section.split("\n\n") if "?" in part and not part.startswith("    ")]
-    assert len(questions) == 8
+    assert len(questions) == 9
     assert {shlex.split(line)[1] for line in LINES} <= COMMANDS.keys()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, made_by, on_target
+from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, made_by, on_target, without_places
 from hlo_inspect.cli.options import OutputOptions, reading_command
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.report_stream import ReadingBar, ReportStream
@@ -42,7 +42,8 @@ def compile_command(
             with ReadingBar(wanted=not output.quiet) as bar:
                 bar.reading(program, 0)
                 bar.analysing("it, compiling")
-                compiled = compilations.compile(compilations.describe())
+                description = compilations.describe()
+                compiled = compilations.compile(description)
         except CompileError as error:
             refused = HeadlineRow("", (f"{compilations.target.text} refuses it: {error}",), "error")
             place = Input(program, first_line=1, lines=0, bytes=0)
@@ -50,12 +51,15 @@ def compile_command(
             page = Report("compile", place, Facts({}, ()), title=program, headline=(refused,), notes=notes)
             return max(deliver([page], shown), FAILED)
         request = on_target(replace(request, passes=("summary",), module=None, stage=None, jobs=1), compilations)
+        if request.mesh is None:
+            request = replace(request, mesh=description.mesh_text)
         inspected = ReportStream([str(compiled.text)], request, shown, fail_on, needed=shown.needed_tables)
-        path = str(compiled.text) if output.output is not None else f"{program} for {compilations.target.text}"
+        path = None if output.output is not None else f"{program} for {compilations.target.text}"
         reports = (_compiled_report(report, path, made_by(compilations)) for report in inspected)
         return max(deliver(reports, shown), inspected.status)
 
 
-def _compiled_report(report: Report, path: str, note: str) -> Report:
-    """Return the report on a compiled text with the path to show, and what compiled it."""
-    return replace(report, input=report.input._replace(path=path), notes=(note, *report.notes))
+def _compiled_report(report: Report, path: str | None, note: str) -> Report:
+    """Return the report on a compiled text, with a note. `path` is shown if the text is not kept: it has no places then."""
+    report = replace(report, notes=(note, *report.notes))
+    return report if path is None else replace(without_places(report), input=report.input._replace(path=path))

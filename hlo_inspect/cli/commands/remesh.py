@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, made_by, on_target
+from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, made_by, on_target, without_places
 from hlo_inspect.cli.options import OutputOptions, reading_command
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.report_stream import ReadingBar
@@ -20,7 +20,7 @@ from hlo_inspect.compiler.meshes import RefusedMeshError, mesh_text, wanted_mesh
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.inspection.compilations import Compilations, CompiledMesh, facts_of
 from hlo_inspect.report.facts import Facts
-from hlo_inspect.report.model import Report, reaching
+from hlo_inspect.report.model import HeadlineRow, Report, reaching
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
@@ -62,6 +62,10 @@ def remesh(
         with ReadingBar(wanted=not output.quiet) as bar:
             bar.reading(program, 0)
             report, is_refused = _report(program, compilations, meshes, request, bar)
+        if compilations.is_for_another_platform:
+            text = f"the dump is of {compilations.program.platform}; all meshes are compiled for {compilations.target.text}"
+            report = replace(report, headline=(HeadlineRow("", (text,), "info"), *report.headline))
+        report = report if output.output is not None else without_places(report)
         has_failed = is_refused or (fail_on is not None and bool(reaching(report.findings, fail_on)))
         return max(deliver([report], shown), FAILED if has_failed else 0)
 
@@ -112,9 +116,9 @@ def _other_than_the_dump(compilations: Compilations, own: CompiledMesh, request:
     text = compilations.program.module_file
     if text is None or own.report is None:
         return []
+    if compilations.is_for_another_platform:
+        return []
     dumped, here = facts_of(text, own.mesh, request), own.report
-    if dumped.facts.get("module.platform") != here.facts.get("module.platform"):
-        return [f"the dump is of another platform than {compilations.target.text}: its own text is not compared"]
     pairs = {name: (dumped.facts.get(name), value) for name, value in here.facts.items()}
     names = [name for name, pair in pairs.items() if None not in pair and pair[0] != pair[1]]
     if not names:
