@@ -74,10 +74,8 @@ class Description:
         devices = prod(whole.values())
         if devices > MOST_DEVICES:
             return f"{devices} devices; at most {MOST_DEVICES}"
-        if whole == own:
-            return ""
         if self._content["is_manual"]:
-            return "shard_map (sdy.manual_computation): shapes, device groups and pairs inside are those of the old mesh"
+            return "shard_map (sdy.manual_computation): shapes, device groups and pairs inside are written for one mesh"
         return next(self._undivided(whole), "")
 
     def _undivided(self, sizes: Mesh) -> Iterator[str]:

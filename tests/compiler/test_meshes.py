@@ -67,6 +67,7 @@ def test_a_mesh_that_fits_is_not_refused() -> None:
         ),
         (described(sharding='[{"data":(1)2}, {}]'), {"data": 8}, "dimension 0 of argument 0 is divided by a part of an axis"),
         (described(is_manual=True), {"data": 2, "model": 4}, "shard_map (sdy.manual_computation)"),
+        (described(is_manual=True), OWN, "shard_map (sdy.manual_computation)"),
         (described(meshes=[]), {"data": 8}, "no sdy.mesh in the text"),
         (described(meshes=[MESH, 'sdy.mesh @other = <["x"=8]>']), {"data": 8}, "more than one mesh in the text"),
         (described('sdy.mesh @mesh = <["data"=2], device_ids=[1, 0]>'), {"data": 1}, "the mesh lists its devices"),
@@ -74,7 +75,3 @@ def test_a_mesh_that_fits_is_not_refused() -> None:
 )
 def test_what_cannot_be_rewritten_is_refused(program: Description, sizes: dict[str, int], reason: str) -> None:
     assert program.refusal(sizes).startswith(reason)
-
-
-def test_a_shard_map_can_be_compiled_for_its_own_mesh() -> None:
-    assert described(is_manual=True).refusal(OWN) == ""
