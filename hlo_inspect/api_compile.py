@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any
 
 from hlo_inspect.compiler.program import FlagValue, LoweredProgram, read_program
-from hlo_inspect.compiler.targets import GPUS, parse_target
+from hlo_inspect.compiler.targets import parse_target
 from hlo_inspect.errors import UsageError
 from hlo_inspect.inspection.compilations import Compilations
 from hlo_inspect.inspection.inspection import Inspection
@@ -39,7 +39,7 @@ def compile(  # noqa: A001 - as in re and in JAX
     """
     check_names(list(options))
     kept = None if folder is None else str(folder)
-    target = parse_target(on, GPUS)
+    target = parse_target(on)
     with Compilations(_lowered(program, arguments), target, Limits(timeout, memory), flags or {}, kept) as compilations:
         description = compilations.describe()
         compiled = compilations.compile(description)

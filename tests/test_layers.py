@@ -132,7 +132,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.cells",
         "report.filters",
     ),
-    "compiler": ("errors", "worker_process", "hlo"),
+    "compiler": ("errors", "worker_process", "hlo", "analysis"),
     "inspection": (
         "errors",
         "worker_process",

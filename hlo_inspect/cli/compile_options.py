@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from hlo_inspect.cli import completion
 from hlo_inspect.compiler.program import FlagValue, flag_value, read_program
-from hlo_inspect.compiler.targets import GPU, GPUS, parse_target
+from hlo_inspect.compiler.targets import GPU, parse_target
+from hlo_inspect.errors import reading
 from hlo_inspect.inspection.compilations import Compilations
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.table import Unit
@@ -52,6 +55,12 @@ _OPTIONS = (
         help="Compile for cpu, for a topology of TPUs such as tpu-v5e:2x4, or for GPUs such as h100-sxm:8.",
     ),
     click.option(
+        "--target-config",
+        metavar="FILE",
+        shell_complete=completion.files,
+        help="Describe the GPU by a GpuTargetConfigProto as text, such as the .gpu_target_config.pbtxt of a dump.",
+    ),
+    click.option(
         "--flag",
         "flags",
         metavar="NAME=VALUE",
@@ -76,18 +85,26 @@ _OPTIONS = (
 )
 
 
+def _text(path: str | None) -> str:
+    if path is None:
+        return ""
+    with reading(path):
+        return Path(path).read_text(encoding="utf-8")
+
+
 def compile_options(command: Command) -> Command:
     """Add the options of a compile; the command gets `compilations_of`, which opens the compiler for a program."""
 
     @wraps(command)
     def run(
         on: str,
+        target_config: str | None,
         flags: dict[str, FlagValue],
         compile_timeout: float,
         compile_memory: float | None,
         **arguments: Any,  # noqa: ANN401
     ) -> int:
-        target = parse_target(on, GPUS)
+        target = parse_target(on, _text(target_config))
         limits = Limits(compile_timeout, None if compile_memory is None else int(compile_memory))
 
         def compilations_of(path: str, module: str | None, folder: str | None) -> Compilations:

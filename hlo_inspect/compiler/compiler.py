@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from hlo_inspect.compiler.meshes import Description, Mesh
 from hlo_inspect.compiler.program import FlagValue, LoweredProgram
-from hlo_inspect.compiler.targets import TPU, Target
-from hlo_inspect.compiler.worker import TPU_ENVIRONMENT
+from hlo_inspect.compiler.targets import GPU, TPU, Target
+from hlo_inspect.compiler.worker import TPU_ENVIRONMENT, cuda_plugin
 from hlo_inspect.errors import CompileError, InputError, Location, MissingExtraError
 from hlo_inspect.hlo.input.dump_directory import AFTER
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -22,6 +23,7 @@ from hlo_inspect.worker_process import Limits, WorkerProcess, XlaAbortError, Xla
 
 _MODULE = "hlo_inspect.compiler.worker"
 _INSTALL = "pip install jaxlib"
+_INSTALL_CUDA = "pip install jax-cuda13-plugin jax-cuda13-pjrt nvidia-cuda-nvcc"
 _STATUS = lazy_pattern(
     r"^(?:[A-Z]+_[A-Z_]+|INTERNAL|UNIMPLEMENTED|UNKNOWN): (?:E\d+: )?",
 )
@@ -118,7 +120,8 @@ class Compiler:
                 partitions=partitions,
                 mesh=sizes,
                 options=options,
-                folder=str(folder),
+                folder=str(folder.resolve()),
+                target_config=self.target.config,
             )
         except XlaAbortError as error:
             self.close()
@@ -136,6 +139,8 @@ class Compiler:
             raise MissingExtraError(f"{purpose} the extra [xla]: {_INSTALL}")
         if self.target.platform == TPU and find_spec("libtpu") is None:
             raise MissingExtraError(f"{purpose} the extra [tpu]: pip install libtpu")
+        if self.target.platform == GPU and cuda_plugin() is None:
+            raise MissingExtraError(f"{purpose} the extra [cuda]: {_INSTALL_CUDA}")
         process = WorkerProcess(_MODULE, TPU_ENVIRONMENT if self.target.platform == TPU else None)
         greeting = process.greeting
         reason = f"jaxlib cannot be imported: {greeting['error']}" if greeting["error"] is not None else ""
@@ -144,9 +149,18 @@ class Compiler:
         if reason:
             process.close()
             raise MissingExtraError(f"{purpose} the extra [xla], but {reason} (pip install --upgrade jaxlib)")
-        libtpu = f", libtpu {greeting['libtpu']}" if greeting["libtpu"] is not None else ""
-        self._versions, self._process = f"jaxlib {greeting['version']}{libtpu}", process
+        packages = {TPU: ("libtpu",), GPU: ("jax-cuda13-plugin", "jax-cuda12-plugin")}.get(self.target.platform, ())
+        others = [f"{name} {version}" for name in packages if (version := _version(name))]
+        self._versions, self._process = ", ".join([f"jaxlib {greeting['version']}", *others]), process
         return process
+
+
+def _version(package: str) -> str:
+    """Return the version of an installed package; empty if there is none of that name."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def optimized_text(folder: Path) -> Path:

@@ -6,10 +6,10 @@ GPUs. The words before the colon are names of hardware profiles.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import prod
 from typing import NamedTuple
 
+from hlo_inspect.compiler.gpu_targets import GPU_NAMES, slice_topology, target_config
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -31,14 +31,11 @@ _GRID = lazy_pattern(r"[1-9]\d{0,3}(?:x[1-9]\d{0,3}){1,2}")
 _COUNT = lazy_pattern(r"[1-9]\d{0,5}")
 
 
-GPUS: tuple[str, ...] = ()
-"""Hardware profiles of GPUs that this machine can compile for."""
-
-
 class Target(NamedTuple):
     """Machine to compile for. `text` is what the user writes. `devices` is None for a CPU, which has any number.
 
-    `topology` is libtpu's name, or the number of GPUs; `profile` is the name of a hardware profile, empty for CPU.
+    `topology` is libtpu's or the plugin's name for its devices, `profile` the name of a hardware profile, empty for CPU.
+    `config` describes a GPU to XLA.
     """
 
     text: str
@@ -46,15 +43,20 @@ class Target(NamedTuple):
     profile: str = ""
     topology: str = ""
     devices: int | None = None
+    config: str = ""
 
 
 HOST = Target("cpu", CPU)
 
 
-def parse_target(text: str, gpus: Iterable[str]) -> Target:
-    """Parse the user's target; `gpus` are the profiles of GPUs that XLA compiles for. Raise UsageError for any other text."""
+def parse_target(text: str, config: str = "") -> Target:
+    """Parse the user's target. `config` describes its GPU in place of the figures that are known of it.
+
+    Raise UsageError for any other text.
+    """
     name, colon, size = text.partition(":")
-    listed = list(gpus)
+    if config and name not in GPU_NAMES:
+        raise UsageError(f"{text!r} is no GPU, which a target config describes")
     if name == CPU:
         if colon:
             raise UsageError(f"{text!r}: cpu has a device for each partition; write it without a number")
@@ -66,9 +68,9 @@ def parse_target(text: str, gpus: Iterable[str]) -> Target:
             )
         chips = prod(map(int, size.split("x")))
         return Target(text, TPU, name, f"{TOPOLOGIES[name]}:{size}", chips * _CORES_OF_CHIP.get(name, 1))
-    if name in listed:
+    if name in GPU_NAMES:
         if _COUNT.fullmatch(size) is None:
             raise UsageError(f"{text!r} has no number of GPUs; write it like {name}:8")
-        return Target(text, GPU, name, size, int(size))
-    closest = did_you_mean(name, [CPU, *TOPOLOGIES, *listed])
+        return Target(text, GPU, name, slice_topology(name, int(size)), int(size), config or target_config(name))
+    closest = did_you_mean(name, [CPU, *TOPOLOGIES, *GPU_NAMES])
     raise UsageError(f"{name!r} is no target{closest}; targets are cpu, tpu-v5e:2x4 and other TPUs, h100-sxm:8 and other GPUs")

@@ -7,7 +7,6 @@ target, since libtpu is loaded once. XLA writes what it makes to a folder, as wi
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -138,18 +137,19 @@ def compile_program(
     mesh: Mapping[str, int] | None,
     options: Mapping[str, Any],
     folder: str,
+    target_config: str = "",
 ) -> str:
     """Compile StableHLO for a target, with XLA's files in `folder`, and return the sizes of its memory as JSON.
 
     `mesh` has the new sizes of axes, None to compile the program as it is. `options` are `shardy`, the two lists
-    `to_parameters` and `to_output` of the propagation of shardings, and the `flags` by name.
+    `to_parameters` and `to_output` of the propagation of shardings, and the `flags` by name. `target_config` describes a GPU.
     """
     module = _parse(data)
     if mesh is not None:
         _set_mesh(module, mesh, partitions)
     xla = import_module("jaxlib.xla_client")
-    devices = _devices(platform, topology, partitions)
-    compile_options = _options(xla, partitions, [device.id for device in devices], options, folder)
+    devices = _devices(platform, topology, partitions, target_config)
+    compile_options = _options(xla, platform, [device.id for device in devices], options, folder)
     chosen = xla.DeviceList(tuple(devices))
     client = devices[0].client
     run = client.compile_and_load if platform == "cpu" else client.compile
@@ -158,26 +158,31 @@ def compile_program(
     return json.dumps({name: getattr(stats, f"{name}_size_in_bytes") for name in sizes})
 
 
-def _options(xla: Any, partitions: int, ids: Sequence[int], options: Mapping[str, Any], folder: str) -> Any:  # noqa: ANN401
+def _options(xla: Any, platform: str, ids: Sequence[int], options: Mapping[str, Any], folder: str) -> Any:  # noqa: ANN401
     import numpy as np
+
+    partitions = len(ids)
 
     own = xla.CompileOptions()
     own.num_replicas, own.num_partitions = 1, partitions
     own.device_assignment = xla.DeviceAssignment.create(np.array(ids).reshape(1, partitions))
-    own.env_option_overrides = list(options["flags"].items())
+    flags = {"xla_gpu_autotune_level": 0, **options["flags"]} if platform == "gpu" else options["flags"]
+    own.env_option_overrides = list(flags.items())
     build = own.executable_build_options
     build.use_spmd_partitioning, build.use_shardy_partitioner = True, options["shardy"]
     if options["to_parameters"]:
         build.allow_spmd_sharding_propagation_to_parameters = options["to_parameters"]
     if options["to_output"]:
         build.allow_spmd_sharding_propagation_to_output = options["to_output"]
+    if platform == "gpu":
+        build.debug_options.xla_gpu_cuda_data_dir = _cuda_folder()
     build.debug_options.xla_dump_to, build.debug_options.xla_dump_hlo_as_text = folder, True
     return own
 
 
-def _devices(platform: str, topology: str, count: int) -> list[Any]:
+def _devices(platform: str, topology: str, count: int, target_config: str) -> list[Any]:
     """Return the devices to compile for. Raise ValueError if the target has fewer."""
-    devices = _cpus(count) if platform == "cpu" else _tpus(topology)
+    devices = _cpus(count) if platform == "cpu" else _tpus(topology) if platform == "tpu" else _gpus(topology, target_config)
     if len(devices) < count:
         raise ValueError(f"the program has {count} partitions, and {topology} has {len(devices)} devices")
     return devices[:count]
@@ -199,23 +204,47 @@ def _tpus(topology: str) -> list[Any]:
     return list(xla.make_tfrt_tpu_c_api_device_topology(topology)._make_compile_only_devices())
 
 
+@cache
+def _gpus(topology: str, target_config: str) -> list[Any]:
+    xla, plugin = import_module("jaxlib.xla_client"), cuda_plugin()
+    if plugin is None:
+        raise ValueError("the plugin for CUDA is not installed")
+    client = xla.load_pjrt_plugin_dynamically("cuda", str(plugin))
+    if not xla.pjrt_plugin_initialized("cuda"):
+        xla.initialize_pjrt_plugin("cuda")
+    described = xla.make_c_api_device_topology(client, "", target_config=target_config, topology=topology)
+    return list(described._make_compile_only_devices())
+
+
+def cuda_plugin() -> Path | None:
+    """Return the library of JAX's plugin for CUDA, the newest of those that are installed."""
+    return _newest("jax_plugins", "xla_cuda*/xla_cuda_plugin.so")
+
+
+def _cuda_folder() -> str:
+    """Return the folder of NVIDIA's compiler, which its wheel installs."""
+    compiler = _newest("nvidia", "*/bin/ptxas")
+    return str(compiler.parents[1]) if compiler is not None else ""
+
+
+def _newest(package: str, pattern: str) -> Path | None:
+    """Return the last file of a pattern in a package that several wheels share."""
+    specification = find_spec(package)
+    folders = specification.submodule_search_locations if specification is not None else None
+    return max((path for folder in folders or () for path in Path(folder).glob(pattern)), default=None)
+
+
 TASKS: dict[str, Task] = {"describe": describe, "compile": compile_program}
 
 
 def greeting() -> dict[str, Any]:
-    """Return the first message: versions of the compilers, and missing modules of jaxlib, or the error of its import."""
+    """Return the first message: version and missing modules of jaxlib, or the error of its import."""
     try:
         version = import_module("jaxlib").__version__
         missing = [name for name in _MODULES if find_spec(name) is None]
     except Exception as error:  # an import that fails can raise anything
         return {"error": f"{type(error).__name__}: {error}"}
-    has_tpu = os.environ.get("TPU_SKIP_MDS_QUERY") and find_spec("libtpu") is not None
-    return {
-        "error": None,
-        "version": version,
-        "missing": missing,
-        "libtpu": import_module("libtpu").__version__ if has_tpu else None,
-    }
+    return {"error": None, "version": version, "missing": missing}
 
 
 if __name__ == "__main__":
