@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from inspect import signature
 from os import PathLike
 from typing import Any
 
@@ -60,6 +61,8 @@ def _lowered(program: object, arguments: tuple[object, ...]) -> LoweredProgram:
         program = lower(*arguments)
     for name in ("mlir_module", "as_text"):
         text_of = getattr(program, name, None)
-        if callable(text_of) and isinstance(text := text_of(), str):
-            return LoweredProgram(type(program).__name__, text.encode())
+        if callable(text_of):
+            located = {"debug_info": True} if "debug_info" in signature(text_of).parameters else {}
+            if isinstance(text := text_of(**located), str):
+                return LoweredProgram(type(program).__name__, text.encode())
     raise UsageError(f"{type(program).__name__} is no program; pass what jax.jit(f).lower(…) returns, or a path")

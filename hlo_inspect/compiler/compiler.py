@@ -15,9 +15,8 @@ from typing import NamedTuple, Self
 from hlo_inspect.compiler.meshes import Description, Mesh
 from hlo_inspect.compiler.program import FlagValue, LoweredProgram
 from hlo_inspect.compiler.targets import GPU, TPU, Target
-from hlo_inspect.compiler.worker import TPU_ENVIRONMENT, cuda_plugin
+from hlo_inspect.compiler.worker import OPTIMIZED, TPU_ENVIRONMENT, cuda_plugin
 from hlo_inspect.errors import CompileError, InputError, Location, MissingExtraError
-from hlo_inspect.hlo.input.dump_directory import AFTER
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.worker_process import Limits, WorkerProcess, XlaAbortError, XlaError, XlaLimitError
 
@@ -165,7 +164,7 @@ def _version(package: str) -> str:
 
 def optimized_text(folder: Path) -> Path:
     """Return the text after optimizations in a folder that XLA wrote. Raise CompileError if it has none."""
-    texts = sorted(folder.glob(f"*{AFTER}.txt"))
+    texts = sorted(folder.glob(f"*{OPTIMIZED}"))
     if not texts:
         raise CompileError("the compiler wrote no text of the module")
     return texts[-1]

@@ -16,6 +16,8 @@ from typing import Any
 
 from hlo_inspect.worker_process import Task, run_tasks
 
+OPTIMIZED = "after_optimizations.txt"
+"""End of the name of the optimized text."""
 BYTECODE = b"ML\xefR"
 _MODULES = ("jaxlib.xla_client", "jaxlib.mlir.ir", "jaxlib.mlir.dialects.sdy", "jaxlib.mlir._mlir_libs._jax_mlir_ext")
 _DIALECTS = ("chlo", "mhlo", "stablehlo", "sdy", "mpmd")
@@ -153,9 +155,17 @@ def compile_program(
     chosen = xla.DeviceList(tuple(devices))
     client = devices[0].client
     run = client.compile_and_load if platform == "cpu" else client.compile
-    stats = run(module, chosen, compile_options).get_compiled_memory_stats()
+    executable = run(module, chosen, compile_options)
+    _write_text(executable, Path(folder))
+    stats = executable.get_compiled_memory_stats()
     sizes = ("argument", "output", "alias", "temp")
     return json.dumps({name: getattr(stats, f"{name}_size_in_bytes") for name in sizes})
+
+
+def _write_text(executable: Any, folder: Path) -> None:  # noqa: ANN401 - jaxlib has no types
+    """Write the text of an executable in place of XLA's: libtpu dumps it before its last passes."""
+    for path in folder.glob(f"*{OPTIMIZED}"):
+        path.write_text(executable.hlo_modules()[0].to_string(), encoding="utf-8")
 
 
 def _options(xla: Any, platform: str, ids: Sequence[int], options: Mapping[str, Any], folder: str) -> Any:  # noqa: ANN401

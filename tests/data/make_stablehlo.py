@@ -43,6 +43,8 @@ weights = {
     "down": array((LAYERS, HIDDEN, WIDTH), None, "model", None),
 }
 batch = array((BATCH, WIDTH), "data", None)
-folder = Path(__file__).parent / "stablehlo"
+text = step.lower(weights, weights, batch, batch).as_text(debug_info=True)
+here = Path(__file__).parent
+folder = here / "stablehlo"
 folder.mkdir(exist_ok=True)
-(folder / "step.mlir").write_text(step.lower(weights, weights, batch, batch).as_text() + "\n", encoding="utf-8")
+(folder / "step.mlir").write_text(text.replace(str(here), "/train") + "\n", encoding="utf-8")

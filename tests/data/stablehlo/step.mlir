@@ -1,181 +1,285 @@
+#loc = loc(unknown)
+#loc1 = loc("weights['down']")
+#loc2 = loc("weights['up']")
+#loc3 = loc("momentum['down']")
+#loc4 = loc("momentum['up']")
+#loc5 = loc("x")
+#loc6 = loc("y")
 module @jit_step attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
-  sdy.mesh @mesh = <["data"=4, "model"=2]> {stablehlo.mesh = {axes = [{name = "data", size = 4 : i64}, {name = "model", size = 2 : i64}]}}
-  func.func public @main(%arg0: tensor<4x2048x512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}, {}]>}, %arg1: tensor<4x512x2048xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}, {"model"}]>}, %arg2: tensor<4x2048x512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}, {}]>}, %arg3: tensor<4x512x2048xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}, {"model"}]>}, %arg4: tensor<1024x512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}, %arg5: tensor<1024x512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}) -> (tensor<4x2048x512xf32> {jax.result_info = "result[0]['down']"}, tensor<4x512x2048xf32> {jax.result_info = "result[0]['up']"}, tensor<4x2048x512xf32> {jax.result_info = "result[1]['down']"}, tensor<4x512x2048xf32> {jax.result_info = "result[1]['up']"}) {
-    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<4x1024x512xf32>
-    %c = stablehlo.constant dense<false> : tensor<i1>
-    %1 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i1>) -> tensor<4x1024x2048xi1>
-    %cst_0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %2 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<4x1024x2048xf32>
-    %c_1 = stablehlo.constant dense<0> : tensor<i32>
+  sdy.mesh @mesh = <["data"=4, "model"=2]> {stablehlo.mesh = {axes = [{name = "data", size = 4 : i64}, {name = "model", size = 2 : i64}]}} loc(#loc)
+  func.func public @main(%arg0: tensor<4x2048x512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}, {}]>} loc("weights['down']"), %arg1: tensor<4x512x2048xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}, {"model"}]>} loc("weights['up']"), %arg2: tensor<4x2048x512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}, {}]>} loc("momentum['down']"), %arg3: tensor<4x512x2048xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}, {"model"}]>} loc("momentum['up']"), %arg4: tensor<1024x512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("x"), %arg5: tensor<1024x512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("y")) -> (tensor<4x2048x512xf32> {jax.result_info = "result[0]['down']"}, tensor<4x512x2048xf32> {jax.result_info = "result[0]['up']"}, tensor<4x2048x512xf32> {jax.result_info = "result[1]['down']"}, tensor<4x512x2048xf32> {jax.result_info = "result[1]['up']"}) {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc87)
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<4x1024x512xf32> loc(#loc88)
+    %c = stablehlo.constant dense<false> : tensor<i1> loc(#loc87)
+    %1 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i1>) -> tensor<4x1024x2048xi1> loc(#loc88)
+    %cst_0 = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc87)
+    %2 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<4x1024x2048xf32> loc(#loc88)
+    %c_1 = stablehlo.constant dense<0> : tensor<i32> loc(#loc73)
     %3:7 = stablehlo.while(%iterArg = %arg1, %iterArg_12 = %arg0, %iterArg_13 = %c_1, %iterArg_14 = %arg4, %iterArg_15 = %0, %iterArg_16 = %1, %iterArg_17 = %2) : tensor<4x512x2048xf32>, tensor<4x2048x512xf32>, tensor<i32>, tensor<1024x512xf32>, tensor<4x1024x512xf32>, tensor<4x1024x2048xi1>, tensor<4x1024x2048xf32>
     cond {
-      %c_18 = stablehlo.constant dense<4> : tensor<i32>
-      %25 = stablehlo.compare LT, %iterArg_13, %c_18, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      stablehlo.return %25 : tensor<i1>
+      %c_18 = stablehlo.constant dense<4> : tensor<i32> loc(#loc89)
+      %25 = stablehlo.compare LT, %iterArg_13, %c_18, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1> loc(#loc90)
+      stablehlo.return %25 : tensor<i1> loc(#loc89)
     } do {
-      %25 = func.call @dynamic_index_in_dim(%iterArg, %iterArg_13) : (tensor<4x512x2048xf32>, tensor<i32>) -> tensor<512x2048xf32>
-      %26 = func.call @dynamic_index_in_dim_0(%iterArg_12, %iterArg_13) : (tensor<4x2048x512xf32>, tensor<i32>) -> tensor<2048x512xf32>
-      %27:4 = func.call @closed_call(%iterArg_14, %25, %26) : (tensor<1024x512xf32>, tensor<512x2048xf32>, tensor<2048x512xf32>) -> (tensor<1024x512xf32>, tensor<1024x512xf32>, tensor<1024x2048xi1>, tensor<1024x2048xf32>)
-      %28 = func.call @dynamic_update_index_in_dim(%iterArg_15, %27#1, %iterArg_13) : (tensor<4x1024x512xf32>, tensor<1024x512xf32>, tensor<i32>) -> tensor<4x1024x512xf32>
-      %29 = func.call @dynamic_update_index_in_dim_1(%iterArg_16, %27#2, %iterArg_13) : (tensor<4x1024x2048xi1>, tensor<1024x2048xi1>, tensor<i32>) -> tensor<4x1024x2048xi1>
-      %30 = func.call @dynamic_update_index_in_dim_2(%iterArg_17, %27#3, %iterArg_13) : (tensor<4x1024x2048xf32>, tensor<1024x2048xf32>, tensor<i32>) -> tensor<4x1024x2048xf32>
-      %c_18 = stablehlo.constant dense<1> : tensor<i32>
-      %31 = stablehlo.add %iterArg_13, %c_18 : tensor<i32>
-      stablehlo.return %iterArg, %iterArg_12, %31, %27#0, %28, %29, %30 : tensor<4x512x2048xf32>, tensor<4x2048x512xf32>, tensor<i32>, tensor<1024x512xf32>, tensor<4x1024x512xf32>, tensor<4x1024x2048xi1>, tensor<4x1024x2048xf32>
-    }
-    %4 = stablehlo.subtract %3#3, %arg5 : tensor<1024x512xf32>
-    %cst_2 = stablehlo.constant dense<2.000000e+00> : tensor<f32>
-    %5 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1024x512xf32>
-    %6 = stablehlo.multiply %5, %4 : tensor<1024x512xf32>
-    %cst_3 = stablehlo.constant dense<1.000000e+00> : tensor<f32>
-    %cst_4 = stablehlo.constant dense<5.242880e+05> : tensor<f32>
-    %7 = stablehlo.divide %cst_3, %cst_4 : tensor<f32>
-    %8 = stablehlo.broadcast_in_dim %7, dims = [] : (tensor<f32>) -> tensor<1024x512xf32>
-    %9 = stablehlo.multiply %8, %6 : tensor<1024x512xf32>
-    %cst_5 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %10 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<4x512x2048xf32>
-    %cst_6 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %11 = stablehlo.broadcast_in_dim %cst_6, dims = [] : (tensor<f32>) -> tensor<4x2048x512xf32>
-    %c_7 = stablehlo.constant dense<0> : tensor<i32>
+      %25 = func.call @dynamic_index_in_dim(%iterArg, %iterArg_13) : (tensor<4x512x2048xf32>, tensor<i32>) -> tensor<512x2048xf32> loc(#loc91)
+      %26 = func.call @dynamic_index_in_dim_0(%iterArg_12, %iterArg_13) : (tensor<4x2048x512xf32>, tensor<i32>) -> tensor<2048x512xf32> loc(#loc91)
+      %27:4 = func.call @closed_call(%iterArg_14, %25, %26) : (tensor<1024x512xf32>, tensor<512x2048xf32>, tensor<2048x512xf32>) -> (tensor<1024x512xf32>, tensor<1024x512xf32>, tensor<1024x2048xi1>, tensor<1024x2048xf32>) loc(#loc92)
+      %28 = func.call @dynamic_update_index_in_dim(%iterArg_15, %27#1, %iterArg_13) : (tensor<4x1024x512xf32>, tensor<1024x512xf32>, tensor<i32>) -> tensor<4x1024x512xf32> loc(#loc93)
+      %29 = func.call @dynamic_update_index_in_dim_1(%iterArg_16, %27#2, %iterArg_13) : (tensor<4x1024x2048xi1>, tensor<1024x2048xi1>, tensor<i32>) -> tensor<4x1024x2048xi1> loc(#loc93)
+      %30 = func.call @dynamic_update_index_in_dim_2(%iterArg_17, %27#3, %iterArg_13) : (tensor<4x1024x2048xf32>, tensor<1024x2048xf32>, tensor<i32>) -> tensor<4x1024x2048xf32> loc(#loc93)
+      %c_18 = stablehlo.constant dense<1> : tensor<i32> loc(#loc89)
+      %31 = stablehlo.add %iterArg_13, %c_18 : tensor<i32> loc(#loc94)
+      stablehlo.return %iterArg, %iterArg_12, %31, %27#0, %28, %29, %30 : tensor<4x512x2048xf32>, tensor<4x2048x512xf32>, tensor<i32>, tensor<1024x512xf32>, tensor<4x1024x512xf32>, tensor<4x1024x2048xi1>, tensor<4x1024x2048xf32> loc(#loc89)
+    } loc(#loc89)
+    %4 = stablehlo.subtract %3#3, %arg5 : tensor<1024x512xf32> loc(#loc75)
+    %cst_2 = stablehlo.constant dense<2.000000e+00> : tensor<f32> loc(#loc41)
+    %5 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1024x512xf32> loc(#loc76)
+    %6 = stablehlo.multiply %5, %4 : tensor<1024x512xf32> loc(#loc76)
+    %cst_3 = stablehlo.constant dense<1.000000e+00> : tensor<f32> loc(#loc41)
+    %cst_4 = stablehlo.constant dense<5.242880e+05> : tensor<f32> loc(#loc41)
+    %7 = stablehlo.divide %cst_3, %cst_4 : tensor<f32> loc(#loc77)
+    %8 = stablehlo.broadcast_in_dim %7, dims = [] : (tensor<f32>) -> tensor<1024x512xf32> loc(#loc78)
+    %9 = stablehlo.multiply %8, %6 : tensor<1024x512xf32> loc(#loc79)
+    %cst_5 = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc95)
+    %10 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<4x512x2048xf32> loc(#loc96)
+    %cst_6 = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc95)
+    %11 = stablehlo.broadcast_in_dim %cst_6, dims = [] : (tensor<f32>) -> tensor<4x2048x512xf32> loc(#loc96)
+    %c_7 = stablehlo.constant dense<0> : tensor<i32> loc(#loc80)
     %12:9 = stablehlo.while(%iterArg = %arg1, %iterArg_12 = %3#4, %iterArg_13 = %3#5, %iterArg_14 = %arg0, %iterArg_15 = %3#6, %iterArg_16 = %c_7, %iterArg_17 = %9, %iterArg_18 = %10, %iterArg_19 = %11) : tensor<4x512x2048xf32>, tensor<4x1024x512xf32>, tensor<4x1024x2048xi1>, tensor<4x2048x512xf32>, tensor<4x1024x2048xf32>, tensor<i32>, tensor<1024x512xf32>, tensor<4x512x2048xf32>, tensor<4x2048x512xf32>
     cond {
-      %c_20 = stablehlo.constant dense<4> : tensor<i32>
-      %25 = stablehlo.compare LT, %iterArg_16, %c_20, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      stablehlo.return %25 : tensor<i1>
+      %c_20 = stablehlo.constant dense<4> : tensor<i32> loc(#loc97)
+      %25 = stablehlo.compare LT, %iterArg_16, %c_20, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1> loc(#loc98)
+      stablehlo.return %25 : tensor<i1> loc(#loc97)
     } do {
-      %c_20 = stablehlo.constant dense<4> : tensor<i32>
-      %25 = stablehlo.subtract %c_20, %iterArg_16 : tensor<i32>
-      %c_21 = stablehlo.constant dense<1> : tensor<i32>
-      %26 = stablehlo.subtract %25, %c_21 : tensor<i32>
-      %27 = func.call @dynamic_index_in_dim(%iterArg, %26) : (tensor<4x512x2048xf32>, tensor<i32>) -> tensor<512x2048xf32>
-      %28 = func.call @dynamic_index_in_dim_3(%iterArg_12, %26) : (tensor<4x1024x512xf32>, tensor<i32>) -> tensor<1024x512xf32>
-      %29 = func.call @dynamic_index_in_dim_4(%iterArg_13, %26) : (tensor<4x1024x2048xi1>, tensor<i32>) -> tensor<1024x2048xi1>
-      %30 = func.call @dynamic_index_in_dim_0(%iterArg_14, %26) : (tensor<4x2048x512xf32>, tensor<i32>) -> tensor<2048x512xf32>
-      %31 = func.call @dynamic_index_in_dim_5(%iterArg_15, %26) : (tensor<4x1024x2048xf32>, tensor<i32>) -> tensor<1024x2048xf32>
-      %32:3 = func.call @closed_call_6(%iterArg_17, %27, %28, %29, %30, %31) : (tensor<1024x512xf32>, tensor<512x2048xf32>, tensor<1024x512xf32>, tensor<1024x2048xi1>, tensor<2048x512xf32>, tensor<1024x2048xf32>) -> (tensor<1024x512xf32>, tensor<512x2048xf32>, tensor<2048x512xf32>)
-      %33 = func.call @dynamic_update_index_in_dim_7(%iterArg_18, %32#1, %26) : (tensor<4x512x2048xf32>, tensor<512x2048xf32>, tensor<i32>) -> tensor<4x512x2048xf32>
-      %34 = func.call @dynamic_update_index_in_dim_8(%iterArg_19, %32#2, %26) : (tensor<4x2048x512xf32>, tensor<2048x512xf32>, tensor<i32>) -> tensor<4x2048x512xf32>
-      %c_22 = stablehlo.constant dense<1> : tensor<i32>
-      %35 = stablehlo.add %iterArg_16, %c_22 : tensor<i32>
-      stablehlo.return %iterArg, %iterArg_12, %iterArg_13, %iterArg_14, %iterArg_15, %35, %32#0, %33, %34 : tensor<4x512x2048xf32>, tensor<4x1024x512xf32>, tensor<4x1024x2048xi1>, tensor<4x2048x512xf32>, tensor<4x1024x2048xf32>, tensor<i32>, tensor<1024x512xf32>, tensor<4x512x2048xf32>, tensor<4x2048x512xf32>
-    }
-    %cst_8 = stablehlo.constant dense<0.899999976> : tensor<f32>
-    %13 = stablehlo.broadcast_in_dim %cst_8, dims = [] : (tensor<f32>) -> tensor<4x2048x512xf32>
-    %14 = stablehlo.multiply %13, %arg2 : tensor<4x2048x512xf32>
-    %15 = stablehlo.add %14, %12#8 : tensor<4x2048x512xf32>
-    %cst_9 = stablehlo.constant dense<0.899999976> : tensor<f32>
-    %16 = stablehlo.broadcast_in_dim %cst_9, dims = [] : (tensor<f32>) -> tensor<4x512x2048xf32>
-    %17 = stablehlo.multiply %16, %arg3 : tensor<4x512x2048xf32>
-    %18 = stablehlo.add %17, %12#7 : tensor<4x512x2048xf32>
-    %cst_10 = stablehlo.constant dense<0.00999999977> : tensor<f32>
-    %19 = stablehlo.broadcast_in_dim %cst_10, dims = [] : (tensor<f32>) -> tensor<4x2048x512xf32>
-    %20 = stablehlo.multiply %19, %15 : tensor<4x2048x512xf32>
-    %21 = stablehlo.subtract %arg0, %20 : tensor<4x2048x512xf32>
-    %cst_11 = stablehlo.constant dense<0.00999999977> : tensor<f32>
-    %22 = stablehlo.broadcast_in_dim %cst_11, dims = [] : (tensor<f32>) -> tensor<4x512x2048xf32>
-    %23 = stablehlo.multiply %22, %18 : tensor<4x512x2048xf32>
-    %24 = stablehlo.subtract %arg1, %23 : tensor<4x512x2048xf32>
-    return %21, %24, %15, %18 : tensor<4x2048x512xf32>, tensor<4x512x2048xf32>, tensor<4x2048x512xf32>, tensor<4x512x2048xf32>
-  }
-  func.func private @dynamic_index_in_dim(%arg0: tensor<4x512x2048xf32>, %arg1: tensor<i32>) -> tensor<512x2048xf32> {
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %c_0 = stablehlo.constant dense<0> : tensor<i32>
-    %0 = stablehlo.dynamic_slice %arg0, %arg1, %c, %c_0, sizes = [1, 512, 2048] : (tensor<4x512x2048xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x512x2048xf32>
-    %1 = stablehlo.reshape %0 : (tensor<1x512x2048xf32>) -> tensor<512x2048xf32>
-    return %1 : tensor<512x2048xf32>
-  }
-  func.func private @dynamic_index_in_dim_0(%arg0: tensor<4x2048x512xf32>, %arg1: tensor<i32>) -> tensor<2048x512xf32> {
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %c_0 = stablehlo.constant dense<0> : tensor<i32>
-    %0 = stablehlo.dynamic_slice %arg0, %arg1, %c, %c_0, sizes = [1, 2048, 512] : (tensor<4x2048x512xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x2048x512xf32>
-    %1 = stablehlo.reshape %0 : (tensor<1x2048x512xf32>) -> tensor<2048x512xf32>
-    return %1 : tensor<2048x512xf32>
-  }
-  func.func private @closed_call(%arg0: tensor<1024x512xf32>, %arg1: tensor<512x2048xf32>, %arg2: tensor<2048x512xf32>) -> (tensor<1024x512xf32>, tensor<1024x512xf32>, tensor<1024x2048xi1>, tensor<1024x2048xf32>) {
-    %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : (tensor<1024x512xf32>, tensor<512x2048xf32>) -> tensor<1024x2048xf32>
-    %1 = call @relu(%0) : (tensor<1024x2048xf32>) -> tensor<1024x2048xf32>
-    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1024x2048xf32>
-    %3 = stablehlo.compare GT, %0, %2, FLOAT : (tensor<1024x2048xf32>, tensor<1024x2048xf32>) -> tensor<1024x2048xi1>
-    %4 = stablehlo.dot_general %1, %arg2, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : (tensor<1024x2048xf32>, tensor<2048x512xf32>) -> tensor<1024x512xf32>
-    %5 = stablehlo.add %arg0, %4 : tensor<1024x512xf32>
-    return %5, %arg0, %3, %1 : tensor<1024x512xf32>, tensor<1024x512xf32>, tensor<1024x2048xi1>, tensor<1024x2048xf32>
-  }
-  func.func private @relu(%arg0: tensor<1024x2048xf32>) -> tensor<1024x2048xf32> {
-    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1024x2048xf32>
-    %1 = stablehlo.maximum %arg0, %0 : tensor<1024x2048xf32>
-    return %1 : tensor<1024x2048xf32>
-  }
-  func.func private @dynamic_update_index_in_dim(%arg0: tensor<4x1024x512xf32>, %arg1: tensor<1024x512xf32>, %arg2: tensor<i32>) -> tensor<4x1024x512xf32> {
-    %0 = stablehlo.broadcast_in_dim %arg1, dims = [1, 2] : (tensor<1024x512xf32>) -> tensor<1x1024x512xf32>
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %c_0 = stablehlo.constant dense<0> : tensor<i32>
-    %1 = stablehlo.dynamic_update_slice %arg0, %0, %arg2, %c, %c_0 : (tensor<4x1024x512xf32>, tensor<1x1024x512xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x1024x512xf32>
-    return %1 : tensor<4x1024x512xf32>
-  }
-  func.func private @dynamic_update_index_in_dim_1(%arg0: tensor<4x1024x2048xi1>, %arg1: tensor<1024x2048xi1>, %arg2: tensor<i32>) -> tensor<4x1024x2048xi1> {
-    %0 = stablehlo.broadcast_in_dim %arg1, dims = [1, 2] : (tensor<1024x2048xi1>) -> tensor<1x1024x2048xi1>
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %c_0 = stablehlo.constant dense<0> : tensor<i32>
-    %1 = stablehlo.dynamic_update_slice %arg0, %0, %arg2, %c, %c_0 : (tensor<4x1024x2048xi1>, tensor<1x1024x2048xi1>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x1024x2048xi1>
-    return %1 : tensor<4x1024x2048xi1>
-  }
-  func.func private @dynamic_update_index_in_dim_2(%arg0: tensor<4x1024x2048xf32>, %arg1: tensor<1024x2048xf32>, %arg2: tensor<i32>) -> tensor<4x1024x2048xf32> {
-    %0 = stablehlo.broadcast_in_dim %arg1, dims = [1, 2] : (tensor<1024x2048xf32>) -> tensor<1x1024x2048xf32>
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %c_0 = stablehlo.constant dense<0> : tensor<i32>
-    %1 = stablehlo.dynamic_update_slice %arg0, %0, %arg2, %c, %c_0 : (tensor<4x1024x2048xf32>, tensor<1x1024x2048xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x1024x2048xf32>
-    return %1 : tensor<4x1024x2048xf32>
-  }
-  func.func private @dynamic_index_in_dim_3(%arg0: tensor<4x1024x512xf32>, %arg1: tensor<i32>) -> tensor<1024x512xf32> {
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %c_0 = stablehlo.constant dense<0> : tensor<i32>
-    %0 = stablehlo.dynamic_slice %arg0, %arg1, %c, %c_0, sizes = [1, 1024, 512] : (tensor<4x1024x512xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1024x512xf32>
-    %1 = stablehlo.reshape %0 : (tensor<1x1024x512xf32>) -> tensor<1024x512xf32>
-    return %1 : tensor<1024x512xf32>
-  }
-  func.func private @dynamic_index_in_dim_4(%arg0: tensor<4x1024x2048xi1>, %arg1: tensor<i32>) -> tensor<1024x2048xi1> {
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %c_0 = stablehlo.constant dense<0> : tensor<i32>
-    %0 = stablehlo.dynamic_slice %arg0, %arg1, %c, %c_0, sizes = [1, 1024, 2048] : (tensor<4x1024x2048xi1>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1024x2048xi1>
-    %1 = stablehlo.reshape %0 : (tensor<1x1024x2048xi1>) -> tensor<1024x2048xi1>
-    return %1 : tensor<1024x2048xi1>
-  }
-  func.func private @dynamic_index_in_dim_5(%arg0: tensor<4x1024x2048xf32>, %arg1: tensor<i32>) -> tensor<1024x2048xf32> {
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %c_0 = stablehlo.constant dense<0> : tensor<i32>
-    %0 = stablehlo.dynamic_slice %arg0, %arg1, %c, %c_0, sizes = [1, 1024, 2048] : (tensor<4x1024x2048xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1024x2048xf32>
-    %1 = stablehlo.reshape %0 : (tensor<1x1024x2048xf32>) -> tensor<1024x2048xf32>
-    return %1 : tensor<1024x2048xf32>
-  }
-  func.func private @closed_call_6(%arg0: tensor<1024x512xf32>, %arg1: tensor<512x2048xf32>, %arg2: tensor<1024x512xf32>, %arg3: tensor<1024x2048xi1>, %arg4: tensor<2048x512xf32>, %arg5: tensor<1024x2048xf32>) -> (tensor<1024x512xf32>, tensor<512x2048xf32>, tensor<2048x512xf32>) {
-    %0 = stablehlo.dot_general %arg0, %arg5, contracting_dims = [0] x [0], precision = [DEFAULT, DEFAULT] : (tensor<1024x512xf32>, tensor<1024x2048xf32>) -> tensor<512x2048xf32>
-    %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<512x2048xf32>) -> tensor<2048x512xf32>
-    %2 = stablehlo.dot_general %arg0, %arg4, contracting_dims = [1] x [1], precision = [DEFAULT, DEFAULT] : (tensor<1024x512xf32>, tensor<2048x512xf32>) -> tensor<1024x2048xf32>
-    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %3 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1024x2048xf32>
-    %4 = stablehlo.select %arg3, %2, %3 : tensor<1024x2048xi1>, tensor<1024x2048xf32>
-    %5 = stablehlo.dot_general %4, %arg2, contracting_dims = [0] x [0], precision = [DEFAULT, DEFAULT] : (tensor<1024x2048xf32>, tensor<1024x512xf32>) -> tensor<2048x512xf32>
-    %6 = stablehlo.transpose %5, dims = [1, 0] : (tensor<2048x512xf32>) -> tensor<512x2048xf32>
-    %7 = stablehlo.dot_general %4, %arg1, contracting_dims = [1] x [1], precision = [DEFAULT, DEFAULT] : (tensor<1024x2048xf32>, tensor<512x2048xf32>) -> tensor<1024x512xf32>
-    %8 = stablehlo.add %arg0, %7 : tensor<1024x512xf32>
-    return %8, %6, %1 : tensor<1024x512xf32>, tensor<512x2048xf32>, tensor<2048x512xf32>
-  }
-  func.func private @dynamic_update_index_in_dim_7(%arg0: tensor<4x512x2048xf32>, %arg1: tensor<512x2048xf32>, %arg2: tensor<i32>) -> tensor<4x512x2048xf32> {
-    %0 = stablehlo.broadcast_in_dim %arg1, dims = [1, 2] : (tensor<512x2048xf32>) -> tensor<1x512x2048xf32>
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %c_0 = stablehlo.constant dense<0> : tensor<i32>
-    %1 = stablehlo.dynamic_update_slice %arg0, %0, %arg2, %c, %c_0 : (tensor<4x512x2048xf32>, tensor<1x512x2048xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x512x2048xf32>
-    return %1 : tensor<4x512x2048xf32>
-  }
-  func.func private @dynamic_update_index_in_dim_8(%arg0: tensor<4x2048x512xf32>, %arg1: tensor<2048x512xf32>, %arg2: tensor<i32>) -> tensor<4x2048x512xf32> {
-    %0 = stablehlo.broadcast_in_dim %arg1, dims = [1, 2] : (tensor<2048x512xf32>) -> tensor<1x2048x512xf32>
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %c_0 = stablehlo.constant dense<0> : tensor<i32>
-    %1 = stablehlo.dynamic_update_slice %arg0, %0, %arg2, %c, %c_0 : (tensor<4x2048x512xf32>, tensor<1x2048x512xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x2048x512xf32>
-    return %1 : tensor<4x2048x512xf32>
-  }
-}
+      %c_20 = stablehlo.constant dense<4> : tensor<i32> loc(#loc97)
+      %25 = stablehlo.subtract %c_20, %iterArg_16 : tensor<i32> loc(#loc99)
+      %c_21 = stablehlo.constant dense<1> : tensor<i32> loc(#loc97)
+      %26 = stablehlo.subtract %25, %c_21 : tensor<i32> loc(#loc99)
+      %27 = func.call @dynamic_index_in_dim(%iterArg, %26) : (tensor<4x512x2048xf32>, tensor<i32>) -> tensor<512x2048xf32> loc(#loc100)
+      %28 = func.call @dynamic_index_in_dim_3(%iterArg_12, %26) : (tensor<4x1024x512xf32>, tensor<i32>) -> tensor<1024x512xf32> loc(#loc100)
+      %29 = func.call @dynamic_index_in_dim_4(%iterArg_13, %26) : (tensor<4x1024x2048xi1>, tensor<i32>) -> tensor<1024x2048xi1> loc(#loc100)
+      %30 = func.call @dynamic_index_in_dim_0(%iterArg_14, %26) : (tensor<4x2048x512xf32>, tensor<i32>) -> tensor<2048x512xf32> loc(#loc100)
+      %31 = func.call @dynamic_index_in_dim_5(%iterArg_15, %26) : (tensor<4x1024x2048xf32>, tensor<i32>) -> tensor<1024x2048xf32> loc(#loc100)
+      %32:3 = func.call @closed_call_6(%iterArg_17, %27, %28, %29, %30, %31) : (tensor<1024x512xf32>, tensor<512x2048xf32>, tensor<1024x512xf32>, tensor<1024x2048xi1>, tensor<2048x512xf32>, tensor<1024x2048xf32>) -> (tensor<1024x512xf32>, tensor<512x2048xf32>, tensor<2048x512xf32>) loc(#loc101)
+      %33 = func.call @dynamic_update_index_in_dim_7(%iterArg_18, %32#1, %26) : (tensor<4x512x2048xf32>, tensor<512x2048xf32>, tensor<i32>) -> tensor<4x512x2048xf32> loc(#loc102)
+      %34 = func.call @dynamic_update_index_in_dim_8(%iterArg_19, %32#2, %26) : (tensor<4x2048x512xf32>, tensor<2048x512xf32>, tensor<i32>) -> tensor<4x2048x512xf32> loc(#loc102)
+      %c_22 = stablehlo.constant dense<1> : tensor<i32> loc(#loc97)
+      %35 = stablehlo.add %iterArg_16, %c_22 : tensor<i32> loc(#loc103)
+      stablehlo.return %iterArg, %iterArg_12, %iterArg_13, %iterArg_14, %iterArg_15, %35, %32#0, %33, %34 : tensor<4x512x2048xf32>, tensor<4x1024x512xf32>, tensor<4x1024x2048xi1>, tensor<4x2048x512xf32>, tensor<4x1024x2048xf32>, tensor<i32>, tensor<1024x512xf32>, tensor<4x512x2048xf32>, tensor<4x2048x512xf32> loc(#loc97)
+    } loc(#loc97)
+    %cst_8 = stablehlo.constant dense<0.899999976> : tensor<f32> loc(#loc41)
+    %13 = stablehlo.broadcast_in_dim %cst_8, dims = [] : (tensor<f32>) -> tensor<4x2048x512xf32> loc(#loc81)
+    %14 = stablehlo.multiply %13, %arg2 : tensor<4x2048x512xf32> loc(#loc81)
+    %15 = stablehlo.add %14, %12#8 : tensor<4x2048x512xf32> loc(#loc82)
+    %cst_9 = stablehlo.constant dense<0.899999976> : tensor<f32> loc(#loc41)
+    %16 = stablehlo.broadcast_in_dim %cst_9, dims = [] : (tensor<f32>) -> tensor<4x512x2048xf32> loc(#loc81)
+    %17 = stablehlo.multiply %16, %arg3 : tensor<4x512x2048xf32> loc(#loc81)
+    %18 = stablehlo.add %17, %12#7 : tensor<4x512x2048xf32> loc(#loc82)
+    %cst_10 = stablehlo.constant dense<0.00999999977> : tensor<f32> loc(#loc41)
+    %19 = stablehlo.broadcast_in_dim %cst_10, dims = [] : (tensor<f32>) -> tensor<4x2048x512xf32> loc(#loc83)
+    %20 = stablehlo.multiply %19, %15 : tensor<4x2048x512xf32> loc(#loc83)
+    %21 = stablehlo.subtract %arg0, %20 : tensor<4x2048x512xf32> loc(#loc84)
+    %cst_11 = stablehlo.constant dense<0.00999999977> : tensor<f32> loc(#loc41)
+    %22 = stablehlo.broadcast_in_dim %cst_11, dims = [] : (tensor<f32>) -> tensor<4x512x2048xf32> loc(#loc83)
+    %23 = stablehlo.multiply %22, %18 : tensor<4x512x2048xf32> loc(#loc83)
+    %24 = stablehlo.subtract %arg1, %23 : tensor<4x512x2048xf32> loc(#loc84)
+    return %21, %24, %15, %18 : tensor<4x2048x512xf32>, tensor<4x512x2048xf32>, tensor<4x2048x512xf32>, tensor<4x512x2048xf32> loc(#loc41)
+  } loc(#loc)
+  func.func private @dynamic_index_in_dim(%arg0: tensor<4x512x2048xf32> loc(unknown), %arg1: tensor<i32> loc(unknown)) -> tensor<512x2048xf32> {
+    %c = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %c_0 = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %0 = stablehlo.dynamic_slice %arg0, %arg1, %c, %c_0, sizes = [1, 512, 2048] : (tensor<4x512x2048xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x512x2048xf32> loc(#loc66)
+    %1 = stablehlo.reshape %0 : (tensor<1x512x2048xf32>) -> tensor<512x2048xf32> loc(#loc67)
+    return %1 : tensor<512x2048xf32> loc(#loc)
+  } loc(#loc85)
+  func.func private @dynamic_index_in_dim_0(%arg0: tensor<4x2048x512xf32> loc(unknown), %arg1: tensor<i32> loc(unknown)) -> tensor<2048x512xf32> {
+    %c = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %c_0 = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %0 = stablehlo.dynamic_slice %arg0, %arg1, %c, %c_0, sizes = [1, 2048, 512] : (tensor<4x2048x512xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x2048x512xf32> loc(#loc66)
+    %1 = stablehlo.reshape %0 : (tensor<1x2048x512xf32>) -> tensor<2048x512xf32> loc(#loc67)
+    return %1 : tensor<2048x512xf32> loc(#loc)
+  } loc(#loc85)
+  func.func private @closed_call(%arg0: tensor<1024x512xf32> loc(unknown), %arg1: tensor<512x2048xf32> loc(unknown), %arg2: tensor<2048x512xf32> loc(unknown)) -> (tensor<1024x512xf32>, tensor<1024x512xf32>, tensor<1024x2048xi1>, tensor<1024x2048xf32>) {
+    %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : (tensor<1024x512xf32>, tensor<512x2048xf32>) -> tensor<1024x2048xf32> loc(#loc44)
+    %1 = call @relu(%0) : (tensor<1024x2048xf32>) -> tensor<1024x2048xf32> loc(#loc45)
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc)
+    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1024x2048xf32> loc(#loc46)
+    %3 = stablehlo.compare GT, %0, %2, FLOAT : (tensor<1024x2048xf32>, tensor<1024x2048xf32>) -> tensor<1024x2048xi1> loc(#loc46)
+    %4 = stablehlo.dot_general %1, %arg2, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : (tensor<1024x2048xf32>, tensor<2048x512xf32>) -> tensor<1024x512xf32> loc(#loc47)
+    %5 = stablehlo.add %arg0, %4 : tensor<1024x512xf32> loc(#loc48)
+    return %5, %arg0, %3, %1 : tensor<1024x512xf32>, tensor<1024x512xf32>, tensor<1024x2048xi1>, tensor<1024x2048xf32> loc(#loc)
+  } loc(#loc86)
+  func.func private @relu(%arg0: tensor<1024x2048xf32> loc(unknown)) -> tensor<1024x2048xf32> {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc)
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1024x2048xf32> loc(#loc50)
+    %1 = stablehlo.maximum %arg0, %0 : tensor<1024x2048xf32> loc(#loc50)
+    return %1 : tensor<1024x2048xf32> loc(#loc)
+  } loc(#loc69)
+  func.func private @dynamic_update_index_in_dim(%arg0: tensor<4x1024x512xf32> loc(unknown), %arg1: tensor<1024x512xf32> loc(unknown), %arg2: tensor<i32> loc(unknown)) -> tensor<4x1024x512xf32> {
+    %0 = stablehlo.broadcast_in_dim %arg1, dims = [1, 2] : (tensor<1024x512xf32>) -> tensor<1x1024x512xf32> loc(#loc70)
+    %c = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %c_0 = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %1 = stablehlo.dynamic_update_slice %arg0, %0, %arg2, %c, %c_0 : (tensor<4x1024x512xf32>, tensor<1x1024x512xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x1024x512xf32> loc(#loc71)
+    return %1 : tensor<4x1024x512xf32> loc(#loc)
+  } loc(#loc85)
+  func.func private @dynamic_update_index_in_dim_1(%arg0: tensor<4x1024x2048xi1> loc(unknown), %arg1: tensor<1024x2048xi1> loc(unknown), %arg2: tensor<i32> loc(unknown)) -> tensor<4x1024x2048xi1> {
+    %0 = stablehlo.broadcast_in_dim %arg1, dims = [1, 2] : (tensor<1024x2048xi1>) -> tensor<1x1024x2048xi1> loc(#loc70)
+    %c = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %c_0 = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %1 = stablehlo.dynamic_update_slice %arg0, %0, %arg2, %c, %c_0 : (tensor<4x1024x2048xi1>, tensor<1x1024x2048xi1>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x1024x2048xi1> loc(#loc71)
+    return %1 : tensor<4x1024x2048xi1> loc(#loc)
+  } loc(#loc85)
+  func.func private @dynamic_update_index_in_dim_2(%arg0: tensor<4x1024x2048xf32> loc(unknown), %arg1: tensor<1024x2048xf32> loc(unknown), %arg2: tensor<i32> loc(unknown)) -> tensor<4x1024x2048xf32> {
+    %0 = stablehlo.broadcast_in_dim %arg1, dims = [1, 2] : (tensor<1024x2048xf32>) -> tensor<1x1024x2048xf32> loc(#loc70)
+    %c = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %c_0 = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %1 = stablehlo.dynamic_update_slice %arg0, %0, %arg2, %c, %c_0 : (tensor<4x1024x2048xf32>, tensor<1x1024x2048xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x1024x2048xf32> loc(#loc71)
+    return %1 : tensor<4x1024x2048xf32> loc(#loc)
+  } loc(#loc85)
+  func.func private @dynamic_index_in_dim_3(%arg0: tensor<4x1024x512xf32> loc(unknown), %arg1: tensor<i32> loc(unknown)) -> tensor<1024x512xf32> {
+    %c = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %c_0 = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %0 = stablehlo.dynamic_slice %arg0, %arg1, %c, %c_0, sizes = [1, 1024, 512] : (tensor<4x1024x512xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1024x512xf32> loc(#loc66)
+    %1 = stablehlo.reshape %0 : (tensor<1x1024x512xf32>) -> tensor<1024x512xf32> loc(#loc67)
+    return %1 : tensor<1024x512xf32> loc(#loc)
+  } loc(#loc85)
+  func.func private @dynamic_index_in_dim_4(%arg0: tensor<4x1024x2048xi1> loc(unknown), %arg1: tensor<i32> loc(unknown)) -> tensor<1024x2048xi1> {
+    %c = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %c_0 = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %0 = stablehlo.dynamic_slice %arg0, %arg1, %c, %c_0, sizes = [1, 1024, 2048] : (tensor<4x1024x2048xi1>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1024x2048xi1> loc(#loc66)
+    %1 = stablehlo.reshape %0 : (tensor<1x1024x2048xi1>) -> tensor<1024x2048xi1> loc(#loc67)
+    return %1 : tensor<1024x2048xi1> loc(#loc)
+  } loc(#loc85)
+  func.func private @dynamic_index_in_dim_5(%arg0: tensor<4x1024x2048xf32> loc(unknown), %arg1: tensor<i32> loc(unknown)) -> tensor<1024x2048xf32> {
+    %c = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %c_0 = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %0 = stablehlo.dynamic_slice %arg0, %arg1, %c, %c_0, sizes = [1, 1024, 2048] : (tensor<4x1024x2048xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1024x2048xf32> loc(#loc66)
+    %1 = stablehlo.reshape %0 : (tensor<1x1024x2048xf32>) -> tensor<1024x2048xf32> loc(#loc67)
+    return %1 : tensor<1024x2048xf32> loc(#loc)
+  } loc(#loc85)
+  func.func private @closed_call_6(%arg0: tensor<1024x512xf32> loc(unknown), %arg1: tensor<512x2048xf32> loc(unknown), %arg2: tensor<1024x512xf32> loc(unknown), %arg3: tensor<1024x2048xi1> loc(unknown), %arg4: tensor<2048x512xf32> loc(unknown), %arg5: tensor<1024x2048xf32> loc(unknown)) -> (tensor<1024x512xf32>, tensor<512x2048xf32>, tensor<2048x512xf32>) {
+    %0 = stablehlo.dot_general %arg0, %arg5, contracting_dims = [0] x [0], precision = [DEFAULT, DEFAULT] : (tensor<1024x512xf32>, tensor<1024x2048xf32>) -> tensor<512x2048xf32> loc(#loc47)
+    %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<512x2048xf32>) -> tensor<2048x512xf32> loc(#loc51)
+    %2 = stablehlo.dot_general %arg0, %arg4, contracting_dims = [1] x [1], precision = [DEFAULT, DEFAULT] : (tensor<1024x512xf32>, tensor<2048x512xf32>) -> tensor<1024x2048xf32> loc(#loc47)
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc)
+    %3 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1024x2048xf32> loc(#loc52)
+    %4 = stablehlo.select %arg3, %2, %3 : tensor<1024x2048xi1>, tensor<1024x2048xf32> loc(#loc53)
+    %5 = stablehlo.dot_general %4, %arg2, contracting_dims = [0] x [0], precision = [DEFAULT, DEFAULT] : (tensor<1024x2048xf32>, tensor<1024x512xf32>) -> tensor<2048x512xf32> loc(#loc44)
+    %6 = stablehlo.transpose %5, dims = [1, 0] : (tensor<2048x512xf32>) -> tensor<512x2048xf32> loc(#loc54)
+    %7 = stablehlo.dot_general %4, %arg1, contracting_dims = [1] x [1], precision = [DEFAULT, DEFAULT] : (tensor<1024x2048xf32>, tensor<512x2048xf32>) -> tensor<1024x512xf32> loc(#loc44)
+    %8 = stablehlo.add %arg0, %7 : tensor<1024x512xf32> loc(#loc55)
+    return %8, %6, %1 : tensor<1024x512xf32>, tensor<512x2048xf32>, tensor<2048x512xf32> loc(#loc)
+  } loc(#loc86)
+  func.func private @dynamic_update_index_in_dim_7(%arg0: tensor<4x512x2048xf32> loc(unknown), %arg1: tensor<512x2048xf32> loc(unknown), %arg2: tensor<i32> loc(unknown)) -> tensor<4x512x2048xf32> {
+    %0 = stablehlo.broadcast_in_dim %arg1, dims = [1, 2] : (tensor<512x2048xf32>) -> tensor<1x512x2048xf32> loc(#loc70)
+    %c = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %c_0 = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %1 = stablehlo.dynamic_update_slice %arg0, %0, %arg2, %c, %c_0 : (tensor<4x512x2048xf32>, tensor<1x512x2048xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x512x2048xf32> loc(#loc71)
+    return %1 : tensor<4x512x2048xf32> loc(#loc)
+  } loc(#loc85)
+  func.func private @dynamic_update_index_in_dim_8(%arg0: tensor<4x2048x512xf32> loc(unknown), %arg1: tensor<2048x512xf32> loc(unknown), %arg2: tensor<i32> loc(unknown)) -> tensor<4x2048x512xf32> {
+    %0 = stablehlo.broadcast_in_dim %arg1, dims = [1, 2] : (tensor<2048x512xf32>) -> tensor<1x2048x512xf32> loc(#loc70)
+    %c = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %c_0 = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %1 = stablehlo.dynamic_update_slice %arg0, %0, %arg2, %c, %c_0 : (tensor<4x2048x512xf32>, tensor<1x2048x512xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x2048x512xf32> loc(#loc71)
+    return %1 : tensor<4x2048x512xf32> loc(#loc)
+  } loc(#loc85)
+} loc(#loc)
+#loc7 = loc("/train/make_stablehlo.py":29:13 to :69)
+#loc8 = loc("/train/make_stablehlo.py":36:16 to :45)
+#loc9 = loc("/train/make_stablehlo.py":46:7 to :49)
+#loc10 = loc("/train/make_stablehlo.py":30:21 to :28)
+#loc11 = loc("/train/make_stablehlo.py":30:20 to :34)
+#loc12 = loc("/train/make_stablehlo.py":30:11 to :35)
+#loc13 = loc("/train/make_stablehlo.py":37:45 to :54)
+#loc14 = loc("/train/make_stablehlo.py":37:15 to :82)
+#loc15 = loc("/train/make_stablehlo.py":37:45 to :60)
+#loc16 = loc("/train/make_stablehlo.py":38:49 to :61)
+#loc17 = loc("/train/make_stablehlo.py":38:11 to :81)
+#loc18 = loc("/train/make_stablehlo.py":38:43 to :61)
+#loc19 = loc("/train/make_stablehlo.py":27:31 to :37)
+#loc20 = loc("/train/make_stablehlo.py":27:19 to :38)
+#loc21 = loc("/train/make_stablehlo.py":27:19 to :45)
+#loc22 = loc("/train/make_stablehlo.py":27:15 to :45)
+#loc23 = loc("loss"(#loc7))
+#loc24 = loc("step"(#loc8))
+#loc25 = loc("<module>"(#loc9))
+#loc26 = loc("loss"(#loc10))
+#loc27 = loc("loss"(#loc11))
+#loc28 = loc("loss"(#loc12))
+#loc29 = loc("step.<locals>.<lambda>"(#loc13))
+#loc30 = loc("step"(#loc14))
+#loc31 = loc("step.<locals>.<lambda>"(#loc15))
+#loc32 = loc("step.<locals>.<lambda>"(#loc16))
+#loc33 = loc("step"(#loc17))
+#loc34 = loc("step.<locals>.<lambda>"(#loc18))
+#loc35 = loc("loss.<locals>.layer"(#loc19))
+#loc36 = loc("loss.<locals>.layer"(#loc20))
+#loc37 = loc("loss.<locals>.layer"(#loc21))
+#loc38 = loc("loss.<locals>.layer"(#loc22))
+#loc39 = loc(callsite(#loc23 at #loc24))
+#loc40 = loc(callsite(#loc24 at #loc25))
+#loc41 = loc("jit(step)"(#loc25))
+#loc42 = loc(callsite(#loc30 at #loc25))
+#loc43 = loc(callsite(#loc33 at #loc25))
+#loc44 = loc("dot_general"(#loc35))
+#loc45 = loc("jit(relu)"(#loc36))
+#loc46 = loc("gt"(#loc36))
+#loc47 = loc("dot_general"(#loc37))
+#loc48 = loc("add"(#loc38))
+#loc49 = loc("jit"(#loc36))
+#loc50 = loc("max"(#loc36))
+#loc51 = loc("transpose"(#loc37))
+#loc52 = loc("broadcast_in_dim"(#loc36))
+#loc53 = loc("select_n"(#loc36))
+#loc54 = loc("transpose"(#loc35))
+#loc55 = loc("add_any"(#loc35))
+#loc56 = loc(callsite(#loc23 at #loc40))
+#loc57 = loc(callsite(#loc39 at #loc39))
+#loc58 = loc(callsite(#loc26 at #loc40))
+#loc59 = loc(callsite(#loc27 at #loc40))
+#loc60 = loc(callsite(#loc28 at #loc40))
+#loc61 = loc(callsite(#loc29 at #loc42))
+#loc62 = loc(callsite(#loc31 at #loc42))
+#loc63 = loc(callsite(#loc32 at #loc43))
+#loc64 = loc(callsite(#loc34 at #loc43))
+#loc65 = loc("while/body/jit"(#loc39))
+#loc66 = loc("dynamic_slice"(#loc39))
+#loc67 = loc("squeeze"(#loc39))
+#loc68 = loc("while/body/closed_call"(#loc39))
+#loc69 = loc("jit:"(#loc49))
+#loc70 = loc("broadcast_in_dim"(#loc39))
+#loc71 = loc("dynamic_update_slice"(#loc39))
+#loc72 = loc(callsite(#loc39 at #loc56))
+#loc73 = loc("jit(step)/jvp()/scan"(#loc56))
+#loc74 = loc(callsite(#loc57 at #loc56))
+#loc75 = loc("jit(step)/jvp()/sub"(#loc58))
+#loc76 = loc("jit(step)/jvp()/mul"(#loc59))
+#loc77 = loc("jit(step)/transpose(jvp())/div"(#loc60))
+#loc78 = loc("jit(step)/transpose(jvp())/broadcast_in_dim"(#loc60))
+#loc79 = loc("jit(step)/transpose(jvp())/mul"(#loc59))
+#loc80 = loc("jit(step)/transpose(jvp())/scan"(#loc56))
+#loc81 = loc("jit(step)/mul"(#loc61))
+#loc82 = loc("jit(step)/add"(#loc62))
+#loc83 = loc("jit(step)/mul"(#loc63))
+#loc84 = loc("jit(step)/sub"(#loc64))
+#loc85 = loc("jit:"(#loc65))
+#loc86 = loc("closed_call:"(#loc68))
+#loc87 = loc("jit(step)/jvp()/empty2"(#loc72))
+#loc88 = loc("jit(step)/jvp()/broadcast_in_dim"(#loc72))
+#loc89 = loc("jit(step)/jvp()/while"(#loc72))
+#loc90 = loc("jit(step)/jvp()/while/cond/lt"(#loc74))
+#loc91 = loc("jit(step)/jvp()/while/body/jit(dynamic_index_in_dim)"(#loc74))
+#loc92 = loc("jit(step)/jvp()/while/body/closed_call"(#loc74))
+#loc93 = loc("jit(step)/jvp()/while/body/jit(dynamic_update_index_in_dim)"(#loc74))
+#loc94 = loc("jit(step)/jvp()/while/body/add"(#loc74))
+#loc95 = loc("jit(step)/transpose(jvp())/empty2"(#loc72))
+#loc96 = loc("jit(step)/transpose(jvp())/broadcast_in_dim"(#loc72))
+#loc97 = loc("jit(step)/transpose(jvp())/while"(#loc72))
+#loc98 = loc("jit(step)/transpose(jvp())/while/cond/lt"(#loc74))
+#loc99 = loc("jit(step)/transpose(jvp())/while/body/sub"(#loc74))
+#loc100 = loc("jit(step)/transpose(jvp())/while/body/jit(dynamic_index_in_dim)"(#loc74))
+#loc101 = loc("jit(step)/transpose(jvp())/while/body/closed_call"(#loc74))
+#loc102 = loc("jit(step)/transpose(jvp())/while/body/jit(dynamic_update_index_in_dim)"(#loc74))
+#loc103 = loc("jit(step)/transpose(jvp())/while/body/add"(#loc74))
 
