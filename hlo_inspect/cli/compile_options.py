@@ -46,6 +46,16 @@ def _flags(_context: click.Context, option: click.Parameter, texts: Sequence[str
     return flags
 
 
+def _sizes(_context: click.Context, option: click.Parameter, texts: Sequence[str]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for text in texts:
+        name, _, size = text.partition("=")
+        if not name.isidentifier() or not (size.isascii() and size.isdigit() and len(size) < 10):
+            raise click.BadParameter(f"{text!r} is no size; write it like b=512", param=option)
+        sizes[name] = int(size)
+    return sizes
+
+
 _OPTIONS = (
     click.option(
         "--on",
@@ -59,6 +69,14 @@ _OPTIONS = (
         metavar="FILE",
         shell_complete=completion.files,
         help="Describe the GPU by a GpuTargetConfigProto as text, such as the .gpu_target_config.pbtxt of a dump.",
+    ),
+    click.option(
+        "--set",
+        "sizes",
+        metavar="SYMBOL=N",
+        multiple=True,
+        callback=_sizes,
+        help="Set a symbolic size of a file of jax.export, for example b=512.",
     ),
     click.option(
         "--flag",
@@ -99,6 +117,7 @@ def compile_options(command: Command) -> Command:
     def run(
         on: str,
         target_config: str | None,
+        sizes: dict[str, int],
         flags: dict[str, FlagValue],
         compile_timeout: float,
         compile_memory: float | None,
@@ -108,7 +127,7 @@ def compile_options(command: Command) -> Command:
         limits = Limits(compile_timeout, None if compile_memory is None else int(compile_memory))
 
         def compilations_of(path: str, module: str | None, folder: str | None) -> Compilations:
-            return Compilations(read_program(path, module), target, limits, flags, folder)
+            return Compilations(read_program(path, module), target, limits, flags, folder, sizes)
 
         return int(command(compilations_of=compilations_of, **arguments))
 

@@ -84,6 +84,17 @@ class Compiler:
                 f"this is no StableHLO that {self._versions} reads: {words}", Location(program.path, *place)
             ) from error
 
+    def lowered(self, program: LoweredProgram, sizes: Mapping[str, int]) -> LoweredProgram:
+        """Return the StableHLO of a file of `jax.export` with these sizes of its symbols. Raise InputError for other files."""
+        try:
+            text = self._running().ask("exported", program.data, self._limits, sizes=sizes)
+        except XlaAbortError as error:
+            self.close()
+            raise InputError(f"jax.export: {_ending(error)}", Location(program.path)) from error
+        except XlaError as error:
+            raise InputError(error.message.strip().partition("\n")[0], Location(program.path)) from error
+        return program._replace(data=text.encode())
+
     def compile(
         self,
         program: LoweredProgram,

@@ -13,6 +13,9 @@ from hlo_inspect.hlo.input.dump_directory import dump_files, is_directory
 from hlo_inspect.hlo.settings.compile_settings import CompileSettings, read_settings, stablehlo_file
 from hlo_inspect.hlo.settings.text_proto import Message, parse_text_proto, read_file
 
+BYTECODE = b"ML\xefR"
+"""First bytes of MLIR's bytecode."""
+_TEXT = (b"module", b"#", b"//", b'"builtin.module"', b"func.func")
 HOW_TO = "XLA_FLAGS=--xla_dump_to=DIR writes it beside the texts, and jax.jit(f).lower(…).as_text() prints it"
 _FOLDER = "module.mlir"
 _OPTIONS = "compile_options.textproto"
@@ -40,6 +43,11 @@ class LoweredProgram(NamedTuple):
     to_output: tuple[bool, ...] = ()
     flags: Mapping[str, FlagValue] = {}
     platform: str = ""
+
+    @property
+    def is_stablehlo(self) -> bool:
+        """False for a file of `jax.export`, and for any other that is no MLIR."""
+        return self.data.lstrip().startswith((BYTECODE, *_TEXT))
 
 
 def read_program(path: str, module: str | None = None) -> LoweredProgram:

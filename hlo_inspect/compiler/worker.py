@@ -14,11 +14,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from hlo_inspect.compiler.exported import stablehlo_of
+from hlo_inspect.compiler.program import BYTECODE
 from hlo_inspect.worker_process import Task, run_tasks
 
 OPTIMIZED = "after_optimizations.txt"
 """End of the name of the optimized text."""
-BYTECODE = b"ML\xefR"
 _MODULES = ("jaxlib.xla_client", "jaxlib.mlir.ir", "jaxlib.mlir.dialects.sdy", "jaxlib.mlir._mlir_libs._jax_mlir_ext")
 _DIALECTS = ("chlo", "mhlo", "stablehlo", "sdy", "mpmd")
 _MANUAL = "sdy.manual_computation"
@@ -244,7 +245,7 @@ def _newest(package: str, pattern: str) -> Path | None:
     return max((path for folder in folders or () for path in Path(folder).glob(pattern)), default=None)
 
 
-TASKS: dict[str, Task] = {"describe": describe, "compile": compile_program}
+TASKS: dict[str, Task] = {"describe": describe, "compile": compile_program, "exported": stablehlo_of}
 
 
 def greeting() -> dict[str, Any]:

@@ -15,7 +15,7 @@ from hlo_inspect.compiler.compiler import Compiled, Compiler
 from hlo_inspect.compiler.meshes import Description, Mesh, mesh_text
 from hlo_inspect.compiler.program import FlagValue, LoweredProgram
 from hlo_inspect.compiler.targets import Target
-from hlo_inspect.errors import HloInspectError
+from hlo_inspect.errors import HloInspectError, UsageError
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request
@@ -34,7 +34,10 @@ class CompiledMesh(NamedTuple):
 
 
 class Compilations:
-    """A program and its compiler. Without a `folder` what XLA writes is removed at the end."""
+    """A program and its compiler. Without a `folder` what XLA writes is removed at the end.
+
+    `sizes` are those of the symbols of a file of `jax.export`.
+    """
 
     def __init__(
         self,
@@ -43,11 +46,13 @@ class Compilations:
         limits: Limits,
         flags: Mapping[str, FlagValue],
         folder: str | None = None,
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
         self.program = program
         self.target = target
         self._limits = limits
         self._flags = flags
+        self._sizes = sizes or {}
         self._compilers: dict[int, Compiler] = {}
         self._temporary = TemporaryDirectory(prefix="hlo-inspect-") if folder is None else None
         self._folder = Path(folder if self._temporary is None else self._temporary.name)  # type: ignore[arg-type]  # one is there
@@ -75,6 +80,13 @@ class Compilations:
         return self.program.platform not in ("", self.target.platform)
 
     def describe(self) -> Description:
+        """Read the program. Raise InputError if it is no StableHLO, UsageError for sizes that it has no symbols for."""
+        if not self.program.is_stablehlo:
+            self.program = self.compiler.lowered(self.program, self._sizes)
+        elif self._sizes:
+            raise UsageError(
+                f"{self.program.path} has no symbolic sizes to set: StableHLO has numbers, jax.export can have symbols"
+            )
         return self.compiler.describe(self.program)
 
     def compile(self, description: Description, mesh: Mesh | None = None, folder: str = "") -> Compiled:

@@ -153,3 +153,33 @@ def test_what_jax_lowers_is_compiled() -> None:
 def test_what_is_no_program_is_refused() -> None:
     with pytest.raises(UsageError, match="list is no program"):
         hlo_inspect.compile([])
+
+
+EXPORTED = """
+import sys, jax
+from jax import export
+arrays = jax.ShapeDtypeStruct(export.symbolic_shape("b, 32"), "float32"), jax.ShapeDtypeStruct((32, 8), "float32")
+open(sys.argv[1], "wb").write(export.export(jax.jit(jax.numpy.matmul))(*arrays).serialize())
+"""
+
+
+def test_a_file_of_jax_export_has_the_sizes_that_the_user_sets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("flatbuffers")
+    path = tmp_path / "matmul.exported"
+    subprocess.run([sys.executable, "-c", EXPORTED, str(path)], check=True)
+    facts = answer(capsys, "compile", path, "--set", "b=16")["facts"]
+    assert facts["params.bytes"] == 4 * (16 * 32 + 32 * 8)
+    assert run(["compile", str(path)]) == 3
+    assert f"{path}: the size b is not set; write --set b=N" in capsys.readouterr().err
+
+
+def test_another_file_is_no_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "other"
+    path.write_bytes(b"\x00\x01 other")
+    assert run(["compile", str(path)]) == 3
+    assert f"{path}: is neither StableHLO nor a file of jax.export" in capsys.readouterr().err
+
+
+def test_stablehlo_has_no_sizes_to_set(step: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compile", str(step), "--set", "b=16"]) == 2
+    assert "has no symbolic sizes to set" in capsys.readouterr().err

@@ -30,9 +30,10 @@ def compile_command(
 ) -> int:
     """Compile a program for a target, without its devices, and show the summary of what comes out.
 
-    PROGRAM is StableHLO: a file, the module.mlir that XLA writes beside a module, or a dump directory with one. Flags and
-    options of a dump are kept. -o FOLDER keeps what XLA writes: texts before and after, buffer assignment, options. Every
-    other command reads that folder. Exit status 1: the compiler refuses the program, as when it does not fit.
+    PROGRAM is StableHLO: a file, the module.mlir that XLA writes beside a module, or a dump directory with one, of which
+    --module chooses. It can be a file of jax.export, which needs jax. Flags and options of a dump are kept. -o FOLDER keeps
+    what XLA writes: texts before and after, buffer assignment, options. Every other command reads that folder. Exit status 1:
+    the compiler refuses the program, as when it does not fit.
 
     Collectives, memory, schedule and donation are those of the target's compiler. Needs the extra [xla], and [tpu] for TPUs.
     """
