@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from importlib import import_module
+from io import BytesIO
 from operator import add, mul, sub
 from typing import Any
 
 _OPERATORS = {ast.Add: add, ast.Sub: sub, ast.Mult: mul}
 
 
-def stablehlo_of(data: bytes, *, sizes: Mapping[str, int]) -> str:
-    """Return the StableHLO of a serialized `Exported`, with these `sizes` of its symbols, such as {"b": 512}.
+def stablehlo_of(data: bytes, sizes: Mapping[str, int]) -> bytes:
+    """Return the StableHLO of a serialized `Exported`, as text or bytecode. `sizes` are those of its symbols: {"b": 512}.
 
     Raise ValueError if jax is missing, the data is of another kind, or a symbol has no size.
     """
@@ -24,10 +25,18 @@ def stablehlo_of(data: bytes, *, sizes: Mapping[str, int]) -> str:
     except Exception as error:  # flatbuffers and jax raise anything
         raise ValueError("is neither StableHLO nor a file of jax.export") from error
     if all(isinstance(size, int) for array in exported.in_avals for size in array.shape):
-        return str(exported.mlir_module())
+        return str(exported.mlir_module()).encode()
     arrays = [_with_sizes(jax, array, sizes) for array in exported.in_avals]
     arguments, keywords = jax.tree.unflatten(exported.in_tree, arrays)
-    return str(jax.jit(exported.call).lower(*arguments, **keywords).as_text(debug_info=True))
+    return _refined(jax.jit(exported.call).lower(*arguments, **keywords).compiler_ir("stablehlo"))
+
+
+def _refined(module: Any) -> bytes:  # noqa: ANN401 - jaxlib has no types
+    """Return a module as bytecode, with the sizes of all its arrays worked out from those of its arguments."""
+    written = BytesIO()
+    module.operation.write_bytecode(written)
+    refine = import_module("jaxlib._jax").mlir.refine_polymorphic_shapes
+    return bytes(refine(mlir_module=written.getvalue(), enable_shape_assertions=True, validate_static_shapes=True))
 
 
 def _with_sizes(jax: Any, array: Any, sizes: Mapping[str, int]) -> Any:  # noqa: ANN401 - jax is not imported above

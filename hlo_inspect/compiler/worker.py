@@ -113,6 +113,11 @@ def _arrays(main: Any, types: Sequence[Any], attributes: str) -> list[dict[str, 
     return arrays
 
 
+def print_exported(data: bytes, *, sizes: Mapping[str, int]) -> str:
+    """Return the StableHLO of a file of `jax.export`, with these sizes of its symbols."""
+    return str(_parse(stablehlo_of(data, sizes)).operation.get_asm(enable_debug_info=True))
+
+
 # -- rewriting and compiling ------------------------------------------------------------------------------------------------
 
 
@@ -245,7 +250,7 @@ def _newest(package: str, pattern: str) -> Path | None:
     return max((path for folder in folders or () for path in Path(folder).glob(pattern)), default=None)
 
 
-TASKS: dict[str, Task] = {"describe": describe, "compile": compile_program, "exported": stablehlo_of}
+TASKS: dict[str, Task] = {"describe": describe, "compile": compile_program, "exported": print_exported}
 
 
 def greeting() -> dict[str, Any]:
