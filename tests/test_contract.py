@@ -390,6 +390,14 @@ FACTS: dict[str, tuple[Case, Case]] = {
         ("xla_dump_to/module_0000.jit_step.cpu_after_optimizations", "memory.xla_temp_bytes", 896),
         ("dump_jax_0_12/module_0000.jit_step.cpu_after_optimizations", "memory.xla_temp_bytes", 896),
     ),
+    "memory.capacity_bytes": (  # the total that the driver of an H100 reports
+        (ADAMW, "memory.capacity_bytes", 81_559 * 2**20),
+        (SPACES, "memory.capacity_bytes", 81_559 * 2**20),
+    ),
+    "memory.left_bytes": (
+        (ADAMW, "memory.left_bytes", 81_559 * 2**20 - (2128 + 1432)),
+        (SPACES, "memory.left_bytes", 81_559 * 2**20 - (3 * 256 * 128 * 4 + 512)),
+    ),
     "memory.live_peak_bytes": ((MASTER, "memory.live_peak_bytes", 896), (SPACES, "memory.live_peak_bytes", 131072)),
     "memory.heap_bytes": ((MASTER, "memory.heap_bytes", 896), (SPACES, "memory.heap_bytes", 131072)),
     "memory.host_bytes": ((SPACES, "memory.host_bytes", 2 * 8 * 128 * 4), (ADAMW, "memory.host_bytes", 0)),
@@ -490,7 +498,7 @@ KINDS = (
 @cache
 def report(dump: str, command: str = "summary") -> Report:
     path = DATA / f"{dump}.txt"
-    profile = "h100-sxm" if command == "cost" else None
+    profile = "h100-sxm" if command in {"cost", "memory"} else None
     return hlo_inspect.inspect(path if path.exists() else path.with_name(f"{path.stem}.hlo"), (command,), profile=profile)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.alpa_costs import CostModel
     from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
     from hlo_inspect.analysis.hardware import HardwareProfile
+    from hlo_inspect.analysis.memory.fit import MemoryFit
     from hlo_inspect.analysis.time.collective_times import CollectiveTime
     from hlo_inspect.analysis.time.costings import Costing, FindCostings
     from hlo_inspect.analysis.time.kernel_times import KernelTimes
@@ -116,6 +117,16 @@ class MachineAnalyses:
     def profile(self) -> HardwareProfile | None:
         """The hardware profile of the times, with the user's changes."""
         return self.profile_choice.profile
+
+    @cached_property
+    def memory_fit(self) -> MemoryFit | None:
+        """The memory of a device beside the need of the program; None if no profile states it."""
+        from hlo_inspect.analysis.memory.fit import MemoryFit
+
+        profile = self.profile
+        if profile is None or profile.usable_memory is None:
+            return None
+        return MemoryFit(profile, int(profile.usable_memory), self._analyses.memory.figures["needed_bytes"])
 
     @cached_property
     def kernel_times(self) -> KernelTimes | None:

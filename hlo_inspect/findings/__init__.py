@@ -92,6 +92,7 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "kept-gathered-parameter": RuleEntry(("memory",), "memory", _GATHERS),
     "whole-layer-stack": RuleEntry(("memory",), "memory", _LOOPS),
     "idle-donated-parameter": RuleEntry(("memory",), "memory"),
+    "exceeded-capacity": RuleEntry(("memory",), "memory"),
 }
 
 RULES: Registry[Rule] = Registry(__name__, RULE_TABLE)

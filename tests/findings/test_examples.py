@@ -89,6 +89,7 @@ ELSEWHERE = {
 ELSEWHERE |= {"HI215": "findings/test_bytes_sent_for_nothing"}
 ELSEWHERE |= {"HI302": "findings/test_memory_files"}
 ELSEWHERE |= {"HI090": "checks/test_runner", "HI091": "checks/test_runner", "HI092": "report/test_sarif"}
+ELSEWHERE |= {"HI313": "findings/test_decisions"}
 ELSEWHERE |= dict.fromkeys(("HI701", "HI702", "HI703"), "passes/test_measured")
 """Rules whose example is not a module, and the file that makes them fire and not fire."""
 
