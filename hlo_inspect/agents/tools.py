@@ -197,7 +197,7 @@ TOOLS: Sequence[Tool] = (
     ),
     Tool(
         "lint",
-        "Lists what looks wrong in an HLO dump, the largest stake first, with the first step to mend it.",
+        "Lists what looks wrong in an HLO dump, the largest saving first, with the first step to mend it.",
         (
             _DUMP,
             ToolParameter("select", "text", "Codes or names of rules, separated by commas.", "--select"),

@@ -32,7 +32,8 @@ class Rule(ABC):
     """A kind of finding.
 
     Policies and scripts use `code` and `name` (that of its file, in kebab-case), which never change. `resource` is what stakes
-    are counted in. No finding has a stake below `least(context)`: the rule's `threshold`, unless the user sets another. The
+    are counted in; if the rule `saves`, mending a finding saves its stake. No finding has a stake below `least(context)`: the
+    rule's `threshold`, unless the user sets another. The
     docstring is a line, then the four `HEADINGS`, each in a line of its own, with their texts indented below them.
     """
 
@@ -40,6 +41,7 @@ class Rule(ABC):
     name: ClassVar[str]
     severity: ClassVar[Severity] = "warning"
     resource: ClassVar[Resource] = "memory"
+    saves: ClassVar[bool] = True
     threshold: ClassVar[int] = 0
 
     def __init_subclass__(cls) -> None:

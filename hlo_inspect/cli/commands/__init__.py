@@ -14,7 +14,7 @@ COMMANDS: dict[str, str] = {
     **SUMMARIES,
     "list": "List the modules: one row each, the largest first.",
     "check": "Check facts against a policy: exit status 1 when one fails.",
-    "lint": "List the findings of all rules, the largest stake first; with a baseline only what is new.",
+    "lint": "List the findings of all rules, the largest saving first; with a baseline only what is new.",
     "diff": "Compare OLD with NEW: facts that differ first, then the changes that explain them.",
     "report": "Write one HTML file: time of the step, kernels, collectives, memory, parameters, findings.",
     "show": "Show one instruction: its operands, users and source line; or a source line; or the paths between two.",
