@@ -176,6 +176,14 @@ FACTS: dict[str, tuple[Case, Case]] = {
         (FSDP, "collectives.reduce-scatter.executed_operand_bytes", 3 * 256),
         ("tpu/scan_forward.after", "collectives.all-gather.executed_operand_bytes", 3 * 128),
     ),
+    "collectives.expected_reduce_scatter_count": (  # of optimized texts what they have
+        (FSDP, "collectives.expected_reduce_scatter_count", 3),
+        ("tpu/scan_forward.after", "collectives.expected_reduce_scatter_count", 0),
+    ),
+    "collectives.expected_wire_bytes": (
+        (FSDP, "collectives.expected_wire_bytes", 6 * 128 + 3 * 128 + 384 * 6 // 4 + 4 * 14 // 8),
+        ("tpu/scan_forward.after", "collectives.expected_wire_bytes", 3 * 128 + 7),
+    ),
     "collectives.<kind>.executed_wire_bytes": (
         (FSDP, "collectives.all-reduce.executed_wire_bytes", 576 + 7),
         ("gpu/scan_forward.after", "collectives.all-reduce.executed_wire_bytes", 7),
@@ -289,6 +297,10 @@ FACTS: dict[str, tuple[Case, Case]] = {
     ),
     # GATHERED: four devices run two gathers of 8 MiB and a scatter of 16 MiB. A transpose of 8 MiB hides a part of one gather.
     # GATHERED_ON_CPU: the same in f32, and nothing is hidden. A device sends 450 GB/s.
+    "time.expected_collective_s": (  # of optimized texts that of `time.collective_s`
+        (GATHERED, "time.expected_collective_s", (2 * 3 * 2**23 + 3 * 2**22) / 450e9),
+        (GATHERED_ON_CPU, "time.expected_collective_s", 2 * (2 * 3 * 2**23 + 3 * 2**22) / 450e9),
+    ),
     "time.collective_s": (
         (GATHERED, "time.collective_s", (2 * 3 * 2**23 + 3 * 2**22) / 450e9),
         (GATHERED_ON_CPU, "time.collective_s", 2 * (2 * 3 * 2**23 + 3 * 2**22) / 450e9),

@@ -1,4 +1,4 @@
-"""HI313: the program needs more memory than a device has."""
+"""HI312: the program needs more memory than a device has."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ExceededCapacity(Rule):
         }
     """
 
-    code = "HI313"
+    code = "HI312"
     severity = "error"
 
     def check(self, context: Context) -> Iterator[Finding]:

@@ -31,7 +31,9 @@ def with_saving(context: Context, finding: Finding) -> Finding:
     resource = rule.resource
     seconds = _seconds(context, machine.profile, finding, resource, finding.stake) if machine.profile is not None else None
     step = context.once(step_seconds) if seconds is not None else 0.0
-    if seconds is not None and step:
+    if resource == "time":
+        share, whole_name = finding.stake / (least(machine.known_step or 0) or finding.stake or 1), "step time"
+    elif seconds is not None and step:
         share, whole_name = seconds / step, "step time"
     else:
         whole_name, find_whole = _WHOLES[resource] if RULE_TABLE[finding.name].reads != "lines" else ("memory", _arrays)

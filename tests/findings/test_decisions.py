@@ -30,8 +30,8 @@ FITS, EXCEEDS = program(40_779), program(40_780)
 
 
 def test_the_last_mebibyte_decides() -> None:
-    assert found("HI313", FITS) == []
-    (finding,) = found("HI313", EXCEEDS)
+    assert found("HI312", FITS) == []
+    (finding,) = found("HI312", EXCEEDS)
     assert (finding.severity, finding.stake, finding.stake_unit) == ("error", 1 << 20, "bytes")
 
 
@@ -51,7 +51,7 @@ def test_nothing_fits_in_an_unknown_capacity(tmp_path: Path) -> None:
     )
     report = hlo_inspect.inspect(EXCEEDS, "memory", profile=str(profile))
     assert report.facts["memory.left_bytes"] is None
-    assert found("HI313", EXCEEDS, str(profile)) == found("HI313", EXCEEDS, None) == []
+    assert found("HI312", EXCEEDS, str(profile)) == found("HI312", EXCEEDS, None) == []
     assert "fit" not in headline_text(report.headline[0], raw_bytes=False)
 
 
@@ -76,3 +76,108 @@ def test_check_fails_and_the_first_screen_says_it() -> None:
     assert call("check", "-", "--assert", assertion, "--profile", "h100-sxm", given=EXCEEDS.encode()).returncode == 1
     page = " ".join(call_text("summary", "-", "--profile", "h100-sxm", given=EXCEEDS).stdout.replace("\u00a0", " ").split())
     assert "needs 79.6 GiB: does not fit in the 79.6 GiB of usable memory of h100-sxm, 1.00 MiB too much" in page
+
+
+# -- waiting --------------------------------------------------------------------------------------------------------------
+
+MIB = 1 << 20
+HBM, LAUNCH = 3352e9, 1e-6
+"""Bytes a second of an H100, and the seconds of a launch in its profile."""
+
+OVERLAP = """HloModule m, is_scheduled=true, num_partitions=8
+
+add {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}}
+
+ENTRY e {{
+  p = f32[67108864]{{0}} parameter(0)
+{lines}
+  ROOT t = (f32[67108864]{{0}}, f32[67108864]{{0}}) tuple(d, k)
+}}
+"""
+GROUPS = "channel_id=1, replica_groups={{0,1,2,3,4,5,6,7}}, use_global_device_ids=true, to_apply=add"
+START = f"  s = f32[67108864]{{0}} all-reduce-start(p), {GROUPS}"
+DONE = "  d = f32[67108864]{0} all-reduce-done(s)"
+BESIDE, BEHIND = (f"  k = f32[67108864]{{0}} negate({operand})" for operand in "pd")
+SYNCHRONOUS = f"  d = f32[67108864]{{0}} all-reduce(p), {GROUPS}"
+
+
+def overlap(*lines: str) -> str:
+    return OVERLAP.format(lines="\n".join(lines))
+
+
+def test_a_kernel_beside_an_exposed_collective_can_hide_its_time() -> None:
+    """The kernel reads and writes 256 MiB; the all-reduce sends 448 MiB over links of 450 GB/s and takes longer."""
+    (finding,) = found("HI216", overlap(START, DONE, BESIDE))
+    assert (finding.subject, finding.stake_unit, finding.share_of) == ("s", "s", "step time")
+    assert finding.stake == pytest.approx(2 * 256 * MIB / HBM + LAUNCH, rel=0.01)
+    assert finding.message.startswith("d waits 1.")
+
+
+@pytest.mark.parametrize("lines", [(START, BESIDE, DONE), (START, DONE, BEHIND), (SYNCHRONOUS, BESIDE)])
+def test_what_hides_it_already_or_needs_it_hides_nothing(lines: tuple[str, ...]) -> None:
+    assert found("HI216", overlap(*lines)) == []
+
+
+def test_without_hardware_no_wait_is_known() -> None:
+    assert found("HI216", overlap(START, DONE, BESIDE), None) == []
+
+
+def synchronous(text: str, platform: str) -> list[Finding]:
+    report = hlo_inspect.inspect(text, "findings", platform=platform)
+    return [finding for finding in report.findings if finding.rule == "HI217"]
+
+
+def test_a_synchronous_collective_beside_independent_kernels() -> None:
+    """2 x 7/8 of 256 MiB are sent; seven kernels move eight times of that, and six do not. A TPU has no such all-reduce."""
+    kernels = [f"  k{number} = f32[67108864]{{0}} negate(p)" for number in range(6)]
+    text = overlap(SYNCHRONOUS, BESIDE, *kernels)
+    (finding,) = synchronous(text, "gpu")
+    assert (finding.stake, finding.share, finding.share_of) == (448 * MIB, 1.0, "sent bytes")
+    assert [synchronous(text, platform) for platform in ("cpu", "tpu")] == [[], []]
+    assert synchronous(overlap(START, DONE, BESIDE, *kernels), "gpu") == []
+    assert synchronous(overlap(SYNCHRONOUS, BESIDE, *kernels[1:]), "gpu") == []
+    assert synchronous(overlap(SYNCHRONOUS, BEHIND, *(kernel.replace("(p)", "(d)") for kernel in kernels)), "gpu") == []
+
+
+LOOP = """HloModule m, is_scheduled=true
+
+body {{
+  s = (s32[], f32[{size}]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[{size}]{{0}} get-tuple-element(s), index=1
+  o = s32[] constant(1)
+  n = s32[] add(i, o)
+  y = f32[{size}]{{0}} negate(x)
+  ROOT t = (s32[], f32[{size}]) tuple(n, y)
+}}
+
+more {{
+  s = (s32[], f32[{size}]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  l = s32[] constant(10000)
+  ROOT c = pred[] compare(i, l), direction=LT
+}}
+
+ENTRY e {{
+  x = f32[{size}]{{0}} parameter(0)
+  z = s32[] constant(0)
+  t = (s32[], f32[{size}]) tuple(z, x)
+  w = (s32[], f32[{size}]) while(t), condition=more, body=body
+  ROOT r = f32[{size}]{{0}} get-tuple-element(w), index=1
+}}
+"""
+
+
+def test_a_step_of_small_kernels_is_bound_by_their_launches() -> None:
+    """10,000 iterations launch a sum and a negation, and the condition runs once more than the body: 30,001 microseconds."""
+    (finding,) = found("HI511", LOOP.format(size=8))
+    assert (finding.stake_unit, finding.stake) == ("s", pytest.approx(30_001 * LAUNCH, rel=1e-6))
+    assert (finding.subject, finding.message) == ("w", "30,001 launches of kernels, 30,001 of them in w take 30.0 ms a step")
+
+
+def test_large_kernels_hide_their_launches() -> None:
+    assert found("HI511", LOOP.format(size=4 * MIB)) == []

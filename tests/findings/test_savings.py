@@ -43,11 +43,11 @@ def test_errors_and_faults_come_before_savings_and_the_largest_saving_first() ->
         made("HI101", "warning", 1 << 30, 0.1),
         made("HI305", "info", 1 << 20, 0.4),
         made("HI201", "warning"),
-        made("HI313", "error", 1, 0.01),
+        made("HI312", "error", 1, 0.01),
     ]
     order = [finding.rule for finding in most_severe_first(findings)]
     assert order == [
-        "HI313",
+        "HI312",
         "HI201",
         "HI305",
         "HI101",

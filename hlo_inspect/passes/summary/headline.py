@@ -194,7 +194,10 @@ def _collectives(context: Context) -> Parts:
             yield from sentence(" of {}", Amount(sites, "count", "site"))
         moved = Amount(everything.operand_bytes, "bytes"), Amount(everything.wire_bytes, "bytes")
         yield from sentence(", {} of operands, {} sent", *moved)
+        expected = tuple(_expected(context))
+        yield " as written" if expected else ""
         yield from _axes(context)
+        yield from expected
         recompute = executed.phases.get(RECOMPUTE, NOT_EXECUTED)
         if least(recompute.count) and not context.leaves_phases_open:
             again = Amount(recompute.count, "count", "run"), Amount(recompute.wire_bytes, "bytes")
@@ -214,6 +217,17 @@ def _collectives(context: Context) -> Parts:
         yield from sentence("{} {}", Amount(count, "count"), kind)
         with_host = [collective.inner.attr("is_host_transfer") for collective in context.collectives if collective.kind == kind]
         yield f" {_HOST_WORDS[kind]} the host" if all(with_host) else ""
+
+
+def _expected(context: Context) -> Parts:
+    """Yield what XLA's collective passes will make of a text from before them, if they change the bytes."""
+    expected = context.expected
+    if expected is None:
+        return
+    before, after = (least(figures.kinds.get("all-reduce", NOT_EXECUTED).count) for figures in (context.executed, expected))
+    if after < before:
+        text = "; XLA makes {} reduce-scatters: {}"
+        yield from sentence(text, Amount(before - after, "count", "all-reduce"), Amount(expected.total.wire_bytes, "bytes"))
 
 
 def _axes(context: Context) -> Parts:
