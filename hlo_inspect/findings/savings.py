@@ -30,18 +30,17 @@ def with_saving(context: Context, finding: Finding) -> Finding:
         return finding
     resource = rule.resource
     seconds = _seconds(context, machine.profile, finding, resource, finding.stake) if machine.profile is not None else None
-    step = context.once(step_seconds) if seconds is not None else 0.0
+    whole, whole_name, stake = 0.0, "step time", finding.stake
     if resource == "time":
-        share, whole_name = finding.stake / (least(machine.known_step or 0) or finding.stake or 1), "step time"
-    elif seconds is not None and step:
-        share, whole_name = seconds / step, "step time"
-    else:
+        whole = least(machine.known_step or 0)
+    elif seconds is not None:
+        whole, stake = context.once(step_seconds), seconds
+    if not whole and resource != "time":
         whole_name, find_whole = _WHOLES[resource] if RULE_TABLE[finding.name].reads != "lines" else ("memory", _arrays)
-        whole = context.once(find_whole)
-        share = finding.stake * (2 if resource == "traffic" else 1) / whole if whole else None
+        whole, stake = context.once(find_whole), finding.stake * (2 if resource == "traffic" else 1)
     if seconds is not None and machine.profile_is_named:
         finding = finding._replace(stake=seconds, stake_unit="s")
-    return finding._replace(share=min(share, 1.0), share_of=whole_name) if share is not None else finding
+    return finding._replace(share=min(stake / whole, 1.0), share_of=whole_name) if whole else finding
 
 
 def step_seconds(context: Context) -> float:
@@ -77,9 +76,8 @@ def _needed(context: Context) -> float:
 
 def _arrays(context: Context) -> float:
     """Return the bytes of the arguments and of the unaliased outputs."""
-    interface = context.interface
-    arrays = (*interface.parameters, *(output for output in interface.outputs if output.alias is None))
-    return total(array.shape.bytes for array in arrays) or 0
+    arguments = total(leaf.shape.bytes for leaf in context.interface.parameters) or 0
+    return arguments + (total(output.shape.bytes for output in context.interface.outputs if output.alias is None) or 0)
 
 
 def _accessed(context: Context) -> float:
