@@ -188,10 +188,10 @@ class ModuleAnalyses:
     @cached_property
     def expected_collectives(self) -> list[Collective] | None:
         """The collectives as XLA's collective passes leave them; None if these follow and the graph is not read."""
-        from hlo_inspect.analysis.collectives.as_written import as_optimized
-
         if not self.are_as_written:
             return self.collectives
+        from hlo_inspect.analysis.collectives.as_written import as_optimized
+
         module = None if self.request.quick else self.with_graph
         if module is None:
             return None
@@ -200,11 +200,13 @@ class ModuleAnalyses:
     @cached_property
     def expected(self) -> ExecutedCollectives | None:
         """The runs of `expected_collectives` in a step."""
-        from hlo_inspect.analysis.collectives.executed_collectives import ExecutedCollectives
-
+        if "dynamic-slice" not in self.module.opcodes:  # no slice of any sum
+            return self.executed
         collectives = self.expected_collectives
         if collectives is None or collectives is self.collectives:
             return self.executed if collectives is not None else None
+        from hlo_inspect.analysis.collectives.executed_collectives import ExecutedCollectives
+
         return ExecutedCollectives(self.call_graph, collectives, self.axes, self.collective_phases)
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlo_inspect.analysis.collectives.collective_results import results_of
+from hlo_inspect.analysis.collectives.collective_results import CollectiveResult, results_of
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.wide_types import is_narrower
 from hlo_inspect.findings.rule import WORTH_SENDING, Rule
@@ -56,14 +56,17 @@ class NarrowGradientSum(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         pairs = zip(context.collectives, context.collective_phases, strict=True)
         sums = [collective for collective, phase in pairs if collective.reduction == "add" and phase in {BACKWARD, OPTIMIZER}]
+        narrowed: dict[tuple[str, str], list[CollectiveResult]] = {}
         for result in results_of(context.views, context.call_graph, sums):
-            readers = list(readers_behind(context.views, result.place, result.element, lambda row: row.opcode in _SLICES))
+            readers = readers_behind(context.views, result.place, result.element, lambda row: row.opcode in _SLICES)
             shapes = [reader.shape if reader is not None and reader.opcode == "convert" else None for reader in readers]
-            types = {shape.dtype for shape in shapes if isinstance(shape, ArrayShape)}
-            narrow = result.shape.dtype
-            is_large = result.bytes * result.runs >= self.least(context)
-            if is_large and all(shapes) and len(types) == 1 and is_narrower(next(iter(types)), narrow):
-                message = (
-                    f"sums {result.shape} over {result.collective.group_size} devices and converts to {types.pop()} afterwards"
-                )
-                yield self.finding_on(context, result.collective, message, result.bytes * result.runs)
+            wide = {shape.dtype if isinstance(shape, ArrayShape) else "" for shape in shapes}
+            if len(wide) == 1 and is_narrower(min(wide), result.shape.dtype):
+                narrowed.setdefault((result.shape.dtype, wide.pop()), []).append(result)
+        for (narrow, wide_type), results in narrowed.items():
+            size_of_all = sum(result.bytes * result.runs for result in results)
+            if size_of_all >= self.least(context):
+                first = results[0].collective
+                what = f"{len(results)} gradients are" if len(results) > 1 else "a gradient is"
+                message = f"{what} summed over {first.group_size} devices in {narrow} and converted to {wide_type} afterwards"
+                yield self.finding_on(context, first, message, None)
