@@ -183,7 +183,9 @@ class ModuleAnalyses:
         """True if XLA's collective passes have not run on the partitioned program yet, and will."""
         from hlo_inspect.analysis.collectives.as_written import is_as_written
 
-        return is_as_written(self.module, self.shapes_are, self.request.platform)
+        is_whole = self.request.quick or self.module.header.is_scheduled
+        module = None if is_whole else self.with_graph
+        return is_as_written(module or self.module, self.shapes_are, self.request.platform)
 
     @cached_property
     def expected_collectives(self) -> list[Collective] | None:
@@ -200,7 +202,7 @@ class ModuleAnalyses:
     @cached_property
     def expected(self) -> ExecutedCollectives | None:
         """The runs of `expected_collectives` in a step."""
-        if "dynamic-slice" not in self.module.opcodes:  # no slice of any sum
+        if not any(written.kind == "all-reduce" and not written.start.is_root for written in self.collectives):
             return self.executed
         collectives = self.expected_collectives
         if collectives is None or collectives is self.collectives:
