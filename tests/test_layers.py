@@ -38,7 +38,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "worker_process": (),
     "xla_worker": ("worker_process",),
     "xla": ("errors", "hlo", "profiler", "worker_process", "xla_worker"),
-    "graph": ("errors", "hlo"),
+    "graph": ("errors", "native", "hlo"),
     "optimizer": ("errors", "hlo", "graph"),
     "analysis": ("errors", "request", "configs", "hlo", "profiler", "graph", "optimizer"),
     "report.rows_on_demand": (),

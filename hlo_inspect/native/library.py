@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hlo_core.lib")  # noqa: PTH118, PTH120, PTH100 - not worth pathlib
 """The library, as `build` names it; that module is not worth its import here."""
 
-VERSION = 1
+VERSION = 2
 """Version of the columns and functions, as in `source/library.h`."""
 
 VARIABLE = "HLO_INSPECT_NATIVE"
@@ -42,6 +42,7 @@ class Library:
         """Declare the functions. Raise AttributeError if one is missing."""
         import ctypes  # takes 4 ms, which a small text does not need
 
+        self.functions = functions
         pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64
         self.pointers = ctypes.c_void_p
         self.counts = ctypes.c_int64

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import random
 import re
+from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,6 +34,7 @@ from hlo_inspect.graph import view
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule, CanonicalText
 from hlo_inspect.graph.canonical.spelling import Speller
 from hlo_inspect.graph.fingerprints import Fingerprints
+from hlo_inspect.graph.flow import PythonFlow
 from hlo_inspect.graph.value_graph import COLLECTIVE, PRODUCT, SUMS, BodyTemplate, BodyTemplates, ValueGraph
 from hlo_inspect.graph.value_graph import MOVES as MOVING
 from hlo_inspect.graph.view import Views
@@ -459,19 +461,21 @@ def test_rules_say_the_same_of_each_value_by_itself(seed: int, monkeypatch: pyte
     graph = ValueGraph()
     graph.kinds = bytearray(chance.choices([0, PRODUCT, MOVING, COLLECTIVE, COLLECTIVE | MOVING, COLLECTIVE | SUMS], k=size))
     some = [chance.choice([fact.LOSS, fact.GRADIENT, fact.UPDATED, 0]) | chance.getrandbits(16) for _ in range(8)]
+    some += [own | fact.LABEL for own in some[:2]]
     some += [
         fact.LOSS,
         fact.UPDATED,
         fact.GRADIENT,
         fact.GRADIENT | fact.RECOMPUTED,
     ]
-    bits, nodes = chance.choices(some, k=size), range(size)
-    value_facts = SimpleNamespace(parts=SimpleNamespace(component_of=nodes), bits=bits, operands=[[] for _ in nodes])
-    flags = [bytearray(chance.choices([0, 1], weights=[4, 1], k=size)) for _ in range(2)]
+    bits, nodes = array("Q", chance.choices(some, k=size)), range(size)
+    flow = PythonFlow([[] for _ in nodes], graph.kinds)
+    value_facts = SimpleNamespace(parts=SimpleNamespace(component_of=nodes), bits=bits, kinds=graph.kinds, flow=flow)
+    loops = bytearray(chance.choices([0, 1], weights=[4, 1], k=size))
     monkeypatch.setattr(graph_phases, "collective_key", lambda _, node: (str(node % 3),))
     for is_scheduled in (False, True):
         step = graph_phases.StepValues(
-            graph, cast(ComponentFacts, value_facts), flags[0], size // 2, frozenset({("1",)}), flags[1], is_scheduled
+            graph, cast(ComponentFacts, value_facts), loops, size // 2, frozenset({("1",)}), is_scheduled
         )
         alone = [graph_phases.phase_of(step, node, node) for node in nodes]
         assert len(set(alone)) > 3

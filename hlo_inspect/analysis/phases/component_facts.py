@@ -17,8 +17,10 @@ such a later loss reads of an updated weight counts as the weight itself, so tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
+from hlo_inspect.graph.flow import ALL_BITS, Bits, FlowRule, flow_of, mark, no_bits, nodes_of_kind
 from hlo_inspect.graph.orders import strong_components
 from hlo_inspect.graph.value_graph import MOVES, PARAMETER, PRODUCT, REDUCES, SCALAR, NodesAtPlaces, ValueGraph
 from hlo_inspect.optimizer.overview import Overview
@@ -41,9 +43,16 @@ AGAIN = 16384
 FOR_BACKWARD = 32768
 """Goes unchanged into a product of the backward pass."""
 
+LABEL = 65536
+"""Only the loss uses it, and it is made of no product."""
+
+_LEADS_TO_ALL, _HAS_USER, _OTHER, _NOT_MOVED, _USED, _USED_ELSEWHERE = (LABEL << place for place in range(1, 7))
+"""Bits that one or two spreads need and then remove."""
+
 MAX_LOSSES = 48
 MAX_GRADIENTS = 256
 MAX_INPUTS = 256
+_BITS_AT_ONCE = 64
 
 
 class TrainedWeight(NamedTuple):
@@ -104,24 +113,6 @@ class Components:
         return len(self.operands)
 
 
-def spread_on(bits: list[int], operands: Sequence[Sequence[int]], mask: int) -> None:
-    """Give each component the bits of its operands."""
-    for number, made_of in enumerate(operands):
-        merged = 0
-        for other in made_of:
-            merged |= bits[other]
-        bits[number] |= merged & mask
-
-
-def spread_back(bits: list[int], operands: Sequence[Sequence[int]], mask: int) -> None:
-    """Give each component the bits of its users."""
-    for number in range(len(operands) - 1, -1, -1):
-        own = bits[number] & mask
-        if own:
-            for other in operands[number]:
-                bits[other] |= own
-
-
 class ComponentFacts:
     """The bits of each component.
 
@@ -131,7 +122,8 @@ class ComponentFacts:
     def __init__(self, parts: Components, weights: Sequence[TrainedWeight], losses: Iterable[int]) -> None:
         self.parts = parts
         self.operands, self.kinds = parts.operands, parts.kinds
-        self._products = [number for number, kind in enumerate(parts.kinds) if kind & PRODUCT]
+        self.flow = flow_of(self.operands, self.kinds)
+        self._products = nodes_of_kind(parts.kinds, PRODUCT)
         component_of = parts.component_of
         self.gradients = [sorted({component_of[node] for node in weight.gradients}) for weight in weights]
         self.weights = [sorted({component_of[node] for node in weight.arrays}) for weight in weights]
@@ -140,13 +132,14 @@ class ComponentFacts:
         later = self._read_by_later_losses([{component_of[node] for node in weight.updated} for weight in weights])
         if later:
             self.operands = self._with_old_weights(later)
+            self.flow = flow_of(self.operands, self.kinds)
             self.bits = self._dependences()
         outputs = [component_of[node] for node in losses]
         candidates = {part for part in outputs if self.bits[part] & (BEHIND_PRODUCT | UPDATED) == BEHIND_PRODUCT}
         self.losses = self._accepted(sorted(candidates)[:MAX_LOSSES])
         self.is_loss_returned = bool(self.losses)
-        self._mark(self.bits, self.losses, LOSS)
-        spread_back(self.bits, self.operands, LOSS)
+        mark(self.bits, self.losses, LOSS)
+        self.flow.back(self.bits, LOSS)
         leads_to_loss = [any(self.bits[part] & LOSS for part in arrays) for arrays in self.weights if arrays]
         if not self.losses or not all(leads_to_loss):  # another loss is not returned
             self._mark_what_leads_to_all(LOSS, self.gradients)
@@ -159,21 +152,17 @@ class ComponentFacts:
         self._backward_operands()
         if later:
             self._mark_updates(whole_bits)
+        self._labels()
 
-    @staticmethod
-    def _mark(bits: list[int], numbers: Iterable[int], bit: int) -> None:
-        for number in numbers:
-            bits[number] |= bit
-
-    def _dependences(self) -> list[int]:
+    def _dependences(self) -> Bits:
         """Return the bits that do not depend on the loss."""
-        own = [(BEHIND_PRODUCT if kind & PRODUCT else 0) | (FROM_INPUT if kind & PARAMETER else 0) for kind in range(256)]
-        bits = [own[kind] for kind in self.kinds]
+        bits = no_bits(len(self.kinds))
         for gradients, arrays in zip(self.gradients, self.weights, strict=True):
-            self._mark(bits, gradients, GRADIENT | UPDATED | TO_STATE)
-            self._mark(bits, arrays, FROM_WEIGHT)
-        spread_on(bits, self.operands, BEHIND_PRODUCT | FROM_INPUT | FROM_WEIGHT | UPDATED | TO_STATE)
-        spread_back(bits, self.operands, GRADIENT | TO_STATE)
+            mark(bits, gradients, GRADIENT | UPDATED | TO_STATE)
+            mark(bits, arrays, FROM_WEIGHT)
+        own = FlowRule(kind_has=PRODUCT, takes=BEHIND_PRODUCT), FlowRule(kind_has=PARAMETER, takes=FROM_INPUT)
+        self.flow.on(bits, BEHIND_PRODUCT | FROM_INPUT | FROM_WEIGHT | UPDATED | TO_STATE, own)
+        self.flow.back(bits, GRADIENT | TO_STATE)
         return bits
 
     # -- updates that a later loss reads --------------------------------------------------------------------------------
@@ -206,10 +195,10 @@ class ComponentFacts:
         """
         if len(candidates) < 2:
             return list(candidates)
-        masks = [0] * len(self.operands)
+        masks = no_bits(len(self.kinds))
         for place, number in enumerate(candidates):
             masks[number] |= 1 << place
-        spread_back(masks, self.operands, -1)
+        self.flow.back(masks, ALL_BITS)
         products = [masks[number] for number in self._products if masks[number]]
         counts = [sum(mask >> place & 1 for mask in products) for place in range(len(candidates))]
         uses = [0] * len(candidates)
@@ -221,7 +210,7 @@ class ComponentFacts:
                 if used >> place & 1:
                     uses[place] |= 1 << bit
         accepted: list[int] = []
-        cotangents: dict[int, list[int]] = {}
+        cotangents: dict[int, Bits] = {}
         for place in sorted(range(len(candidates)), key=counts.__getitem__):
             rivals = [rival for rival in accepted if counts[rival] < counts[place] and not uses[place] & ~uses[rival]]
             for rival in rivals[:4]:
@@ -233,10 +222,10 @@ class ComponentFacts:
                 accepted.append(place)
         return [candidates[place] for place in accepted]
 
-    def _cotangents_of(self, loss: int) -> list[int]:
-        bits = list(self.bits)
+    def _cotangents_of(self, loss: int) -> Bits:
+        bits = self.bits[:]
         bits[loss] |= LOSS
-        spread_back(bits, self.operands, LOSS)
+        self.flow.back(bits, LOSS)
         self._cotangents(bits)
         return bits
 
@@ -252,55 +241,37 @@ class ComponentFacts:
         distinct = list(dict.fromkeys(tuple(gradient_parts) for gradient_parts in gradients))
         if len(distinct) < 2:
             return
-        chosen = distinct[:: -(-len(distinct) // MAX_GRADIENTS)]
-        masks = [0] * len(self.operands)
-        for place, gradient in enumerate(chosen):
-            for number in gradient:
-                masks[number] |= 1 << place
-        spread_back(masks, self.operands, -1)
-        whole = (1 << len(chosen)) - 1
-        bits = self.bits
-        for number in range(len(masks) - 1, -1, -1):
-            if masks[number] == whole:
-                if self.kinds[number] & PRODUCT and not bits[number] & LOSS:
-                    bits[number] |= bit
-                for other in self.operands[number]:
-                    if masks[other] == whole and not bits[other] & LOSS:
-                        bits[other] |= bit
+        self.flow.mark_leading_to_all(distinct[:: -(-len(distinct) // MAX_GRADIENTS)], self.bits, _LEADS_TO_ALL)
+        marked = (
+            FlowRule(has=_LEADS_TO_ALL, gives=_HAS_USER),
+            FlowRule(has=_LEADS_TO_ALL | _HAS_USER, lacks=LOSS, takes=bit),
+            FlowRule(has=_LEADS_TO_ALL, lacks=LOSS, kind_has=PRODUCT, takes=bit),
+        )
+        self.flow.back(self.bits, rules=marked, kept=ALL_BITS ^ (_LEADS_TO_ALL | _HAS_USER))
 
     # -- cotangents -----------------------------------------------------------------------------------------------------
 
-    def _cotangents(self, bits: list[int], forward: int = LOSS) -> None:
+    def _cotangents(self, bits: Bits, forward: int = LOSS) -> None:
         """Mark the tail of the forward pass (its bit is `forward`), and values that depend on the first cotangents."""
-        operands, kinds = self.operands, self.kinds
-        for number in range(len(operands) - 1, -1, -1):
-            own = bits[number]
-            if own & forward:
-                is_product = kinds[number] & PRODUCT and not kinds[number] & SCALAR
-                if kinds[number] & PRODUCT and self.parts.is_cycle[number]:
-                    own = bits[number] = own | BEFORE_PRODUCT
-                if is_product or own & BEFORE_PRODUCT:
-                    for other in operands[number]:
-                        bits[other] |= BEFORE_PRODUCT
-        wanted = forward | BEHIND_PRODUCT
-        tail = [number for number, own in enumerate(bits) if own & (wanted | BEFORE_PRODUCT) == wanted]
-        self._mark(bits, tail, TAIL)
-        begin = tail[0] if tail else len(bits)
-        for number, made_of in enumerate(operands[begin:], begin):
-            own = bits[number]
-            if own & (LOSS | forward):
-                continue
-            merged = 0
-            for other in made_of:
-                merged |= bits[other]
-            if merged & COTANGENT or (merged & TAIL and own & GRADIENT):
-                bits[number] = own | COTANGENT
+        is_cycle = self.parts.is_cycle
+        mark(bits, [number for number in self._products if is_cycle[number] and bits[number] & forward], BEFORE_PRODUCT)
+        before = (
+            FlowRule(has=forward, kind_has=PRODUCT, kind_lacks=SCALAR, gives=BEFORE_PRODUCT),
+            FlowRule(has=forward | BEFORE_PRODUCT, gives=BEFORE_PRODUCT),
+        )
+        self.flow.back(bits, rules=before)
+        behind = (
+            FlowRule(has=forward | BEHIND_PRODUCT, lacks=BEFORE_PRODUCT, takes=TAIL),
+            FlowRule(lacks=LOSS | forward, operands_have=COTANGENT, takes=COTANGENT),
+            FlowRule(has=GRADIENT, lacks=LOSS | forward, operands_have=TAIL, takes=COTANGENT),
+        )
+        self.flow.on(bits, rules=behind)
 
     # -- recomputation and moved gradients ------------------------------------------------------------------------------
 
     def _recomputation(self) -> None:
         """Mark values made of or for recomputed products, and values behind a reduction in the tail."""
-        bits, operands, kinds = self.bits, self.operands, self.kinds
+        bits = self.bits
         again, others = self._products_without_cotangent()
         if others:
             self._mark_what_leads_to_all(
@@ -309,17 +280,15 @@ class ComponentFacts:
             self._cotangents(bits)
             again, others = self._products_without_cotangent()
         if again:
-            self._mark(bits, again, RECOMPUTED | FOR_RECOMPUTED)
-            spread_on(bits, operands, RECOMPUTED)
-            spread_back(bits, operands, FOR_RECOMPUTED)
+            mark(bits, again, RECOMPUTED | FOR_RECOMPUTED)
+            self.flow.on(bits, RECOMPUTED)
+            self.flow.back(bits, FOR_RECOMPUTED)
         if others:
             self._mark_other_losses(others)
-        for number in [number for number, own in enumerate(bits) if own & (TAIL | LOSS) == TAIL | LOSS]:
-            merged = 0
-            for other in operands[number]:
-                merged |= bits[other]
-            if merged & REDUCED or (kinds[number] & (REDUCES | SCALAR) and merged & BEHIND_PRODUCT):
-                bits[number] |= REDUCED
+        reduced = [
+            FlowRule(has=TAIL | LOSS, operands_have=BEHIND_PRODUCT, kind_has=kind, takes=REDUCED) for kind in (REDUCES, SCALAR)
+        ]
+        self.flow.on(bits, rules=(FlowRule(has=TAIL | LOSS, operands_have=REDUCED, takes=REDUCED), *reduced))
 
     def _products_without_cotangent(self) -> tuple[list[int], list[int]]:
         """Return the products that lead to gradients alone and need no cotangent: recomputed products, and others.
@@ -332,44 +301,52 @@ class ComponentFacts:
         forward = [number for number in self._products if bits[number] & LOSS]
         if not products or not forward:
             return [], []
-        inputs = [0] * len(bits)
-        for place, number in enumerate(number for number, kind in enumerate(self.kinds) if kind & PARAMETER):
-            inputs[number] |= 1 << place % MAX_INPUTS
-        spread_on(inputs, self.operands, -1)
+        inputs = self._inputs_of(products + forward)
         twins = {inputs[number] for number in forward}
         return [part for part in products if inputs[part] in twins], [part for part in products if inputs[part] not in twins]
 
+    def _inputs_of(self, parts: Sequence[int]) -> dict[int, tuple[int, ...]]:
+        """Return the inputs of components, as bits. Above `MAX_INPUTS` inputs share a bit."""
+        inputs = nodes_of_kind(self.kinds, PARAMETER)
+        masks: list[list[int]] = []
+        for first in range(0, min(len(inputs), MAX_INPUTS), _BITS_AT_ONCE):
+            bits = no_bits(len(self.kinds))
+            for place, number in enumerate(inputs):
+                bit = place % MAX_INPUTS - first
+                if 0 <= bit < _BITS_AT_ONCE:
+                    bits[number] |= 1 << bit
+            self.flow.on(bits, ALL_BITS)
+            masks.append(list(map(bits.__getitem__, parts)))
+        return dict(zip(parts, zip(*masks, strict=True) if masks else repeat(()), strict=False))
+
     def _mark_other_losses(self, products: Iterable[int]) -> None:
         """Mark products that lead to an unreturned loss, their operands, and their users without a cotangent."""
-        bits = self.bits
-        others = [0] * len(bits)
-        self._mark(others, products, LOSS)
-        spread_on(others, self.operands, LOSS)
-        for number, leads in enumerate(others):
-            if leads and bits[number] & (GRADIENT | COTANGENT | RECOMPUTED) == GRADIENT:
-                bits[number] |= LOSS
-        spread_back(bits, self.operands, LOSS)
+        mark(self.bits, products, _OTHER)
+        self.flow.on(self.bits, _OTHER, (FlowRule(has=_OTHER | GRADIENT, lacks=COTANGENT | RECOMPUTED, takes=LOSS),))
+        self.flow.back(self.bits, LOSS, kept=ALL_BITS ^ _OTHER)
 
     def _moved_gradients(self) -> None:
         """Mark gradients, and values that only move or sum them behind the operand of the update."""
-        bits, both = self.bits, UPDATED | MOVED
         for gradient in self.gradients:
-            self._mark(bits, gradient, MOVED)
-        for number, kind in enumerate(self.kinds):
-            if kind & MOVES and bits[number] & both == UPDATED:
-                marks = {bits[other] & both for other in self.operands[number]}
-                if both in marks and UPDATED not in marks:
-                    bits[number] |= MOVED
+            mark(self.bits, gradient, MOVED)
+        sums_gradients = FlowRule(
+            has=UPDATED, lacks=MOVED, operands_have=MOVED, operands_lack=_NOT_MOVED, kind_has=MOVES, takes=MOVED
+        )
+        self.flow.on(self.bits, rules=(sums_gradients, FlowRule(has=UPDATED, lacks=MOVED, takes=_NOT_MOVED)))
 
     def _backward_operands(self) -> None:
         """Mark operands of products of the backward pass, also through moves: weights and activations that two phases share."""
-        bits, operands, kinds = self.bits, self.operands, self.kinds
-        for number in range(len(operands) - 1, -1, -1):
-            own, kind = bits[number], kinds[number]
-            if kind & PRODUCT:
-                is_taken = own & (GRADIENT | COTANGENT | LOSS) == GRADIENT | COTANGENT
-            else:
-                is_taken = own & (FOR_BACKWARD | COTANGENT) == FOR_BACKWARD and kind & MOVES != 0
-            if is_taken:
-                for other in operands[number]:
-                    bits[other] |= FOR_BACKWARD
+        taken = (
+            FlowRule(has=GRADIENT | COTANGENT, lacks=LOSS, kind_has=PRODUCT, gives=FOR_BACKWARD),
+            FlowRule(has=FOR_BACKWARD, lacks=COTANGENT, kind_has=MOVES, kind_lacks=PRODUCT, gives=FOR_BACKWARD),
+        )
+        self.flow.back(self.bits, rules=taken, kept=ALL_BITS ^ _NOT_MOVED)
+
+    def _labels(self) -> None:
+        """Mark the values behind no product whose users that lead to the loss are all labels or `REDUCED`."""
+        labels = (
+            FlowRule(has=LOSS | _USED, lacks=_USED_ELSEWHERE | BEHIND_PRODUCT, takes=LABEL),
+            FlowRule(has=LOSS, gives=_USED),
+            FlowRule(has=LOSS, lacks=LABEL | REDUCED, gives=_USED_ELSEWHERE),
+        )
+        self.flow.back(self.bits, rules=labels, kept=ALL_BITS ^ (_USED | _USED_ELSEWHERE))

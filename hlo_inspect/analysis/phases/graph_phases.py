@@ -6,13 +6,16 @@ do not look like a forward and a backward pass, no phase is known. `reason` says
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.phases import component_facts as fact
 from hlo_inspect.analysis.phases.component_facts import ComponentFacts, Components, trained_weights
+from hlo_inspect.analysis.phases.constants import give_constants_phases
 from hlo_inspect.analysis.provenance import PHASE_ORDER
+from hlo_inspect.graph.flow import nodes_of_kind
 from hlo_inspect.graph.graph_reader import read_values
 from hlo_inspect.graph.parameters import FLOATS, NO_UPDATE
 from hlo_inspect.graph.value_graph import COLLECTIVE, MOVES, PRODUCT, SUMS, CallFrame, SlicedValue, ValueGraph, nodes_in
@@ -28,8 +31,7 @@ class StepValues(NamedTuple):
     """A step with the inputs of the rules.
 
     `forward_loops` is 1 for each node in a loop of the forward pass. `first_cotangent` is the first node that depends on a
-    cotangent. `forward_collectives` are the collectives of the forward pass by kind and shapes of their operands. `labels` is 1
-    for each component that only the loss uses.
+    cotangent. `forward_collectives` are the collectives of the forward pass by kind and shapes of their operands.
     """
 
     graph: ValueGraph
@@ -37,7 +39,6 @@ class StepValues(NamedTuple):
     forward_loops: bytearray
     first_cotangent: int
     forward_collectives: frozenset[tuple[str, ...]]
-    labels: bytearray
     is_scheduled: bool
 
 
@@ -66,7 +67,7 @@ _BY_FACT = (
 def phase_of(step: StepValues, node: int, part: int) -> str:
     """Return the phase of a node of the component `part`; `UNKNOWN` if no rule decides."""
     bits = step.facts.bits[part]
-    if step.labels[part]:
+    if bits & fact.LABEL:
         return LOSS
     if bits & fact.GRADIENT and not bits & (fact.REDUCED | fact.LOSS):
         return _phase_before_gradient(step, node, bits)
@@ -111,15 +112,15 @@ def collective_key(graph: ValueGraph, node: int) -> tuple[str, ...]:
 def step_values(graph: ValueGraph, facts: ComponentFacts, *, is_scheduled: bool) -> StepValues:
     """Return the inputs of the rules. If the module is scheduled, the order of the text is the order of the program."""
     component_of, bits = facts.parts.component_of, facts.bits
-    cotangent = fact.GRADIENT | fact.COTANGENT
-    first = next((node for node, part in enumerate(component_of) if bits[part] & cotangent == cotangent), len(graph))
+    cotangents = set(facts.flow.nodes_with(bits, fact.GRADIENT | fact.COTANGENT))
+    first = next((node for node, part in enumerate(component_of) if part in cotangents), len(graph))
     loops = _forward_loops(graph, facts)
     twins = {
         collective_key(graph, node)
-        for node, kind in enumerate(graph.kinds)
-        if kind & COLLECTIVE and (bits[component_of[node]] & fact.LOSS or loops[node])
+        for node in nodes_of_kind(graph.kinds, COLLECTIVE)
+        if bits[component_of[node]] & fact.LOSS or loops[node]
     }
-    return StepValues(graph, facts, loops, first, frozenset(twins), _labels(facts), is_scheduled)
+    return StepValues(graph, facts, loops, first, frozenset(twins), is_scheduled)
 
 
 def _forward_loops(graph: ValueGraph, facts: ComponentFacts) -> bytearray:
@@ -130,11 +131,10 @@ def _forward_loops(graph: ValueGraph, facts: ComponentFacts) -> bytearray:
     loops = [call for call in called if graph.frames[call[1][0]].view.opcodes[call[1][1]] == "while"]
     if not loops:
         return is_in_loop
-    products = [0]
-    for node, kind in enumerate(graph.kinds):
-        products.append(products[-1] + (kind & PRODUCT and bits[component_of[node]] & fact.COTANGENT != 0))
+    products = [node for node in nodes_of_kind(graph.kinds, PRODUCT) if bits[component_of[node]] & fact.COTANGENT]
     for frame, caller in loops:
-        if products[frame.stop] == products[frame.first] and _is_forward(graph, facts, caller, frame.first):
+        has_products = bisect_left(products, frame.first) < bisect_left(products, frame.stop)
+        if not has_products and _is_forward(graph, facts, caller, frame.first):
             is_in_loop[frame.first : frame.stop] = b"\1" * (frame.stop - frame.first)
     return is_in_loop
 
@@ -153,63 +153,17 @@ def _is_forward(graph: ValueGraph, facts: ComponentFacts, loop: tuple[int, int],
     return False
 
 
-def _labels(facts: ComponentFacts) -> bytearray:
-    """Mark the components behind no product whose users that lead to the loss are all labels or `REDUCED`."""
-    bits, operands = facts.bits, facts.operands
-    others = bytearray(len(operands))
-    used = bytearray(len(operands))
-    labels = bytearray(len(operands))
-    for number in range(len(operands) - 1, -1, -1):
-        own = bits[number]
-        if not own & fact.LOSS:
-            continue
-        is_label = used[number] and not others[number] and not own & fact.BEHIND_PRODUCT
-        labels[number] = bool(is_label)
-        belongs = is_label or own & fact.REDUCED
-        for other in operands[number]:
-            used[other] = 1
-            if not belongs:
-                others[other] = 1
-    return labels
-
-
 def phases_of_values(step: StepValues) -> list[str]:
     """Return the phase of each node."""
-    component_of, bits, labels = step.facts.parts.component_of, step.facts.bits, step.labels
-    by_key: dict[tuple[int, int, int, int], str] = {}  # by the inputs of the rules, except for collectives
-    phases: list[str] = []
-    columns = map(bits.__getitem__, component_of), step.graph.kinds, map(labels.__getitem__, component_of), step.forward_loops
-    for node, key in enumerate(zip(*columns, strict=True)):
-        if node == step.first_cotangent:
-            by_key.clear()
-        phase = by_key.get(key)
-        if phase is None:
-            phase = phase_of(step, node, component_of[node])
-            if not key[1] & COLLECTIVE:
-                by_key[key] = phase
-        phases.append(phase)
-    _constants(step, phases)
+    facts, kinds = step.facts, step.graph.kinds
+    component_of = facts.parts.component_of
+    class_of, firsts = facts.flow.classes(component_of, facts.bits, step.forward_loops, kinds, step.first_cotangent)
+    of_classes = [phase_of(step, node, component_of[node]) for node in firsts]
+    phases = list(map(of_classes.__getitem__, class_of))
+    for node in nodes_of_kind(kinds, COLLECTIVE):  # their operands' shapes count too
+        phases[node] = phase_of(step, node, component_of[node])
+    give_constants_phases(facts, phases)
     return phases
-
-
-def _constants(step: StepValues, phases: list[str]) -> None:
-    """Give values that depend on no input the first phase among their users. Tables made before a loop are such values."""
-    component_of, bits, operands = step.facts.parts.component_of, step.facts.bits, step.facts.operands
-    rank = {phase: number for number, phase in enumerate(PHASE_ORDER)}
-    last_phase = len(PHASE_ORDER) - 1
-    lowest = [last_phase] * len(operands)
-    for part, phase_rank in zip(component_of, map(rank.__getitem__, phases), strict=True):
-        lowest[part] = min(lowest[part], phase_rank)
-    first, from_input = [last_phase] * len(operands), fact.FROM_INPUT  # among the users of a constant
-    for part in range(len(operands) - 1, -1, -1):
-        own = first[part] if first[part] < last_phase else lowest[part]
-        if own < last_phase:
-            for other in operands[part]:
-                if own < first[other] and not bits[other] & from_input:
-                    first[other] = own
-    for node, part in enumerate(component_of):
-        if first[part] < last_phase:
-            phases[node] = PHASE_ORDER[first[part]]
 
 
 NINE_TENTHS = 0.9
@@ -398,7 +352,7 @@ def _returns_activations(graph: ValueGraph, facts: ComponentFacts, overview: Ove
     return False
 
 
-def _implausible(graph: ValueGraph, facts: ComponentFacts, phases: Iterable[str]) -> str:
+def _implausible(graph: ValueGraph, facts: ComponentFacts, phases: Sequence[str]) -> str:
     """Return why this is no training step; empty if it may be one.
 
     A training step has products in the forward pass and half that number or more in the backward pass, frozen layers aside.
@@ -406,10 +360,10 @@ def _implausible(graph: ValueGraph, facts: ComponentFacts, phases: Iterable[str]
     """
     counts: defaultdict[str, int] = defaultdict(int)
     learnt = 0
-    for node, phase in enumerate(phases):
-        if graph.kinds[node] & PRODUCT:
-            counts[phase] += 1
-            learnt += phase in (FORWARD, LOSS) and facts.bits[facts.parts.component_of[node]] & fact.FROM_WEIGHT != 0
+    for node in nodes_of_kind(graph.kinds, PRODUCT):
+        phase = phases[node]
+        counts[phase] += 1
+        learnt += phase in (FORWARD, LOSS) and facts.bits[facts.parts.component_of[node]] & fact.FROM_WEIGHT != 0
     forward, backward = counts[FORWARD] + counts[LOSS], counts[BACKWARD]
     if not forward:
         return "no product of arrays leads to a loss"

@@ -3,16 +3,18 @@
        driver FILE...
 
    Each file is read from every line that may start a computation after the place before. The text is given in pieces that
-   grow, each in a buffer of its own size, so that a read behind the end is seen. It prints rows and computations, and ends
-   with 1 if a column does not fit the others. */
+   grow, each in a buffer of its own size, so that a read behind the end is seen. The operands of the rows, and the bytes of the
+   file, are graphs too. It prints rows and computations, and ends with 1 if a column does not fit the others. */
 #include "columns.h"
+#include "flow.h"
 #include "library.h"
+#include "marks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_PIECE = 200 };
+enum { FIRST_PIECE = 200, MAX_GRAPH = 2000 };
 
 static long rows_read, computations_read;
 
@@ -56,6 +58,52 @@ static bool take_columns(Reader *reader) {
     return true;
 }
 
+/* Spread bits over edges that are anything, and mark and number their nodes, in buffers of their lengths. */
+static bool run_graph(const Edges *edges, const uint8_t *kinds) {
+    size_t count = (size_t)edges->count;
+    uint64_t *bits = calloc(count + 1, sizeof *bits);
+    int32_t *classes = malloc(count * sizeof *classes + 1), *firsts = malloc(count * sizeof *firsts + 1);
+    bool is_done = bits != NULL && classes != NULL && firsts != NULL;
+    if (is_done) {
+        Rule rules[] = {{.kind_has = 1, .takes = 3}, {.has = 1, .operands_lack = 4, .takes = 8, .gives = 16}};
+        Spread spread = {UINT64_MAX, UINT64_MAX - 1, rules, 2};
+        hlo_spread_on(edges, kinds, bits, &spread);
+        hlo_spread_back(edges, kinds, bits, &spread);
+        is_done = hlo_mark_leading_to_all(edges, edges, bits, 32) != 0;
+        Keys keys = {edges->count, edges->ends, edges->count, bits, kinds, kinds, edges->count / 2};
+        int64_t found = hlo_number_classes(&keys, classes, firsts);
+        is_done = is_done && found >= 0 && found <= edges->count;
+        is_done = is_done && hlo_nodes_with(edges->count, bits, 2, 1, firsts) <= edges->count;
+    }
+    free(bits);
+    free(classes);
+    free(firsts);
+    return is_done;
+}
+
+/* Run the graph of the operands that were read. */
+static bool run_operands(Reader *reader, const uint8_t *bytes) {
+    Columns *columns = &reader->columns;
+    Edges edges = {(int64_t)columns->operand_end.count, columns->operand_end.items, (int64_t)columns->operands.count,
+        columns->operands.items};
+    return edges.count < MAX_GRAPH ? run_graph(&edges, bytes) : true; /* a row has more than one byte */
+}
+
+/* Run the start of a file as if it were ends and operands. */
+static bool run_bytes(const uint8_t *bytes, size_t size) {
+    size_t count = size / 8 < MAX_GRAPH ? size / 8 : MAX_GRAPH;
+    int32_t *numbers = malloc(count * 2 * sizeof *numbers + 1);
+    if (numbers == NULL) return false;
+    for (size_t index = 0; index < 2 * count; index++) { /* small numbers, so that some are nodes */
+        memcpy(&numbers[index], bytes + 4 * index, sizeof *numbers);
+        if (index % 5 != 0) numbers[index] = (int32_t)((uint32_t)numbers[index] % (count + count / 8 + 1));
+    }
+    Edges edges = {(int64_t)count, numbers, (int64_t)count, numbers + count};
+    bool is_done = run_graph(&edges, bytes);
+    free(numbers);
+    return is_done;
+}
+
 /* Read from an offset, and return the offset after the last computation; -1 if a column is wrong. */
 static long read_from(const uint8_t *bytes, size_t size) {
     Reader *reader = hlo_reader_begin(0x5EED, "constant,parameter", "metadata", "channel_id,control-predecessors",
@@ -71,7 +119,8 @@ static long read_from(const uint8_t *bytes, size_t size) {
         if (length == size) break;
     }
     if (reader == NULL) return -1;
-    bool is_valid = hlo_lengths(reader, (int64_t[MAX_COLUMNS]){0}) == READ && are_valid(reader, size);
+    bool is_valid = hlo_lengths(reader, (int64_t[MAX_COLUMNS]){0}) == READ && are_valid(reader, size) &&
+                    run_operands(reader, bytes);
     rows_read += (long)reader->columns.head.count;
     computations_read += (long)reader->columns.computation_name.count;
     long position = hlo_position(reader);
@@ -86,6 +135,7 @@ static bool may_start(const uint8_t *line, size_t length) {
 
 static bool read_file(const uint8_t *bytes, size_t size) {
     size_t at = 0;
+    if (!run_bytes(bytes, size)) return false;
     while (at < size) {
         const uint8_t *found = memchr(bytes + at, '\n', size - at);
         size_t end = found == NULL ? size : (size_t)(found - bytes);

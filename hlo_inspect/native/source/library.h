@@ -1,20 +1,15 @@
-/* The functions of the library.
+/* The functions of the library that read; those for graphs are in `flow.h` and `marks.h`.
 
    A caller makes a reader, gives it the text from the first line of a computation on, copies the columns and ends the reader.
    While reading is INCOMPLETE it may give a longer text, which begins with the former one, at another address. */
 #ifndef HLO_LIBRARY_H
 #define HLO_LIBRARY_H
 
+#include "exported.h"
 #include "reader.h"
 
-#if defined(__GNUC__)
-#define EXPORTED __attribute__((visibility("default")))
-#else
-#define EXPORTED
-#endif
-
 /* Version of the columns and functions. A caller of another version does not use the library. */
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 EXPORTED int32_t hlo_version(void);
 
 /* Make a reader. Each list has words separated by commas: opcodes whose parentheses hold no operands; attributes with metadata;
