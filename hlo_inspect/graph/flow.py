@@ -5,13 +5,13 @@ A node comes after its operands. `PythonFlow` says what each spread does; `nativ
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple, Protocol, TypeAlias
 
 from hlo_inspect.native import library as native
+from hlo_inspect.native.node_lists import NodeLists
 
 Bits: TypeAlias = "array[int]"
 """64 bits for each node."""
@@ -143,13 +143,13 @@ class _Test:
 
 def flow_of(operands: Sequence[Sequence[int]], kinds: Octets) -> Flow:
     """Return the flow of a graph: the native one for a large graph, if the library is there."""
-    least = 1 if os.environ.get(native.VARIABLE) == "1" else MIN_NATIVE_NODES
-    library = native.library() if len(operands) >= least else None
+    library = native.library_for(len(operands), MIN_NATIVE_NODES)
     if library is None:
         return PythonFlow(operands, kinds)
     from hlo_inspect.native.flow import NativeFlow  # small graphs need none of it
 
-    return NativeFlow(library, operands, kinds)
+    lists = NodeLists.of(operands)
+    return NativeFlow(library, lists.ends, lists.nodes, kinds)
 
 
 def no_bits(count: int) -> Bits:

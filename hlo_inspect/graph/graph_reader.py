@@ -4,34 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from hlo_inspect.graph.growing_graph import GrowingGraph, OpenFrame
+from hlo_inspect.graph.row_actions import ACTIONS_OF_OPCODES, Action, is_wrapper
 from hlo_inspect.graph.slices import rendezvous
 from hlo_inspect.graph.value_graph import (
     COLLECTIVE,
     KINDS,
+    MAX_COPIES,
+    MAX_DEPTH,
     MOVES,
     PRODUCT,
     SCALAR,
-    BodyTemplate,
-    BodyTemplates,
-    CallFrame,
     SlicedValue,
     Value,
     ValueGraph,
-    are_nodes,
     is_computing,
     nodes_in,
 )
 from hlo_inspect.graph.view import Views
-from hlo_inspect.hlo.opcodes import ASYNC_ENDS, ELEMENTWISE, STARTING_COLLECTIVES, TABLE, is_marker, opcodes_that_are
+from hlo_inspect.hlo.opcodes import is_marker
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
+from hlo_inspect.native import library as native
 
-MAX_COPIES = 3
-"""Read each call of a computation until this multiple of the module's rows is read."""
-MAX_DEPTH = 400
+MIN_NATIVE_ROWS = 5000
+"""Rows of the smallest module that is worth the library, which has to be told what opcodes and attributes mean."""
 
 
 def read_values(views: Views, computation: str) -> ValueGraph:
     """Read the values of one run of a computation whose parameters are the inputs."""
+    library = native.library_for(views.row_count, MIN_NATIVE_ROWS)
+    if library is not None:
+        from hlo_inspect.graph.native_graph import read_natively  # small texts need none of it
+
+        graph = read_natively(library, views, computation)
+        if graph is not None:
+            return graph
+    return read_in_python(views, computation)
+
+
+def read_in_python(views: Views, computation: str) -> ValueGraph:
+    """Read the values as `read_values`: the reference, for what the library does not read."""
     reader = _ValueReader(views)
     reader.read(computation)
     return reader.graph
@@ -39,11 +51,10 @@ def read_values(views: Views, computation: str) -> ValueGraph:
 
 class _ValueReader:
     def __init__(self, views: Views) -> None:
-        self.graph = ValueGraph()
+        self.graph = GrowingGraph()
         self._views = views
-        self._templates = BodyTemplates(views.fingerprints)
         self._left = MAX_COPIES * views.row_count + 1000
-        self._stack: list[CallFrame] = []
+        self._stack: list[OpenFrame] = []
         self._open_names: set[str] = set()
         self._targets: dict[str, tuple[bool, bool]] = {}
         self._sends: dict[str, int] = {}  # the nodes of sends and recvs, by the name of the place where they meet
@@ -72,43 +83,24 @@ class _ValueReader:
         self._open_names.add(name)
         return True
 
-    def _copy(self, name: str, arguments: Sequence[Value], caller: tuple[int, int]) -> CallFrame | None:
-        """Make a call from the template of its computation. Return None if there is none or a limit is reached."""
-        if not are_nodes(arguments) or name in self._open_names or len(self._stack) >= MAX_DEPTH:
-            return None
-        template = self._templates.find(name, len(arguments))
-        if template is None or len(template.values) > self._left:
-            return None
-        self._left -= len(template.values)
-        frame = self._new_frame(name, arguments, caller, template)
-        self.graph.add_body(frame, template, arguments)
-        return frame
-
-    def _new_frame(
-        self,
-        name: str,
-        arguments: Sequence[Value] | None,
-        caller: tuple[int, int] | None,
-        template: BodyTemplate | None = None,
-    ) -> CallFrame:
+    def _new_frame(self, name: str, arguments: Sequence[Value] | None, caller: tuple[int, int] | None) -> OpenFrame:
         graph = self.graph
-        values: list[Value] = [] if template is not None else [None] * len(self._views.for_computation(name).rows)
-        frame = CallFrame(len(graph.frames), name, self._views, arguments, caller, template, len(graph.operands), values)
+        values: list[Value] = [None] * len(self._views.for_computation(name).rows)
+        frame = OpenFrame(len(graph.frames), name, self._views, caller, len(graph.operands), values, arguments=arguments)
         graph.frames.append(frame)
         graph.frames_by_name.setdefault(name, []).append(frame)
         if caller is not None:
             graph.frames[caller[0]].called.setdefault(caller[1], []).append(frame.number)
         return frame
 
-    def _leave(self, frame: CallFrame) -> None:
+    def _leave(self, frame: OpenFrame) -> None:
         self._stack.pop()
         self._open_names.discard(frame.name)
         frame.stop = len(self.graph.operands)
-        self._templates.learn(frame, self.graph)
         if self._stack:
             self._stack[-1].results.append(frame.returned)
 
-    def _advance(self, frame: CallFrame) -> bool:
+    def _advance(self, frame: OpenFrame) -> bool:
         """Read on to the next call. Return True at the end of the computation."""
         view, values = frame.view, frame.values
         opcodes = view.opcodes
@@ -147,7 +139,7 @@ class _ValueReader:
             row += 1
         return True
 
-    def _start_next_call(self, frame: CallFrame, row: int) -> bool:
+    def _start_next_call(self, frame: OpenFrame, row: int) -> bool:
         """Start the next call of the instruction. Return True if all are done; its value is then set."""
         pending = frame.pending or []
         while len(frame.results) < len(pending):
@@ -167,30 +159,30 @@ class _ValueReader:
 
     # -- values that are passed on --------------------------------------------------------------------------------------
 
-    def _parameter(self, frame: CallFrame, row: int) -> Value:
+    def _parameter(self, frame: OpenFrame, row: int) -> Value:
         if frame.arguments is None:
             return self.graph.new_inputs(frame, row, frame.view.shapes[row])
         number = frame.view.parameter_number(row)
         return frame.arguments[number] if number is not None and number < len(frame.arguments) else None
 
-    def _get_element(self, frame: CallFrame, row: int) -> Value:
+    def _get_element(self, frame: OpenFrame, row: int) -> Value:
         view = frame.view
         whole, number = frame.operand(row, 0), view.element_number(row)
         if not isinstance(whole, tuple):
             return whole
         return whole[number] if number is not None and number < len(whole) else None
 
-    def _tuple(self, frame: CallFrame, row: int) -> Value:
+    def _tuple(self, frame: OpenFrame, row: int) -> Value:
         return tuple(frame.operands(row))
 
-    def _pass_operands(self, frame: CallFrame, row: int) -> Value:
+    def _pass_operands(self, frame: OpenFrame, row: int) -> Value:
         values = frame.operands(row)
         return values[0] if len(values) == 1 else tuple(values)
 
-    def _pass_first_operand(self, frame: CallFrame, row: int) -> Value:
+    def _pass_first_operand(self, frame: OpenFrame, row: int) -> Value:
         return frame.operand(row, 0)
 
-    def _bitcast(self, frame: CallFrame, row: int) -> Value:
+    def _bitcast(self, frame: OpenFrame, row: int) -> Value:
         value = self._pass_first_operand(frame, row)
         if isinstance(value, SlicedValue):
             shape = frame.view.shapes[row]
@@ -202,7 +194,7 @@ class _ValueReader:
 
     # -- calls, loops and branches --------------------------------------------------------------------------------------
 
-    def _call(self, frame: CallFrame, row: int) -> Value:
+    def _call(self, frame: OpenFrame, row: int) -> Value:
         """Call the computation of a fusion, a call, or the start of an asynchronous computation."""
         printed = frame.view.printed_fusions.get(row)
         if printed is not None:
@@ -211,14 +203,10 @@ class _ValueReader:
             name = next((callee.name for callee in frame.view.called_at(row) if callee.role in {"run", "fused"}), None)
         if name is None:
             return self._make_node(frame, row)
-        arguments = frame.operands(row)
-        copied = self._copy(name, arguments, (frame.number, row))
-        if copied is None:
-            frame.pending = [(name, arguments)]
-            return None
-        return copied.returned
+        frame.pending = [(name, frame.operands(row))]
+        return None
 
-    def _while(self, frame: CallFrame, row: int) -> Value:
+    def _while(self, frame: OpenFrame, row: int) -> Value:
         body = [callee.name for callee in frame.view.called_at(row) if callee.role == "body"]
         initial = self._pass_first_operand(frame, row)
         if not body:
@@ -242,7 +230,7 @@ class _ValueReader:
         for element in nodes_in(state):
             operands[element] += self.graph.whole(self._stack[-1], result, None)
 
-    def _conditional(self, frame: CallFrame, row: int) -> Value:
+    def _conditional(self, frame: OpenFrame, row: int) -> Value:
         names = [(callee.attribute, callee.name) for callee in frame.view.called_at(row) if callee.role == "branch"]
         arguments = frame.operands(row)
         if not names or len(arguments) != len(names) + 1:
@@ -250,7 +238,7 @@ class _ValueReader:
         frame.pending = [(name, (argument,)) for (_, name), argument in zip(names, arguments[1:], strict=True)]
         return None
 
-    def _merge_branches(self, frame: CallFrame, row: int, results: Sequence[Value]) -> Value:
+    def _merge_branches(self, frame: OpenFrame, row: int, results: Sequence[Value]) -> Value:
         """Return the value of a conditional. Each element is made of the branches' elements and of the condition."""
         chosen = nodes_in(frame.operand(row, 0))
         tuples = [result for result in results if isinstance(result, tuple)]
@@ -265,11 +253,11 @@ class _ValueReader:
 
     # -- operations -----------------------------------------------------------------------------------------------------
 
-    def _make_node(self, frame: CallFrame, row: int) -> Value:
+    def _make_node(self, frame: OpenFrame, row: int) -> Value:
         """Make one node of the whole operands."""
         return self.graph.new(frame, row, self.graph.made_of(frame, row), KINDS.get(frame.view.opcodes[row], 0))
 
-    def _make_parts(self, frame: CallFrame, row: int) -> Value:
+    def _make_parts(self, frame: OpenFrame, row: int) -> Value:
         """Make one node for each part if all sliced operands have the same parts; else one node for the whole."""
         view, values = frame.view, frame.values
         made_of: list[int] = []
@@ -295,7 +283,7 @@ class _ValueReader:
         nodes = [self.graph.new(frame, row, [*made_of, *column], kind) for column in columns]
         return SlicedValue(first.starts, nodes, first.stop)
 
-    def _concatenate(self, frame: CallFrame, row: int) -> Value:
+    def _concatenate(self, frame: OpenFrame, row: int) -> Value:
         view = frame.view
         values = frame.operands(row)
         is_array = len(values) > 1 and isinstance(view.shapes[row], ArrayShape)
@@ -312,7 +300,7 @@ class _ValueReader:
             start += size
         return SlicedValue(starts, nodes, start)
 
-    def _slice(self, frame: CallFrame, row: int) -> Value:
+    def _slice(self, frame: OpenFrame, row: int) -> Value:
         whole = self._pass_first_operand(frame, row)
         ranges = frame.view.instruction_at(row).attr("slice") if isinstance(whole, SlicedValue) else None
         if not isinstance(whole, SlicedValue) or not ranges:
@@ -320,11 +308,10 @@ class _ValueReader:
         low, high = ranges[0].start, ranges[0].limit
         return self.graph.new(frame, row, whole.overlapping(low, high), MOVES)
 
-    def _collective(self, frame: CallFrame, row: int) -> Value:
+    def _collective(self, frame: OpenFrame, row: int) -> Value:
         """Make a node for each operand, because a combined collective stands for several collectives."""
         view = frame.view
-        is_wrapper = TABLE[view.opcodes[row]].is_wrapper or view.opcodes[row] == "async-start"
-        if is_wrapper and view.called_at(row):
+        if is_wrapper(view.opcodes[row]) and view.called_at(row):
             return self._call(frame, row)
         if len(view.operand_rows(row)) == 1:
             return self._make_parts(frame, row)
@@ -334,7 +321,7 @@ class _ValueReader:
         kind, sources = KINDS.get(view.opcodes[row], 0), zip(values, view.operand_rows(row), strict=True)
         return tuple([self.graph.new(frame, row, self.graph.whole(frame, value, source), kind) for value, source in sources])
 
-    def _custom_call(self, frame: CallFrame, row: int) -> Value:
+    def _custom_call(self, frame: OpenFrame, row: int) -> Value:
         target = frame.view.instruction_at(row).attr("custom_call_target") or ""
         marks = self._targets.get(target)
         if marks is None:
@@ -343,7 +330,7 @@ class _ValueReader:
             return self._pass_operands(frame, row)
         return self.graph.new(frame, row, self.graph.made_of(frame, row), PRODUCT if marks[1] else 0)
 
-    def _dot(self, frame: CallFrame, row: int) -> Value:
+    def _dot(self, frame: OpenFrame, row: int) -> Value:
         """Make a node of a dot: a product, unless an operand is a scalar that only scales the other."""
         view = frame.view
         is_scaled = any(map(_is_scalar, view.operand_shapes(row)))
@@ -352,14 +339,14 @@ class _ValueReader:
 
     # -- send and recv: TPU slices exchange arrays over the network of their hosts by such pairs ---------------------------
 
-    def _send(self, frame: CallFrame, row: int) -> Value:
+    def _send(self, frame: OpenFrame, row: int) -> Value:
         node = self.graph.new(frame, row, nodes_in(self._pass_first_operand(frame, row)), COLLECTIVE | MOVES)
         meeting = rendezvous(frame.view.instruction_at(row))
         if meeting:
             self._sends[meeting] = node
         return node
 
-    def _recv(self, frame: CallFrame, row: int) -> Value:
+    def _recv(self, frame: OpenFrame, row: int) -> Value:
         node = self.graph.new(frame, row, [], COLLECTIVE | MOVES)
         self._receives.append((rendezvous(frame.view.instruction_at(row)), node))
         return node
@@ -377,32 +364,27 @@ def _is_scalar(shape: Shape | None) -> bool:
     return isinstance(shape, ArrayShape) and not shape.dimensions
 
 
-_STARTS = tuple(name for name, info in TABLE.items() if info.half == "start" and not info.collective)
-_COLLECTIVES = STARTING_COLLECTIVES - opcodes_that_are("exchange", "point-to-point")
-
-_METHODS: dict[str, Callable[[_ValueReader, CallFrame, int], Value]] = {
-    **dict.fromkeys(_STARTS, _ValueReader._call),
-    **dict.fromkeys(ASYNC_ENDS, _ValueReader._pass_first_operand),
-    **dict.fromkeys(_COLLECTIVES, _ValueReader._collective),
-    "copy-start": _ValueReader._make_node,
-    "dot": _ValueReader._dot,
-    "add-dependency": _ValueReader._pass_first_operand,
-    "after-all": lambda reader, frame, row: None,
-    "domain": _ValueReader._pass_first_operand,
-    "bitcast": _ValueReader._bitcast,
-    "parameter": _ValueReader._parameter,
-    "get-tuple-element": _ValueReader._get_element,
-    "tuple": _ValueReader._tuple,
-    "opt-barrier": _ValueReader._pass_operands,
-    "fusion": _ValueReader._call,
-    "call": _ValueReader._call,
-    "while": _ValueReader._while,
-    "conditional": _ValueReader._conditional,
-    "concatenate": _ValueReader._concatenate,
-    "slice": _ValueReader._slice,
-    "custom-call": _ValueReader._custom_call,
+_METHODS_OF_ACTIONS: dict[Action, Callable[[_ValueReader, OpenFrame, int], Value]] = {
+    "makes": _ValueReader._make_node,
+    "is input": _ValueReader._parameter,
+    "takes": _ValueReader._get_element,
+    "packs": _ValueReader._tuple,
+    "passes all": _ValueReader._pass_operands,
+    "passes": _ValueReader._pass_first_operand,
+    "reshapes": _ValueReader._bitcast,
+    "is nothing": lambda reader, frame, row: None,
+    "calls": _ValueReader._call,
+    "loops": _ValueReader._while,
+    "branches": _ValueReader._conditional,
+    "joins": _ValueReader._concatenate,
+    "cuts": _ValueReader._slice,
+    "keeps parts": _ValueReader._make_parts,
+    "makes each": _ValueReader._collective,
+    "may scale": _ValueReader._dot,
+    "by form": _ValueReader._custom_call,
+}
+_METHODS = {
+    **{opcode: _METHODS_OF_ACTIONS[action] for opcode, action in ACTIONS_OF_OPCODES.items()},
     "send": _ValueReader._send,
     "recv": _ValueReader._recv,
 }
-for _name in ELEMENTWISE:
-    _METHODS.setdefault(_name, _ValueReader._make_parts)

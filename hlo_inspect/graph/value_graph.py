@@ -15,6 +15,8 @@ users of every value: this graph reads each call once, forward. A copy or a tran
 neighbour and a buffer. One engine for both would read the whole step for one question, or visit each value as often as it is
 used. `NodesAtPlaces` leads from frames to this graph. Trip counts (`loops.py`) need neither: they follow integer scalars, which
 a stream keeps without its rows.
+
+`graph_reader.py` reads the graph from rows, and `native_graph.py` the same from columns.
 """
 
 from __future__ import annotations
@@ -23,18 +25,19 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeGuard, Union
+from typing import Union
 
-from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import PRODUCTS, STARTING_COLLECTIVES, TABLE, is_marker, opcodes_that_are, opcodes_that_give
 from hlo_inspect.hlo.values.attributes import SliceDimension
 from hlo_inspect.hlo.values.header import ShapeIndex
-from hlo_inspect.hlo.values.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_NESTING = 16
+MAX_DEPTH = 400
+MAX_COPIES = 3
+"""Read each call of a computation until this multiple of the module's rows is read."""
 MAX_JOINED = 8
 """Arrays of a tuple above which an operation that reads the whole tuple gets them joined in one node."""
 
@@ -93,41 +96,21 @@ Value = Union[int, tuple["Value", ...], SlicedValue, None]  # noqa: UP007 - an a
 """A node, a tuple of values (or one node for all of it), or an array in parts; None for a value without data, as a token."""
 
 
-class BodyTemplate(NamedTuple):
-    """The nodes of a computation with one node per argument, numbered from the first node of the call.
-
-    An argument is `~` its number. `operands`, `kinds` and `rows` are by node, `values` by row: a node, a tuple of nodes, or
-    None. The computation returns the row `root`.
-    """
-
-    arguments: int
-    operands: Sequence[Sequence[int]]
-    kinds: bytes
-    rows: Sequence[int]
-    values: Sequence[Value]
-    root: int | None
-
-
 @dataclass(slots=True, eq=False)
 class CallFrame:
-    """A call of the computation `name`, and the calls that its rows make.
+    """A call of the computation `name`: the values of its rows, and the calls that they make.
 
-    Its nodes are `first` to `stop`. A call made from a `template` takes the values of its rows from there.
+    Its nodes are `first` to `stop`. `caller` is the number and row of the call that makes it; None for the step.
     """
 
     number: int
     name: str
     views: Views
-    arguments: Sequence[Value] | None
     caller: tuple[int, int] | None
-    template: BodyTemplate | None
     first: int
     values: list[Value]
     stop: int = 0
-    row: int = 0
     called: dict[int, list[int]] = field(default_factory=dict)
-    pending: list[tuple[str, Sequence[Value]]] | None = None
-    results: list[Value] = field(default_factory=list)
 
     @property
     def view(self) -> View:
@@ -136,39 +119,12 @@ class CallFrame:
     @property
     def returned(self) -> Value:
         """The value of the root."""
-        root = self.view.root if self.template is None else self.template.root
-        return None if root is None else self.value(root)
+        root = self.view.root
+        return None if root is None else self.values[root]
 
     def value(self, row: int) -> Value:
         """Return the value of a row."""
-        if self.template is None:
-            return self.values[row]
-        value = self.template.values[row]
-        return tuple(map(self._instantiate, value)) if isinstance(value, tuple) else self._instantiate(value)
-
-    def _instantiate(self, value: Value) -> Value:
-        """Return a value of the template in this call."""
-        if not isinstance(value, int):
-            return value
-        return self.first + value if value >= 0 or self.arguments is None else self.arguments[~value]
-
-    def operand(self, row: int, number: int) -> Value:
-        """Return the value of an operand of a row that was read; None if there is no such operand."""
-        view = self.view
-        whole = view.whole_operands(row)
-        if whole is not None:
-            return self.values[whole[number]] if number < len(whole) else None
-        source, operand = view.operand_row(row, number), view.operand(row, number)
-        value = self.values[source] if source is not None else None
-        return None if operand is None else ValueGraph.element(value, operand.path)
-
-    def operands(self, row: int) -> list[Value]:
-        """Return the values of all operands."""
-        view, values = self.view, self.values
-        whole = view.whole_operands(row)
-        if whole is not None:
-            return [values[source] for source in whole]
-        return [self.operand(row, number) for number in range(len(view.operand_rows(row)))]
+        return self.values[row]
 
 
 class ValueGraph:
@@ -178,61 +134,21 @@ class ValueGraph:
     """
 
     def __init__(self) -> None:
-        self.operands: list[list[int]] = []
+        self.operands: Sequence[Sequence[int]] = ()
         self.kinds = bytearray()
-        self.frame_of: list[int] = []
-        self.row_of: list[int] = []
-        self.frames: list[CallFrame] = []
-        self.frames_by_name: dict[str, list[CallFrame]] = {}
+        self.frame_of: Sequence[int] = ()
+        self.row_of: Sequence[int] = ()
+        self.frames: Sequence[CallFrame] = ()
+        self.frames_by_name: Mapping[str, Sequence[CallFrame]] = {}
         self.is_ordered = True
         self.is_whole = True
-        self._joined: dict[int, tuple[Value, int]] = {}
 
     def __len__(self) -> int:
         return len(self.operands)
 
-    def new(self, frame: CallFrame, row: int, made_of: list[int], kind: int = 0) -> int:
-        """Add a node that a row of a call makes, and return its number."""
-        node = len(self.operands)
-        self.operands.append(made_of)
-        self.kinds.append(kind)
-        self.frame_of.append(frame.number)
-        self.row_of.append(row)
-        return node
-
-    def new_inputs(self, frame: CallFrame, row: int, shape: Shape | None, nesting: int = 0) -> Value:
-        """Add nodes for the arrays of an input."""
-        if isinstance(shape, TupleShape) and nesting < MAX_NESTING:
-            return tuple([self.new_inputs(frame, row, element, nesting + 1) for element in shape.elements])
-        return self.new(frame, row, [], PARAMETER)
-
-    def whole(self, frame: CallFrame, value: Value, row: int | None) -> list[int]:
-        """Return the nodes of a value, for an operand that is used as a whole.
-
-        `row` is the row that defines the value; None for the row that the frame reads.
-        """
-        nodes = nodes_in(value)
-        if len(nodes) <= MAX_JOINED:
-            return nodes
-        joined = self._joined.get(id(value))
-        if joined is None:
-            joined = self._joined[id(value)] = (value, self.new(frame, frame.row if row is None else row, nodes, MOVES))
-        return [joined[1]]
-
-    def made_of(self, frame: CallFrame, row: int) -> list[int]:
-        """Return the nodes of all operands of a row."""
-        operands = zip(frame.operands(row), frame.view.operand_rows(row), strict=True)
-        return [node for value, source in operands for node in self.whole(frame, value, source)]
-
-    def add_body(self, frame: CallFrame, template: BodyTemplate, arguments: Sequence[int]) -> None:
-        """Add the nodes of a call that is made from a template."""
-        count = len(template.rows)
-        frame.stop = frame.first + count
-        nodes = [*range(frame.first, frame.stop), *reversed(arguments)]  # an argument is counted from the end: `~` its number
-        self.operands += [[nodes[index] for index in made_of] for made_of in template.operands]
-        self.kinds += template.kinds
-        self.frame_of += [frame.number] * count
-        self.row_of += template.rows
+    def callers(self) -> list[tuple[int, int] | None]:
+        """Return the caller of each call: its number and row; None for the step."""
+        return [frame.caller for frame in self.frames]
 
     def result(self) -> Value:
         """Return the value that the step returns."""
@@ -306,56 +222,3 @@ def nodes_in(value: Value) -> list[int]:
         elif top is not None:
             nodes += top.nodes
     return nodes
-
-
-_MEETING = frozenset({"send", "recv"})
-"""Opcodes that pair with instructions of other calls: their nodes depend on more than the arguments."""
-
-
-class BodyTemplates:
-    """The templates of a module's computations, each made from the first suitable call.
-
-    Computations that differ only in names and metadata share one template.
-    """
-
-    def __init__(self, fingerprints: Fingerprints) -> None:
-        self._fingerprints = fingerprints
-        self._known: dict[int, BodyTemplate] = {}
-
-    def find(self, name: str, arguments: int) -> BodyTemplate | None:
-        """Return the template of a computation with this number of arguments, if there is one."""
-        fingerprint = self._fingerprints.get(name)
-        template = self._known.get(fingerprint) if fingerprint is not None else None
-        return template if template is not None and template.arguments == arguments else None
-
-    def learn(self, frame: CallFrame, graph: ValueGraph) -> None:
-        """Keep a call as a template if each argument is one distinct node, and if its nodes depend on the arguments alone."""
-        name, arguments = frame.name, frame.arguments
-        if arguments is None or not are_nodes(arguments) or len(set(arguments)) < len(arguments):
-            return
-        fingerprint = self._fingerprints.get(name)
-        if fingerprint is None or fingerprint in self._known or not self._fingerprints.differs_only_in_names(name):
-            return
-        if not _MEETING.isdisjoint(frame.view.opcodes):
-            return
-        numbers: dict[Value, int] = {node: node - frame.first for node in range(frame.first, frame.stop)}
-        numbers.update((node, ~number) for number, node in enumerate(arguments))
-        try:
-            operands = [[numbers[node] for node in made_of] for made_of in graph.operands[frame.first : frame.stop]]
-            values = [_renumber(value, numbers) for value in frame.values]
-        except KeyError:  # arrays in parts, tuples in tuples
-            return
-        kinds, rows = bytes(graph.kinds[frame.first : frame.stop]), graph.row_of[frame.first : frame.stop]
-        self._known.setdefault(fingerprint, BodyTemplate(len(arguments), operands, kinds, rows, values, frame.view.root))
-
-
-def are_nodes(arguments: Sequence[Value]) -> TypeGuard[Sequence[int]]:
-    """Return True if each argument is one node."""
-    return set(map(type, arguments)) <= {int}
-
-
-def _renumber(value: Value, numbers: Mapping[Value, int]) -> Value:
-    """Renumber a node or a tuple of nodes. Raise KeyError for any other value but None."""
-    if isinstance(value, tuple):
-        return tuple([numbers[node] for node in value])
-    return None if value is None else numbers[value]

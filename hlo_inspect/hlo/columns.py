@@ -55,7 +55,8 @@ class Columns:
     """Arrays of the rows of whole computations.
 
     Those of rows have an item for each row. Rows are numbered over all computations, in the order of the text.
-    `names`: the distinct names of computations and callees. `callees` and `computation_names` are indices of it.
+    `names`: the distinct names of computations and callees. `callees` and `computation_names` are indices of it. `defined` has
+    the computation of each, or -1.
     `head_texts`: the distinct texts `shape opcode`; `heads` are indices of it.
     The first computation begins at `start` of `text`, which has the line number `line`.
     """
@@ -75,6 +76,7 @@ class Columns:
         self.attribute_forms, self.metadata = arrays["attribute_form"], arrays["metadata"]
         self.computation_names, self.computation_flags = arrays["computation_name"], arrays["computation_flags"]
         self.roots, self.heads_forms = arrays["root"], arrays["heads_form"]
+        self.defined = arrays["defined"]
         self.first_row = arrays["first_row"]
         self.first_row.append(len(self.heads))
         self._lines, self._ends = arrays["computation_line"], arrays["computation_end"]
@@ -124,6 +126,11 @@ class Columns:
     def line_of(self, computation: int) -> int:
         """Return the line of a computation; its rows are on the lines after it, one each."""
         return self.line + self._lines[computation]
+
+    def lines(self) -> list[int]:
+        """Return `line_of` all computations."""
+        first = self.line
+        return [first + line for line in self._lines[: self.count]]
 
     def extent(self, computation: int) -> tuple[int, int]:
         """Return the first row of a computation and the row after its last one."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Callable, Sequence
-from itertools import accumulate, chain
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
+
+from hlo_inspect.native.edges import address, edges_of
+from hlo_inspect.native.node_lists import NodeLists
 
 if TYPE_CHECKING:
     from hlo_inspect.native.library import Library
@@ -18,10 +21,6 @@ _POINTER, _NUMBER, _BITS = ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64
 
 Octets: TypeAlias = bytes | bytearray
 _Classes: TypeAlias = tuple["array[int]", "array[int]"]
-
-
-class _Edges(ctypes.Structure):
-    _fields_ = [("count", _NUMBER), ("ends", _POINTER), ("length", _NUMBER), ("operands", _POINTER)]
 
 
 class _SpreadStruct(ctypes.Structure):
@@ -40,23 +39,14 @@ class _Keys(ctypes.Structure):
     ]
 
 
-class _Lists:
-    """Lists of nodes as two arrays, for the library."""
-
-    def __init__(self, lists: Sequence[Sequence[int]]) -> None:
-        self.ends = array("i", accumulate(map(len, lists)))
-        self.nodes = array("i", chain.from_iterable(lists))
-        self.edges = _Edges(len(self.ends), _address(self.ends), len(self.nodes), _address(self.nodes))
-
-
 class NativeFlow:
     """The edges of a graph, and the kinds of its nodes."""
 
-    def __init__(self, library: Library, operands: Sequence[Sequence[int]], kinds: Octets) -> None:
+    def __init__(self, library: Library, ends: array[int], nodes: array[int], kinds: Octets) -> None:
         functions = library.functions
-        self._count = len(operands)
-        self._lists = _Lists(operands)
-        self._edges = ctypes.byref(self._lists.edges)
+        self._count = len(ends)
+        self._lists = ends, nodes
+        self._edges = ctypes.byref(edges_of(ends, nodes))
         self._kinds = bytes(kinds)
         self._on, self._back = functions.hlo_spread_on, functions.hlo_spread_back
         for function in (self._on, self._back):
@@ -77,18 +67,19 @@ class NativeFlow:
         self, function: Callable[..., None], bits: array[int], passed: int, kept: int, rules: Sequence[Sequence[int]]
     ) -> None:
         numbers = array("Q", chain.from_iterable(rules))
-        spread = _SpreadStruct(passed, kept, _address(numbers), len(rules))
+        spread = _SpreadStruct(passed, kept, address(numbers), len(rules))
         function(self._edges, self._kinds, _address_of(bits, self._count), ctypes.byref(spread))
 
     def mark_leading_to_all(self, groups: Sequence[Sequence[int]], bits: array[int], bit: int) -> None:
         """Give a bit to each node that leads to a node of every group. Raise MemoryError without memory."""
-        lists = _Lists(groups)
-        if not self._mark_leading_to_all(self._edges, ctypes.byref(lists.edges), _address_of(bits, self._count), bit):
+        lists = NodeLists.of(groups)
+        edges = ctypes.byref(edges_of(lists.ends, lists.nodes))
+        if not self._mark_leading_to_all(self._edges, edges, _address_of(bits, self._count), bit):
             raise MemoryError
 
     def nodes_with(self, bits: array[int], has: int, lacks: int = 0) -> Sequence[int]:
         nodes = array("i", bytes(_NODE_BYTES * self._count))
-        count = self._nodes_with(self._count, _address_of(bits, self._count), has, lacks, _address(nodes))
+        count = self._nodes_with(self._count, _address_of(bits, self._count), has, lacks, address(nodes))
         return nodes[:count]
 
     def classes(self, part_of: Sequence[int], bits: array[int], flags: Octets, kinds: Octets, first: int) -> _Classes:
@@ -98,26 +89,22 @@ class NativeFlow:
         columns = array("B", flags), array("B", kinds)
         keys = _Keys(
             count,
-            _address(parts) if parts is not None else None,
+            address(parts) if parts is not None else None,
             len(bits),
-            _address(bits),
+            address(bits),
             *[_address_of(column, count) for column in columns],
             first,
         )
         class_of, firsts = array("i", bytes(_NODE_BYTES * count)), array("i", bytes(_NODE_BYTES * count))
-        classes = self._number_classes(ctypes.byref(keys), _address(class_of), _address(firsts))
+        classes = self._number_classes(ctypes.byref(keys), address(class_of), address(firsts))
         if classes < 0:
             raise MemoryError
         return class_of, firsts[:classes]
 
 
-def _address(numbers: array[int]) -> int:
-    return numbers.buffer_info()[0]
-
-
 def _address_of(numbers: array[int], count: int) -> int:
     """Return the address of an array of `count` items. Raise ValueError if it has another length."""
-    address, length = numbers.buffer_info()
+    place, length = numbers.buffer_info()
     if length != count:
         raise ValueError("an array has another length than the graph")
-    return address
+    return place

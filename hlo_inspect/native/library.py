@@ -148,6 +148,11 @@ def library() -> Library | None:
     return loaded if isinstance(loaded, Library) else None
 
 
+def library_for(size: int, least: int) -> Library | None:
+    """Return the library for work of a size, from `least` on, or of any size with `HLO_INSPECT_NATIVE=1`. None without it."""
+    return library() if size >= least or os.environ.get(VARIABLE) == "1" else None
+
+
 def load_fault() -> str | None:
     """Return why the library does not load, if a text asked for it and it is there."""
     loaded = load() if load.cache_info().currsize else ""

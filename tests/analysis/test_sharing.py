@@ -35,7 +35,7 @@ from hlo_inspect.graph.canonical.canonical_module import CanonicalModule, Canoni
 from hlo_inspect.graph.canonical.spelling import Speller
 from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.graph.flow import PythonFlow
-from hlo_inspect.graph.value_graph import COLLECTIVE, PRODUCT, SUMS, BodyTemplate, BodyTemplates, ValueGraph
+from hlo_inspect.graph.value_graph import COLLECTIVE, PRODUCT, SUMS, ValueGraph
 from hlo_inspect.graph.value_graph import MOVES as MOVING
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.source import open_source
@@ -226,7 +226,6 @@ TABLES = (
     (Speller, "_forms"),
     (Phases, "_named"),
     (Phases, "_of_collectives"),
-    (BodyTemplates, "_known"),
 )
 
 
@@ -429,25 +428,17 @@ def test_the_modules_share_something_and_not_everything() -> None:
     assert sum(shared) > len(shared) // 2
 
 
-def test_calls_are_copied_and_times_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the first test would prove nothing of them."""
-    copied: list[BodyTemplate] = []
     timed: list[Kernel] = []
-    find, time = BodyTemplates.find, KernelTimes._find
-
-    def counted_find(templates: BodyTemplates, name: str, arguments: int) -> BodyTemplate | None:
-        template = find(templates, name, arguments)
-        copied.extend([template] if template is not None else [])
-        return template
+    time = KernelTimes._find
 
     def counted_time(times: KernelTimes, kernel: Kernel, stated: CompilerEstimate) -> KernelTime:
         timed.append(kernel)
         return time(times, kernel, stated)
 
-    monkeypatch.setattr(BodyTemplates, "find", counted_find)
     monkeypatch.setattr(KernelTimes, "_find", counted_time)
     answers(module(3))
-    assert copied
     shared = len(timed)
     forget(monkeypatch, KernelTimes, "_cache")
     answers(module(3))

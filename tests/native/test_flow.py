@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hlo_inspect.graph.flow import ALL_BITS, Bits, Flow, FlowRule, PythonFlow, flow_of, no_bits, nodes_of_kind
 from hlo_inspect.native import library
+from hlo_inspect.native.node_lists import NodeLists
 
 Make = Callable[[Sequence[Sequence[int]], bytes], Flow]
 
@@ -24,7 +25,8 @@ def native_flow(operands: Sequence[Sequence[int]], kinds: bytes) -> Flow:
         pytest.skip("no library")
     from hlo_inspect.native.flow import NativeFlow
 
-    return NativeFlow(loaded, operands, kinds)
+    lists = NodeLists.of(operands)
+    return NativeFlow(loaded, lists.ends, lists.nodes, kinds)
 
 
 @pytest.fixture(params=[PythonFlow, native_flow])

@@ -90,7 +90,7 @@ class Components:
     def __init__(self, graph: ValueGraph) -> None:
         if graph.is_ordered:
             self.component_of: Sequence[int] = range(len(graph))
-            self.operands: list[list[int]] = graph.operands
+            self.operands: Sequence[Sequence[int]] = graph.operands
             self.kinds = bytearray(graph.kinds)
             self.is_cycle = bytearray(len(graph))
             return
@@ -98,11 +98,12 @@ class Components:
         component_of = self.component_of
         self.kinds = bytearray(count)
         self.is_cycle = bytearray(count)
-        self.operands = [[] for _ in range(count)]
+        lists: list[list[int]] = [[] for _ in range(count)]
+        self.operands = lists
         for node, made_of in enumerate(graph.operands):
             own = component_of[node]
             self.kinds[own] |= graph.kinds[node]
-            operands = self.operands[own]
+            operands = lists[own]
             for other in made_of:
                 if component_of[other] != own:
                     operands.append(component_of[other])
@@ -172,7 +173,7 @@ class ComponentFacts:
         old_values = zip(updated, self.weights, strict=True)
         return {part: arrays[0] for parts, arrays in old_values if arrays for part in parts if self.bits[part] & GRADIENT}
 
-    def _with_old_weights(self, later: dict[int, int]) -> list[list[int]]:
+    def _with_old_weights(self, later: dict[int, int]) -> list[Sequence[int]]:
         """Return the operands of each component with the old values of weights in place of the new."""
         return [
             [later.get(other, other) for other in made_of] if not later.keys().isdisjoint(made_of) else made_of

@@ -127,12 +127,14 @@ def _forward_loops(graph: ValueGraph, facts: ComponentFacts) -> bytearray:
     """Mark the nodes in a loop that leads to the loss and has no product that depends on a cotangent."""
     component_of, bits = facts.parts.component_of, facts.bits
     is_in_loop = bytearray(len(graph))
-    called = [(frame, frame.caller) for frame in graph.frames if frame.caller is not None]
+    calls = enumerate(graph.callers()) if not graph.is_ordered else ()  # a loop is a cycle
+    called = [(number, caller) for number, caller in calls if caller is not None]
     loops = [call for call in called if graph.frames[call[1][0]].view.opcodes[call[1][1]] == "while"]
     if not loops:
         return is_in_loop
     products = [node for node in nodes_of_kind(graph.kinds, PRODUCT) if bits[component_of[node]] & fact.COTANGENT]
-    for frame, caller in loops:
+    for number, caller in loops:
+        frame = graph.frames[number]
         has_products = bisect_left(products, frame.first) < bisect_left(products, frame.stop)
         if not has_products and _is_forward(graph, facts, caller, frame.first):
             is_in_loop[frame.first : frame.stop] = b"\1" * (frame.stop - frame.first)

@@ -3,10 +3,11 @@
        driver FILE...
 
    Each file is read from every line that may start a computation after the place before. The text is given in pieces that
-   grow, each in a buffer of its own size, so that a read behind the end is seen. The operands of the rows, and the bytes of the
-   file, are graphs too. It prints rows and computations, and ends with 1 if a column does not fit the others. */
+   grow, each in a buffer of its own size, so that a read behind the end is seen. The operands and values of the rows, and the
+   bytes of the file, are graphs too. It prints rows and computations, and ends with 1 if a column does not fit the others. */
 #include "columns.h"
 #include "flow.h"
+#include "graph.h"
 #include "library.h"
 #include "marks.h"
 
@@ -89,6 +90,66 @@ static bool run_operands(Reader *reader, const uint8_t *bytes) {
     return edges.count < MAX_GRAPH ? run_graph(&edges, bytes) : true; /* a row has more than one byte */
 }
 
+/* Take the columns of a graph as Python does, and spread bits over it. */
+static bool take_values(const Values *values) {
+    int64_t counts[MAX_COLUMNS];
+    int32_t widths[MAX_COLUMNS], count = hlo_values_lengths(values, counts, widths);
+    void *buffers[MAX_COLUMNS] = {NULL};
+    bool is_done = hlo_values_flags(values) >= 0;
+    for (int32_t index = 0; index < count; index++) {
+        buffers[index] = malloc((size_t)(counts[index] * widths[index]) + 1);
+        is_done = is_done && buffers[index] != NULL;
+    }
+    if (is_done) hlo_values_take(values, buffers);
+    if (is_done && hlo_values_result(values) == READ) {
+        Edges edges = {counts[0], buffers[0], counts[1], buffers[1]};
+        is_done = run_graph(&edges, buffers[2]);
+    }
+    for (int32_t index = 0; index < count; index++) free(buffers[index]);
+    return is_done;
+}
+
+/* Read the values of the rows that were read, whose heads do anything: the bytes of the file decide. */
+static bool run_values(Reader *reader, const uint8_t *bytes, size_t size) {
+    Columns *columns = &reader->columns;
+    int64_t heads = interned_count(&reader->heads), forms = interned_count(&reader->attribute_forms);
+    int64_t computations = (int64_t)columns->computation_name.count, rows = (int64_t)columns->head.count;
+    if (heads == 0 || computations == 0 || (size_t)heads > size || (size_t)forms > size) return true;
+    uint8_t *actions = malloc((size_t)heads), *scalars = calloc((size_t)heads, 1);
+    uint64_t *called = malloc((size_t)heads * sizeof *called);
+    int64_t *dimensions = malloc((size_t)heads * sizeof *dimensions), *lows = malloc((size_t)forms * sizeof *lows + 1);
+    int32_t *ends = malloc((size_t)heads * sizeof *ends), *shapes = malloc((size_t)heads * sizeof *shapes);
+    bool is_done = actions && scalars && called && dimensions && lows && ends && shapes;
+    is_done = is_done && push_number(&columns->first_row, (int32_t)rows); /* as Python adds it */
+    for (int64_t head = 0; is_done && head < heads; head++) {
+        actions[head] = bytes[head] % (BY_FORM + 3);
+        called[head] = bytes[size - 1 - (size_t)head] % 2 == 0 ? UINT64_MAX : bytes[head];
+        dimensions[head] = bytes[head] % 5 == 0 ? -1 : bytes[head] % 7;
+        ends[head] = (int32_t)head + 1;
+        shapes[head] = bytes[head] % 9 - 3;
+    }
+    for (int64_t form = 0; is_done && form < forms; form++) lows[form] = bytes[form] % 11 - 2;
+    if (is_done) {
+        ValueInputs inputs = {
+            .rows = {rows, columns->operand_end.items, (int64_t)columns->operands.count, columns->operands.items},
+            .calls = {rows, columns->call_end.items, (int64_t)columns->callee.count, columns->callee.items},
+            .heads = columns->head.items, .forms = columns->attribute_form.items, .tails = columns->tail_start.items,
+            .roles = columns->role.items, .head_count = heads, .actions = actions, .kinds = bytes, .scalars = scalars,
+            .called = called, .dimensions = dimensions, .inputs = {heads, ends, heads, shapes}, .form_count = forms,
+            .lows = lows, .highs = lows, .computation_count = computations, .first_rows = columns->first_row.items,
+            .roots = columns->root.items, .name_count = (int64_t)columns->defined.count, .defined = columns->defined.items,
+            .text = bytes, .text_size = (int64_t)size, .entry = computations - 1, .most_rows = 4 * rows, .most_calls = 50,
+            .most_joined = 3, .passing_kind = 2, .input_kind = 16,
+        };
+        Values *values = hlo_values_begin(&inputs);
+        is_done = values != NULL && hlo_values_result(values) != NO_MEMORY && take_values(values);
+        hlo_values_end(values);
+        vector_cut(&columns->first_row, (size_t)computations);
+    }
+    free(actions), free(scalars), free(called), free(dimensions), free(lows), free(ends), free(shapes);
+    return is_done;
+}
+
 /* Run the start of a file as if it were ends and operands. */
 static bool run_bytes(const uint8_t *bytes, size_t size) {
     size_t count = size / 8 < MAX_GRAPH ? size / 8 : MAX_GRAPH;
@@ -120,7 +181,7 @@ static long read_from(const uint8_t *bytes, size_t size) {
     }
     if (reader == NULL) return -1;
     bool is_valid = hlo_lengths(reader, (int64_t[MAX_COLUMNS]){0}) == READ && are_valid(reader, size) &&
-                    run_operands(reader, bytes);
+                    run_operands(reader, bytes) && run_values(reader, bytes, size);
     rows_read += (long)reader->columns.head.count;
     computations_read += (long)reader->columns.computation_name.count;
     long position = hlo_position(reader);
