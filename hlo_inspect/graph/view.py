@@ -275,7 +275,13 @@ class View:
     def metadata(self, index: int) -> Metadata | None:
         """Return the metadata of a row; None if it is missing or unreadable."""
         if index not in self._metadata:
-            self._metadata[index] = self._read_metadata(index) if "metadata" in self.tails[index] else None
+            extent = self.rows.extent
+            if extent is not None:
+                text = extent.metadata(index)
+                value = self.computation.values.read("metadata", text) if text else None
+                self._metadata[index] = value if isinstance(value, Metadata) else None
+            else:
+                self._metadata[index] = self._read_metadata(index) if "metadata" in self.tails[index] else None
         return self._metadata[index]
 
     def _read_metadata(self, index: int) -> Metadata | None:

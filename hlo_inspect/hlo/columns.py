@@ -187,6 +187,11 @@ class Extent(NamedTuple):
         columns = self.columns
         return Texts(columns.text, columns.tail_start, columns.tail_end, range(self.first, self.last))
 
+    def metadata(self, index: int) -> str:
+        """Return the text of a row's metadata, counted in the computation; empty if it has none."""
+        number = self.columns.metadata[self.first + index]
+        return self.columns.metadata_texts[number] if number >= 0 else ""
+
     def operand_rows(self) -> list[tuple[int, ...] | None]:
         """Return the operand rows of each row, counted in the computation; None if a row uses elements of tuples."""
         columns, first, last = self

@@ -38,7 +38,8 @@ def _computation(name: str, computation: Computation, *, has_rows: bool) -> tupl
 
 def _rows(computation: Computation) -> tuple[Any, ...]:
     rows, view = computation.rows, View(computation)
-    users = (view.root, view.operands_of_rows, view.ambiguous, view.printed_fusions, view.users)
+    metadata = list(map(view.metadata, range(len(rows))))
+    users = (view.root, view.operands_of_rows, view.ambiguous, view.printed_fusions, view.users, metadata)
     return list(rows), list(rows.names), list(rows.lines), list(rows.opcodes), rows.column.marked, users
 
 
