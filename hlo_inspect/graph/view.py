@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import count
 
 from hlo_inspect.graph.fingerprints import Fingerprints
+from hlo_inspect.graph.row_classes import RowClasses
 from hlo_inspect.graph.shape_inference import inferred_shape
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import LEFT_OUT, Callee, Instruction, Operand, operand_names, operands_of, printed_element
@@ -93,7 +94,7 @@ class View:
     @cached_property
     def ambiguous(self) -> frozenset[int]:
         """The rows whose names other rows of the computation define too."""
-        if len(self._indices) == len(self.rows):
+        if self.rows.extent is not None or len(self._indices) == len(self.rows):
             return frozenset()
         last = self._indices
         earlier = {index for index, name in enumerate(self.names) if last[name] != index}
@@ -313,11 +314,12 @@ class View:
 
 
 class Views:
-    """The views of a module's computations by name, each made on first use, and their fingerprints."""
+    """The views of a module's computations by name, each made on first use, and the classes of their rows."""
 
     def __init__(self, computations: Mapping[str, Computation]) -> None:
         self.computations = computations
         self.fingerprints = Fingerprints(computations)
+        self.classes = RowClasses(self)
         self._known: dict[str, View] = {}
 
     @cached_property

@@ -16,7 +16,7 @@ from itertools import chain, compress, count
 from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.hlo.collective_kinds import is_named_as_collective, may_start_unknown
-from hlo_inspect.hlo.opcodes import CALLING_OPCODES, STARTING_COLLECTIVES, TABLE, opcodes_that_call
+from hlo_inspect.hlo.opcodes import CALLING_OPCODES, LITERAL_OPCODES, STARTING_COLLECTIVES, TABLE, opcodes_that_call
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.shape_text import ShapeError, ShapeTable, UnknownTypeError
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, distinct_arrays
@@ -138,6 +138,11 @@ class HeadColumn:
     def shapes(self) -> Sequence[Shape | None]:
         """The shapes of the heads; None if left out or of an unknown element type."""
         return [head.shape for head in self.heads]
+
+    @cached_property
+    def literals(self) -> Sequence[int]:
+        """Indices of the rows whose parentheses hold no operands."""
+        return [index for index, opcode in enumerate(self.opcodes) if opcode in LITERAL_OPCODES]
 
     @cached_property
     def shapeless(self) -> Sequence[int]:

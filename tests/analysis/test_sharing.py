@@ -9,6 +9,7 @@ import io
 import random
 import re
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,8 +17,6 @@ from typing import Any, cast
 import pytest
 
 import hlo_inspect
-from hlo_inspect.analysis.cost import computation
-from hlo_inspect.analysis.cost.computation import Costs
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.phases import component_facts as fact
 from hlo_inspect.analysis.phases import graph_phases
@@ -33,6 +32,7 @@ from hlo_inspect.graph import view
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule, CanonicalText
 from hlo_inspect.graph.canonical.spelling import Speller
 from hlo_inspect.graph.fingerprints import Fingerprints
+from hlo_inspect.graph.row_classes import RowClasses
 from hlo_inspect.graph.value_graph import COLLECTIVE, PRODUCT, SUMS, BodyTemplate, BodyTemplates, ValueGraph
 from hlo_inspect.graph.value_graph import MOVES as MOVING
 from hlo_inspect.graph.view import Views
@@ -176,14 +176,14 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Compute everything anew, without any cache."""
 
     def unshared() -> None:
-        looked_up, step_costs = Provenances.get, costings.step_costs
+        looked_up, step_costs, numbers = Provenances.get, costings.step_costs, count()
 
         def costs_of_each(kernels: Sequence[Kernel], times: TimesOf | None, by_flops: bool) -> list[StepCost]:
             return [cost for kernel in kernels for cost in step_costs([kernel], times, by_flops)]
 
         monkeypatch.setattr(Fingerprints, "get", lambda *_: None)
-        monkeypatch.setattr(computation, "_cost_key", lambda *_: None)
-        monkeypatch.setattr(Costs, "_call_key", lambda *_: None)
+        monkeypatch.setattr(RowClasses, "of_rows", lambda _, view: [next(numbers) for _ in view.rows])
+        monkeypatch.setattr(RowClasses, "of_computation", lambda *_: next(numbers))
         monkeypatch.setattr(Provenances, "get", lambda self, metadata: looked_up(Provenances(self.frames), metadata))
         monkeypatch.setattr(op_names, "LAYER_NUMBER", re.compile("(?!)"))
         monkeypatch.setattr(view, "printed_element", lambda _: None)

@@ -244,7 +244,7 @@ class _ModuleCounter:
     """
 
     def __init__(self, module: Module, views: Views, user_rules: UserRules) -> None:
-        self.costs = Costs(views.fingerprints, user_rules)
+        self.costs = Costs(views.classes, user_rules)
         self.runs: dict[str, RunningComputation] = {}
         self.has_xla_order = True
         self._views = views
@@ -277,27 +277,29 @@ class _ModuleCounter:
 
     def _run(self, view: View) -> RunningComputation:
         """Return the cost of a computation that runs itself; an uncounted computation that it runs leaves a gap."""
+        opcodes, classes, by_class = view.opcodes, self.costs.classes.of_rows(view), self.costs.by_class
         rows: list[int] = []
         costs: list[InstructionCost] = []
         as_xla, addends = XlaSum(), list[Sequence[float]]()
         for row in xla_order(view):
-            opcode = view.opcodes[row]
+            opcode = opcodes[row]
             if opcode in FREE:
                 continue
-            try:
-                if opcode in _RUNNER_SPELLINGS:
-                    part = self._sum_of_run(view, row)
-                    addends.append(part.amounts)
-                    as_xla.miss_all(part.gaps)
-                    continue
-                cost = self.costs.of_row(view, row)
-            except UnknownCostError as error:
-                cost = InstructionCost.unknown(opcode, self.costs.gap(view, row, error))
+            cost = by_class.get(classes[row])
+            if cost is None:  # the first of its class, or one whose cost is its own
+                try:
+                    if opcode in _RUNNER_SPELLINGS:
+                        part = self._sum_of_run(view, row)
+                        addends.append(part.amounts)
+                        as_xla.miss_all(part.gaps)
+                        continue
+                    cost = self.costs.of_row(view, row)
+                except UnknownCostError as error:
+                    cost = InstructionCost.unknown(opcode, self.costs.gap(view, row, error))
+                as_xla.miss_all(cost.gaps_of_xla)
             rows.append(row)
             costs.append(cost)
             addends.append(cost.as_xla)
-            if cost.gaps_of_xla:
-                as_xla.miss_all(cost.gaps_of_xla)
         as_xla.add(*addends)
         self.has_xla_order = self.has_xla_order and not view.has_undefined_operands
         return RunningComputation(view, rows, costs, as_xla)

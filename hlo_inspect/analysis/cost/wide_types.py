@@ -117,7 +117,7 @@ def find_widened_products(views: Views, calls: CallGraph) -> Iterator[WideWork]:
     """Yield the products whose two operands the program widens. Runs are those of one step; an unknown number counts once."""
     if _PRODUCTS.isdisjoint(views.opcodes):
         return
-    costs = Costs(views.fingerprints, ())
+    costs = Costs(views.classes, ())
     for view, row in _rows(views, calls):
         if view.opcodes[row] in _PRODUCTS and len(view.operand_rows(row)) >= 2:
             types = [_converted_from(views, view, row, number) for number in (0, 1)]
@@ -127,7 +127,7 @@ def find_widened_products(views: Views, calls: CallGraph) -> Iterator[WideWork]:
 
 def find_double_precision(views: Views, calls: CallGraph) -> Iterator[WideWork]:
     """Yield the instructions with results in f64 or c128, with their FLOPs of one step."""
-    costs = Costs(views.fingerprints, ())
+    costs = Costs(views.classes, ())
     for view, row in _rows(views, calls):
         results = [] if view.opcodes[row] in _CALLS else array_leaves(view.shapes[row])
         if any(leaf.dtype in {"f64", "c128"} for _, leaf in results):

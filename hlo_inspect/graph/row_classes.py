@@ -1,0 +1,128 @@
+"""Classes of rows and of computations: numbers that those share whose texts differ in names and metadata only.
+
+A program repeats a few kinds of rows many times, so that a fact which the text of a row decides is worked out once for a class.
+
+A class of rows has one head, heads of operands, attributes, and classes of called computations. It leaves out names, metadata,
+channels and literals. A class of computations has rows of the same classes in one order, which use the same rows as operands,
+and the same literals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from hlo_inspect.graph.orders import operands_first
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.columns import Columns
+from hlo_inspect.hlo.instruction import operands_end
+from hlo_inspect.hlo.values.attribute_forms import AttributeForm, FormTable
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+if TYPE_CHECKING:
+    from hlo_inspect.graph.view import View, Views
+
+_METADATA = lazy_pattern(r", metadata=\0\d++\0", re.ASCII)
+"""The place of metadata in the text of a form."""
+
+
+class RowClasses:
+    """The classes of a module's rows and computations. The native reader counts those of its columns from 0, others are below.
+
+    A row whose operands are not names of rows has a class of its own. So has a computation that calls itself.
+    """
+
+    def __init__(self, views: Views) -> None:
+        self._views = views
+        self._columns: Columns | None = None
+        self._numbers: defaultdict[Hashable, int] = defaultdict(count(-2, -1).__next__)
+        self._rows: dict[str, Sequence[int]] = {}
+        self._computations: dict[str, int] = {}
+        self._forms = FormTable[Any]()
+        self._attributes: dict[AttributeForm[Any], str] = {}
+
+    def of_rows(self, view: View) -> Sequence[int]:
+        """Return the class of each row of a computation."""
+        name = view.computation.name
+        if name not in self._rows:
+            for callee in self._callees(name):
+                self.of_computation(callee)
+            self._rows[name] = self._find_rows(view)
+        return self._rows[name]
+
+    def of_computation(self, name: str) -> int:
+        """Return the class of a computation of the module."""
+        if name not in self._computations:
+            for callee in operands_first([name], self._callees):
+                self._computations[callee] = self._find_computation(self._views.for_computation(callee))
+        return self._computations[name]
+
+    def _callees(self, name: str) -> list[str]:
+        """Return the computations of the module that a computation calls and that have no class yet."""
+        view = self._views.for_computation(name)
+        if self._has_columns(view):
+            return []
+        called = [callee for row in view.rows.column.calling for callee in _called_names(view, row)]
+        return [callee for callee in called if callee in self._views.computations and callee not in self._computations]
+
+    def _has_columns(self, view: View) -> bool:
+        """Return True if the native reader classed the rows of a computation, which all other such computations are beside."""
+        extent = view.rows.extent
+        if extent is not None and self._columns is None:
+            self._columns = extent.columns
+        return extent is not None and extent.columns is self._columns
+
+    def _find_computation(self, view: View) -> int:
+        extent = view.rows.extent
+        if extent is not None and self._has_columns(view):
+            number = extent.computation_class
+            return number if number >= 0 else self._numbers[object()]
+        classes = self._rows[view.computation.name] = self._find_rows(view)
+        literals = [_literal(view, row) for row in view.rows.column.literals]
+        return self._numbers[tuple(classes), tuple(view.operands_of_rows), tuple(literals), view.root]
+
+    def _find_rows(self, view: View) -> Sequence[int]:
+        column, numbers, extent = view.rows.column, self._numbers, view.rows.extent
+        if extent is not None and self._has_columns(view):
+            return extent.classes
+        if view.ambiguous or column.shapeless:  # the heads do not say enough
+            return [numbers[object()] for _ in view.rows]
+        classes: list[int] = []
+        for row, (head, tail, used) in enumerate(zip(column.texts, view.tails, view.operands_of_rows, strict=True)):
+            is_plain = view.whole_operands(row) is not None
+            heads = tuple([column.texts[operand] for operand in used if operand is not None])
+            classes.append(numbers[(head, self._attributes_in(tail), heads) if is_plain else object()])
+        for row in column.calling:
+            called = tuple(map(self._computations.get, _called_names(view, row)))
+            classes[row] = numbers[object() if None in called else (classes[row], called)]
+        return classes
+
+    def _attributes_in(self, tail: str) -> Hashable:
+        """Return the attributes of a row without metadata and names."""
+        try:
+            form, _ = self._forms.take_apart(tail[operands_end(tail) + 1 :])
+        except tokens.ScanError:
+            return object()
+        text = self._attributes.get(form)
+        if text is None:
+            text = self._attributes[form] = _METADATA.sub("", form.text)
+        return text
+
+
+def _called_names(view: View, row: int) -> Sequence[str]:
+    try:
+        return view.called_names(row)
+    except tokens.ScanError:
+        return ()
+
+
+def _literal(view: View, row: int) -> str:
+    """Return what the parentheses of a row hold, or its whole text if they are not closed."""
+    tail = view.tails[row]
+    try:
+        return tail[: operands_end(tail)]
+    except tokens.ScanError:
+        return tail
