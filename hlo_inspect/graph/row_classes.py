@@ -1,32 +1,47 @@
 """Classes of rows and of computations: numbers that those share whose texts differ in names and metadata only.
 
-A program repeats a few kinds of rows many times, so that a fact which the text of a row decides is worked out once for a class.
+A program repeats a few kinds of rows many times. So a fact that the text of a row decides is worked out once for its class.
 
-A class of rows has one head, heads of operands, attributes, and classes of called computations. It leaves out names, metadata,
-channels and literals. A class of computations has rows of the same classes in one order, which use the same rows as operands,
-and the same literals.
+Rows of a class have one head, heads of operands, attributes, and classes of called computations. Names, metadata, channels,
+control predecessors and literals may differ. Computations of a class have rows of the same classes in one order. These rows use
+the same rows as operands, and have the same literals.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from hlo_inspect.graph.orders import operands_first
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.columns import Columns
 from hlo_inspect.hlo.instruction import operands_end
+from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.rows import Rows
 from hlo_inspect.hlo.values.attribute_forms import AttributeForm, FormTable
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-if TYPE_CHECKING:
-    from hlo_inspect.graph.view import View, Views
+_LEFT_OUT = lazy_pattern(r", metadata=\0\d++\0|(?<=, control-predecessors=)\{[^{}\"]*+\}", re.ASCII)
+"""Parts of the text of a form: the place of metadata, and names of predecessors."""
 
-_METADATA = lazy_pattern(r", metadata=\0\d++\0", re.ASCII)
-"""The place of metadata in the text of a form."""
+
+class ClassedView(Protocol):
+    """The rows of a computation, as `graph/view.py` reads them."""
+
+    computation: Computation
+    rows: Rows
+    tails: Sequence[str]
+    root: int | None
+
+    @property
+    def ambiguous(self) -> frozenset[int]: ...
+    @property
+    def operands_of_rows(self) -> Sequence[tuple[int | None, ...]]: ...
+    def whole_operands(self, index: int, /) -> tuple[int, ...] | None: ...
+    def called_names(self, index: int, /) -> list[str]: ...
 
 
 class RowClasses:
@@ -35,16 +50,17 @@ class RowClasses:
     A row whose operands are not names of rows has a class of its own. So has a computation that calls itself.
     """
 
-    def __init__(self, views: Views) -> None:
-        self._views = views
+    def __init__(self, computations: Mapping[str, Computation], view_of: Callable[[str], ClassedView]) -> None:
+        self._computations = computations
+        self._view_of = view_of
         self._columns: Columns | None = None
         self._numbers: defaultdict[Hashable, int] = defaultdict(count(-2, -1).__next__)
         self._rows: dict[str, Sequence[int]] = {}
-        self._computations: dict[str, int] = {}
+        self._classes: dict[str, int] = {}
         self._forms = FormTable[Any]()
         self._attributes: dict[AttributeForm[Any], str] = {}
 
-    def of_rows(self, view: View) -> Sequence[int]:
+    def of_rows(self, view: ClassedView) -> Sequence[int]:
         """Return the class of each row of a computation."""
         name = view.computation.name
         if name not in self._rows:
@@ -55,27 +71,27 @@ class RowClasses:
 
     def of_computation(self, name: str) -> int:
         """Return the class of a computation of the module."""
-        if name not in self._computations:
+        if name not in self._classes:
             for callee in operands_first([name], self._callees):
-                self._computations[callee] = self._find_computation(self._views.for_computation(callee))
-        return self._computations[name]
+                self._classes[callee] = self._find_computation(self._view_of(callee))
+        return self._classes[name]
 
     def _callees(self, name: str) -> list[str]:
         """Return the computations of the module that a computation calls and that have no class yet."""
-        view = self._views.for_computation(name)
+        view = self._view_of(name)
         if self._has_columns(view):
             return []
         called = [callee for row in view.rows.column.calling for callee in _called_names(view, row)]
-        return [callee for callee in called if callee in self._views.computations and callee not in self._computations]
+        return [callee for callee in called if callee in self._computations and callee not in self._classes]
 
-    def _has_columns(self, view: View) -> bool:
+    def _has_columns(self, view: ClassedView) -> bool:
         """Return True if the native reader classed the rows of a computation, which all other such computations are beside."""
         extent = view.rows.extent
         if extent is not None and self._columns is None:
             self._columns = extent.columns
         return extent is not None and extent.columns is self._columns
 
-    def _find_computation(self, view: View) -> int:
+    def _find_computation(self, view: ClassedView) -> int:
         extent = view.rows.extent
         if extent is not None and self._has_columns(view):
             number = extent.computation_class
@@ -84,7 +100,7 @@ class RowClasses:
         literals = [_literal(view, row) for row in view.rows.column.literals]
         return self._numbers[tuple(classes), tuple(view.operands_of_rows), tuple(literals), view.root]
 
-    def _find_rows(self, view: View) -> Sequence[int]:
+    def _find_rows(self, view: ClassedView) -> Sequence[int]:
         column, numbers, extent = view.rows.column, self._numbers, view.rows.extent
         if extent is not None and self._has_columns(view):
             return extent.classes
@@ -96,7 +112,7 @@ class RowClasses:
             heads = tuple([column.texts[operand] for operand in used if operand is not None])
             classes.append(numbers[(head, self._attributes_in(tail), heads) if is_plain else object()])
         for row in column.calling:
-            called = tuple(map(self._computations.get, _called_names(view, row)))
+            called = tuple(map(self._classes.get, _called_names(view, row)))
             classes[row] = numbers[object() if None in called else (classes[row], called)]
         return classes
 
@@ -108,18 +124,18 @@ class RowClasses:
             return object()
         text = self._attributes.get(form)
         if text is None:
-            text = self._attributes[form] = _METADATA.sub("", form.text)
+            text = self._attributes[form] = _LEFT_OUT.sub("", form.text)
         return text
 
 
-def _called_names(view: View, row: int) -> Sequence[str]:
+def _called_names(view: ClassedView, row: int) -> Sequence[str]:
     try:
         return view.called_names(row)
     except tokens.ScanError:
         return ()
 
 
-def _literal(view: View, row: int) -> str:
+def _literal(view: ClassedView, row: int) -> str:
     """Return what the parentheses of a row hold, or its whole text if they are not closed."""
     tail = view.tails[row]
     try:

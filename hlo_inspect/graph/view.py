@@ -10,7 +10,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Se
 from functools import cached_property
 from itertools import count
 
-from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.graph.row_classes import RowClasses
 from hlo_inspect.graph.shape_inference import inferred_shape
 from hlo_inspect.hlo import tokens
@@ -318,8 +317,7 @@ class Views:
 
     def __init__(self, computations: Mapping[str, Computation]) -> None:
         self.computations = computations
-        self.fingerprints = Fingerprints(computations)
-        self.classes = RowClasses(self)
+        self.classes = RowClasses(computations, self.for_computation)
         self._known: dict[str, View] = {}
 
     @cached_property

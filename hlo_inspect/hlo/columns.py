@@ -56,7 +56,7 @@ class Columns:
 
     Those of rows have an item for each row. Rows are numbered over all computations, in the order of the text.
     `names`: the distinct names of computations and callees. `callees` and `computation_names` are indices of it.
-    `row_classes`, `computation_classes`: numbers that those share whose texts differ in names and metadata only; -1 for the entry.
+    `row_classes`, `computation_classes`: numbers that are equal if texts differ in names and metadata only; -1 for the entry.
     `head_texts`: the distinct texts `shape opcode`; `heads` are indices of it.
     The first computation begins at `start` of `text`, which has the line number `line`.
     """

@@ -31,7 +31,6 @@ from hlo_inspect.analysis.time.step_times import TimesInStep
 from hlo_inspect.graph import view
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule, CanonicalText
 from hlo_inspect.graph.canonical.spelling import Speller
-from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.graph.row_classes import RowClasses
 from hlo_inspect.graph.value_graph import COLLECTIVE, PRODUCT, SUMS, BodyTemplate, BodyTemplates, ValueGraph
 from hlo_inspect.graph.value_graph import MOVES as MOVING
@@ -181,7 +180,6 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         def costs_of_each(kernels: Sequence[Kernel], times: TimesOf | None, by_flops: bool) -> list[StepCost]:
             return [cost for kernel in kernels for cost in step_costs([kernel], times, by_flops)]
 
-        monkeypatch.setattr(Fingerprints, "get", lambda *_: None)
         monkeypatch.setattr(RowClasses, "of_rows", lambda _, view: [next(numbers) for _ in view.rows])
         monkeypatch.setattr(RowClasses, "of_computation", lambda *_: next(numbers))
         monkeypatch.setattr(Provenances, "get", lambda self, metadata: looked_up(Provenances(self.frames), metadata))
@@ -421,8 +419,8 @@ def test_the_modules_share_something_and_not_everything() -> None:
     shared = []
     for seed in range(10):
         read = next(iter(read_modules(open_source(io.StringIO(module(seed))), Wants(graph=True))))
-        fingerprints = Fingerprints(read.computations)
-        bodies = [fingerprints.get(name) for name in read.computations if name.startswith("fused")]
+        classes = Views(read.computations).classes
+        bodies = [classes.of_computation(name) for name in read.computations if name.startswith("fused")]
         shared.append(2 < len(set(bodies)) < len(bodies))
     assert sum(shared) > len(shared) // 2
 

@@ -63,8 +63,9 @@ class FusedCost(NamedTuple):
 class Costs:
     """The work of applied computations by opcode and the cost of fused computations, by name, as far as they are counted.
 
-    Rows and computations of one class share a cost without gaps: `by_class` has those of rows. `calls` holds the custom calls with the cost of one run, by
-    computation and name. `missing` holds the attributes that the text lacks, by computation and row.
+    Rows and computations of one class share a cost without gaps: `by_class` has those of rows. `calls` holds the custom calls
+    with the cost of one run, by computation and name. `missing` holds the attributes that the text lacks, by computation and
+    row.
     """
 
     def __init__(self, classes: RowClasses, user_rules: UserRules) -> None:
@@ -78,6 +79,7 @@ class Costs:
         self._calls_by_class: dict[int, tuple[CallCost, InstructionCost]] = {}
         self._applied_by_class: dict[int, Tally] = {}
         self._fused_by_class: dict[int, FusedCost] = {}
+        self._with_calls: set[str] = set()
 
     def gap(self, view: View, row: int, error: UnknownCostError) -> CostGap:
         """Return the gap that an error leaves at a row, and note an attribute that the text lacks."""
@@ -167,17 +169,26 @@ class Costs:
         """Count a fused or applied computation."""
         name = view.computation.name
         number, work = self.classes.of_computation(name), self._work_by_opcode(view)
+        is_shared = not self._holds_calls(view)
         if counted == "applied":
             self.applied[name] = work
-            if not work.gaps:
+            if is_shared and not work.gaps:
                 self._applied_by_class[number] = work
             return
         traffic = self._traffic(view)
         size, spaces = (traffic, None) if isinstance(traffic, CostGap) else (traffic.total.bytes, traffic.total.spaces)
         cost = InstructionCost.from_work("fusion", work, size, spaces)
         fused = self.fused[name] = FusedCost(cost, traffic, self._kernel(view))
-        if not cost.gaps and not (fused.kernel and fused.kernel.gaps):
+        if is_shared and not cost.gaps and not (fused.kernel and fused.kernel.gaps):
             self._fused_by_class[number] = fused
+
+    def _holds_calls(self, view: View) -> bool:
+        """Return True if a computation, or one that it calls, holds custom calls: each is noted in `calls`."""
+        name, calling = view.computation.name, view.rows.column.calling
+        called = [callee.name for row in calling for callee in view.called_at(row)]
+        if any(wrapped(view.opcodes[row]) == CUSTOM_CALL for row in calling) or not self._with_calls.isdisjoint(called):
+            self._with_calls.add(name)
+        return name in self._with_calls
 
     def _kernel(self, view: View) -> InstructionCost | None:
         indexed = next((row for row, opcode in enumerate(view.opcodes) if opcode in _GATHERS), None)
