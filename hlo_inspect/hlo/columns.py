@@ -184,6 +184,11 @@ class Extent(NamedTuple):
         """The class of the computation."""
         return self.columns.computation_classes[self.columns.computation_of(self.first)]
 
+    def metadata(self, row: int) -> str:
+        """Return the text of the metadata of a row, counted in the computation; empty without."""
+        number = self.columns.metadata[self.first + row]
+        return self.columns.metadata_texts[number] if number >= 0 else ""
+
     def names(self) -> Texts:
         columns = self.columns
         return Texts(columns.text, columns.name_start, columns.name_end, range(self.first, self.last))

@@ -26,8 +26,7 @@ from hlo_inspect.analysis.phases.phases import Phases
 from hlo_inspect.analysis.provenance import Labeller, Provenances
 from hlo_inspect.analysis.time import costings
 from hlo_inspect.analysis.time.costings import StepCost, TimesOf
-from hlo_inspect.analysis.time.kernel_times import CompilerEstimate, KernelTime, KernelTimes
-from hlo_inspect.analysis.time.step_times import TimesInStep
+from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.graph import view
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule, CanonicalText
 from hlo_inspect.graph.canonical.spelling import Speller
@@ -213,8 +212,6 @@ class Forgetful(dict[Any, Any]):
 TABLES = (
     (FormTable, "_forms"),
     (ColumnTable, "_known"),
-    (KernelTimes, "_cache"),
-    (TimesInStep, "_cache"),
     (NamedPhases, "_functions"),
     (Labeller, "_by_row"),
     (Labeller, "_by_metadata"),
@@ -436,16 +433,17 @@ def test_calls_are_copied_and_times_shared(monkeypatch: pytest.MonkeyPatch) -> N
         copied.extend([template] if template is not None else [])
         return template
 
-    def counted_time(times: KernelTimes, kernel: Kernel, stated: CompilerEstimate) -> KernelTime:
+    def counted_time(times: KernelTimes, kernel: Kernel) -> KernelTime:
         timed.append(kernel)
-        return time(times, kernel, stated)
+        return time(times, kernel)
 
     monkeypatch.setattr(BodyTemplates, "find", counted_find)
     monkeypatch.setattr(KernelTimes, "_find", counted_time)
     answers(module(3))
     assert copied
     shared = len(timed)
-    forget(monkeypatch, KernelTimes, "_cache")
+    numbers = count()
+    monkeypatch.setattr(RowClasses, "of_rows", lambda _, view: [next(numbers) for _ in view.rows])
     answers(module(3))
     assert 0 < shared < len(timed) - shared
 

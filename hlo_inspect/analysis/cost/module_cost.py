@@ -91,12 +91,14 @@ class RunningComputation:
     """A computation that runs itself.
 
     `rows` are its own instructions in XLA's order, without those that run other computations. `costs` holds the cost of one run
-    of each; equal rows share one. `as_xla` is XLA's count of one run, with those computations and without custom calls.
+    of each. Those of one class share it, unless it has gaps; `classes` has the class of each row of `view`. `as_xla` is XLA's
+    count of one run, with those computations and without custom calls.
     """
 
     view: View
     rows: Sequence[int]
     costs: Sequence[InstructionCost]
+    classes: Sequence[int]
     as_xla: XlaSum
 
     @property
@@ -302,7 +304,7 @@ class _ModuleCounter:
             addends.append(cost.as_xla)
         as_xla.add(*addends)
         self.has_xla_order = self.has_xla_order and not view.has_undefined_operands
-        return RunningComputation(view, rows, costs, as_xla)
+        return RunningComputation(view, rows, costs, classes, as_xla)
 
     def _sum_of_run(self, view: View, row: int) -> XlaSum:
         """Sum XLA's counts of the computations that a row runs.

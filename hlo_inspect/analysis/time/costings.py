@@ -92,9 +92,9 @@ def find_costings(kernels: Kernels, times: TimesOf | None, by_flops: bool) -> li
 
 def find_joined_costings(kernels: Kernels, times: TimesOf | None, by_flops: bool) -> list[Costing]:
     """Return the rows of `find_costings`, joined if they differ in the names of their kernels only."""
-    rows: dict[tuple[int, ...], tuple[list[Kernel], StepCost]] = {}  # kernels and costs keep the objects of the keys
+    rows: dict[tuple[int, int, int], tuple[list[Kernel], StepCost]] = {}  # kernels and costs keep the objects of the keys
     for kernel, cost in zip(kernels.launched, step_costs(kernels.launched, times, by_flops), strict=True):
-        key = id(cost), id(kernel.labels), id(kernel.shape), id(kernel.kind)
+        key = kernel.twin, id(cost), id(kernel.labels)
         together = rows.get(key)
         if together is None:
             together = rows[key] = [], cost

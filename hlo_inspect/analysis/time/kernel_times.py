@@ -22,7 +22,7 @@ compiler ranks kernels by these figures; neither is a measurement.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import ASYNC_DONE_TARGET
@@ -199,35 +199,17 @@ class KernelTimes:
         self._views = views
         self._is_tpu = profile.is_tpu
         self._known: dict[int, KernelTime] = {}
-        self._cache: dict[Hashable, tuple[KernelTime, list[Shape | None]]] = {}
 
     def for_kernel(self, kernel: Kernel) -> KernelTime:
         """Return the times of one run of a kernel; for a collective, the times of its work on the device itself."""
-        cached = self._known.get(kernel.twin)
+        cached = self._known.get(kernel.like)
         if cached is None:
-            cached = self._known[kernel.twin] = self._find_equal(kernel)
+            only_waits = self._only_waits(kernel)
+            cached = self._known[kernel.like] = KernelTime(0.0, 0.0) if only_waits else self._find(kernel)
         return cached
 
-    def _find_equal(self, kernel: Kernel) -> KernelTime:
-        """Return the times of a kernel. Kernels of equal cost, shapes and compiler's estimate share one object."""
-        if self._only_waits(kernel):
-            return KernelTime(0.0, 0.0)
-        view, row = kernel.view, kernel.row
-        stated = compiler_estimate(view, row)
-        if kernel.is_unknown or kernel.started is not None:
-            return self._find(kernel, stated)
-        key: tuple[Hashable, ...] = kernel.parts[0].cost, stated
-        shapes: list[Shape | None] = []
-        if self._is_tpu:
-            shapes = [view.shapes[row], *view.operand_shapes(row)]
-            key = (*key, kernel.fusion_kind, SPLIT_OVER_CORES in view.tails[row], *map(id, shapes))
-        cached = self._cache.get(key)
-        if cached is None:  # kept with the shapes, so that no other shapes get their ids
-            cached = self._cache[key] = (self._find(kernel, stated), shapes)
-        return cached[0]
-
-    def _find(self, kernel: Kernel, stated: CompilerEstimate) -> KernelTime:
-        load = self._load(kernel)
+    def _find(self, kernel: Kernel) -> KernelTime:
+        load, stated = self._load(kernel), compiler_estimate(kernel.view, kernel.row)
         estimate = load.bound
         if not self.bytes_gap:
             estimate = max(estimate, self._of_tpu(kernel, load) if self._is_tpu else self._of_gpu(kernel, load))

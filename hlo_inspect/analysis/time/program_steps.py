@@ -163,10 +163,10 @@ class _StepBuilder:
     def _scheduled(self, view: View) -> Iterator[Step]:
         open_fusions: dict[InstructionPlace, Collective] = {}
         starts = StartRows(view)
-        for row, opcode in enumerate(view.opcodes):
+        for row, (opcode, position) in enumerate(zip(view.opcodes, view.places, strict=True)):
             if opcode in FREE:
                 continue
-            position, entry = view.place(row), TABLE.get(opcode)
+            entry = TABLE.get(opcode)
             collective = self.collectives.get(position)
             if collective is not None:
                 waits = not (collective.is_async or collective.is_point_to_point)
@@ -244,8 +244,7 @@ class _StepBuilder:
     # -- other streams---------------------------------------------------------------------------------------------------
 
     def _sequential_steps(self, view: View) -> Iterator[Step]:
-        for row, opcode in enumerate(view.opcodes):
-            position = view.place(row)
+        for row, (opcode, position) in enumerate(zip(view.opcodes, view.places, strict=True)):
             if position in self.collectives or position in self.inner or position in self.kernels:
                 yield ComputeStep(position)
             elif wrapped(opcode) in RUNNERS:

@@ -215,7 +215,7 @@ class TimesInStep:
     """The times of all runs of a kernel in the step.
 
     A kernel off the compute stream counts its exposed time. One of the `collectives`, by place, counts the time of its links,
-    hidden or not. Kernels of the compute stream with equal times and runs share one `RowTimes`.
+    hidden or not. Kernels with one `twin` share a `RowTimes`, unless some of their kind are collectives, as fusions on TPU.
     """
 
     def __init__(
@@ -225,25 +225,15 @@ class TimesInStep:
         self._timelines = timelines
         self._collectives = collectives
         self._known: dict[int, RowTimes] = {}
-        self._cache: dict[tuple[int, int, int, int], RowTimes] = {}
+        starts = [collective.start for collective in timelines.bound.work.collectives.values()]
+        self._kinds_of_collectives = {start.opcode for start in starts}
 
     def for_kernel(self, kernel: Kernel) -> RowTimes:
         """Return the times of a kernel."""
-        cached = self._known.get(kernel.twin)
+        number = kernel.number if kernel.kind in self._kinds_of_collectives else kernel.twin
+        cached = self._known.get(number)
         if cached is None:
-            cached = self._known[kernel.twin] = self._find_equal(kernel)
-        return cached
-
-    def _find_equal(self, kernel: Kernel) -> RowTimes:
-        position = kernel.place
-        collective = self._collectives.get(position)
-        bound, estimate = self._timelines.bound.computed.get(position), self._timelines.estimate.computed.get(position)
-        if collective is not None or bound is None or estimate is None:
-            return self._find(kernel, collective)
-        key = (id(self._times.for_kernel(kernel)), id(kernel.parts), bound, estimate)  # times and kernels keep these alive
-        cached = self._cache.get(key)
-        if cached is None:
-            cached = self._cache[key] = self._find(kernel, None)
+            cached = self._known[number] = self._find(kernel, self._collectives.get(kernel.place))
         return cached
 
     def _find(self, kernel: Kernel, collective: CollectiveTime | None) -> RowTimes:
