@@ -183,14 +183,6 @@ SWITCHES: dict[str, Switch] = {
         ("optimizer", "summary"),
         {"optimizer.matching.units:Units._read": _constant(None)},
     ),
-    "times of equal kernels": Switch(
-        "kernels that cost, hold and say the same have one time",
-        ("time --profile h100-sxm", "top --profile h100-sxm"),
-        {
-            "analysis.time.kernel_times:KernelTimes._find_equal": _clear_first("_cache"),
-            "analysis.time.step_times:TimesInStep._find_equal": _clear_first("_cache"),
-        },
-    ),
     "equal metadata": Switch(
         "what metadata says is found once for all that have the same but for the number of a layer",
         ("summary", "cost"),

@@ -71,7 +71,7 @@ def _about_times(context: Context, times: KernelTimes) -> Iterator[str]:
     if missing:
         shares = "; shares are of the known part of the step" if context.module.header.is_scheduled else ""
         yield f"estimates are lower bounds, because {missing}{shares}"
-    if any(times.for_kernel(kernel).compiler_cycles is not None for kernel in context.kernels.launched):
+    if any(time.compiler_cycles is not None for time in times.for_each(context.kernels.launched)):
         yield from filter(None, [inferred_clock(context)])
 
 

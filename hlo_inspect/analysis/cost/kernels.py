@@ -197,7 +197,8 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
     first: dict[tuple[InstructionCost, int], int] = {}
     kernels.sort(key=itemgetter(0))
     for number, (line, view, row, class_number, equal) in enumerate(kernels):
-        position, opcode, parts, like, twin = view.places[row], equal.opcode, equal.part, number, number
+        position, opcode, like, twin = view.places[row], equal.opcode, number, number
+        parts: tuple[CountedCost, ...] = equal.part
         is_unknown = equal.kind == CUSTOM_CALL and line in unknown
         started = None
         if opcode in _STARTS:

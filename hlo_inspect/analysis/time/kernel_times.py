@@ -22,7 +22,7 @@ compiler ranks kernels by these figures; neither is a measurement.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import ASYNC_DONE_TARGET
@@ -207,6 +207,11 @@ class KernelTimes:
             only_waits = self._only_waits(kernel)
             cached = self._known[kernel.like] = KernelTime(0.0, 0.0) if only_waits else self._find(kernel)
         return cached
+
+    def for_each(self, kernels: Iterable[Kernel]) -> list[KernelTime]:
+        """Return the times of one run of each of several kernels."""
+        known = self._known
+        return [known.get(kernel.like) or self.for_kernel(kernel) for kernel in kernels]
 
     def _find(self, kernel: Kernel) -> KernelTime:
         load, stated = self._load(kernel), compiler_estimate(kernel.view, kernel.row)

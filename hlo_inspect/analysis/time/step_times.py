@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.figures import Tally, countable
@@ -40,7 +41,7 @@ def bytes_time(tally: Tally, times: KernelTimes) -> Quantity:
     return known_part(0.0, times.bytes_gap) if times.bytes_gap else memory_time(tally, times.profile)
 
 
-def estimate_gaps(kernels: Iterable[Kernel], times: KernelTimes) -> str:
+def estimate_gaps(kernels: Sequence[Kernel], times: KernelTimes) -> str:
     """Return the gaps of the kernels' estimates, with the number of kernels; empty if they are complete."""
     return _sum_gaps(kernels, times, lambda time: time.estimate_gap)
 
@@ -138,29 +139,37 @@ def find_step_times(
 NOT_STATED = unknown("the text does not state the compiler's own estimates in cycles")
 
 
-def compiler_cycles(kernels: Iterable[Kernel], times: KernelTimes) -> Quantity:
+def compiler_cycles(kernels: Sequence[Kernel], times: KernelTimes) -> Quantity:
     """Add up the compiler's own estimates that are stated in cycles."""
-    stated = ((kernel, times.for_kernel(kernel).compiler_cycles) for kernel in kernels)
-    cycles = [multiply(cycles_of_run, kernel.runs) for kernel, cycles_of_run in stated if cycles_of_run is not None]
+    stated = zip(kernels, times.for_each(kernels), strict=True)
+    cycles = [multiply(time.compiler_cycles, kernel.runs) for kernel, time in stated if time.compiler_cycles is not None]
     return countable(total(cycles)) if cycles else NOT_STATED
 
 
-def compiler_seconds(kernels: Iterable[Kernel], times: KernelTimes) -> Quantity:
+def compiler_seconds(kernels: Sequence[Kernel], times: KernelTimes) -> Quantity:
     """Add up the compiler's own estimates that are a time, or cycles of a known clock."""
-    stated = ((kernel, times.for_kernel(kernel).compiler_s) for kernel in kernels)
-    return sum_of(*[seconds_times_runs(seconds, kernel.runs, "") for kernel, seconds in stated if seconds is not None])
+    stated = zip(kernels, times.for_each(kernels), strict=True)
+    return sum_of(
+        *[seconds_times_runs(time.compiler_s, kernel.runs, "") for kernel, time in stated if time.compiler_s is not None]
+    )
 
 
 _MOST_GAPS = 3
 """Number of reasons named for unknown times."""
 
 
-def _sum_gaps(kernels: Iterable[Kernel], times: KernelTimes, gap_of: Callable[[KernelTime], str]) -> str:
+def _sum_gaps(kernels: Sequence[Kernel], times: KernelTimes, gap_of: Callable[[KernelTime], str]) -> str:
     """Return the gaps of a sum over kernels, with the number of kernels of each kind; empty if it is complete."""
     if times.bytes_gap:
         return times.bytes_gap
-    running = [kernel for kernel in kernels if greatest(kernel.runs) != 0]
-    gaps = Counter(filter(None, (gap_of(times.for_kernel(kernel)) for kernel in running)))
+    counts = Counter(map(attrgetter("twin"), kernels))
+    firsts = {kernel.twin: kernel for kernel in reversed(kernels)}
+    running = [firsts[twin] for twin in counts if greatest(firsts[twin].runs) != 0]
+    gaps: Counter[str] = Counter()
+    for kernel in running:
+        gap = gap_of(times.for_kernel(kernel))
+        if gap:
+            gaps[gap] += counts[kernel.twin]
     return "; ".join([*_listed(gaps), *_unknown_runs(running)])
 
 

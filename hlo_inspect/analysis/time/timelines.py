@@ -151,7 +151,7 @@ def find_timelines(
     def streams(collective: Collective) -> Sequence[str]:
         return collectives[place(collective.start)].streams
 
-    times = list(map(kernels.for_kernel, work.kernels.values()))
+    times = kernels.for_each(work.kernels.values())
 
     def seconds(
         of_kernel: Callable[[KernelTime], float], of_collective: Callable[[CollectiveTime], float]

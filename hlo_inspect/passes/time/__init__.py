@@ -239,7 +239,7 @@ def _compiler(context: Context) -> Parts:
         yield from sentence("{} by the compiler's own estimates ({}{})", Amount(seconds, "seconds"), stated, clock)
     else:
         yield stated
-    count = sum(times.for_kernel(kernel).compiler_cycles is not None for kernel in kernels)
+    count = sum(time.compiler_cycles is not None for time in times.for_each(kernels))
     yield from sentence(" of {}", Amount(count, "count", "kernel"))
 
 
