@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from hlo_inspect.graph.orders import operands_first
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.columns import Columns
+from hlo_inspect.hlo.columns import Columns, Extent
 from hlo_inspect.hlo.instruction import operands_end
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.rows import Rows
@@ -66,44 +66,44 @@ class RowClasses:
         if name not in self._rows:
             for callee in self._callees(name):
                 self.of_computation(callee)
-            self._rows[name] = self._find_rows(view)
+            extent = self._extent(name)
+            self._rows[name] = self._find_rows(view) if extent is None else extent.classes
         return self._rows[name]
 
     def of_computation(self, name: str) -> int:
         """Return the class of a computation of the module."""
         if name not in self._classes:
             for callee in operands_first([name], self._callees):
-                self._classes[callee] = self._find_computation(self._view_of(callee))
+                self._classes[callee] = self._find_computation(callee)
         return self._classes[name]
 
+    def _extent(self, name: str) -> Extent | None:
+        """Return the rows of a computation in the columns whose classes are counted from 0; None for others."""
+        extent = self._computations[name].rows.extent
+        if extent is not None and self._columns is None:
+            self._columns = extent.columns
+        return extent if extent is not None and extent.columns is self._columns else None
+
     def _callees(self, name: str) -> list[str]:
-        """Return the computations of the module that a computation calls and that have no class yet."""
-        view = self._view_of(name)
-        if self._has_columns(view):
+        """Return the computations of the module that have to have a class before a computation that calls them."""
+        if self._extent(name) is not None:
             return []
+        view = self._view_of(name)
         called = [callee for row in view.rows.column.calling for callee in _called_names(view, row)]
         return [callee for callee in called if callee in self._computations and callee not in self._classes]
 
-    def _has_columns(self, view: ClassedView) -> bool:
-        """Return True if the native reader classed the rows of a computation, which all other such computations are beside."""
-        extent = view.rows.extent
-        if extent is not None and self._columns is None:
-            self._columns = extent.columns
-        return extent is not None and extent.columns is self._columns
-
-    def _find_computation(self, view: ClassedView) -> int:
-        extent = view.rows.extent
-        if extent is not None and self._has_columns(view):
+    def _find_computation(self, name: str) -> int:
+        extent = self._extent(name)
+        if extent is not None:
             number = extent.computation_class
             return number if number >= 0 else self._numbers[object()]
-        classes = self._rows[view.computation.name] = self._find_rows(view)
+        view = self._view_of(name)
+        classes = self._rows[name] = self._find_rows(view)
         literals = [_literal(view, row) for row in view.rows.column.literals]
         return self._numbers[tuple(classes), tuple(view.operands_of_rows), tuple(literals), view.root]
 
     def _find_rows(self, view: ClassedView) -> Sequence[int]:
-        column, numbers, extent = view.rows.column, self._numbers, view.rows.extent
-        if extent is not None and self._has_columns(view):
-            return extent.classes
+        column, numbers = view.rows.column, self._numbers
         if view.ambiguous or column.shapeless:  # the heads do not say enough
             return [numbers[object()] for _ in view.rows]
         classes: list[int] = []
