@@ -21,7 +21,7 @@ from hlo_inspect.hlo.columns import Columns, Extent
 from hlo_inspect.hlo.instruction import operands_end
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.rows import Rows
-from hlo_inspect.hlo.values.attribute_forms import AttributeForm, FormTable
+from hlo_inspect.hlo.values.attribute_forms import FormTable
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _LEFT_OUT = lazy_pattern(r", metadata=\0\d++\0|(?<=, control-predecessors=)\{[^{}\"]*+\}", re.ASCII)
@@ -58,7 +58,7 @@ class RowClasses:
         self._rows: dict[str, Sequence[int]] = {}
         self._classes: dict[str, int] = {}
         self._forms = FormTable[Any]()
-        self._attributes: dict[AttributeForm[Any], str] = {}
+        self._attributes: dict[str, str] = {}
 
     def of_rows(self, view: ClassedView) -> Sequence[int]:
         """Return the class of each row of a computation."""
@@ -119,12 +119,16 @@ class RowClasses:
     def _attributes_in(self, tail: str) -> Hashable:
         """Return the attributes of a row without metadata and names."""
         try:
-            form, _ = self._forms.take_apart(tail[operands_end(tail) + 1 :])
+            attributes = tail[operands_end(tail) + 1 :]
         except tokens.ScanError:
             return object()
-        text = self._attributes.get(form)
+        before, _, metadata = attributes.partition(", metadata={")
+        if metadata.find("}") == len(metadata) - 1 and '"' not in before:  # it is last, as most
+            attributes = before
+        text = self._attributes.get(attributes)
         if text is None:
-            text = self._attributes[form] = _LEFT_OUT.sub("", form.text)
+            form, _ = self._forms.take_apart(attributes)
+            text = self._attributes[attributes] = _LEFT_OUT.sub("", form.text)
         return text
 
 
