@@ -48,6 +48,12 @@ SLICING = frozenset({"slice", "dynamic-slice"})
 _STARTS = frozenset(name for name, opcode in TABLE.items() if opcode.half == "start")
 _AT_OWN_TIMES = STARTING_COLLECTIVES | _STARTS | {CUSTOM_CALL}
 """Opcodes of kernels of which more than the class decides the times in a step."""
+_COMPUTED = frozenset(
+    name
+    for name, opcode in TABLE.items()
+    if not (opcode.collective or opcode.half) and opcode.base not in {CUSTOM_CALL, "fusion"}
+)
+"""Opcodes in fusions that neither are collectives nor start or end them."""
 _KINDS = {name: opcode.base for name, opcode in TABLE.items()}
 
 
@@ -157,16 +163,22 @@ def labels_of_kernels(cost: ModuleCost) -> Iterator[Labels]:
 
 
 class _Equal:
-    """Rows of one class, cost and computation. `part` is their cost, and `is_kernel` true if they are kernels or starts."""
+    """Rows of one class, cost and computation. `part` is their cost.
 
-    __slots__ = ("first", "is_kernel", "kind", "opcode", "part")
+    `first` is the number of the first kernel if they have equal times in a step, which collectives in fusions have not.
+    """
 
-    def __init__(self, view: View, row: int, part: CountedCost) -> None:
+    __slots__ = ("first", "has_twins", "is_kernel", "kind", "opcode", "part")
+
+    def __init__(self, graph: CallGraph, view: View, row: int, part: CountedCost) -> None:
         self.part = (part,)
         self.opcode = view.opcodes[row]
         self.kind = _KINDS.get(self.opcode, self.opcode)
         is_marking = self.opcode == CUSTOM_CALL and _is_marker(view, row)
         self.is_kernel = self.opcode not in _NO_KERNEL_SPELLINGS and not is_marking
+        fused = [callee.name for callee in view.called_at(row)] if self.opcode == "fusion" else []
+        is_computing = all(_COMPUTED.issuperset(graph.opcodes_in(name)) for name in fused)
+        self.has_twins = self.opcode not in _AT_OWN_TIMES and is_computing
         self.first: int | None = None
 
 
@@ -184,7 +196,8 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
             key = row_cost, classes[row]
             equal = equals.get(key)
             if equal is None:
-                equal = equals[key] = _Equal(view, row, CountedCost(row_cost, graph.runs(name), cost.runs[name]))
+                part = CountedCost(row_cost, graph.runs(name), cost.runs[name])
+                equal = equals[key] = _Equal(graph, view, row, part)
             if equal.opcode in ASYNC_ENDS:
                 start = _kernel_of_start(cost, name, starts.start_of(row))
                 ends.setdefault(start, []).extend(equal.part)
@@ -207,7 +220,7 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
             like = first.setdefault((parts[0].cost, class_number), number)
         if ends and (position[0], row) in ends:
             parts = (*parts, *ends.pop((position[0], row)))
-        elif opcode not in _AT_OWN_TIMES:
+        elif equal.has_twins:
             equal.first = twin = number if equal.first is None else equal.first
         launched.append(Kernel(number, like, twin, position, row, equal.kind, view, cost.labeller, parts, is_unknown, started))
     other_costs += [part for parts in ends.values() for part in parts]

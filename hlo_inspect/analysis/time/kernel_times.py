@@ -210,8 +210,7 @@ class KernelTimes:
 
     def for_each(self, kernels: Iterable[Kernel]) -> list[KernelTime]:
         """Return the times of one run of each of several kernels."""
-        known = self._known
-        return [known.get(kernel.like) or self.for_kernel(kernel) for kernel in kernels]
+        return [self._known.get(kernel.like) or self.for_kernel(kernel) for kernel in kernels]
 
     def _find(self, kernel: Kernel) -> KernelTime:
         load, stated = self._load(kernel), compiler_estimate(kernel.view, kernel.row)

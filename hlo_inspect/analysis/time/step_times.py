@@ -224,7 +224,7 @@ class TimesInStep:
     """The times of all runs of a kernel in the step.
 
     A kernel off the compute stream counts its exposed time. One of the `collectives`, by place, counts the time of its links,
-    hidden or not. Kernels with one `twin` share a `RowTimes`, unless some of their kind are collectives, as fusions on TPU.
+    hidden or not. Kernels with one `twin` share a `RowTimes`.
     """
 
     def __init__(
@@ -234,15 +234,12 @@ class TimesInStep:
         self._timelines = timelines
         self._collectives = collectives
         self._known: dict[int, RowTimes] = {}
-        starts = [collective.start for collective in timelines.bound.work.collectives.values()]
-        self._kinds_of_collectives = {start.opcode for start in starts}
 
     def for_kernel(self, kernel: Kernel) -> RowTimes:
         """Return the times of a kernel."""
-        number = kernel.number if kernel.kind in self._kinds_of_collectives else kernel.twin
-        cached = self._known.get(number)
+        cached = self._known.get(kernel.twin)
         if cached is None:
-            cached = self._known[number] = self._find(kernel, self._collectives.get(kernel.place))
+            cached = self._known[kernel.twin] = self._find(kernel, self._collectives.get(kernel.place))
         return cached
 
     def _find(self, kernel: Kernel, collective: CollectiveTime | None) -> RowTimes:
