@@ -123,12 +123,12 @@ SWITCHES: dict[str, Switch] = {
         {"hlo.read.selective:Selection.pick": _constant(None)},
     ),
     "lines at once": Switch(
-        "lines as printers write them are read by one expression, thousands at a time, the others by the grammar",
+        "lines of a computation as printers write them are read by one expression, the others by the grammar",
         _READ,
-        {"hlo.read.module_reader:ModuleReader._run": _constant(value=False)},
+        {"hlo.read.module_reader:ModuleReader._rows": _constant(value=False)},
     ),
     "native reader": Switch(
-        "texts of 64 KB and more that are wanted whole are read by a library in C; without it as the row above",
+        "texts that are wanted whole are read by a library in C; without it as the row above",
         (*_READ, "summary"),
         {"native.library:library": _constant(None)},
     ),

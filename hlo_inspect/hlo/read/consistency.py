@@ -13,14 +13,13 @@ unmarked computation among marked computations has therefore lost a line.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import LEFT_OUT, operand_names, operands_end, operands_of
 from hlo_inspect.hlo.module import Computation, Module, ParameterReads
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
-from hlo_inspect.hlo.read.fast_path import LineRun
-from hlo_inspect.hlo.rows import HeadColumn, Rows
+from hlo_inspect.hlo.rows import Rows
 from hlo_inspect.hlo.values.shape_text import ShapeError, parse_shape
 from hlo_inspect.hlo.values.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -33,8 +32,6 @@ _PRINTED_SHAPE = lazy_pattern(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASC
 _TWO_NAMES = lazy_pattern(r" %(?<=[\w.\-] %)", re.ASCII)  # starts with plain text, for a fast search
 _TUPLE_INDEX = lazy_pattern(r"#[\d#]*+", re.ASCII)  # of `name#0#1`
 _INDEX = lazy_pattern(r", index=(\d{1,9})", re.ASCII)
-
-_WITHOUT_NAMES = dict.fromkeys(LITERAL_OPCODES, "") | {"": "\n"}  # no opcode: the first line of a computation
 
 NoteProblem = Callable[[str, str, int | None, str | None], None]
 """Callback that receives code, message, line and subject of a problem."""
@@ -71,26 +68,11 @@ class NameCheck:
         if len(defined) != len(rows.names) or not self._names.isdisjoint(defined):
             self._note_duplicates(rows)
         self._names.update(defined)
-        (names,) = _operand_names(rows.tails, rows.opcodes)
-        uses = {*names} - {""}
+        uses = {*_operand_names(rows.tails, rows.opcodes)} - {""}
         if not uses <= self._names:
             uses = self._check_operands(rows)
         if self._computation.reads is not None:
             _note_reads(self._computation.reads, rows, uses)
-
-    def doubtful(self, run: LineRun, columns: Sequence[HeadColumn]) -> Iterator[int]:
-        """Yield the numbers of the parts that may define a name twice or use an undefined name."""
-        if len(run.parts) == 1:  # `check` examines it anyway
-            return
-        opcodes: list[str] = []
-        for (name, _, _, _, _, _), column in zip(run.parts, columns, strict=True):
-            opcodes += ("", *column.opcodes) if name is not None else column.opcodes
-        uses = _operand_names(run.tails, opcodes, len(run.starts))
-        before = len(uses) - len(run.parts)  # 1 unless the first part continues a computation
-        for number, (_, _, first, end, _, _) in enumerate(run.parts):
-            defined = {"", *run.names[first:end]}
-            if len(defined) - 1 != end - first or not defined.issuperset(uses[number + before]):
-                yield number
 
     def _note_duplicates(self, rows: Rows) -> None:
         seen: set[str] = set()
@@ -193,21 +175,17 @@ def _precise_callees(tail: str) -> list[str]:
     return callees
 
 
-def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0) -> list[list[str]]:
-    """Return the names in the operands of rows, with `""` for rows without operands.
-
-    The `starts` first lines of computations have no opcode, and each begins a new list. The first list holds the rows before
-    them.
-    """
+def _operand_names(tails: Sequence[str], opcodes: Sequence[str]) -> list[str]:
+    """Return the names in the operands of rows, with `""` for rows without operands."""
     texts = _operand_texts(tails, opcodes)
     joined = ", ".join(texts)
     has_shapes = joined.count(" %") != joined.count(", %")
-    if joined.count("\n") != starts or (has_shapes and _TWO_NAMES.search(joined)):  # an unusual layout, such as line breaks
-        texts = [_WITHOUT_NAMES.get(opcode) or ", ".join(_precise_names(t)) for t, opcode in zip(tails, opcodes, strict=True)]
+    if "\n" in joined or (has_shapes and _TWO_NAMES.search(joined)):  # an unusual layout, such as line breaks
+        texts = ["" if o in LITERAL_OPCODES else ", ".join(_precise_names(t)) for t, o in zip(tails, opcodes, strict=True)]
         joined = ", ".join(texts)
     is_bare = "[" not in joined and "/*" not in joined  # then names are split faster than searched
-    if not is_bare and joined.count("%") == joined.count(", ") + 1 - texts.count("") - starts:  # each operand has its mark
-        return [_MARKED.findall(text) for text in joined.split("\n")]
+    if not is_bare and joined.count("%") == joined.count(", ") + 1 - texts.count(""):  # each operand has its mark
+        return _MARKED.findall(joined)
     joined = joined.replace("%", "")
     if "/*" in joined:
         joined = _COUNTER.sub("", joined)
@@ -215,13 +193,12 @@ def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0
         joined = _PRINTED_SHAPE.sub("", joined)
     if "#" in joined:
         joined = _TUPLE_INDEX.sub("", joined)
-    return [text.split(", ") for text in joined.split("\n")]
+    return joined.split(", ")
 
 
 def _operand_texts(tails: Sequence[str], opcodes: Sequence[str]) -> list[str]:
     """Return the operands of each row, separated by `, ` if printed in the usual way."""
-    without = _WITHOUT_NAMES
-    texts = [without[o] if o in without else tail.partition(")")[0] for tail, o in zip(tails, opcodes, strict=True)]
+    texts = ["" if o in LITERAL_OPCODES else tail.partition(")")[0] for tail, o in zip(tails, opcodes, strict=True)]
     if "(" not in "".join(texts):
         return texts
     return [_nested_names(tail) if "(" in text else text for tail, text in zip(tails, texts, strict=True)]

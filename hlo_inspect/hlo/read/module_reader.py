@@ -7,7 +7,6 @@ a problem with its location.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.module import UNREADABLE, Module, Problem
 from hlo_inspect.hlo.read import parser
 from hlo_inspect.hlo.read.cursor import Cursor, Span
-from hlo_inspect.hlo.read.fast_path import CLOSER, find_run
+from hlo_inspect.hlo.read.fast_path import CLOSER, find_rows, of_row
 from hlo_inspect.hlo.read.module_builder import ModuleBuilder
 from hlo_inspect.hlo.read.open_computation import OpenComputation
 from hlo_inspect.hlo.read.parser import MAX_DEPTH, NestedComputation, nested_computations, with_names, with_nested_operands
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
 
 MAX_UNREADABLE_RUN = 20
 """Consecutive lines without HLO after which the module counts as truncated before them."""
-
-MIN_NATIVE_CHARS = 1 << 16
-"""Length of the shortest text that is worth the native reader, whose library takes 5 ms to load."""
 
 MIN_RUN_CHARS = 1 << 6
 MAX_RUN_CHARS = 1 << 17
@@ -69,7 +65,6 @@ class ModuleReader:
         self._builder = ModuleBuilder(module)
         self._selection = Selection(module, self._builder.holders)
         self._native: NativeRuns | None = None
-        self._least_native = 1 if os.environ.get("HLO_INSPECT_NATIVE") == "1" else MIN_NATIVE_CHARS
         self._reads_every_line = module.wants.reads_every_line
         self._open: OpenComputation | None = None
         self._seen_entry = False
@@ -134,12 +129,12 @@ class ModuleReader:
         cursor, opened = self._cursor, self._open
         if cursor.text[cursor.position - 1] != "\n":
             return False
-        if self._reads_every_line:
-            return self._columns() or self._run()
         if opened is not None:
-            return self._pick(opened) or self._run()
+            return (not self._reads_every_line and self._pick(opened)) or self._rows(opened)
         if self._seen_entry:
             return False
+        if self._reads_every_line:
+            return self._columns()
         end, line = self._selection.skip(cursor.text, cursor.position, cursor.line)
         if end == cursor.position or _ELISION_AHEAD.search(cursor.text, cursor.position - 1, end):
             return False
@@ -149,19 +144,10 @@ class ModuleReader:
 
     def _columns(self) -> bool:
         """Read computations up to the end of the entry natively. Return False if the next one is left to the other ways."""
-        cursor = self._cursor
-        if self._open is not None or self._seen_entry:
-            return False
-        if len(cursor.text) - cursor.position < self._least_native:
-            if cursor.text.find("\nHloModule", cursor.position) >= 0:
-                return False
-            cursor.load(self._least_native)
-            if len(cursor.text) - cursor.position < self._least_native:
-                return False
         if self._native is None:
-            from hlo_inspect.hlo.read.native_runs import NativeRuns  # small texts need none of it
+            from hlo_inspect.hlo.read.native_runs import NativeRuns  # selective reading needs none of it
 
-            self._native = NativeRuns(cursor, self._builder, self._least_native)
+            self._native = NativeRuns(self._cursor, self._builder)
         taken = self._native.take()
         if taken:
             self._seen_entry = self._module.entry is not None and self._module.entry.is_entry
@@ -188,40 +174,35 @@ class ModuleReader:
             return False
         self._selection.note(opened.computation.name, *lines[:3])
         cursor.advance(end, builder.take_picked(opened, picked, lines))
-        if closer is not None:
-            cursor.advance(closer.end())
-            self._close(opened)
+        self._end_if_closed(opened)
         return True
 
-    def _run(self) -> bool:
+    def _rows(self, opened: OpenComputation) -> bool:
         """Read the lines at the cursor that are as printers write them. Return False if the next line is not.
 
-        A run that fails is tried again with fewer lines.
+        Lines that fail are tried again with fewer of them.
         """
-        cursor, inside = self._cursor, self._open is not None
-        if not inside and not parser.starts_computation(cursor.text, cursor.position):
-            return False
-        last = len(cursor.text) if self._reads_every_line else cursor.text.find("\n}", cursor.position - 1) + 2
-        if self._reads_every_line:  # with many small modules: a run ends before the next module
-            last = cursor.text.find("\nHloModule", cursor.position, cursor.position + self._run_chars) + 1 or last
+        cursor = self._cursor
         while True:
-            limit = min(cursor.position + self._run_chars, last) if last > 1 else cursor.position + self._run_chars
-            run = find_run(cursor.text, cursor.position, limit, inside=inside, is_final=cursor.is_final)
-            if run is not None and self._seen_entry and not inside and (run.starts[:2] == [0, 1] or len(run) == 1):
-                return False  # other text may follow the entry
-            if run is not None:
-                taken, self._open = self._builder.take_run(run, cursor.line, cursor.text, self._open)
-                if taken:
-                    break
+            rows = find_rows(cursor.text, cursor.position, cursor.position + self._run_chars, is_final=cursor.is_final)
+            if rows is not None and self._builder.take_rows(opened, rows, cursor.line, is_printed=True):
+                break
             if self._run_chars <= MIN_RUN_CHARS:
                 return False
             self._run_chars = max(MIN_RUN_CHARS, self._run_chars // 8)
         self._run_chars = min(MAX_RUN_CHARS, 2 * self._run_chars)
-        self._seen_entry = self._seen_entry or any(is_entry for _, is_entry, _, _, _, _ in run.parts)
         self._unreadable_run = 0
-        cursor.advance(run.end, run.lines)
+        cursor.advance(rows.end, len(rows.names))
+        self._end_if_closed(opened)
         self._mark_end()
         return True
+
+    def _end_if_closed(self, opened: OpenComputation) -> None:
+        """Close a computation if its last line is at the cursor, as printers write it."""
+        closer = CLOSER.match(self._cursor.text, self._cursor.position)
+        if closer is not None:
+            self._cursor.advance(closer.end())
+            self._close(opened)
 
     def _item(self) -> bool:
         """Read the next item by the grammar. Return False if the module ends before it."""
@@ -289,9 +270,10 @@ class ModuleReader:
         cursor.advance(tokens.skip_space(cursor.text, cursor.position))
         start = cursor.position
         if cursor.text[start] == "}":
-            closer = CLOSER.match(cursor.text, start)
-            cursor.advance(closer.end() if closer is not None else parser.closer_end(cursor.text, start))
-            self._close(opened)
+            self._end_if_closed(opened)
+            if self._open is not None:
+                cursor.advance(parser.closer_end(cursor.text, start))
+                self._close(opened)
             return True
         if HEADER.match(cursor.text, start) or parser.starts_computation(cursor.text, start):
             name = opened.computation.name
@@ -306,7 +288,7 @@ class ModuleReader:
         if self._module.heads.find(parsed.row[2]) is None:
             raise _shape_fault(cursor.text, start, parsed.row)
         for row in with_nested_operands(self._read_nested(parsed.row, cursor.line)):
-            if not self._builder.take_row(opened, row, cursor.line):
+            if not self._builder.take_rows(opened, of_row(row), cursor.line):
                 raise _shape_fault(cursor.text, start, row)
         self._unreadable_run = 0
         cursor.advance(parsed.end)
@@ -345,7 +327,7 @@ class ModuleReader:
                 self._note_unreadable(error.message, item_line, None, text.count("\n", position) + 1)
                 break
             for row in with_nested_operands(self._read_nested(parsed.row, item_line, depth)):
-                if not self._builder.take_row(opened, row, item_line):
+                if not self._builder.take_rows(opened, of_row(row), item_line):
                     self._note_unreadable(_shape_fault(text, position, row).message, item_line, None, 1)
             position = tokens.skip_space(text, parsed.end)
         self._builder.end(opened)
