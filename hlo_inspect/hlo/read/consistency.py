@@ -13,7 +13,7 @@ unmarked computation among marked computations has therefore lost a line.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import LEFT_OUT, operand_names, operands_end, operands_of
@@ -26,11 +26,6 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 _CALLEES = lazy_pattern(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.\-]*+)|\{{([^{{}}=]*+)\}})", re.ASCII)
 _NAME = lazy_pattern(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
-_COUNTER = lazy_pattern(r"/\*[^*]*+\*/")  # `/*index=5*/`
-_MARKED = lazy_pattern(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
-_PRINTED_SHAPE = lazy_pattern(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASCII)  # text before a name, unless it is a name
-_TWO_NAMES = lazy_pattern(r" %(?<=[\w.\-] %)", re.ASCII)  # starts with plain text, for a fast search
-_TUPLE_INDEX = lazy_pattern(r"#[\d#]*+", re.ASCII)  # of `name#0#1`
 _INDEX = lazy_pattern(r", index=(\d{1,9})", re.ASCII)
 
 NoteProblem = Callable[[str, str, int | None, str | None], None]
@@ -63,16 +58,24 @@ class NameCheck:
             computation.reads = ParameterReads()
 
     def check(self, rows: Rows) -> None:
-        """Check rows of the current computation."""
+        """Check rows of the current computation: report names with two definitions, record those without one so far."""
         defined = set(rows.names)
         if len(defined) != len(rows.names) or not self._names.isdisjoint(defined):
             self._note_duplicates(rows)
         self._names.update(defined)
-        uses = {*_operand_names(rows.tails, rows.opcodes)} - {""}
-        if not uses <= self._names:
-            uses = self._check_operands(rows)
-        if self._computation.reads is not None:
-            _note_reads(self._computation.reads, rows, uses)
+        reads, uses = self._computation.reads, set[str]()
+        for line, tail, opcode in zip(rows.lines, rows.tails, rows.opcodes, strict=True):
+            if opcode in LITERAL_OPCODES:
+                continue
+            names = _operand_names(tail)
+            uses.update(names)
+            for name in names if not self._names.issuperset(names) else ():
+                if name not in self._names:
+                    self._pending.setdefault(name, line)
+            if reads is not None and not names and tail.partition(")")[0].strip():
+                reads.known = False
+        if reads is not None:
+            _note_reads(reads, rows, uses)
 
     def _note_duplicates(self, rows: Rows) -> None:
         seen: set[str] = set()
@@ -80,20 +83,6 @@ class NameCheck:
             if name in seen or name in self._names:
                 self._note("HI007", f"{name} is defined twice in computation {self._computation.name}", line, name)
             seen.add(name)
-
-    def _check_operands(self, rows: Rows) -> set[str]:
-        """Return the used names, read operand by operand; record those that have no definition so far."""
-        uses: set[str] = set()
-        for line, tail, opcode in zip(rows.lines, rows.tails, rows.opcodes, strict=True):
-            if opcode not in LITERAL_OPCODES:
-                names = _precise_names(tail)
-                uses.update(names)
-                if self._computation.reads is not None and not names and tail.partition(")")[0].strip():
-                    self._computation.reads.known = False
-                for name in names:
-                    if name not in self._names:
-                        self._pending.setdefault(name, line)
-        return uses
 
     def knows_callees(self, tails: str) -> bool:
         """Return True if every computation that these tails call is defined so far."""
@@ -175,54 +164,14 @@ def _precise_callees(tail: str) -> list[str]:
     return callees
 
 
-def _operand_names(tails: Sequence[str], opcodes: Sequence[str]) -> list[str]:
-    """Return the names in the operands of rows, with `""` for rows without operands."""
-    texts = _operand_texts(tails, opcodes)
-    joined = ", ".join(texts)
-    has_shapes = joined.count(" %") != joined.count(", %")
-    if "\n" in joined or (has_shapes and _TWO_NAMES.search(joined)):  # an unusual layout, such as line breaks
-        texts = ["" if o in LITERAL_OPCODES else ", ".join(_precise_names(t)) for t, o in zip(tails, opcodes, strict=True)]
-        joined = ", ".join(texts)
-    is_bare = "[" not in joined and "/*" not in joined  # then names are split faster than searched
-    if not is_bare and joined.count("%") == joined.count(", ") + 1 - texts.count(""):  # each operand has its mark
-        return _MARKED.findall(joined)
-    joined = joined.replace("%", "")
-    if "/*" in joined:
-        joined = _COUNTER.sub("", joined)
-    if "[" in joined:
-        joined = _PRINTED_SHAPE.sub("", joined)
-    if "#" in joined:
-        joined = _TUPLE_INDEX.sub("", joined)
-    return joined.split(", ")
-
-
-def _operand_texts(tails: Sequence[str], opcodes: Sequence[str]) -> list[str]:
-    """Return the operands of each row, separated by `, ` if printed in the usual way."""
-    texts = ["" if o in LITERAL_OPCODES else tail.partition(")")[0] for tail, o in zip(tails, opcodes, strict=True)]
-    if "(" not in "".join(texts):
-        return texts
-    return [_nested_names(tail) if "(" in text else text for tail, text in zip(tails, texts, strict=True)]
-
-
-def _nested_names(tail: str) -> str:
-    """Return the names in operands with brackets, marked if the text marks them."""
+def _operand_names(tail: str) -> list[str]:
     names = operand_names(tail)
-    if names is None:
-        try:
-            end = operands_end(tail)
-        except tokens.ScanError:
-            return ""
-        if "%" not in tail[:end]:
-            return ", ".join(_precise_names(tail))
-        names = _MARKED.findall(tail, 0, end)
-    return ", ".join([f"%{name}" for name in names])
-
-
-def _precise_names(tail: str) -> list[str]:
+    if names is not None:
+        return names
     try:
         return [operand.name for operand in operands_of(tail) if operand.name is not None]
     except tokens.ScanError:
-        return []
+        return []  # reported as a separate fault
 
 
 # -- roots ------------------------------------------------------------------------------------------------------------------
