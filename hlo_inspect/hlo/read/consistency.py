@@ -1,7 +1,7 @@
 """Consistency of a module: names (`NameCheck`) and roots (`RootCheck`).
 
-Every used name has to be defined exactly once. The native reader sees that while it reads; these checks are for what it refuses.
-They also find the entry parameters without users.
+Every used name has to be defined exactly once. The native reader sees that while it reads; these checks are for what it leaves
+to the readers in Python. They also find the entry parameters without users.
 
 Without a ROOT mark the last instruction is the root, so a missing line changes the root. Its shape is compared with the
 computation's signature (`(p: f32[2]) -> f32[2]`), as XLA's parser does. It is also compared with the result in the header's
