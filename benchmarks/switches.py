@@ -137,11 +137,6 @@ SWITCHES: dict[str, Switch] = {
         _READ,
         {"hlo.rows:_MAX_HEADS": lambda _: -1},
     ),
-    "columns of heads": Switch(
-        "what depends on all heads of a computation is found once for all that have the same",
-        _READ,
-        {"hlo.rows:_MAX_COLUMNS": lambda _: -1},
-    ),
     "attribute forms": Switch(
         "attributes that differ in callees, channel and metadata alone are read once",
         (*_READ, "summary"),

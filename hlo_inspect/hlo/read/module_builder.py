@@ -15,7 +15,7 @@ from hlo_inspect.hlo.read.cursor import Span, count_lines
 from hlo_inspect.hlo.read.fast_path import CALLS, RowTexts, read_row
 from hlo_inspect.hlo.read.open_computation import CONDITION_ROOTS, OpenComputation
 from hlo_inspect.hlo.read.selective import small_root
-from hlo_inspect.hlo.rows import ColumnTable, Head, Rows
+from hlo_inspect.hlo.rows import Head, Rows, join_rows
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.shape_text import ShapeError
 from hlo_inspect.hlo.values.shapes import TupleShape
@@ -28,7 +28,6 @@ class ModuleBuilder:
         wants = module.wants
         self.module = module
         self._heads = module.heads
-        self.columns = ColumnTable(module.heads)
         self.holders: set[str] = set()
         self._wants = wants
         self._reads_every_line = wants.reads_every_line
@@ -90,7 +89,7 @@ class ModuleBuilder:
             self._first_parameters = opened.parameters
         computation.instructions = opened.instructions or ()
         if self._wants.graph and opened.parts:
-            computation.rows = self.columns.joined(opened.parts)
+            computation.rows = join_rows(opened.parts)
         opcodes = [column.opcodes for column in opened.columns]
         computation.opcodes = opcodes[0] if len(opcodes) == 1 else tuple(chain.from_iterable(opcodes))
         if opened.scalars:
@@ -170,7 +169,7 @@ class ModuleBuilder:
         `is_printed`: `fast_path` read them.
         """
         try:
-            heads = self.columns.column(texts.heads, texts.marks)
+            heads = self._heads.column(texts.heads, texts.marks)
         except ShapeError:
             return False
         computation, wants = opened.computation, self._wants
