@@ -110,5 +110,5 @@ def test_a_column_has_the_heads_and_the_root_of_rows() -> None:
 def test_joined_rows_have_the_column_of_all_their_heads() -> None:
     p, f = ("", "p", "s32[] parameter", "0)"), ("ROOT ", "f", "f32[8] fusion", "%p), kind=kLoop, calls=%g")
     column = join_rows([rows_of([p, f], 3), rows_of([p], 9)]).column
-    assert (column.texts, column.marked, column.calling) == ((p[2], f[2], p[2]), {1}, (1,))
+    assert (column.texts, column.marked, column.calling) == ((p[2], f[2], p[2]), frozenset({1}), (1,))
     assert NO_ROWS.column.calling == ()
