@@ -174,7 +174,9 @@ class ModuleReader:
             return False
         self._selection.note(opened.computation.name, *lines[:3])
         cursor.advance(end, builder.take_picked(opened, picked, lines))
-        self._end_if_closed(opened)
+        if closer is not None:
+            cursor.advance(closer.end())
+            self._close(opened)
         return True
 
     def _rows(self, opened: OpenComputation) -> bool:
@@ -193,16 +195,8 @@ class ModuleReader:
         self._run_chars = min(MAX_RUN_CHARS, 2 * self._run_chars)
         self._unreadable_run = 0
         cursor.advance(rows.end, len(rows.names))
-        self._end_if_closed(opened)
         self._mark_end()
         return True
-
-    def _end_if_closed(self, opened: OpenComputation) -> None:
-        """Close a computation if its last line is at the cursor, as printers write it."""
-        closer = CLOSER.match(self._cursor.text, self._cursor.position)
-        if closer is not None:
-            self._cursor.advance(closer.end())
-            self._close(opened)
 
     def _item(self) -> bool:
         """Read the next item by the grammar. Return False if the module ends before it."""
@@ -270,10 +264,9 @@ class ModuleReader:
         cursor.advance(tokens.skip_space(cursor.text, cursor.position))
         start = cursor.position
         if cursor.text[start] == "}":
-            self._end_if_closed(opened)
-            if self._open is not None:
-                cursor.advance(parser.closer_end(cursor.text, start))
-                self._close(opened)
+            closer = CLOSER.match(cursor.text, start)
+            cursor.advance(closer.end() if closer is not None else parser.closer_end(cursor.text, start))
+            self._close(opened)
             return True
         if HEADER.match(cursor.text, start) or parser.starts_computation(cursor.text, start):
             name = opened.computation.name
