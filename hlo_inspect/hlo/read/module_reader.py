@@ -185,6 +185,8 @@ class ModuleReader:
         Lines that fail are tried again with fewer of them.
         """
         cursor = self._cursor
+        if cursor.text.startswith("}", cursor.position):
+            return False
         while True:
             rows = find_rows(cursor.text, cursor.position, cursor.position + self._run_chars, is_final=cursor.is_final)
             if rows is not None and self._builder.take_rows(opened, rows, cursor.line, is_printed=True):
