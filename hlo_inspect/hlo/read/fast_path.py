@@ -72,7 +72,12 @@ def find_rows(text: str, start: int, limit: int, *, is_final: bool) -> RowTexts 
     pieces = _ITEM.split(text[start - 1 : end - 1])
     marks = find_marks(text, start, end)
     rows = RowTexts(tuple(pieces[1::4]), tuple(pieces[2::4]), tuple(pieces[3::4]), tuple(pieces[4::4]), end)
-    if marks is None or marks.count(b"\n") != len(rows.names) or _unclosed(marks):
+    if marks is None or marks.count(b"\n") != len(rows.names):
+        return None
+    unclosed = marks
+    for _ in range(_MAX_DEPTH):
+        unclosed = unclosed.replace(b"[]", b"").replace(b"()", b"").replace(b"{}", b"")
+    if unclosed.strip(b"\n"):
         return None
     more = marks.count(b"(") - len(rows.names) - "".join(rows.heads).count("(")
     return None if more and _holds_more(text, start, rows) else rows
@@ -105,16 +110,6 @@ def find_marks(text: str, start: int, end: int) -> bytes | None:
     if b"/" in marks:
         marks = marks.replace(b"/**/", b"")
     return None if b"/" in marks else marks.replace(b"*", b"")
-
-
-def _unclosed(marks: bytes) -> bytes:
-    """Return the brackets that are not closed on their line."""
-    for _ in range(_MAX_DEPTH):
-        size = len(marks)
-        marks = marks.replace(b"[]", b"").replace(b"()", b"").replace(b"{}", b"")
-        if len(marks) == size:
-            break
-    return marks.replace(b"\n", b"")
 
 
 def _holds_more(text: str, start: int, rows: RowTexts) -> bool:
