@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from hlo_inspect.profiler.chip import NO_CHIP, ProfiledChip
 from hlo_inspect.profiler.device_events import ALL_ATTRIBUTED, Unattributed
 
 if TYPE_CHECKING:
@@ -222,13 +223,14 @@ class ProgramMeasurements:
 class RecordedProgram(NamedTuple):
     """The program of a module in a recorded profile.
 
-    `devices` maps flattened ids to devices, empty if they are equal. `others` are programs without events.
+    `devices` maps flattened ids to devices, empty if they are equal. `others` are programs without events, and `chip` ran it.
     """
 
     label: str
     times: ProgramMeasurements
     devices: tuple[int, ...] = ()
     others: int = 0
+    chip: ProfiledChip = NO_CHIP
 
 
 def _waits_of(members: Sequence[Executions]) -> list[DeviceWaits]:

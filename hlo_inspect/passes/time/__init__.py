@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -102,24 +101,27 @@ class _MeasuredPart(NamedTuple):
     measured: float
 
     def ratio(self, time: Quantity | None) -> float | None:
-        """Return measured / time with 4 digits; None if the time is unknown or 0."""
-        return float(f"{self.measured / time:.4g}") if time and not isinstance(time, Figure) else None
+        """Return measured / time with 4 digits; None if the time is unknown or below a nanosecond."""
+        from hlo_inspect.passes.measured.measured_rows import ratio_to
+
+        ratio = None if isinstance(time, Figure) else ratio_to(self.measured, time)
+        return None if ratio is None else float(f"{ratio:.4g}")
 
 
 def _measured_step_table(context: Context, rows: MeasuredRows, times: StepTimes) -> Table:
-    """Return the step and its parts: bound, estimate and measured time. The parts are means of self times."""
-    collectives = math.fsum(row.self_s for row in rows.collectives)
+    """Return the step and its parts: bound, estimate and the mean of measured times."""
+    collectives, busy = rows.collectives_s, rows.mean_busy_s
     parts = [
-        _MeasuredPart("step, median", times.step, times.estimate_step, rows.times.step_quantiles()[0]),
-        _MeasuredPart("kernels", times.kernels, times.estimate_kernels, rows.kernels_s - collectives),
+        _MeasuredPart("step", times.step, times.estimate_step, rows.mean_step_s),
+        _MeasuredPart("kernels", times.kernels, times.estimate_kernels, busy - collectives),
     ]
     if context.collectives:
         parts.append(_MeasuredPart("exposed collectives", times.exposed, times.estimate_exposed, collectives))
-    parts.append(_MeasuredPart("idle, median", None, None, rows.times.step_quantiles()[0] - rows.times.busy_s))
+    parts.append(_MeasuredPart("idle", None, None, rows.mean_step_s - busy))
     return _MEASURED_STEP.of(parts)
 
 
-_MEASURED_STEP = TableSpec("measured_step", "The step: bound, estimate and measured time", page_rows=0).with_columns(
+_MEASURED_STEP = TableSpec("measured_step", "The step: bound, estimate and mean measured time", page_rows=0).with_columns(
     Column("part", width=20),
     bounded("bound_s", "seconds", attrgetter("bound"), optional=True, summed=False),
     bounded("estimate_s", "seconds", attrgetter("estimate"), optional=True, summed=False),
