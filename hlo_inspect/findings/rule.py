@@ -24,8 +24,8 @@ WORTH_SENDING = 1 << 20  # bytes of a step that a device sends to others
 WORTH_KEEPING = 4 << 20  # bytes of a step that recomputation or the host would keep from the device
 WORTH_COPYING = 1 << 20  # bytes of a step that a device copies
 
-Resource = Literal["memory", "traffic", "wire", "flops"]
-"""Units of stakes: bytes of device memory, bytes read and written there, bytes sent to other devices, FLOPs."""
+Resource = Literal["memory", "traffic", "wire", "host", "flops"]
+"""Units of stakes: bytes of device memory, bytes read and written there, bytes sent to other devices or the host, FLOPs."""
 
 
 class Rule(ABC):

@@ -409,6 +409,24 @@ def _() -> Any:  # Two arrays change places. Two iterations in one body need no 
     )
 
 
+@pair("host-callback", 4 * MIB, "f32[512,512], 1 MiB, is printed in each of 4 iterations")
+def _() -> Any:  # A print that was forgotten in a scan over layers. The twin returns the sums.
+    def step(prints: bool) -> Any:
+        def run(weights: Array, x: Array) -> Any:
+            def layer(x: Array, w: Array) -> Any:
+                x = jnp.tanh(x @ w)
+                if prints:
+                    jax.debug.print("{x}", x=x)
+                return x, jnp.sum(x)
+
+            x, sums = lax.scan(layer, x, weights)
+            return x, sums[None]
+
+        return mapped(run, (array(4, 512, 512), array(8 * 512, 512, spec=P("d"))), (P("d"), P("d")))
+
+    return step(True), step(False)
+
+
 @pair("copied-update-slice", 16 * 2 * 4 * MIB, "2 copies of f32[1024,1024], 4 MiB, in 16 iterations", "cpu gpu")
 def _() -> Any:  # The buffer before the update is read behind it. The twin reads the buffer behind the update.
     def loop(is_fault: bool) -> Any:

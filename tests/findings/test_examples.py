@@ -55,6 +55,7 @@ MENDED: dict[str, tuple[str, str]] = {
     "HI401": ("f32[1024,1024]{1,0} convert(w)", "f32[1024,1024]{1,0} negate(w)"),
     "HI402": ("f64[4096,1024]{1,0} convert(x)\n  ROOT z = f64", "f32[4096,1024]{1,0} sine(x)\n  ROOT z = f32"),
     "HI508": ("tuple(m, u, c)", "tuple(m, u, q)"),
+    "HI510": ("xla_ffi_python_gpu_callback", "fused_kernel"),
     "HI509": ("dynamic-update-slice(c, v, n, z)", "dynamic-update-slice(p, v, n, z)"),
     "HI212": ("b = f32[1024,1024]{1,0} all-gather(p)", "b = f32[1024,1024]{1,0} all-gather(n)"),
     "HI213": ("all-reduce(y)", "all-to-all(y)"),

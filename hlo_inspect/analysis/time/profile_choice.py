@@ -1,7 +1,7 @@
 """The accelerator whose figures times are computed with, and the user's changes to these figures.
 
-It is the accelerator that a user names, else the one of a recorded profile, else the one that the dump names. A dump names it
-by files beside it, or by marks of a TPU's generation.
+It is the accelerator that a user names, else the one of a recorded profile, else the one of the dump. A dump names it by files
+beside it, or by marks of a TPU's generation.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def choose_profile(
 ) -> ProfileChoice:
     """Choose the profile for a module, with the changes that a user asks for.
 
-    It is the profile that the user names, else the `chip` of a recorded profile, else the accelerator that the dump shows, if
-    the module was read with its graph. `read_whole` returns any module with its graph.
+    It is the profile that the user names, else the `chip` of a recorded profile. Without either the dump shows the accelerator,
+    if the module was read with its graph. `read_whole` returns any module with its graph.
 
     Raise UsageError for a change of a figure that the profile does not state, and for options that need a profile if there is
     none.
