@@ -10,7 +10,7 @@ from hlo_inspect.analysis.collectives.collective_results import place_of, result
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.loops import Loop
-from hlo_inspect.graph.readers import ViewRow, maker_of, readers_of
+from hlo_inspect.graph.readers import ViewRow, maker_behind, maker_of, readers_of
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import (
     COLLECTIVE_KINDS,
@@ -21,6 +21,7 @@ from hlo_inspect.hlo.opcodes import (
     opcodes_that_give,
 )
 from hlo_inspect.hlo.values.header import ShapeIndex
+from hlo_inspect.hlo.values.shapes import ArrayShape
 
 MAX_STEPS = 64
 """Operands that are followed, at any depth, to see if a value is constant."""
@@ -147,6 +148,19 @@ def new_state(view: View, number: int) -> ViewRow | None:
     return ViewRow(view, view.root).operand(number) if view.root is not None and view.opcodes[view.root] == "tuple" else None
 
 
+def initial_value(views: Views, calls: CallGraph, place: ViewRow) -> ViewRow | None:
+    """Return what a loop gets for an element of its state that its body never changes; None for other values."""
+    element = element_of_state(views, place)
+    loop = _loop_of_body(calls, element[0].computation.name) if element is not None else None
+    if element is None or loop is None or not _is_unchanged(views, place, element[0]):
+        return None
+    outer = views.find(loop.instruction.computation.name)
+    row = outer.index(loop.instruction.name) if outer is not None else None
+    state = ViewRow(outer, row).operand(0) if outer is not None and row is not None else None
+    made = maker_of(views, state) if state is not None else None
+    return made.operand(element[1]) if made is not None and made.opcode == "tuple" else None
+
+
 def _is_fixed(views: Views, value: ViewRow | None, body: View | None) -> bool:
     """Return True if a value is made of constants, and of elements of the state that `body` never changes, alone.
 
@@ -193,13 +207,54 @@ def _added_element(views: Views, place: ViewRow, index: ShapeIndex) -> int | Non
         if reader.opcode in _FACTORS and not (others and all(_is_fixed(views, other, body) for other in others)):
             return None
         for other in others if reader.opcode in _SUMS else ():
-            element = element_of_state(views, _without_conversion(views, other))
-            if element is not None and element[0] is body and _only_reader(views, *element) == reader:
+            element = _sum_so_far(views, other, reader)
+            if element is not None and element[0] is body:
                 if reader.opcode == "subtract" and other == reader.operand(1):
                     return None
                 total = element[1]
         place, index = reader, ()
     return None
+
+
+def _sum_so_far(views: Views, place: ViewRow, reader: ViewRow) -> tuple[View, int] | None:
+    """Return the element of the state that a value is, if the sum `reader` alone reads it.
+
+    XLA for TPU drops the zeros that a loop begins with, and selects zeros in the first iteration (`select_add_fusion`).
+    """
+    made, only = _without_conversion(views, place), reader
+    if made.opcode == "select":
+        chosen = [operand for operand in made.operands[1:] if operand is not None and not _is_zero(views, operand)]
+        if len(chosen) != 1 or list(readers_of(views, made)) != [reader] or not _is_same_on_devices(views, made.operand(0)):
+            return None
+        made, only = _without_conversion(views, chosen[0]), made
+    element = element_of_state(views, made)
+    return element if element is not None and _only_reader(views, *element) == only else None
+
+
+def _is_zero(views: Views, place: ViewRow) -> bool:
+    """Return True if all elements of an array are the constant 0."""
+    made = maker_behind(views, place, {"broadcast", "convert"})
+    if made is None or made.opcode != "constant":
+        return False
+    return made.view.instruction_at(made.row).literal.strip("-0.") == ""
+
+
+def _is_same_on_devices(views: Views, value: ViewRow | None) -> bool:
+    """Return True if a predicate is made of constants and of counters and flags of the state alone."""
+    waiting, seen = [value], set[tuple[str, int]]()
+    while waiting:
+        place = waiting.pop()
+        made = maker_of(views, place) if place is not None and len(seen) <= MAX_STEPS else None
+        if made is None:
+            return False
+        shape = made.shape
+        is_counter = isinstance(shape, ArrayShape) and shape.dtype.startswith(("s", "u", "pred"))
+        if made.key not in seen and not (is_counter and element_of_state(views, made) is not None):
+            if made.opcode not in _REPEATABLE - DEVICE_NUMBERS:
+                return False
+            waiting += made.operands
+        seen.add(made.key)
+    return True
 
 
 def _stack_element(views: Views, place: ViewRow, index: ShapeIndex) -> int | None:
