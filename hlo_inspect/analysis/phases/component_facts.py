@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from hlo_inspect.analysis.phases.loop_exits import loop_exits
 from hlo_inspect.graph.orders import strong_components
 from hlo_inspect.graph.value_graph import MOVES, PARAMETER, PRODUCT, REDUCES, SCALAR, NodesAtPlaces, ValueGraph
 from hlo_inspect.optimizer.overview import Overview
@@ -76,6 +77,7 @@ class Components:
 
     The state of a loop and its new values are one component. `component_of` is the component of each node, `operands` are the
     operands of each component. `kinds` joins the kinds of its nodes; `is_cycle` is 1 if its values depend on each other.
+    `exits` are pairs of a loop with a product and a component behind it that is made of its state.
     """
 
     def __init__(self, graph: ValueGraph) -> None:
@@ -84,6 +86,7 @@ class Components:
             self.operands: list[list[int]] = graph.operands
             self.kinds = bytearray(graph.kinds)
             self.is_cycle = bytearray(len(graph))
+            self.exits: list[tuple[int, int]] = []
             return
         self.component_of, count = strong_components(graph.operands)
         component_of = self.component_of
@@ -99,6 +102,7 @@ class Components:
                     operands.append(component_of[other])
                 elif other != node:
                     self.is_cycle[own] = 1
+        self.exits = loop_exits(graph, component_of, self.kinds)
 
     def __len__(self) -> int:
         return len(self.operands)
@@ -285,7 +289,9 @@ class ComponentFacts:
         wanted = forward | BEHIND_PRODUCT
         tail = [number for number, own in enumerate(bits) if own & (wanted | BEFORE_PRODUCT) == wanted]
         self._mark(bits, tail, TAIL)
-        begin = tail[0] if tail else len(bits)
+        firsts = self._cotangents_behind_loops(bits, forward)
+        self._mark(bits, firsts, COTANGENT)
+        begin = min([*tail[:1], *firsts], default=len(bits))
         for number, made_of in enumerate(operands[begin:], begin):
             own = bits[number]
             if own & (LOSS | forward):
@@ -295,6 +301,21 @@ class ComponentFacts:
                 merged |= bits[other]
             if merged & COTANGENT or (merged & TAIL and own & GRADIENT):
                 bits[number] = own | COTANGENT
+
+    def _cotangents_behind_loops(self, bits: list[int], forward: int) -> list[int]:
+        """Return the first cotangents of a loss right behind a loop: its products are those of the loop's last iteration."""
+        open_loops = {
+            loop
+            for loop, user in self.parts.exits
+            if bits[user] & forward
+            and (bits[user] & BEFORE_PRODUCT or (self.kinds[user] & PRODUCT and not self.kinds[user] & SCALAR))
+        }
+        is_cotangent = GRADIENT | LOSS | forward
+        return [
+            user
+            for loop, user in self.parts.exits
+            if bits[loop] & forward and loop not in open_loops and bits[user] & is_cotangent == GRADIENT
+        ]
 
     # -- recomputation and moved gradients ------------------------------------------------------------------------------
 
