@@ -380,11 +380,11 @@ def test_a_velocity_of_a_vector_field_is_no_momentum() -> None:
     assert rules_of(step_of(*lines, *DOWN, outputs="new o", states=2)) == []
 
 
-def force(name: str, of: str) -> tuple[str, str]:
+def force(name: str, source: str) -> tuple[str, str]:
     """Return the gradient of a quadratic energy of an array."""
     first, second = "lhs_contracting_dims={1}, rhs_contracting_dims={0}", "lhs_contracting_dims={0}, rhs_contracting_dims={0}"
     return (
-        f"{name}h = f32[9,4]{{1,0}} dot(%x, %{of}), {first}",
+        f"{name}h = f32[9,4]{{1,0}} dot(%x, %{source}), {first}",
         f"{name} = f32[4,4]{{1,0}} dot(%x, %{name}h), {second}",
     )
 

@@ -95,8 +95,8 @@ class UpdateContext:
     `own_inputs` hold its own old value. Its gradient depends on one or more of `gradient_inputs`, and states are in
     `state_inputs`; all are bits. `running_products` are atoms of scalars that each step multiplies by the same number, with
     that number; None if it is an input. `arrays` are those of the training state by the nodes of their values. `averages`
-    returns those of weights by the atoms of the new weights, `returned_scalars` the scalars that the step returns, and
-    `velocities` the nodes of new values that an integrator adds to positions.
+    returns those of weights by the atoms of the new weights, `returned_scalars` the scalars that the step returns. `velocities`
+    returns the nodes of new values that an integrator adds to positions.
     `refused_states` are the `state_inputs` that kept a form from being a gradient.
     """
 
