@@ -19,6 +19,9 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 OPCODES = frozenset({"custom-call", "send"})
 _TARGET = lazy_pattern(r"xla_(?:ffi_)?(?:partitioned_)?python_(?:cpu|gpu|tpu)_callback", re.ASCII)
 
+_BETWEEN_SLICES = "xla_megascale_runtime"
+"""The handler of collectives between the slices of a TPU, which pass through their hosts."""
+
 
 class PythonCallback(NamedTuple):
     """Equal callbacks of one line of Python: the first one's row, calls, and bytes that one device sends, all of a step.
@@ -58,6 +61,10 @@ def find_callbacks(views: Views, calls: CallGraph, provenances: Provenances) -> 
 def _rows(views: Views) -> Iterator[tuple[View, int]]:
     for view, row in views.rows_with(OPCODES):
         instruction = view.instruction_at(row)
-        target = instruction.attr("custom_call_target") if view.opcodes[row] == "custom-call" else None
-        if instruction.attr("is_host_transfer") if target is None else _TARGET.fullmatch(target):
+        if view.opcodes[row] == "send":
+            handler = (instruction.attr("frontend_attributes") or {}).get("_xla_host_transfer_handler_name")
+            is_call = bool(instruction.attr("is_host_transfer")) and handler != _BETWEEN_SLICES
+        else:
+            is_call = _TARGET.fullmatch(instruction.attr("custom_call_target") or "") is not None
+        if is_call:
             yield view, row

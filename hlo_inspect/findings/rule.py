@@ -92,7 +92,8 @@ class Rule(ABC):
             elif texts:
                 texts[next(reversed(texts))].append(line)
         what, why, fix, example = (inspect.cleandoc("\n".join(texts.get(heading, ()))) for heading in HEADINGS)
-        return RulePage(cls.code, cls.name, cls.severity, summary, what, why, fix, example)
+        threshold = format_value(cls.threshold, "flops" if cls.resource == "flops" else "bytes") if cls.threshold else ""
+        return RulePage(cls.code, cls.name, cls.severity, summary, what, why, fix, example, threshold)
 
 
 class WireRule(Rule):

@@ -16,10 +16,11 @@ from hlo_inspect.errors import UsageError
 from hlo_inspect.findings import LARGE_MODULE, RULE_TABLE, RULES
 from hlo_inspect.findings.places import with_places
 from hlo_inspect.findings.reading_problems import reading_findings
+from hlo_inspect.findings.small_findings import SmallFindings
 from hlo_inspect.findings.thresholds import parse_thresholds
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes import ALPA, MEASURED, MODULE_FACTS, TIME_EVENTS, WORKLOAD, find_pass
+from hlo_inspect.passes import ALPA, FINDINGS, MEASURED, MODULE_FACTS, TIME_EVENTS, WORKLOAD, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.partial_modules import (
     partial_facts,
@@ -84,6 +85,7 @@ class ModuleReports:
             request.quick,
             needs.every_rule,
         )
+        self._counts_small = needs.every_rule and tuple(request.pass_names) == (FINDINGS,)
         self.wants = _wants(running, self.chosen, request) | self._findings.wants
         self.measures = request.recorded is not None or any(question.name == MEASURED for question in running)
         self.asks_graph = request.uses_graph_for_phases and any(question.asks_phases for question in running)
@@ -124,7 +126,8 @@ class ModuleReports:
         choice = self._findings.choose(module, about)
         if about is None and not _UNDECIDABLE.isdisjoint(choice.rules):
             choice = _with_undecided(context, choice)
-        findings = find_findings(context, choice, self._findings.followed, about)
+        small = SmallFindings() if self._counts_small else None
+        findings = find_findings(context, choice, self._findings.followed, about, small)
         others = [finding for section in chosen for finding in section.findings]
         if others:
             findings = tuple(most_severe_first([*findings, *others]))
@@ -135,7 +138,15 @@ class ModuleReports:
             facts=self._facts(module, facts),
             tables=tuple([table.made() for table in self._tables(module, chosen)]),
             findings=findings,
-            notes=tuple(dict.fromkeys((*notes, *self._notes(module, facts, sections.values(), choice)))),
+            notes=tuple(
+                dict.fromkeys(
+                    (
+                        *notes,
+                        *self._notes(module, facts, sections.values(), choice),
+                        *(small.notes() if small is not None else ()),
+                    )
+                )
+            ),
             profile=self._profile(context),
             specs=self.specs,
             passages=tuple(passage for section in chosen for passage in section.passages),
@@ -308,12 +319,16 @@ def _with_undecided(context: Context, choice: RuleChoice) -> RuleChoice:
 
 
 def find_findings(
-    context: Context, choice: RuleChoice, followed: Collection[str], about: tuple[int, str] | None
+    context: Context,
+    choice: RuleChoice,
+    followed: Collection[str],
+    about: tuple[int, str] | None,
+    small: SmallFindings | None = None,
 ) -> tuple[Finding, ...]:
     """Run the rules and return their findings, the most severe first.
 
     `about` is line and name of an instruction: keep the findings that name it. `followed` are the analyses whose missing
-    attributes are findings too.
+    attributes are findings too. `small` counts the findings below thresholds.
     """
     opcodes, entries = context.module.opcodes, [(name, RULE_TABLE[name]) for name in choice.rules]
     rules = [
@@ -322,7 +337,11 @@ def find_findings(
         if not (entry.opcodes and entry.opcodes.isdisjoint(opcodes))
         and (not entry.analysis or attrgetter(entry.analysis)(context))
     ]
-    findings = [finding for name in rules for finding in RULES.load(name).check(context)]
+    findings = [
+        finding
+        for name in rules
+        for finding in (RULES.load(name).check(context) if small is None else small.check(context, RULES.load(name)))
+    ]
     if about is not None:
         findings = [finding for finding in findings if _names(finding, *about)]
     if context.on_machine.profile_is_named:

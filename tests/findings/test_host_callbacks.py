@@ -83,4 +83,7 @@ def test_a_tpu_sends_each_operand_of_a_call() -> None:
 
 def test_other_custom_calls_and_sends_to_devices_are_none() -> None:
     assert found('k = f32[256,256]{1,0} custom-call(x), custom_call_target="python_callback_fusion"') == []
-    assert found("k = token[] after-all()\n  e = (f32[256,256], u32[], token[]) send(x, k), channel_id=1") == []
+    sent = "k = token[] after-all()\n  e = (f32[256,256], u32[], token[]) send(x, k), channel_id=1"
+    assert found(sent) == []
+    slices = 'is_host_transfer=true, frontend_attributes={_xla_host_transfer_handler_name="xla_megascale_runtime"}'
+    assert found(f"{sent}, {slices}") == []
