@@ -21,9 +21,9 @@ def loop_exits(graph: ValueGraph, component_of: Sequence[int], kinds: Sequence[i
         return []
     bodies: dict[int, tuple[int, int, tuple[int, int]]] = {}  # of a state: first and last node of the body, and the loop
     for node, frame in enumerate(graph.frame_of):
-        body = loops.get((frame, graph.row_of[node]))
-        if body is not None and kinds[component_of[node]] & PRODUCT:
-            bodies[node] = (*body, (frame, graph.row_of[node]))
+        loop = loops.get((frame, graph.row_of[node]))
+        if loop is not None and kinds[component_of[node]] & PRODUCT:
+            bodies[node] = (*loop, (frame, graph.row_of[node]))
     exits: dict[tuple[int, int], None] = {}
     for node, made_of in enumerate(graph.operands):
         for state in made_of:
