@@ -248,7 +248,7 @@ def test_kernels_faster_than_their_bound_and_events_of_no_instruction_are_findin
 
 def gpu_profile(kernels: Mapping[str, list[tuple[str, int, int]]], **chip: int | str) -> bytes:
     """Return a profile of a GPU. A kernel is its instruction, start and duration in nanoseconds; lines are streams."""
-    streams = {
+    streams: dict[str, list[Event]] = {
         f"Stream #{number}({line})": [(op, start, length, {"hlo_op": op, "program_id": 3}) for op, start, length in events]
         for number, (line, events) in enumerate(kernels.items())
     }
@@ -276,7 +276,8 @@ def test_parts_of_a_step_add_up_to_its_mean_although_kernels_overlap(dump: Path,
     }
     rows = report.table("measured_by_device")
     assert rows.title == "Devices: mean step and busy time"  # of two devices one is in the profile: no waiting
-    assert [(row["step_s"], row["busy_s"]) for row in rows.records()] == [(pytest.approx(410e-9), pytest.approx(busy))]
+    (device,) = rows.records()
+    assert (device["step_s"], device["busy_s"]) == (pytest.approx(410e-9), pytest.approx(busy))
 
 
 def test_a_bound_below_a_nanosecond_gives_no_ratio_but_the_lost_time(dump: Path, tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_threads_that_launch_kernels_are_no_devices() -> None:
 
 def test_a_program_of_the_host_runs_beside_one_of_a_gpu() -> None:
     own = [cpu_event("add", 2000, 10)]
-    other = ("kernel", 2000, 60, {"hlo_op": "add", "hlo_module": "jit_other", "program_id": 8})
+    other: Event = ("kernel", 2000, 60, {"hlo_op": "add", "hlo_module": "jit_other", "program_id": 8})
     data = space(plane("/device:GPU:0", {"Stream #1(Kernel)": [other]}), plane("/host:CPU", {"a": own}))
     programs = measure([ProfileFile("profile", io.BytesIO(data))], {"jit_step(7)": OUTLINE, "jit_other(8)": OUTLINE})
     assert {label: (times.platform, self_times(times)["add"]) for label, times in programs.items()} == {
