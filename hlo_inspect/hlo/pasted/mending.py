@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from hlo_inspect.hlo.pasted.mended_text import (
@@ -23,10 +23,10 @@ from hlo_inspect.hlo.pasted.mended_text import (
     wrapped_width,
 )
 from hlo_inspect.hlo.pasted.prefixes import MAX_PREFIX, WINDOW, Match, Prefix, content_start, learn, prefixed_start
+from hlo_inspect.hlo.pasted.strings import MAX_TRIED, header_in_strings, next_string, string_end, string_start
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_PREFIXES = 16
-MAX_TRIED = 100
 PLAIN_STEP = 1 << 15
 WIDTH_CHARS = 1 << 15
 
@@ -39,12 +39,6 @@ _COLOUR = lazy_pattern(r"\x1b\[[0-9;?]*+[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07\x
 _ANY_ENTITY = lazy_pattern(r"&(?:[a-z]{2,6}|#\d{1,6}|#x[0-9a-fA-F]{1,5});", re.ASCII)
 _SPACES = str.maketrans(dict.fromkeys(_NO_BREAK_SPACES, " "))
 _ESCAPE_CODE = lazy_pattern(r"\x1b[\[(]")
-_ESCAPED = lazy_pattern(
-    r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+[^\n]*?\\++n(?:[\"'`]|\\++n|%|ENTRY[ \t]|FileNames\\|[A-Za-z_][\w.\-]*+ (?:\(|\{))",
-    re.ASCII,
-)
-_STRING = lazy_pattern(r"[ \t]*+[\[(]*+[A-Za-z]{0,2}([\"'])")
-_BODY = {quote: lazy_pattern(rf"(?:[^\\{quote}]++|\\.)*+", re.DOTALL) for quote in ("'", '"', "`")}
 
 
 class _Lines:
@@ -138,7 +132,7 @@ class Mender:
                 start, end = piece.rfind("\n", 0, position) + 1, piece.find("\n", position)
                 is_first = not piece[start:position].strip()
                 tried += not is_first
-                if is_header and tried <= MAX_TRIED and piece.find("\\n", position, end) >= 0 and _is_escaped(piece[start:end]):
+                if is_header and tried <= MAX_TRIED and _may_be_in_string(piece, start, position, end):
                     return True
                 if is_first:
                     if is_header and wrapped_width(piece[start : start + WIDTH_CHARS], self._rest_of):
@@ -167,7 +161,7 @@ class Mender:
             if match.key not in self._streams:
                 self._streams[match.key] = self._new_stream(stripped, lines, line.text[: match.length])
             self._last = self._streams[match.key]
-        for part in self._strings(stripped):
+        for part in self._strings(stripped, lines):
             self._put(part, self._last, lines)
 
     def _cleaned(self, line: Line) -> Line:
@@ -211,7 +205,10 @@ class Mender:
             if is_old:
                 self._note("lines that the diff removes were left out")
             return line._replace(text="") if is_old else line, None
-        return (line, None) if _is_escaped(text) else self._without_new_prefix(line, start, self._next_texts(lines))
+        following = self._next_texts(lines)
+        if header_in_strings(text, following) is not None:
+            return line, None
+        return self._without_new_prefix(line, start, following)
 
     def _without_new_prefix(self, line: Line, start: int, following: list[str]) -> tuple[Line, Match | None]:
         """Return the line from `start`, the start of HLO, if a prefix precedes it; else the whole line."""
@@ -240,38 +237,42 @@ class Mender:
 
     # -- text in strings ------------------------------------------------------------------------------------------------
 
-    def _strings(self, line: Line) -> Iterator[Line]:
-        r"""Yield the lines in a line's string, or the line itself. Without `\n` at its end it goes on in the next string."""
-        text = line.text
-        if self._string is None:
-            if not _is_escaped(text):
-                yield line
-                return
-            self._string = text[: text.index("HloModule")]
-            self._note("escapes such as \\n were decoded")
-        start = self._string_start(text)
-        if start is None:
-            self._string = None
-            yield from self._ended_string()
-            yield line
-            return
-        quote = self._string[-1:]
-        end = len(text)
-        if quote in _BODY:
-            body = _BODY[quote].match(text, start)
-            end = body.end() if body is not None else end
-        ended = list(unescaped(line.part(start, end)))
-        ended[0] = Line.joined([*self._ended_string(), ended[0]])
-        self._unended = ended.pop()
-        yield from ended
+    def _strings(self, line: Line, lines: _Lines) -> Iterator[Line]:
+        r"""Yield the lines in a line's strings, or the line itself.
 
-    def _string_start(self, text: str) -> int | None:
-        """Return the start of the string in a line that begins like the first line of strings, or is only a string."""
-        begin = self._string or ""
-        if text.startswith(begin) and (begin or "HloModule" in text):
-            return len(begin)
-        string = _STRING.match(text)
-        return string.end() if string is not None and begin and string[1] == begin[-1] else None
+        A string without `\n` at its end goes on in the next string, unless a comma separates the two.
+        """
+        text, start = line.text, None
+        if self._string is not None:
+            begin = self._string
+            is_like_first = text.startswith(begin) and (begin or "HloModule" in text)
+            start = len(begin) if is_like_first else string_start(text, begin[-1:])
+            if start is None:
+                self._string = None
+                yield from self._ended_string()
+        if start is None:
+            start = self._enter_strings(text, self._next_texts(lines) if "HloModule" in text else ())
+            if start is None:
+                yield line
+        while start is not None:
+            end = string_end(text, start, text[start - 1 : start])
+            ended = list(unescaped(line.part(start, end)))
+            ended[0] = Line.joined([*self._ended_string(), ended[0]])
+            self._unended = ended.pop()
+            yield from ended
+            is_line, start = next_string(text, end)
+            if is_line:
+                yield from self._ended_string()
+            if start is None and "HloModule" in text[end:]:
+                start = self._enter_strings(text, (), end)
+
+    def _enter_strings(self, text: str, following: Iterable[str], position: int = 0) -> int | None:
+        """Return the start of the first string with a header from `position` on, whose line its strings begin like."""
+        start = header_in_strings(text, following, position)
+        if start is not None:
+            self._string = text[:start]
+            self._note("escapes such as \\n were decoded")
+        return start
 
     def _ended_string(self) -> list[Line]:
         """Return the rest of a string as a list; empty if there is none."""
@@ -322,7 +323,7 @@ def _looks_plain(piece: str) -> bool:
             return False
         if piece.startswith("HloModule", start):
             first = piece[start : start + WIDTH_CHARS]
-            if _is_escaped(first[:4096]) or wrapped_width(first, str):
+            if header_in_strings(first[:4096], ()) is not None or wrapped_width(first, str):
                 return False
     return True
 
@@ -342,13 +343,12 @@ def _is_prefixed(line: str, following: list[str]) -> bool:
     return learn(line, start, following, is_cut=is_cut) is not None or _is_header_of(line, start, following)
 
 
-def _is_escaped(line: str) -> bool:
-    r"""Return True if `\n` as two characters follows a header in a line, outside the header's own strings."""
-    start = line.find("HloModule")
-    if start < 0:
+def _may_be_in_string(piece: str, start: int, position: int, end: int) -> bool:
+    r"""Return True if the header at `position`, in the line from `start` to `end`, is in a string of a program or JSON."""
+    if piece.find("\\n", position, end) < 0 and piece[position - 1] not in "\"'":
         return False
-    escaped = _ESCAPED.match(line, start)
-    return escaped is not None and (line[:start].rstrip().endswith(("'", '"', "`")) or "ENTRY" in line[escaped.end() - 6 :])
+    following = piece[end + 1 : end + 1 + WIDTH_CHARS].split("\n", WINDOW)[:WINDOW]
+    return header_in_strings(piece[start:end], following) is not None
 
 
 def _is_header_of(line: str, start: int, following: list[str]) -> bool:
