@@ -24,6 +24,7 @@ from hlo_inspect.hlo.pasted.mended_text import (
 )
 from hlo_inspect.hlo.pasted.prefixes import MAX_PREFIX, WINDOW, Match, Prefix, content_start, learn, prefixed_start
 from hlo_inspect.hlo.pasted.strings import MAX_TRIED, header_in_strings, next_string, string_end, string_start
+from hlo_inspect.hlo.pasted.unified_diff import NEW, UnifiedDiff, diff_start
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_PREFIXES = 16
@@ -73,6 +74,7 @@ class Mender:
         self._unended: Line | None = None  # the part in this string of a line that continues in the next string
         self._width = 0
         self._joined: tuple[JoinedLine, MendedText] | None = None
+        self._diff: UnifiedDiff | None = None
 
     def pieces(self, raw: Iterator[str], next_line: Callable[[], int]) -> Iterator[str]:
         """Yield the first text in whole lines. `next_line` returns the number of a piece's first line until one is mended."""
@@ -120,7 +122,9 @@ class Mender:
         return not (len(piece) >= PLAIN_STEP * 2 and _looks_plain(piece)) and self._has_mark_inside(piece)
 
     def _has_mark_inside(self, piece: str) -> bool:
-        """Return True if other text precedes a header or an entry, or the text is escaped or wrapped."""
+        """Return True if other text precedes a header or an entry, or the text is escaped, wrapped or a diff."""
+        if diff_start(piece) >= 0:
+            return True
         last = piece.rfind("\n", 0, -1) + 1
         if not FRESH.match(piece, last) and _is_prefixed(piece[last : last + (MAX_PREFIX << 1)], []):
             return True
@@ -156,6 +160,12 @@ class Mender:
     def _take(self, lines: _Lines) -> None:
         line = self._cleaned(Line.from_input(lines.waiting.popleft(), self._number))
         self._number += 1
+        if self._diff is None and line.text.startswith("--- ") and diff_start("\n".join([line.text, *lines.peek(2)])) == 0:
+            self._diff = self._new_diff()
+        if self._diff is not None:
+            for side, part in self._diff.take(line):
+                (self.others[-1] if side == NEW else self.text).emit(part)
+            return
         stripped, match = self._without_prefix(line, lines)
         if match is not None and match.key:  # a line without a key continues the last text
             if match.key not in self._streams:
@@ -234,6 +244,12 @@ class Mender:
                 return self._last
         self.others.append(MendedText(f'the input has several writers; these are the lines that begin like "{sample}"'))
         return self.others[-1]
+
+    def _new_diff(self) -> UnifiedDiff:
+        self._flush()
+        self._note("the input is a diff; this is its old side")
+        self.others.append(MendedText("the input is a diff; this is its new side"))
+        return UnifiedDiff()
 
     # -- text in strings ------------------------------------------------------------------------------------------------
 
