@@ -29,6 +29,7 @@ from hlo_inspect.passes.partial_modules import (
     truncation_notes,
 )
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
+from hlo_inspect.passes.unread_lines import unread_facts, unread_notes, unread_tables
 from hlo_inspect.profiler.wanted_samples import WantedSamples
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, most_severe_first
@@ -155,6 +156,8 @@ class ModuleReports:
             facts = partial_facts(facts)
         elif module.problems.is_truncated:
             facts = truncated_facts(facts)
+        if module.unread:
+            facts = unread_facts(facts, module)
         ordered = sorted(facts, key=lambda name: not name.startswith("module."))
         return Facts({name: facts[name] for name in ordered}, self.specs)
 
@@ -167,6 +170,8 @@ class ModuleReports:
                 yield from section.notes
             if module.problems.is_truncated and not module.quoted_lines:
                 yield from truncation_notes(facts)
+            if module.unread:
+                yield from unread_notes(facts, module)
         yield from choice.undecided.values()
         if choice.left_out:
             yield f"findings: left out {choice.reason}: {', '.join(choice.left_out)}"
@@ -176,6 +181,8 @@ class ModuleReports:
         tables: Iterable[Table] = chain.from_iterable(section.tables for section in chosen)
         if module.problems.is_truncated and not module.quoted_lines:
             tables = truncated_tables(tables)
+        elif module.unread:
+            tables = unread_tables(tables, module)
         tables = list(tables)
         if module.log:
             from hlo_inspect.passes.module_facts import log_tables

@@ -17,7 +17,7 @@ _TABLES_OF_WHOLE = frozenset({"buffers"})
 _SUMS_OF_WHOLE = ("cost.", "time.", "custom_calls.unknown_count")
 _SUMS_OVER_RUNS = frozenset({"flops", "least_flops", "matmul_flops", "transcendentals", "bytes"})
 """Facts of all runs of custom calls."""
-_NO_SUMS = frozenset(
+NO_SUMS = frozenset(
     f"time.{name}"
     for name in ("exposed_collective_s", "step_s", "estimate_exposed_collective_s", "estimate_step_s", "mfu_bound")
 )
@@ -61,17 +61,18 @@ def truncated_facts(facts: Mapping[str, Value]) -> dict[str, Value]:
     """Return the facts of a truncated text: sums over the whole module, or over its runs, are lower bounds."""
     bounded: dict[str, Value] = {}
     for name, value in facts.items():
-        if not _is_sum_of_whole(name):
+        if not is_sum_of_whole(name):
             bounded.setdefault(name, value)
         elif name.endswith(LOWER_BOUND):
             bounded[name] = value
         else:
-            low = None if name in _NO_SUMS else lower_bound(value)
+            low = None if name in NO_SUMS else lower_bound(value)
             bounded[name] = at_least(low, _TRUNCATED) if isinstance(low, int | float) and low else None
     return bounded
 
 
-def _is_sum_of_whole(fact: str) -> bool:
+def is_sum_of_whole(fact: str) -> bool:
+    """Return True if a fact is a sum over the whole module or over its runs."""
     family, _, name = fact.removesuffix(LOWER_BOUND).rpartition(".")
     return fact.startswith(_SUMS_OF_WHOLE) or ".executed_" in fact or (family == "custom_calls" and name in _SUMS_OVER_RUNS)
 
@@ -79,7 +80,7 @@ def _is_sum_of_whole(fact: str) -> bool:
 def truncation_notes(facts: Mapping[str, Value]) -> list[str]:
     """Return why each sum over a truncated module is unknown, for those that a whole one would have."""
     exact = [name for name, value in facts.items() if plain(value) is not None and not name.endswith(LOWER_BOUND)]
-    return [f"{name}: {_TRUNCATED}" for name in exact if _is_sum_of_whole(name)]
+    return [f"{name}: {_TRUNCATED}" for name in exact if is_sum_of_whole(name)]
 
 
 def truncated_tables(tables: Iterable[Table]) -> Iterator[Table]:

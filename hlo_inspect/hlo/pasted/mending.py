@@ -123,7 +123,7 @@ class Mender:
 
     def _has_mark_inside(self, piece: str) -> bool:
         """Return True if other text precedes a header or an entry, or the text is escaped, wrapped or a diff."""
-        if diff_start(piece) >= 0:
+        if "\n@@ -" in piece and diff_start(piece) >= 0:
             return True
         last = piece.rfind("\n", 0, -1) + 1
         if not FRESH.match(piece, last) and _is_prefixed(piece[last : last + (MAX_PREFIX << 1)], []):

@@ -22,6 +22,7 @@ from hlo_inspect.optimizer.overview import Overview
 from hlo_inspect.passes.memory.fit_words import fit_parts
 from hlo_inspect.passes.memory.memory_tables import array_groups, total_moved
 from hlo_inspect.passes.partitioning import BEFORE_PARTITIONING, is_before_partitioning
+from hlo_inspect.passes.unread_lines import unread_collective
 from hlo_inspect.passes.warning_tables import warnings_rows
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
 
@@ -115,9 +116,10 @@ def _size(size: int | None, context: Context) -> Parts:
 
 def _compute(context: Context) -> Parts:
     step, unknown = context.cost.step, context.cost.unknown_calls
+    is_open = bool(unknown or context.module.unread)
     matmul, flops, size = step["matmul_flops"], step["flops"], step["bytes"]
     if least(matmul):
-        yield from sentence("{} matmul", Amount(_known_part(matmul) if unknown else matmul, "flops"))
+        yield from sentence("{} matmul", Amount(_known_part(matmul) if is_open else matmul, "flops"))
         again = sum(
             least(tally.bounds("matmul_flops")) for phase, tally in context.cost.tally("phase").by_label() if phase == RECOMPUTE
         )
@@ -126,7 +128,7 @@ def _compute(context: Context) -> Parts:
         yield ", "
         yield from _attention(context)
     elif least(flops) or not unknown:
-        yield from sentence("{}, ", Amount(_known_part(flops) if unknown else flops, "flops"))
+        yield from sentence("{}, ", Amount(_known_part(flops) if is_open else flops, "flops"))
     accessed = "{} as written, before fusion" if no_bytes_reason(context.module) else "{} accessed"
     yield from sentence(accessed, Amount(size, "bytes"))
     if unknown:
@@ -136,8 +138,8 @@ def _compute(context: Context) -> Parts:
 
 
 def _known_part(quantity: Quantity) -> Quantity:
-    """Return a figure that counts nothing for custom calls of unknown work as a lower bound."""
-    return at_least(least(quantity), "the work of custom calls is unknown")
+    """Return a figure that counts nothing for custom calls of unknown work, or unreadable lines, as a lower bound."""
+    return at_least(least(quantity), "the work of custom calls or lines is unknown")
 
 
 def _attention(context: Context) -> Parts:
@@ -185,8 +187,8 @@ def _time(context: Context) -> Parts:
 
 
 def _collectives(context: Context) -> Parts:
-    executed = context.executed
-    everything = executed.total
+    executed, unread = context.executed, unread_collective(context.module)
+    everything = executed.total.beside(unread)
     sites = sum(not collective.is_point_to_point for collective in context.collectives)
     if sites:
         yield Amount(everything.count, "count", "run")
@@ -206,7 +208,8 @@ def _collectives(context: Context) -> Parts:
         if is_before_partitioning(context.shapes_are, context.device_counts.devices):
             yield f"?: {BEFORE_PARTITIONING}"
         else:
-            yield "none before the text ends" if context.module.problems.is_truncated else "none"
+            nothing = "none before the text ends" if context.module.problems.is_truncated else "none"
+            yield f"?: {unread}" if unread else nothing
     if least(executed.slice_sends.count):
         yield "; " if sites else ""
         yield from sentence("{} between slices ({})", Amount(executed.slice_sends.wire_bytes, "bytes"), DCN)
