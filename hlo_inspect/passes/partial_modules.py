@@ -25,7 +25,8 @@ NO_SUMS = frozenset(
 _WITH_EXPOSED_PART = frozenset({"step", "time_by_phase", "time_by_scope", "time_by_source"})
 """Tables of whose times the exposed part of collectives is a part: their sums bound nothing either."""
 _EXPOSED = frozenset({"exposed_s", "estimate_exposed_s"})
-_OF_A_RUN = frozenset({"operand_bytes", "result_bytes", "wire_bytes"})
+_OF_A_RUN = {"operand_bytes": "operands", "result_bytes": "", "wire_bytes": "sent"}
+"""Columns of one run, with their words on a page."""
 _STATED_BY_XLA = frozenset({"out_of_memory", "out_of_memory_parts"})
 """Tables of the lines around the quoted ones: they stay as they are."""
 
@@ -122,17 +123,22 @@ def _tables(tables: Sequence[Table]) -> tuple[Table, ...]:
 def _table(table: Table, *, on_page: bool) -> Table:
     unknown = {index for index, column in enumerate(table.columns) if table.name in _OF_KERNELS and column.name in _OF_A_STEP}
     rows = [tuple(None if index in unknown else value for index, value in enumerate(row)) for row in table.rows]
+    spaces = {index for index, column in enumerate(table.columns) if column.name == "memory_space"}
+    stated = {index for index in spaces if any(row[index] for row in rows)}  # 0 is the device's memory
     return replace(
         table,
         title=table.title.replace(" of one step", " as quoted").replace(" in one step", ""),
         rows=tuple(rows),
-        columns=tuple(map(_column, table.columns)),
+        columns=tuple(_column(column, is_stated=index in stated) for index, column in enumerate(table.columns)),
         page_as="",
         on_page=on_page,
     )
 
 
-def _column(column: Column) -> Column:
+def _column(column: Column, *, is_stated: bool) -> Column:
+    """Return a column as the page of quoted lines has it: always if it holds figures of one run, or `is_stated`."""
     if column.name == "runs" or column.name in _OF_A_STEP or column.name.startswith("executed_"):
         return column._replace(detail=9)
-    return column._replace(detail=0) if column.name in _OF_A_RUN else column
+    if column.name in _OF_A_RUN:
+        return column._replace(detail=0, page_name=column.page_name or _OF_A_RUN[column.name])
+    return column._replace(detail=0) if is_stated else column

@@ -195,4 +195,10 @@ class Summary(Pass):
         for opcode, count in sorted(module.opcode_counts.items()):
             facts.put_all([_OF_OPCODE], count, opcode)
         notes = (*facts.notes, *warnings_notes(context), *_flags_notes(context))
-        return Section(facts.values, (table for table in _tables(context) if table.rows), notes, headline_rows(context))
+        tables, rows = (table for table in _tables(context) if table.rows), headline_rows(context)
+        if not module.memory_lines:
+            return Section(facts.values, tables, notes, rows)
+        from hlo_inspect.passes.memory.xla_reports import out_of_memory_rows, out_of_memory_tables, reports_of
+
+        reports = reports_of(context)
+        return Section(facts.values, (*out_of_memory_tables(reports), *tables), notes, [*out_of_memory_rows(reports), *rows])

@@ -182,8 +182,9 @@ def test_the_excess_is_that_which_xla_states() -> None:
 
 
 REMATERIALIZATION = (
-    "W external/xla/xla/hlo/transforms/simplifiers/hlo_rematerialization.cc:3183] Can't reduce memory use below 3.00GiB (3221225472 "
-    "bytes) by rematerialization; only reduced to 5.00GiB (5368709120 bytes), down from 6.50GiB (6979321856 bytes) originally"
+    "W external/xla/xla/hlo/transforms/simplifiers/hlo_rematerialization.cc:3183] Can't reduce memory use below 3.00GiB "
+    "(3221225472 bytes) by rematerialization; only reduced to 5.00GiB (5368709120 bytes), "
+    "down from 6.50GiB (6979321856 bytes) originally"
 )
 
 
