@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from hlo_inspect.analysis.collectives.executed_collectives import NOT_EXECUTED
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step_calls import attention_of_step, total_of_step
-from hlo_inspect.analysis.memory.host_transfers import host_parameters
+from hlo_inspect.analysis.memory.host_transfers import host_parameters, on_host
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
 from hlo_inspect.figure import Quantity, at_least, exact, least, reason
@@ -250,14 +250,15 @@ def _axes(context: Context) -> Parts:
 
 def _memory(context: Context) -> Parts:
     interface = context.interface
-    parameters = interface.parameters
+    parameters = [leaf for leaf in interface.parameters if not on_host(leaf.shape)]
     size = total(leaf.shape.bytes for leaf in parameters)
     yield from _fit(context)
     yield from sentence("arguments {}", Amount(size, "bytes"))
     if interface.donation_known:
         yield from _donated(parameters, size)
     if interface.outputs_known and interface.donation_known:
-        unaliased = total(output.shape.bytes for output in interface.outputs if output.alias is None)
+        outputs = (output for output in interface.outputs if output.alias is None and not on_host(output.shape))
+        unaliased = total(output.shape.bytes for output in outputs)
         if unaliased is None or unaliased:
             yield from sentence(", unaliased outputs {}", Amount(unaliased, "bytes"))
     yield from _peak_of_memory(context)
