@@ -260,6 +260,14 @@ FACTS: dict[str, tuple[Case, Case]] = {
         (ATTENTION, "custom_calls.bytes", 126 * 574_619_704),
         (ADAMW_BEFORE, "custom_calls.bytes", 0),
     ),
+    "custom_calls.host_callback_count": (
+        ("handmade/host_callbacks", "custom_calls.host_callback_count", 2),
+        (ADAMW, "custom_calls.host_callback_count", 0),
+    ),
+    "custom_calls.host_callback_bytes": (
+        ("handmade/host_callbacks", "custom_calls.host_callback_bytes", 4 + 2 * 512),
+        (ADAMW, "custom_calls.host_callback_bytes", 0),
+    ),
     "custom_calls.unknown_count": ((FUSIONS, "custom_calls.unknown_count", 1), (ADAMW, "custom_calls.unknown_count", 0)),
     "cost.attention_flops": (
         (ATTENTION, "cost.attention_flops", 126 * 4_398_046_511_104),
