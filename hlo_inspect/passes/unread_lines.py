@@ -28,26 +28,23 @@ def unread_collective(module: Module, kind: str = "") -> str:
 
 def unread_facts(facts: Mapping[str, Value], module: Module) -> dict[str, Value]:
     """Return the facts with lower bounds for what unreadable lines may add to."""
-    bounded = _with_opcodes(facts, module)
+    bounded = dict(facts)
+    if "module.instructions" in facts:  # all opcodes are counted; those that do not occur have no fact
+        bounded = {f"opcode.{word}": 0 for word in module.unread if word in TABLE} | bounded
     for name, value in bounded.items():
-        reason = _reason(name, module)
-        if not reason or name.endswith(LOWER_BOUND):
-            continue
-        if name in NO_SUMS:
-            bounded[name] = None
-        elif isinstance(value, Figure):
+        reason = "" if name.endswith(LOWER_BOUND) else _reason(name, module)
+        if reason and isinstance(value, Figure):
             bounded[name] = at_least(value.least, value.reason)
-        elif isinstance(value, int | float):
-            bounded[name] = at_least(value, reason)
+        elif reason and isinstance(value, int | float):
+            bounded[name] = at_least(0 if name in NO_SUMS else value, reason)
     return bounded
 
 
 def unread_notes(facts: Mapping[str, Value], module: Module) -> Iterator[str]:
     """Yield why facts are lower bounds only, for those that would be known without the unreadable lines."""
-    for name, value in _with_opcodes(facts, module).items():
-        reason = _reason(name, module) if isinstance(value, int | float) and not name.endswith(LOWER_BOUND) else ""
-        if reason:
-            yield f"{name}: {reason}"
+    for name, value in unread_facts(facts, module).items():
+        if isinstance(value, Figure) and not isinstance(facts.get(name), Figure):
+            yield f"{name}: {value.reason}"
 
 
 def unread_tables(tables: Iterable[Table], module: Module) -> Iterator[Table]:
@@ -61,20 +58,13 @@ def unread_tables(tables: Iterable[Table], module: Module) -> Iterator[Table]:
         yield replace(table, lacks_rows=bool(table.rows), nothing=nothing) if is_open else table
 
 
-def _with_opcodes(facts: Mapping[str, Value], module: Module) -> dict[str, Value]:
-    """Return the facts with one for each opcode of an unreadable line, if opcodes are counted."""
-    unread = [word for word in module.unread if word in TABLE] if "module.instructions" in facts else []
-    return {**{f"opcode.{word}": 0 for word in unread}, **facts}
-
-
 def _reason(fact: str, module: Module) -> str:
     """Return why a fact is a lower bound only; empty if unreadable lines do not matter for it."""
     family, _, rest = fact.partition(".")
-    member = rest.rpartition(".")[0] or rest
     if family in {"collectives", "alpa"}:
         kind = rest.partition(".")[0]
         return unread_collective(module, kind if kind in _KINDS else "")
-    opcode = member if family == "opcode" else _OPCODES_OF_FAMILIES.get(family, "")
+    opcode = rest if family == "opcode" else _OPCODES_OF_FAMILIES.get(family, "")
     opcode = "custom-call" if fact == "cost.unknown_custom_calls" else opcode
     if opcode:
         line = module.unread.get(opcode)

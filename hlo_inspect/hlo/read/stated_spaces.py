@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.instruction import operands_of
+from hlo_inspect.hlo.instruction import operand_names
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.rows import HeadColumn, Rows
 from hlo_inspect.hlo.values.shapes import ArrayShape, Layout, Shape, TupleShape
@@ -28,39 +27,24 @@ def apply_stated_spaces(module: Module) -> None:
         if instruction.is_root:
             instruction.shape = _placed(instruction.shape, result)
     if entry.rows:
-        _place_rows(entry.rows, dict(_output_rows(entry.rows, result)) | dict(_parameter_rows(entry.rows, parameters)))
+        heads = list(entry.rows.column.heads)  # other computations may share them
+        for row, shape in dict(_stated_rows(entry.rows, parameters, result)).items():
+            heads[row] = heads[row]._replace(shape=_placed(heads[row].shape, shape))
+        entry.rows.column = HeadColumn(heads, entry.rows.column.marked)
 
 
-def _parameter_rows(rows: Rows, parameters: tuple[Shape, ...]) -> Iterator[tuple[int, Shape]]:
-    """Yield the rows of parameters with the shapes that the header states."""
+def _stated_rows(rows: Rows, parameters: tuple[Shape, ...], result: Shape) -> Iterator[tuple[int, Shape]]:
+    """Yield rows with their stated shapes: the root, of a tuple its operands, then the parameters."""
+    root = max(rows.column.marked, default=len(rows) - 1)
+    yield root, result
+    if rows.opcodes[root] == "tuple" and isinstance(result, TupleShape):
+        index = {name: row for row, name in enumerate(rows.names)}
+        names = operand_names(rows.tails[root]) or ()
+        yield from ((index[name], shape) for name, shape in zip(names, result.elements, strict=False) if name in index)
     for row, opcode in enumerate(rows.opcodes):
         number = rows.tails[row].partition(")")[0] if opcode == "parameter" else ""
         if number.isdigit() and len(number) < 10 and int(number) < len(parameters):
             yield row, parameters[int(number)]
-
-
-def _output_rows(rows: Rows, result: Shape) -> Iterator[tuple[int, Shape]]:
-    """Yield the row of the root with its stated shape; of a tuple also the rows of its operands."""
-    root = max(rows.column.marked, default=len(rows) - 1)
-    yield root, result
-    if rows.opcodes[root] != "tuple" or not isinstance(result, TupleShape):
-        return
-    try:
-        names = [operand.name for operand in operands_of(rows.tails[root])]
-    except tokens.ScanError:
-        return
-    index = {name: row for row, name in enumerate(rows.names)}
-    for name, shape in zip(names, result.elements, strict=False):
-        if name in index:
-            yield index[name], shape
-
-
-def _place_rows(rows: Rows, stated: dict[int, Shape]) -> None:
-    """Replace the shapes of rows that the header puts elsewhere. Other computations may share the old heads."""
-    heads = list(rows.column.heads)
-    for row, shape in stated.items():
-        heads[row] = heads[row]._replace(shape=_placed(heads[row].shape, shape))
-    rows.column = HeadColumn(heads, rows.column.marked)
 
 
 def _placed(shape: Shape | None, stated: Shape) -> Shape | None:

@@ -37,9 +37,10 @@ def out_of_memory_rows(reports: Iterable[OutOfMemory]) -> Iterator[HeadlineRow]:
 
 def _report_words(report: OutOfMemory) -> Parts:
     if report.before is not None:
-        sizes = report.used, report.before, report.capacity, report.exceeded
-        words = f"line {report.line}: needs {{}} after rematerialization, {{}} before; the limit is {{}}, {{}} too much"
-        yield from sentence(words, *(Amount(size, "bytes") for size in sizes))
+        yield from sentence(
+            f"line {report.line}: needs {{}} after rematerialization, {{}} before; the limit is {{}}, {{}} too much",
+            *(Amount(size, "bytes") for size in (report.used, report.before, report.capacity, report.exceeded)),
+        )
         return
     yield f"line {report.line}: {'ran out of' if report.says_failure else 'report of'} {report.space}"
     if report.used is not None and report.capacity is not None:
