@@ -30,8 +30,8 @@ NEW = OLD.replace("[8,16]", "[4,16]").replace("{{0,1}}", "{{0},{1}}")
 
 
 def diff_of(old: str, new: str, context: int = 100) -> str:
-    lines = (text.splitlines(keepends=True) for text in (old, new))
-    return "".join(difflib.unified_diff(*lines, "old.txt", "new.txt", n=context))
+    lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    return "".join(difflib.unified_diff(lines[0], lines[1], "old.txt", "new.txt", n=context))
 
 
 def reports(text: str) -> list[Report]:
@@ -66,7 +66,7 @@ def test_text_around_a_diff_is_in_no_module(text: str) -> None:
 def test_tables_have_the_lines_of_the_diff() -> None:
     text = diff_of(OLD, NEW)
     rows = [report.table("collectives").records()[0] for report in hlo_inspect.inspect_all(text.encode(), "collectives")]
-    assert [text.splitlines()[row["line"] - 1][:7] for row in rows] == ["-  ROOT", "+  ROOT"]
+    assert [text.splitlines()[int(str(row["line"])) - 1][:7] for row in rows] == ["-  ROOT", "+  ROOT"]
 
 
 def test_a_diff_that_leaves_lines_out_is_truncated(tmp_path: Path) -> None:
