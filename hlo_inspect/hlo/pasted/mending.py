@@ -136,7 +136,8 @@ class Mender:
                 start, end = piece.rfind("\n", 0, position) + 1, piece.find("\n", position)
                 is_first = not piece[start:position].strip()
                 tried += not is_first
-                if is_header and tried <= MAX_TRIED and _may_be_in_string(piece, start, position, end):
+                may_be_string = piece[position - 1] in "\"'" or piece.find("\\n", position, end) >= 0
+                if is_header and may_be_string and tried <= MAX_TRIED and _is_in_string(piece, start, end):
                     return True
                 if is_first:
                     if is_header and wrapped_width(piece[start : start + WIDTH_CHARS], self._rest_of):
@@ -359,10 +360,8 @@ def _is_prefixed(line: str, following: list[str]) -> bool:
     return learn(line, start, following, is_cut=is_cut) is not None or _is_header_of(line, start, following)
 
 
-def _may_be_in_string(piece: str, start: int, position: int, end: int) -> bool:
-    r"""Return True if the header at `position`, in the line from `start` to `end`, is in a string of a program or JSON."""
-    if piece.find("\\n", position, end) < 0 and piece[position - 1] not in "\"'":
-        return False
+def _is_in_string(piece: str, start: int, end: int) -> bool:
+    """Return True if a header in the line from `start` to `end` is in a string of a program or JSON."""
     following = piece[end + 1 : end + 1 + WIDTH_CHARS].split("\n", WINDOW)[:WINDOW]
     return header_in_strings(piece[start:end], following) is not None
 
