@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, MAX_COUNT, SHARED, SPACE, Tally
+from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, MAX_COUNT, NOT_MOVED, SHARED, SPACE, Tally
 from hlo_inspect.analysis.cost.work import HIGHEST
 from hlo_inspect.figure import Figure, Quantity, at_least, known_part, least, reason
 from hlo_inspect.hlo.values.shapes import HOST_SPACE
@@ -162,7 +162,7 @@ def units_elsewhere(profile: HardwareProfile) -> frozenset[str]:
     which is device memory too.
     """
     spaces = _TPU_ON_CHIP if profile.is_tpu else (HOST_SPACE,)
-    return frozenset(f"{SPACE}{space}" for space in spaces)
+    return frozenset(f"{SPACE}{space}" for space in (NOT_MOVED, *spaces))
 
 
 def bound(compute: float | None, memory: float | None) -> str | None:

@@ -26,7 +26,6 @@ from hlo_inspect.passes.time.time_tables import (
     breakdowns,
     counted,
     exposed_table,
-    is_longer,
     resources_table,
     step_table,
     time_parts,
@@ -81,18 +80,10 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
 
 
 def _notes(context: Context) -> Iterator[str]:
-    """Yield of what shares are, if kernels have no estimate, and why a resource has no share of the step's known bound."""
+    """Yield of what shares are, if kernels have no estimate."""
     times, step = context.on_machine.step_times, context.on_machine.known_step
     if times is not None and step is not None and reason(times.estimate_step) and not reason(step):
         yield f"share: shares are of the known part of the step's estimate, because {reason(times.estimate_step)}"
-    if times is None or reason(times.step):
-        return
-    too_long = [name for name, busy in context.on_machine.busy.items() if not reason(busy) and is_longer(busy, times.step)]
-    if too_long:
-        yield (
-            f"of_bound: unknown for {' and '.join(too_long)}, busy for longer than the step's bound. That bound "
-            "leaves out bytes of tuples, collectives and copies that kernels hide"
-        )
 
 
 class _MeasuredPart(NamedTuple):

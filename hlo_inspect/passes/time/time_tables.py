@@ -234,11 +234,6 @@ def _breakdown(spec: TableSpec, parts: Sequence[Counted], label: Callable[[TimeP
 # -- resources --------------------------------------------------------------------------------------------------------------
 
 
-def is_longer(busy: Quantity, step: Quantity) -> bool:
-    """Return True if a resource is busy longer than the bound of the step, so that this bound is too low."""
-    return least(busy) > least(step) * (1 + 1e-9)
-
-
 class _Resource(NamedTuple):
     """A resource, its busy time, and the bound and the estimate of the step."""
 
@@ -246,10 +241,6 @@ class _Resource(NamedTuple):
     busy: Quantity
     step: Quantity
     estimate: Quantity | None
-
-    def share(self, whole: Quantity) -> float | None:
-        """Return the share of a time of the step; None if that is unknown, or too low: the resource is busy for longer."""
-        return None if is_longer(self.busy, whole) else share_of(self.busy, whole)
 
 
 RESOURCES = TableSpec(
@@ -260,8 +251,8 @@ RESOURCES = TableSpec(
 ).with_columns(
     Column("resource", width=14, meaning="unit, memory or link", get=attrgetter("name")),
     _seconds("busy_s", "busy", meaning="time that the work needs at the peak rate of the resource"),
-    _share("of_bound", "bound", lambda row: row.share(row.step)),
-    _share("of_estimate", "estimate", lambda row: row.share(row.estimate), width=32, bar="alone"),
+    _share("of_bound", "bound", lambda row: share_of(row.busy, row.step)),
+    _share("of_estimate", "estimate", lambda row: share_of(row.busy, row.estimate), width=32, bar="alone"),
 )
 
 
