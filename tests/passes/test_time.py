@@ -154,6 +154,7 @@ def test_busy_times_name_the_bottleneck() -> None:
     assert busy["nvlink"] == pytest.approx((2 * 3 * 2**23 + 3 * 2**22) / 450e9)
     (bottleneck,) = (row for row in time_report.headline if row.label == "bottleneck")
     assert bottleneck.parts[0] == "matrix unit, busy for "
+    assert bottleneck.parts[6] == "; next: nvlink, "
 
 
 def test_without_a_schedule_there_is_a_range() -> None:

@@ -52,8 +52,12 @@ _TPU_ON_CHIP = range(1, 7)
 
 
 def share_of(part: Quantity, whole: Quantity) -> float | None:
-    """Return the share that the known part of a time has of the `whole`; None if that is 0 or a lower bound."""
-    return least(part) / whole if whole and not isinstance(whole, Figure) else None
+    """Return the share that the known part of a time has of the `whole`; None if that is 0 or a lower bound.
+
+    A time of which nothing is known has no share, nor has one with an upper bound.
+    """
+    is_open = isinstance(part, Figure) and (part.greatest is not None or not part.least)
+    return None if is_open or not whole or isinstance(whole, Figure) else least(part) / whole
 
 
 def rate(unit: str, profile: HardwareProfile) -> tuple[float, str] | None:

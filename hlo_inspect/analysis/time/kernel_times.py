@@ -40,6 +40,7 @@ from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, array_leaves
 if TYPE_CHECKING:
     from hlo_inspect.analysis.hardware import HardwareProfile
 
+HOST_LINK = "host link"
 _EMPTY = '"reification_cost":[]'
 _NO_ESTIMATE = 2**62
 """XLA prints the largest integer of 64 bits if it has no estimate."""
@@ -122,7 +123,7 @@ class KernelTime(NamedTuple):
     """Seconds of one run; a lower bound if a part is unknown.
 
     `bound_gap` says what the bound leaves out, `estimate_gap` why the estimate is only a lower bound; empty if complete.
-    `bound_by` is `compute` or `memory`; None if both take as long, or if some work is unknown.
+    `bound_by` is `compute`, `memory` or `host link`; None if two take as long, or if some work is unknown.
     """
 
     bound_s: float
@@ -162,6 +163,11 @@ class _Load(NamedTuple):
     @property
     def bound(self) -> float:
         return max(self.compute, self.memory, self.host)
+
+    @property
+    def bound_by(self) -> str | None:
+        slower = bound(self.compute, max(self.memory, self.host))
+        return HOST_LINK if slower == "memory" and self.host > self.memory else slower
 
 
 def no_bytes_reason(module: Module) -> str:
@@ -236,7 +242,7 @@ class KernelTimes:
         return KernelTime(
             load.bound,
             estimate,
-            None if kernel.is_unknown or rate_gap else bound(load.compute, max(load.memory, load.host)),
+            None if kernel.is_unknown or rate_gap else load.bound_by,
             stated.in_seconds(self.profile.clock if self._is_tpu else None),  # GPUs state times beside their cycles
             stated.cycles,
             bound_gap,

@@ -21,16 +21,20 @@ from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.program_steps import IssuedWork, WaitStep
 from hlo_inspect.analysis.time.stream_clock import TICKS
 from hlo_inspect.analysis.time.timeline import BranchTaken, InstructionTimes, Timeline
+from hlo_inspect.figure import Quantity, between, known_part, total
 from hlo_inspect.graph.calls import place
 from hlo_inspect.graph.orders import operands_first
 from hlo_inspect.graph.view import InstructionPlace, View, Views
+
+LONGEST = 1e6
+"""The seconds of a kernel that may be as long as it likes: longer than all that runs beside it."""
 
 
 class TimedStep:
     """A step of a program.
 
-    `seconds` are the seconds of one run of each kernel and collective by place, if known; `streams` are the streams of each
-    collective.
+    `seconds` are the seconds of one run of each kernel and collective by place; `streams` are the streams of each collective.
+    `gaps` are the reasons of kernels that may take longer. What runs beside them is exposed for their known time or for less.
     """
 
     def __init__(
@@ -39,6 +43,7 @@ class TimedStep:
         seconds: Mapping[InstructionPlace, float],
         streams: Callable[[Collective], Sequence[str]],
         branch: BranchTaken,
+        gaps: Mapping[InstructionPlace, str],
     ) -> None:
         self.work = work
         self._seconds = seconds
@@ -48,6 +53,11 @@ class TimedStep:
             return work.streams.get(position, ()) if collective is None else streams(collective)
 
         self.timeline = Timeline(work.program, seconds.__getitem__, streams_of, branch)
+        self._gap = next((why for position, why in gaps.items() if work.issued and position in self.computed), "")
+        open_ended = gaps.keys() & self.computed.keys() if self._gap else set()
+        self._longest = self.timeline
+        if open_ended:
+            self._longest = Timeline(work.program, lambda at: LONGEST if at in open_ended else seconds[at], streams_of, branch)
 
     def collective_at(self, position: InstructionPlace) -> Collective | None:
         """Return the collective that an instruction is, starts or wraps."""
@@ -57,36 +67,61 @@ class TimedStep:
 
     @cached_property
     def kernels_s(self) -> float:
-        """The time that kernels add to the step."""
+        """The time that kernels add to the step, those with gaps as short as possible."""
         exposed_copies = sum(seconds for position, seconds in self._exposed.items() if self.collective_at(position) is None)
         return self.timeline.compute + exposed_copies
 
     @cached_property
-    def exposed_collective_s(self) -> float:
-        """The time that collectives add to the step."""
+    def exposed_s(self) -> float:
+        """The time that collectives then add to the step."""
         return sum(seconds for position, seconds in self._exposed.items() if self.collective_at(position) is not None)
+
+    @property
+    def exposed_collective_s(self) -> Quantity:
+        """The time that collectives add to the step."""
+        if not self.has_ranges:
+            return self.exposed_s
+        return total(self._range(position) for position in self._exposed if self.collective_at(position) is not None)
+
+    @property
+    def has_ranges(self) -> bool:
+        """True if exposed times depend on the unknown lengths of kernels."""
+        return self._longest is not self.timeline
 
     # -- each -----------------------------------------------------------------------------------------------------------
 
-    def kernel_seconds(self, kernel: Kernel) -> float:
+    def kernel_seconds(self, kernel: Kernel) -> Quantity:
         """Return the time that all runs of a kernel add to the step; for a collective the time of its runs, hidden or not."""
         position = kernel.place
         collective = self.collective_at(position)
         if collective is not None:
             return self.site_of(collective).busy
         runs = self.computed.get(position)
-        return self._exposed.get(position, 0.0) if runs is None else runs * self.timeline.ticks(position) / TICKS
+        return self._range(position) if runs is None else runs * self.timeline.ticks(position) / TICKS
 
-    def exposed_seconds(self, kernel: Kernel) -> float | None:
+    def exposed_seconds(self, kernel: Kernel) -> Quantity | None:
         """Return the exposed time of all runs of a kernel that runs beside the compute stream; None for one of that stream."""
         position = kernel.place
         collective = self.collective_at(position)
         if collective is not None:
-            return self.site_of(collective).exposed
-        return None if position in self.computed else self._exposed.get(position, 0.0)
+            return self.exposed_of(collective)
+        return None if position in self.computed else self._range(position)
+
+    def exposed_of(self, collective: Collective) -> Quantity:
+        """Return the exposed time of all runs of a collective."""
+        position = place(collective.start)
+        if position not in self.work.issued:
+            return self._range(place(collective.inner))
+        return self._between(self.timeline.site(position).exposed, self._longest.site(position).exposed)
+
+    def window_of(self, collective: Collective) -> Quantity:
+        """Return the time of kernels between start and done, in all runs of a collective."""
+        position = place(collective.start)
+        window = self.timeline.site(position).window
+        return known_part(window, self._why if self._longest.site(position).window > window else "")
 
     def site_of(self, collective: Collective) -> InstructionTimes:
-        """Return the times of all runs of a collective."""
+        """Return the times of all runs of a collective, beside kernels as short as possible."""
         position = place(collective.start)
         if position in self.work.issued:
             return self.timeline.site(position)
@@ -101,13 +136,33 @@ class TimedStep:
 
     @cached_property
     def _exposed(self) -> Mapping[InstructionPlace, float]:
-        """The exposed time by instruction.
+        """The exposed time by instruction, beside kernels as short as possible."""
+        return self._exposed_in(self.timeline)
+
+    @cached_property
+    def _least_exposed(self) -> Mapping[InstructionPlace, float]:
+        """The exposed time by instruction, beside kernels as long as they may be."""
+        return self._exposed_in(self._longest) if self.has_ranges else self._exposed
+
+    def _range(self, position: InstructionPlace) -> Quantity:
+        """Return the exposed time of an instruction."""
+        return self._between(self._exposed.get(position, 0.0), self._least_exposed.get(position, 0.0))
+
+    def _between(self, *ends: float) -> Quantity:
+        return between(min(ends), max(ends), self._why)
+
+    @property
+    def _why(self) -> str:
+        return f"it runs beside a kernel of unknown length: {self._gap}"
+
+    def _exposed_in(self, timeline: Timeline) -> Mapping[InstructionPlace, float]:
+        """Return the exposed time by instruction.
 
         The exposed time of a computation off the compute stream is split by the times inside.
         """
         seconds_at: defaultdict[InstructionPlace, float] = defaultdict(float)
         for position in self.work.issued:
-            exposed = self.timeline.site(position).exposed
+            exposed = timeline.site(position).exposed
             for inner, share in self._shares(position).items():
                 seconds_at[inner] += exposed * share
         return seconds_at
@@ -164,9 +219,16 @@ def find_timelines(
     def estimate_s(time: CollectiveTime) -> float:
         return time.estimate_s if time.estimate_s is not None else time.bound_s or 0.0
 
+    def gaps(gap: Callable[[KernelTime], str]) -> dict[InstructionPlace, str]:
+        return {position: why for position, time in zip(work.kernels, times, strict=True) if (why := gap(time))}
+
     bound = seconds(attrgetter("bound_s"), lambda time: time.bound_s or 0.0)
     estimate = seconds(attrgetter("estimate_s"), estimate_s)
-    return Timelines(TimedStep(work, bound, streams, "first"), TimedStep(work, estimate, streams, "last"), is_scheduled)
+    return Timelines(
+        TimedStep(work, bound, streams, "first", gaps(attrgetter("bound_gap"))),
+        TimedStep(work, estimate, streams, "last", gaps(attrgetter("estimate_gap"))),
+        is_scheduled,
+    )
 
 
 class IndependentCompute(NamedTuple):

@@ -148,10 +148,12 @@ class InstructionFigures:
         share, whole = self._share(row)
         if share is not None:
             yield from sentence(f", {{}} of {whole}", Amount(share, "share"))
+        elif self._context.on_machine.known_step is not None:
+            yield f", ? of {whole}"
 
     def _share(self, row: Mapping[str, Value]) -> tuple[Value, str]:
         """Return the share of a kernel as `top` shows it, and of what it is a share."""
-        if row.get("step_share") is not None:
+        if "step_share" in row:
             return row["step_share"], "the step's estimate"
         name = next(column.page_name for column in self._kernels.columns if column.name == "share")
         return row["share"], _WHOLES[name]
@@ -159,10 +161,10 @@ class InstructionFigures:
     @staticmethod
     def _time(row: Mapping[str, Value], profile: str) -> Parts:
         """Yield the times of a kernel or a collective; nothing if none is known."""
-        bound = lower_bound(row.get("bound_s"))
+        bound = row.get("bound_s")
         if bound is None:
             return
-        yield from sentence("bound {} on {}", Amount(bound, "seconds"), profile)
+        yield from sentence("bound {} on {}", Amount(lower_bound(bound) or bound, "seconds"), profile)
         yield f", bound by {row['bound_by']}" if row.get("bound_by") else f", over {row['level']}" if row.get("level") else ""
         for name, words in _TIMES.items():
             if row.get(name) is not None:
