@@ -34,9 +34,9 @@ def accessed_bytes(op: Operation) -> Traffic:
         rule = _RULES.get(op.opcode)
         for size, shape in rule(op) if rule else _all(op):
             traffic.add(size, shape)
-    if op.opcode in _HOLDS_RESULTS:
+    if op.opcode in _MOVES_A_PART:
         moved = Traffic()
-        for size, shape in _operands(op) if op.opcode in _STARTS else ():
+        for size, shape in _MOVES_A_PART[op.opcode](op):
             moved.add(size, shape)
         traffic.spaces = moved.spaces | {NOT_MOVED: traffic.bytes - moved.bytes + moved.spaces.get(NOT_MOVED, 0)}
     return traffic
@@ -201,8 +201,12 @@ _RULES: dict[str, Callable[[Operation], Iterable[Access]]] = {
 
 _STARTS = frozenset(name for name, opcode in TABLE.items() if opcode.half == "start") | (TRANSFERS - TRANSFER_ENDS)
 _ENDS_OF_COMPUTATIONS = frozenset(name for name in ASYNC_ENDS if TABLE[name].is_wrapper) | {"async-update", "async-done"}
-_HOLDS_RESULTS = _STARTS | _ENDS_OF_COMPUTATIONS | {"opt-barrier"}
-"""Opcodes whose results are buffers that they do not write, by XLA's count accessed all the same."""
+_MOVES_A_PART: Mapping[str, Callable[[Operation], Iterable[Access]]] = {
+    **dict.fromkeys(_STARTS, _operands),
+    **dict.fromkeys(ASYNC_ENDS - TRANSFER_ENDS, lambda op: _leaves(op.shape)),
+    **dict.fromkeys(_ENDS_OF_COMPUTATIONS | {"opt-barrier"}, lambda _: ()),
+}
+"""The accesses of these opcodes that move bytes: XLA's count has others too."""
 
 BYTES_BY_ATTRIBUTES = frozenset({"transpose"})
 """Opcodes whose rule above reads attributes; all other bytes follow from shapes."""

@@ -53,11 +53,10 @@ class TimedStep:
             return work.streams.get(position, ()) if collective is None else streams(collective)
 
         self.timeline = Timeline(work.program, seconds.__getitem__, streams_of, branch)
-        self._gap = next((why for position, why in gaps.items() if work.issued and position in self.computed), "")
-        open_ended = gaps.keys() & self.computed.keys() if self._gap else set()
-        self._longest = self.timeline
-        if open_ended:
-            self._longest = Timeline(work.program, lambda at: LONGEST if at in open_ended else seconds[at], streams_of, branch)
+        open_ended = [position for position in gaps if position in self.computed] if gaps and work.issued else []
+        self._gap = gaps[open_ended[0]] if open_ended else ""
+        longest = {**seconds, **dict.fromkeys(open_ended, LONGEST)}
+        self._longest = Timeline(work.program, longest.__getitem__, streams_of, branch) if open_ended else self.timeline
 
     def collective_at(self, position: InstructionPlace) -> Collective | None:
         """Return the collective that an instruction is, starts or wraps."""

@@ -119,6 +119,7 @@ def test_bytes_in_another_memory_space(line: str, shapes: tuple[str, ...], size:
         (f"%r = ({ARRAY}, {ARRAY}) tuple(%p0, %p0)", (ARRAY,), 8),
         (f"%r = ({ARRAY}, {ARRAY}, u32[]) copy-start(%p0)", (ARRAY,), 2 * 128 + 4),  # it reads 128 bytes
         (f"%r = {ARRAY} copy-done(%p0)", (f"({ARRAY}, {ARRAY}, u32[])",), 12),  # and writes 128
+        (f"%r = {ARRAY} all-reduce-done(%p0)", (ARRAY,), 128),
         ("%r = f32[2,4] slice-done(%p0)", ("((f32[8,4]), f32[2,4], u32[])",), 32 + 12),  # what it starts writes them
         (f"%r = ({ARRAY}) opt-barrier(%p0)", (f"({ARRAY})",), 128 + 4),
     ],
