@@ -18,9 +18,9 @@ plus {
 ENTRY e {
   x = f32[4194304]{0} parameter(0)
   q = bf16[1,4096,8,128]{3,2,1,0} parameter(1)
-  started = f32[4194304]{0} all-reduce-start(x), channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true, to_apply=plus
+  sent = f32[4194304]{0} all-reduce-start(x), channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true, to_apply=plus
   KERNEL
-  ended = f32[4194304]{0} all-reduce-done(started)
+  ended = f32[4194304]{0} all-reduce-done(sent)
   ROOT t = (f32[4194304]{0}, bf16[1,4096,8,128]{3,2,1,0}) tuple(ended, k)
 }
 """
@@ -75,7 +75,7 @@ def test_an_upper_bound_decides_a_check() -> None:
     assert upper == pytest.approx(
         number(report.table("collective_links").records()[0]["estimate_s"]) - 1e-6 - 4 * OPERAND / MEMORY
     )
-    (row,) = (row for row in report.table("kernels").records() if row["name"] == "started")
+    (row,) = (row for row in report.table("kernels").records() if row["name"] == "sent")
     assert (row["step_share"], row["estimate_exposed_s"], row["estimate_exposed_s_upper_bound"]) == (None, None, upper)
 
 
@@ -120,6 +120,6 @@ def test_a_time_of_which_nothing_is_known_has_no_share() -> None:
     report = hlo_inspect.inspect(text, ("time",), profile="l4")
     (row,) = (row for row in report.table("kernels").records() if row["kind"] == "all-reduce")
     assert (row["step_share"], row["bound_s"]) == (None, None)
-    shown = hlo_inspect.inspect(text, ("show",), profile="l4", name="started")
+    shown = hlo_inspect.inspect(text, ("show",), profile="l4", name="sent")
     words = {row.label: "".join(map(str, row.parts)) for row in shown.headline}
     assert words["costs"].endswith(", ? of the step's estimate")
