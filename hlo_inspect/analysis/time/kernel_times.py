@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hlo_inspect.analysis.collectives.logical_collectives import ASYNC_DONE_TARGET
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, Tally, TallyKey
 from hlo_inspect.analysis.cost.kernels import Kernel
-from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times, memory_time, missing_rate
+from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times, memory_time, missing_rate, units_elsewhere
 from hlo_inspect.analysis.devices.participants import ShapesAre
 from hlo_inspect.analysis.tpu_marks import SPLIT_OVER_CORES
 from hlo_inspect.figure import least
@@ -238,7 +238,7 @@ class KernelTimes:
         if not self.bytes_gap:
             estimate = max(estimate, self._of_tpu(kernel, load) if self._is_tpu else self._of_gpu(kernel, load))
         rate_gap = missing_rate(kernel.parts[0].cost.work, self.profile, load.bound * self.devices)
-        bound_gap = self._bound_gap(kernel) or rate_gap
+        bound_gap = self._bound_gap(kernel) or rate_gap or self._bandwidth_gap(load)
         return KernelTime(
             load.bound,
             estimate,
@@ -301,6 +301,15 @@ class KernelTimes:
         gaps = kernel.parts[0].cost.gaps
         gap = gaps.get("flops") or gaps.get("bytes")
         return str(gap) if gap is not None else ""
+
+    def _bandwidth_gap(self, load: _Load) -> str:
+        """Return the reason why bytes of the kernel have no time; empty if they have, or if there are none."""
+        units = {key.unit for key, row in load.moved.rows.items() if row[-1]}
+        if self.profile.memory_bandwidth is None and units - units_elsewhere(self.profile):
+            return f"the profile {self.profile.name} states no memory bandwidth"
+        if self.profile.host_bandwidth is None and HOST_MEMORY in units:
+            return f"the profile {self.profile.name} states no bandwidth to the host"
+        return ""
 
     def _estimate_gap(self, kernel: Kernel) -> str:
         """Return the reason why the kernel has no estimate; empty if it has one.

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from hlo_inspect.analysis.cost.custom_calls.step_calls import with_unknown
 from hlo_inspect.analysis.cost.figures import Tally, countable
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
@@ -122,7 +123,8 @@ def find_step_times(
     timelines: Timelines,
 ) -> StepTimes:
     """Return the times of one step. `kernels` are without collectives; `collectives_alone` is the time of all collectives."""
-    compute, memory = flops_time(cost.opcodes, times), bytes_time(cost.opcodes, times)
+    compute = with_unknown(flops_time(cost.opcodes, times), cost.calls)
+    memory = bytes_time(cost.opcodes, times)
     kernels_bound = known_part(timelines.bound.kernels_s, _sum_gaps(kernels, times, lambda time: time.bound_gap))
     likely = known_part(timelines.estimate.kernels_s, estimate_gaps(kernels, times))
     if timelines.is_scheduled:

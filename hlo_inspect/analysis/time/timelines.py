@@ -21,7 +21,7 @@ from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.program_steps import IssuedWork, WaitStep
 from hlo_inspect.analysis.time.stream_clock import TICKS
 from hlo_inspect.analysis.time.timeline import BranchTaken, InstructionTimes, Timeline
-from hlo_inspect.figure import Quantity, between, known_part, total
+from hlo_inspect.figure import Quantity, between, known_part, least, total
 from hlo_inspect.graph.calls import place
 from hlo_inspect.graph.orders import operands_first
 from hlo_inspect.graph.view import InstructionPlace, View, Views
@@ -34,7 +34,8 @@ class TimedStep:
     """A step of a program.
 
     `seconds` are the seconds of one run of each kernel and collective by place; `streams` are the streams of each collective.
-    `gaps` are the reasons of kernels that may take longer. What runs beside them is exposed for their known time or for less.
+    `gaps` are the reasons of kernels and collectives that may take longer. What runs beside a kernel is exposed for its known
+    time or for less, and so is a copy beside a collective.
     """
 
     def __init__(
@@ -53,10 +54,15 @@ class TimedStep:
             return work.streams.get(position, ()) if collective is None else streams(collective)
 
         self.timeline = Timeline(work.program, seconds.__getitem__, streams_of, branch)
-        open_ended = [position for position in gaps if position in self.computed] if gaps and work.issued else []
-        self._gap = gaps[open_ended[0]] if open_ended else ""
-        longest = {**seconds, **dict.fromkeys(open_ended, LONGEST)}
-        self._longest = Timeline(work.program, longest.__getitem__, streams_of, branch) if open_ended else self.timeline
+        kernels = [position for position in gaps if position in self.computed] if gaps and work.issued else []
+        collectives = [position for position in gaps if position in work.issued] if work.streams else []
+        self._why = f"it runs beside work of unknown length: {next(map(gaps.__getitem__, (*kernels, *collectives)), '')}"
+        self._longer = [
+            Timeline(work.program, {**seconds, **dict.fromkeys(open_ended, LONGEST)}.__getitem__, streams_of, branch)
+            for open_ended in (kernels, collectives)
+            if open_ended
+        ]
+        self._shrinks = bool(collectives)
 
     def collective_at(self, position: InstructionPlace) -> Collective | None:
         """Return the collective that an instruction is, starts or wraps."""
@@ -66,9 +72,11 @@ class TimedStep:
 
     @cached_property
     def kernels_s(self) -> float:
-        """The time that kernels add to the step, those with gaps as short as possible."""
-        exposed_copies = sum(seconds for position, seconds in self._exposed.items() if self.collective_at(position) is None)
-        return self.timeline.compute + exposed_copies
+        """The least time that kernels add to the step."""
+        copies = [position for position in self._exposed if self.collective_at(position) is None]
+        if self._shrinks:
+            return self.timeline.compute + sum(least(self._range(position)) for position in copies)
+        return self.timeline.compute + sum(self._exposed[position] for position in copies)
 
     @cached_property
     def exposed_s(self) -> float:
@@ -85,7 +93,7 @@ class TimedStep:
     @property
     def has_ranges(self) -> bool:
         """True if exposed times depend on the unknown lengths of kernels."""
-        return self._longest is not self.timeline
+        return bool(self._longer)
 
     # -- each -----------------------------------------------------------------------------------------------------------
 
@@ -111,13 +119,14 @@ class TimedStep:
         position = place(collective.start)
         if position not in self.work.issued:
             return self._range(place(collective.inner))
-        return self._between(self.timeline.site(position).exposed, self._longest.site(position).exposed)
+        return self._between([timeline.site(position).exposed for timeline in (self.timeline, *self._longer)])
 
     def window_of(self, collective: Collective) -> Quantity:
         """Return the time of kernels between start and done, in all runs of a collective."""
         position = place(collective.start)
         window = self.timeline.site(position).window
-        return known_part(window, self._why if self._longest.site(position).window > window else "")
+        is_open = any(timeline.site(position).window > window for timeline in self._longer)
+        return known_part(window, self._why if is_open else "")
 
     def site_of(self, collective: Collective) -> InstructionTimes:
         """Return the times of all runs of a collective, beside kernels as short as possible."""
@@ -139,20 +148,17 @@ class TimedStep:
         return self._exposed_in(self.timeline)
 
     @cached_property
-    def _least_exposed(self) -> Mapping[InstructionPlace, float]:
-        """The exposed time by instruction, beside kernels as long as they may be."""
-        return self._exposed_in(self._longest) if self.has_ranges else self._exposed
+    def _exposed_beside(self) -> list[Mapping[InstructionPlace, float]]:
+        """The exposed time by instruction, beside work as short as possible and as long as it may be."""
+        return [self._exposed, *map(self._exposed_in, self._longer)]
 
     def _range(self, position: InstructionPlace) -> Quantity:
         """Return the exposed time of an instruction."""
-        return self._between(self._exposed.get(position, 0.0), self._least_exposed.get(position, 0.0))
+        return self._between([exposed.get(position, 0.0) for exposed in self._exposed_beside])
 
-    def _between(self, *ends: float) -> Quantity:
-        return between(min(ends), max(ends), self._why)
-
-    @property
-    def _why(self) -> str:
-        return f"it runs beside a kernel of unknown length: {self._gap}"
+    def _between(self, ends: Sequence[float]) -> Quantity:
+        most = max(ends)
+        return between(min(ends), most if most < LONGEST / 2 else None, self._why)
 
     def _exposed_in(self, timeline: Timeline) -> Mapping[InstructionPlace, float]:
         """Return the exposed time by instruction.
@@ -218,14 +224,20 @@ def find_timelines(
     def estimate_s(time: CollectiveTime) -> float:
         return time.estimate_s if time.estimate_s is not None else time.bound_s or 0.0
 
-    def gaps(gap: Callable[[KernelTime], str]) -> dict[InstructionPlace, str]:
-        return {position: why for position, time in zip(work.kernels, times, strict=True) if (why := gap(time))}
+    def gaps(
+        of_kernel: Callable[[KernelTime], str], of_collective: Callable[[CollectiveTime], float | None]
+    ) -> dict[InstructionPlace, str]:
+        by_place = {position: of_kernel(time) for position, time in zip(work.kernels, times, strict=True)}
+        for position, collective in work.collectives.items():
+            time = collectives[place(collective.start)]
+            by_place[position] = time.reason if of_collective(time) is None else ""
+        return {position: why for position, why in by_place.items() if why}
 
     bound = seconds(attrgetter("bound_s"), lambda time: time.bound_s or 0.0)
     estimate = seconds(attrgetter("estimate_s"), estimate_s)
     return Timelines(
-        TimedStep(work, bound, streams, "first", gaps(attrgetter("bound_gap"))),
-        TimedStep(work, estimate, streams, "last", gaps(attrgetter("estimate_gap"))),
+        TimedStep(work, bound, streams, "first", gaps(attrgetter("bound_gap"), attrgetter("bound_s"))),
+        TimedStep(work, estimate, streams, "last", gaps(attrgetter("estimate_gap"), attrgetter("estimate_s"))),
         is_scheduled,
     )
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
-from hlo_inspect.analysis.cost.custom_calls.step_calls import total_of_step
+from hlo_inspect.analysis.cost.custom_calls.step_calls import total_of_step, with_unknown
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, Tally
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import engine_times, rate
@@ -20,7 +20,7 @@ from hlo_inspect.analysis.time.kernel_times import HOST_LINK, KernelTimes
 from hlo_inspect.analysis.time.program_steps import FROM_HOST, TO_HOST
 from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.analysis.time.timelines import TimedStep
-from hlo_inspect.figure import Quantity, at_least, known_part, least, reason
+from hlo_inspect.figure import Quantity, at_least, between, known_part, least, reason
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
 
 MATRIX_UNIT, VECTOR_UNIT, MEMORY = "matrix unit", "vector unit", "memory"
@@ -65,7 +65,7 @@ _MATMUL_FLOPS = FIGURES.index("matmul_flops")
 def model_seconds(cost: ModuleCost, times: KernelTimes) -> Quantity:
     """Return the time of the FLOPs that MFU counts, at the peaks."""
     tally = cost.tally("phase")
-    gap = reason(tally.bounds("matmul_flops"))
+    gap = reason(with_unknown(tally.bounds("matmul_flops"), cost.calls))
     seconds, fastest = 0.0, 0.0
     for key, row in tally.rows.items():
         if key.label == RECOMPUTE or key.unit == MASKED or not row[_MATMUL_FLOPS]:
@@ -89,9 +89,12 @@ def executed_seconds(cost: ModuleCost, times: KernelTimes) -> Quantity:
     return known_part(seconds / times.devices, reason(tally.bounds("matmul_flops")))
 
 
-def utilization_bound(model: Quantity, step: Quantity) -> float | None:
-    """Return the largest share of the peak that the step can reach; None if unknown."""
-    return None if reason(model) or not least(step) else least(model) / least(step)
+def utilization_bound(model: Quantity, step: Quantity) -> Quantity | None:
+    """Return the largest share of the peak that the step can reach; less if the step is longer; None if unknown."""
+    if reason(model) or not least(step):
+        return None
+    most = least(model) / least(step)
+    return between(0.0, most, reason(step)) if reason(step) else most
 
 
 def longest_parts(parts: Mapping[str, Quantity]) -> list[str]:

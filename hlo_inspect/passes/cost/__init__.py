@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.step_calls import attention_of_step, total_of_step
+from hlo_inspect.analysis.cost.custom_calls.step_calls import attention_of_step, total_of_step, with_unknown
 from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, CostFigure, Tally
 from hlo_inspect.analysis.cost.kernels import labels_of_kernels
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, bound, percent, rates_taken
@@ -39,16 +39,26 @@ def _of_step(figure: CostFigure) -> Callable[[ModuleCost], Quantity]:
     return lambda cost: cost.step[figure]
 
 
+def _with_calls(work: Callable[[ModuleCost], Quantity]) -> Callable[[ModuleCost], Quantity]:
+    """Return the getter of work of which custom calls without a rule may be a part."""
+    return lambda cost: with_unknown(work(cost), cost.calls)
+
+
 _AS_XLA = (
     Fact("cost.flops", "flops", "XLA's FLOPs, in float32: a loop counts once, custom calls not at all", _as_xla("flops")),
     Fact("cost.transcendentals", "count", "XLA's count of transcendental functions", _as_xla("transcendentals")),
     Fact("cost.bytes_accessed", "bytes", "XLA's count of bytes accessed", _as_xla("bytes")),
 )
 _MATMULS = "FLOPs of matrix multiplications and custom calls; a loop counts once"
-_AS_XLA_EXACT = Fact("cost.matmul_flops", "flops", _MATMULS, _as_xla("matmul_flops"))
+_AS_XLA_EXACT = Fact("cost.matmul_flops", "flops", _MATMULS, _with_calls(_as_xla("matmul_flops")))
 _EXECUTED = (
-    Fact("cost.executed_flops", "flops", "FLOPs of one step", _of_step("flops")),
-    Fact("cost.executed_matmul_flops", "flops", "FLOPs of matrix multiplications in one step", _of_step("matmul_flops")),
+    Fact("cost.executed_flops", "flops", "FLOPs of one step", _with_calls(_of_step("flops"))),
+    Fact(
+        "cost.executed_matmul_flops",
+        "flops",
+        "FLOPs of matrix multiplications in one step",
+        _with_calls(_of_step("matmul_flops")),
+    ),
     Fact("cost.executed_bytes_accessed", "bytes", "bytes accessed in one step", _of_step("bytes")),
 )
 _OF_CALLS = (
