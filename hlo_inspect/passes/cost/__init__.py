@@ -292,7 +292,8 @@ class Cost(Pass):
 
     XLA's own figures (`HloCostAnalysis`) count a loop once and custom calls not at all. They are rounded to float32, as in
     XLA. Figures of a step are exact: they count each run of a loop, and custom calls with a known formula or estimate. They
-    are unknown if a trip count is unknown, and for instructions inside the branches of a conditional.
+    are unknown if a trip count is unknown, and for instructions inside the branches of a conditional. FLOPs are lower bounds
+    if the work of a custom call is unknown.
 
     Times are those of the plain roofline: FLOPs at the device's dense peak of their type, bytes at its memory bandwidth.
     """
