@@ -51,8 +51,9 @@ def kinds_of(program: str, report: Report) -> Iterator[KindTimes]:
             kind = f"{row['kind']} {row['fusion_kind'] or ''}".strip()
             rows[kind].append((measured, float(str(bound)), float(str(estimate)), row["estimate_s"] is not None))
     for kind, times in rows.items():
-        measured, bounds, estimates, are_known = zip(*times, strict=True)
-        yield KindTimes(program, kind, len(times), sum(measured), sum(bounds), sum(estimates), all(are_known))
+        measured_s, bound_s, estimate_s = (sum(time[column] for time in times) for column in range(3))
+        is_known = all(time[3] for time in times)
+        yield KindTimes(program, kind, len(times), measured_s, bound_s, estimate_s, is_known)
 
 
 _TIMES = ("bound_s", "estimate_s")

@@ -54,9 +54,8 @@ def _attention(sizes: Sizes) -> Program:
     on_gpu = jax.default_backend() == "gpu"
     heads = jnp.ones(sizes.attention, jnp.bfloat16)
 
-    def attention(query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
-        implementation = "cudnn" if on_gpu else "xla"
-        return jax.nn.dot_product_attention(query, key, value, is_causal=True, implementation=implementation)
+    def attention(query: jax.Array, key: jax.Array, value: jax.Array) -> Any:  # noqa: ANN401 - as of JAX
+        return jax.nn.dot_product_attention(query, key, value, is_causal=True, implementation="cudnn" if on_gpu else "xla")
 
     return attention, (heads, heads, heads)
 
@@ -80,14 +79,14 @@ def _convolution_step(sizes: Sizes) -> Program:
         maps = lax.conv_general_dilated(images, filters, (1, 1), "SAME", dimension_numbers=layout)
         return jnp.mean(jnp.square(jax.nn.relu(maps)).astype(jnp.float32))
 
-    def step(filters: jax.Array, images: jax.Array) -> jax.Array:
+    def step(filters: jax.Array, images: jax.Array) -> Any:  # noqa: ANN401 - as of JAX
         return filters - 0.01 * jax.grad(loss)(filters, images)
 
     return step, (jnp.ones((3, 3, 128, 128), jnp.bfloat16), jnp.ones((sizes.images, 56, 56, 128), jnp.bfloat16))
 
 
 def _scan(sizes: Sizes) -> Program:
-    def layers(batch: jax.Array, weights: jax.Array) -> jax.Array:
+    def layers(batch: jax.Array, weights: jax.Array) -> Any:  # noqa: ANN401 - as of JAX
         return lax.scan(lambda hidden, weight: (jnp.tanh(hidden @ weight), None), batch, weights)[0]
 
     weights = jnp.ones((sizes.layers, sizes.width // 2, sizes.width // 2), jnp.bfloat16)
@@ -123,12 +122,17 @@ def record(program: Program, folder: Path) -> tuple[str, bytes]:
     function, arguments = program
     compiled = jax.jit(function).lower(*arguments).compile()
     for _ in range(WARM_RUNS):
-        jax.block_until_ready(compiled(*arguments))
+        _run(compiled, arguments)
     with jax.profiler.trace(str(folder)):
         for _ in range(RUNS):
-            jax.block_until_ready(compiled(*arguments))
+            _run(compiled, arguments)
     (profile,) = folder.rglob("*.xplane.pb")
-    return compiled.as_text(), profile.read_bytes()
+    return str(compiled.as_text()), profile.read_bytes()
+
+
+def _run(compiled: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    for array in jax.tree.leaves(compiled(*arguments)):
+        array.block_until_ready()
 
 
 def record_all(sizes: Sizes, seconds: float) -> Iterator[tuple[str, str | bytes]]:

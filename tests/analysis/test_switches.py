@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 
 from hlo_inspect.analysis.context import Context, ParsedOptions
-from hlo_inspect.analysis.cost import computation, roofline
+from hlo_inspect.analysis.cost import roofline
+from hlo_inspect.analysis.cost.bytes_accessed import accessed_bytes
 from hlo_inspect.analysis.cost.custom_calls.call_cost import MARKER, unknown
+from hlo_inspect.analysis.cost.custom_calls.step_calls import call_cost
 from hlo_inspect.analysis.cost.figures import UnknownCostError
+from hlo_inspect.analysis.cost.work import ELEMENTWISE, work_of
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
 from hlo_inspect.analysis.time import utilization
 from hlo_inspect.analysis.time.profile_choice import MachineOptions
@@ -37,6 +40,7 @@ DUMPS = (
     ("handmade/custom_calls.txt", "a100-sxm-80gb"),
 )
 COUNTS_OF_UNKNOWN = {"cost.unknown_custom_calls", "custom_calls.unknown_count"}
+COUNTING = "hlo_inspect.analysis.cost.computation"
 RATES = ("bandwidth", "latency", "kernel_overhead")
 """Last names of the figures of a profile that are tried; rates of units are tried by unit."""
 
@@ -94,18 +98,16 @@ def opcode_switches(module: Module) -> Iterator[tuple[str, Patch]]:
         return changed
 
     def without_work(opcode: str) -> Patch:
-        elementwise = {name: column for name, column in computation.ELEMENTWISE.items() if name != opcode}
+        elementwise = {name: column for name, column in ELEMENTWISE.items() if name != opcode}
 
         def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-            monkeypatch.setattr(computation, "ELEMENTWISE", elementwise)
-            monkeypatch.setattr(computation, "work_of", raising(opcode, computation.work_of))
+            monkeypatch.setattr(f"{COUNTING}.ELEMENTWISE", elementwise)
+            monkeypatch.setattr(f"{COUNTING}.work_of", raising(opcode, work_of))
 
         return patch
 
     def without_bytes(opcode: str) -> Patch:
-        return lambda monkeypatch: monkeypatch.setattr(
-            computation, "accessed_bytes", raising(opcode, computation.accessed_bytes)
-        )
+        return lambda monkeypatch: monkeypatch.setattr(f"{COUNTING}.accessed_bytes", raising(opcode, accessed_bytes))
 
     for opcode in sorted(opcodes):
         yield f"work of {opcode}", without_work(opcode)
@@ -116,12 +118,10 @@ def call_switches(module: Module) -> Iterator[tuple[str, Patch]]:
     targets = {call.target for call in Context(module).cost.calls if call.cost != MARKER}
 
     def without(target: str) -> Patch:
-        known = computation.call_cost
-
         def cost(op: Any, *more: Any) -> Any:
-            return unknown(op) if op.custom_call_target == target else known(op, *more)
+            return unknown(op) if op.custom_call_target == target else call_cost(op, *more)
 
-        return lambda monkeypatch: monkeypatch.setattr(computation, "call_cost", cost)
+        return lambda monkeypatch: monkeypatch.setattr(f"{COUNTING}.call_cost", cost)
 
     yield from ((f"rule of {target}", without(target)) for target in sorted(targets))
 
@@ -137,7 +137,8 @@ def test_no_fact_is_exact_in_whose_computation_a_part_was_dropped(
     name: str, profile_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module, profile = module_of(name), load_profile(profile_name)
-    before, lost, changes = facts_of(module, profile), [], 0
+    before, changes = facts_of(module, profile), 0
+    lost: list[str] = []
 
     def compare(switch: str, after: Mapping[str, Value]) -> None:
         nonlocal changes

@@ -324,7 +324,7 @@ def test_times_of_one_run(tmp_path: Path) -> None:
     (tmp_path / "round.yaml").write_text(PROFILE)
     report = inspect(TEXT, str(tmp_path / "round.yaml"))
     assert report.profile == "round"
-    facts = report.facts | {name.removesuffix(".lower_bound"): least for name, least in report.facts.items()}
+    facts = {**report.facts} | {name.removesuffix(".lower_bound"): least for name, least in report.facts.items()}
     facts = {name: facts[f"time.{name}"] for name in ("compute_s", "memory_s", "collective_s", "step_s")}
     compute, memory = 4 * DOT / 100 + (3 + 4) / 5, (TOTAL[3] - POINTERS) / 50
     assert facts == {

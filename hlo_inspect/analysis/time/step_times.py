@@ -74,6 +74,7 @@ def sum_of(*times: Quantity) -> Quantity:
 
 
 _ROUNDING = 1e-9
+_ALONE = ("compute", "memory", "collectives")
 
 
 class StepTimes(NamedTuple):
@@ -96,9 +97,15 @@ class StepTimes(NamedTuple):
     estimate_step: Quantity
 
     def with_busy(self, busy_s: float) -> StepTimes:
-        """Return these times with a step of at least the busy seconds of a unit or a link."""
+        """Return these times with a step of at least the busy seconds of a unit or a link.
+
+        What runs on several units or links at once takes no longer than the step, though its times add up to more.
+        """
         step, likely = (known_part(max(least(time), busy_s), reason(time)) for time in (self.step, self.estimate_step))
-        return self._replace(step=step, estimate_step=likely)
+        alone = (
+            known_part(min(least(time), least(step)), reason(time)) for time in (self.compute, self.memory, self.collectives)
+        )
+        return self._replace(**dict(zip(_ALONE, alone, strict=True)), step=step, estimate_step=likely)
 
     def beside(self, timelines: Timelines) -> tuple[float, float]:
         """Return the seconds of the bound and the estimate of the step that are longer than its timelines."""

@@ -231,8 +231,8 @@ def step_table(parts: Sequence[TimePart], unknown_runs: str, spec: TableSpec = S
     work = [(part._replace(estimate=_without_fixed(part)), count) for part, count in distinct]
     fixed = TimePart(None, None, None, "", "", "", 0.0, total_seconds(distinct, attrgetter("fixed")), 0.0)
     rows = _shares([*work, (fixed, 1)], lambda part: FIXED if part is fixed else _kind_of_part(part), unknown_runs)
-    is_empty = (lambda time: greatest(time) == 0) if spec is STEP else (lambda time: not least(time))
-    rows = [row for row in rows if not is_empty(row.bound) or not is_empty(row.estimate)]
+    largest = greatest if spec is STEP else least  # of kernels alone no row is unknown as a whole
+    rows = [row for row in rows if largest(row.bound) != 0 or largest(row.estimate) != 0]
     rows.sort(key=lambda row: (_ORDER.index(row.label) if row.label in _ORDER else len(_ORDER), -least(row.estimate)))
     return spec.of(rows)
 

@@ -15,7 +15,7 @@ from hlo_inspect.analysis.time.placement import Placement, given_placement
 from hlo_inspect.analysis.time.profile_choice import MachineOptions, ProfileChoice, changed, given_change
 from hlo_inspect.analysis.time.utilization import longest_parts
 from hlo_inspect.errors import UsageError
-from hlo_inspect.figure import at_least, exact
+from hlo_inspect.figure import Quantity, at_least, exact
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.passes.cost import Cost
@@ -343,7 +343,7 @@ def test_changes_that_a_profile_cannot_have(change: str, message: str) -> None:
 
 
 def test_the_longest_parts_of_a_step_are_those_that_take_time() -> None:
-    parts = {"matrix unit": 2.0, "memory": 5.0, "nvlink": at_least(4.0, "a part is unknown"), "host": 0.0}
+    parts: dict[str, Quantity] = {"matrix unit": 2.0, "memory": 5.0, "nvlink": at_least(4.0, "a part is unknown"), "host": 0.0}
     assert longest_parts(parts) == ["memory", "nvlink", "matrix unit"]
 
 

@@ -68,6 +68,8 @@ def faults_of_step(context: Context) -> Iterator[str]:
     for resource, seconds in machine.busy.items():
         if least(seconds) > least(step.step) * ROUNDING:
             yield f"{resource} is busy for longer than the step"
+    if max(map(least, (step.compute, step.memory, step.collectives))) > least(step.step) * ROUNDING:
+        yield "FLOPs, bytes or collectives alone take longer than the step"
     for exposed, whole in ((step.exposed, step.step), (step.estimate_exposed, step.estimate_step)):
         limit = greatest(exposed)
         if limit is not None and not 0 <= least(exposed) <= limit <= least(whole) * ROUNDING:
