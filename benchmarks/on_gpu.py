@@ -97,11 +97,11 @@ def _host_copy(sizes: Sizes) -> Program:
     device = jax.devices()[0]
     of_host, of_device = (SingleDeviceSharding(device, memory_kind=kind) for kind in ("pinned_host", "device"))
 
-    def fetch(held: jax.Array, matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return jax.device_put(held, of_device) + 1, matrix @ matrix
+    def fetch(array: jax.Array, matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jax.device_put(array, of_device) + 1, matrix @ matrix
 
-    held = jax.device_put(jnp.ones((sizes.side, sizes.side), jnp.float32), of_host)
-    return fetch, (held, jnp.ones((sizes.side // 2, sizes.side // 2), jnp.bfloat16))
+    array = jax.device_put(jnp.ones((sizes.side, sizes.side), jnp.float32), of_host)
+    return fetch, (array, jnp.ones((sizes.side // 2, sizes.side // 2), jnp.bfloat16))
 
 
 PROGRAMS: Mapping[str, Callable[[Sizes], Program]] = {
@@ -136,7 +136,7 @@ def _run(compiled: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
 
 
 def record_all(sizes: Sizes, seconds: float) -> Iterator[tuple[str, str | bytes]]:
-    """Yield the files of all programs by name; the last one says which failed. None begins after so many seconds."""
+    """Yield the files of all programs by name; the last one says which failed. None begins after `seconds`."""
     start, failed = time.monotonic(), []
     for name, make in PROGRAMS.items():
         if time.monotonic() - start > seconds:

@@ -75,11 +75,11 @@ def unit_switches(module: Module, profile: HardwareProfile) -> Iterator[tuple[st
     units = {key.unit for key in Context(module).cost.opcodes.rows if key.unit.startswith(("matmul.", "vector."))}
 
     def without(unit: str) -> Patch:
-        known = roofline.rate
+        stated_rate = roofline.rate
 
         def patch(monkeypatch: pytest.MonkeyPatch) -> None:
             for user in (roofline, utilization):
-                monkeypatch.setattr(user, "rate", lambda name, of: None if name == unit else known(name, of))
+                monkeypatch.setattr(user, "rate", lambda name, profile: None if name == unit else stated_rate(name, profile))
 
         return patch
 

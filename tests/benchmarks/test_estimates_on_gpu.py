@@ -1,4 +1,4 @@
-"""What a GPU recorded beside the estimates: kinds of kernels, and the programs that are recorded."""
+"""Recorded times beside estimates: kinds of kernels, and the programs of the recorder."""
 
 from __future__ import annotations
 
