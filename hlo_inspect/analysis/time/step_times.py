@@ -144,7 +144,7 @@ def find_step_times(
     else:
         times_alone = (compute, memory, collectives_alone)
         exposed = likely_exposed = at_least(0.0, NO_SCHEDULE)
-        step = known_part(max(map(least, times_alone)), first_reason(times_alone))
+        step = known_part(max(map(least, times_alone)), first_reason((memory, collectives_alone, compute)))
         likely_step = at_least(max(least(likely), least(step)), NO_SCHEDULE)
     return StepTimes(compute, memory, collectives_alone, kernels_bound, exposed, step, likely, likely_exposed, likely_step)
 
