@@ -19,7 +19,7 @@ from hlo_inspect.analysis.provenance import NOT_PRINTED, scope_label
 from hlo_inspect.analysis.time.kernel_times import HOST_LINK
 from hlo_inspect.analysis.time.program_steps import COPYING
 from hlo_inspect.analysis.time.timelines import IndependentCompute, TimedStep, Timelines, independent_computes
-from hlo_inspect.analysis.time.utilization import MEMORY
+from hlo_inspect.analysis.time.utilization import MATRIX_UNIT, MEMORY, VECTOR_UNIT
 from hlo_inspect.figure import Number, Quantity, between, first_reason, greatest, known_part, least, reason, subtract
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.passes.base import bounded
@@ -169,7 +169,7 @@ _ORDER = (*_KERNELS.values(), _OTHER_KERNELS, FIXED, *_OWN_PARTS)
 
 def _kind_of_part(part: TimePart) -> str:
     if part.collective is not None:
-        return f"exposed collectives, {part.axis}"
+        return f"{_EXPOSED_COLLECTIVES}, {part.axis}"
     return part.bound_by if part.bound_by in _OWN_PARTS else _KERNELS.get(part.bound_by or "", _OTHER_KERNELS)
 
 
@@ -181,21 +181,29 @@ def _without_fixed(part: TimePart) -> Quantity:
 
 
 def parts_and_resources(context: Context, parts: Sequence[TimePart]) -> Mapping[str, Quantity]:
-    """Return the seconds of all that can be the bottleneck: fixed costs, exposed times, and each unit and link."""
+    """Return the seconds of all that can be the bottleneck: fixed costs, exposed times, and each unit and link.
+
+    Of a link and the collectives or copies that are exposed on it only the longer one counts.
+    """
     busy, distinct = context.on_machine.busy, counted(parts)
     if context.on_machine.known_step is None:
         return busy
+    links = busy.keys() - {MATRIX_UNIT, VECTOR_UNIT, MEMORY, HOST_LINK}
     seconds = dict(busy) | {FIXED: total_seconds(distinct, attrgetter("fixed"))}
-    for name, holds, resource in (
-        ("exposed collectives", lambda part: part.collective is not None, ""),
-        (EITHER, lambda part: part.bound_by == EITHER, ""),
-        (EXPOSED_COPIES[0], lambda part: part.bound_by == EXPOSED_COPIES[0], MEMORY),
-        (EXPOSED_COPIES[1], lambda part: part.bound_by == EXPOSED_COPIES[1], HOST_LINK),
+    for name, holds, resources in (
+        (_EXPOSED_COLLECTIVES, lambda part: part.collective is not None, links),
+        (EITHER, lambda part: part.bound_by == EITHER, ()),
+        (EXPOSED_COPIES[0], lambda part: part.bound_by == EXPOSED_COPIES[0], (MEMORY,)),
+        (EXPOSED_COPIES[1], lambda part: part.bound_by == EXPOSED_COPIES[1], (HOST_LINK,)),
     ):
         time = total_seconds([item for item in distinct if holds(item[0])], attrgetter("estimate"))
-        if least(time) > least(busy.get(resource, 0)):  # else the resource says the same
+        if least(time) > (1 + _ROUNDING) * max((least(busy.get(resource, 0)) for resource in resources), default=0):
             seconds[name] = time
-    return seconds
+    return {name: time for name, time in seconds.items() if name not in links or _EXPOSED_COLLECTIVES not in seconds}
+
+
+_EXPOSED_COLLECTIVES = "exposed collectives"
+_ROUNDING = 1e-9
 
 
 def _share(name: str, whole: str, get: Callable[[Any], float | None], **more: Any) -> Column:  # noqa: ANN401 - those of Column
