@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.step_calls import attention_of_step, total_of_step, with_unknown
+from hlo_inspect.analysis.cost.custom_calls.step_calls import (
+    attention_of_step,
+    total_of_step,
+    with_unknown,
+    with_unknown_matmuls,
+)
 from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, CostFigure, Tally
 from hlo_inspect.analysis.cost.kernels import labels_of_kernels
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, bound, percent, rates_taken
@@ -39,9 +44,9 @@ def _of_step(figure: CostFigure) -> Callable[[ModuleCost], Quantity]:
     return lambda cost: cost.step[figure]
 
 
-def _with_calls(work: Callable[[ModuleCost], Quantity]) -> Callable[[ModuleCost], Quantity]:
-    """Return the getter of work of which custom calls without a rule may be a part."""
-    return lambda cost: with_unknown(work(cost), cost.calls)
+def _with_calls(matmuls: Callable[[ModuleCost], Quantity]) -> Callable[[ModuleCost], Quantity]:
+    """Return the getter of matrix multiplications of which custom calls without a rule may do some."""
+    return lambda cost: with_unknown_matmuls(matmuls(cost), cost.calls)
 
 
 _AS_XLA = (
@@ -52,7 +57,7 @@ _AS_XLA = (
 _MATMULS = "FLOPs of matrix multiplications and custom calls; a loop counts once"
 _AS_XLA_EXACT = Fact("cost.matmul_flops", "flops", _MATMULS, _with_calls(_as_xla("matmul_flops")))
 _EXECUTED = (
-    Fact("cost.executed_flops", "flops", "FLOPs of one step", _with_calls(_of_step("flops"))),
+    Fact("cost.executed_flops", "flops", "FLOPs of one step", lambda cost: with_unknown(cost.step["flops"], cost.calls)),
     Fact(
         "cost.executed_matmul_flops",
         "flops",
