@@ -94,20 +94,20 @@ def _first_step(page: RulePage) -> str:
 
 _FINDINGS = TableSpec("findings", "Findings").with_columns(
     Column("severity", meaning="error, warning or info", get=attrgetter("first.severity")),
-    Column("rule", width=22, meaning="code and name of the rule", get=attrgetter("first.name")),
-    Column("times", "count", meaning="equal findings that share the row", get=lambda group: len(group.findings)),
+    Column("rule", width=12, meaning="code and name of the rule", get=attrgetter("first.name")),
+    Column("times", "count", detail=3, meaning="equal findings that share the row", get=lambda group: len(group.findings)),
     Column("stake", unit_of="stake_unit", optional=True, meaning="saving in one step on one device"),
     Column("stake_unit", detail=9, meaning="seconds, bytes or FLOPs", get=_unit),
     Column(
         "instruction",
-        width=12,
+        width=10,
         optional=True,
-        detail=2,
+        detail=1,
         meaning="instruction or parameter that it is about",
         get=attrgetter("first.subject"),
     ),
-    Column("source", width=14, optional=True, detail=2, get=attrgetter("first.source")),
-    Column("message", width=20, meaning="the finding in one sentence", get=attrgetter("first.message")),
+    Column("source", width=14, optional=True, detail=1, get=attrgetter("first.source")),
+    Column("message", width=16, meaning="the finding in one sentence", get=attrgetter("first.message")),
     Column("line", "number", optional=True, detail=9, get=lambda group: group.first.location and group.first.location.line),
     Column("fingerprint", detail=9, meaning="hash that baselines keep", get=attrgetter("first.fingerprint")),
 )

@@ -279,15 +279,15 @@ def _few(checks: Iterable[str]) -> str:
 
 
 _CHECKS = TableSpec("checks", "Checks").with_columns(
-    Column("check", width=32, wraps=True, meaning="the condition's left side"),
+    Column("check", width=24, wraps=True, meaning="the condition's left side"),
     Column(
         "status",
         meaning="passed, failed, or an error if it cannot be decided",
         get=lambda result: "passed" if result.passed else "failed",
     ),
-    Column("actual", unit_of="unit", like="expected", meaning="value in the dump"),
+    Column("actual", unit_of="unit", like="expected", width=8, meaning="value in the dump"),
     Column("unit", detail=9, meaning="unit of the value"),
-    Column("expected", meaning="comparison and value of the condition"),
-    Column("reason", detail=2, meaning="reason of an unknown value"),
+    Column("expected", width=12, meaning="comparison and value of the condition"),
+    Column("reason", width=20, meaning="reason of an unknown value; place and message of a finding"),
 )
 TABLES = (_CHECKS,)

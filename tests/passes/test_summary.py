@@ -258,7 +258,7 @@ ENTRY %main (w: f32[16,16], x: f32[8,16]) -> (f32[16,16], f32[8,16]) {
     assert list(first_lines) == ["", "compute", "collectives", "memory", "largest", "findings"]
     assert first_lines[""] == "train step: sgd on 1 weight (1.00 KiB on each of 2 devices, mesh d0=2)"
     assert first_lines["compute"].startswith("8.19 kFLOP matmul, ")  # 2 × 2 × 8 × 16 × 16
-    assert first_lines["collectives"] == "1 run, 1.00 KiB of operands, 1.00 KiB sent along d0"  # 2 (n - 1) / n × 1 KiB
+    assert first_lines["collectives"] == "1 run, 1.00 KiB sent along d0"  # 2 (n - 1) / n × 1 KiB
     assert first_lines["memory"] == "arguments 1.50 KiB, 1 of 2 donated (67 % of the bytes), unaliased outputs 512 B"
     assert first_lines["largest"] == "1.00 KiB f32[16,16] g"
     assert first_lines["findings"].startswith("0 errors, ")
@@ -292,7 +292,7 @@ ENTRY e {
 def test_flops_without_those_of_a_custom_call_are_a_lower_bound() -> None:
     """Eight elements are negated; what is called has no rule."""
     summary = hlo_inspect.inspect(UNKNOWN_CALL, "summary")
-    assert lines(summary)["compute"] == ">= 8 FLOP, 128 B accessed; FLOPs of mine unknown"
+    assert lines(summary)["compute"] == ">= 8 FLOP, 128 B accessed in 2 kernel runs; FLOPs of mine unknown"
     alone = UNKNOWN_CALL.replace("custom-call(n)", "custom-call(p)").replace("  n = f32[8]{0} negate(p)\n", "")
     summary = hlo_inspect.inspect(alone, "summary")
     assert lines(summary)[""].startswith("a custom call of mine on 1 parameter")
@@ -344,7 +344,7 @@ def test_the_first_lines_of_the_sample(seed_001: Report) -> None:
     assert first_lines["compute"].startswith("631.4 GFLOP matmul (14 % recompute), ")
     sent = 2 * 7 * 100_663_296 // 8 / 2**20  # sent by the 12 recomputed all-reduces of 8 devices
     assert first_lines["collectives"] == (
-        f"43 runs, 347.4 MiB of operands, 575.5 MiB sent: d1 532.1 MiB, d0 43.4 MiB; recompute 12 runs, {sent:.1f} MiB"
+        f"43 runs, 575.5 MiB sent: d1 532.1 MiB, d0 43.4 MiB; recompute 12 runs, {sent:.1f} MiB"
     )
     assert first_lines["memory"] == "arguments 185.2 MiB, 233 of 239 donated (99.96 % of the bytes)"
 

@@ -27,6 +27,8 @@ PATH = "jit(step)/layer_7/attention/dot_general"
         ("/home/me/train.py:12", 9, "…in.py:12"),
         ("jit(step)/layer/dot", 8, "…yer/dot"),
         ("あいうえお", 7, "あ … お"),  # two cells each: a half does not exist
+        ("params['encoder']['mlp']['kernel']", 21, "…['mlp']['kernel']"),  # whole keys at the end
+        ("params['encoder']['mlp']['kernel']", 8, "par…el']"),
         ("", 0, ""),
     ],
 )
@@ -280,3 +282,11 @@ def test_values_take_several_lines_and_are_whole() -> None:
     assert row[2].replace("\n", "").replace(" ", "") == value.replace(" ", "")
     assert row[2].splitlines()[0] == "(f32[1024,512]{1,0},"[: len(row[2].splitlines()[0])]
     assert max(map(len, row[2].splitlines())) <= 60 - 11 - 8 - 3 - 6
+
+
+def test_no_column_that_tells_rows_apart_makes_a_page_too_wide() -> None:
+    columns = (Column("name"), Column("bytes", "bytes"), Column("scope", width=28, detail=3), Column("phase", detail=3))
+    rows = (("a", 1, "layer/attention", "forward"), ("a", 1, "layer/mlp", "backward"), ("a", 1, "layer/norm", "forward"))
+    table = Table("t", "t", columns, rows)
+    assert make_grid(table, 60).header == ("name", "size", "scope")  # tells three rows apart
+    assert make_grid(table, 40).header == ("name", "size", "phase")  # tells two apart, and fits

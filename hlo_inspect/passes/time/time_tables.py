@@ -97,6 +97,11 @@ def total_seconds(parts: Iterable[Counted], time: Callable[[TimePart], Quantity]
     return known_part(whole, first_reason(seconds for seconds, _ in times))
 
 
+def fixed_seconds(context: Context) -> Quantity:
+    """Return the part of the step's estimate that runs of kernels cost besides their work."""
+    return total_seconds(counted(time_parts(context)), attrgetter("fixed"))
+
+
 # -- what a step is made of -------------------------------------------------------------------------------------------------
 
 
@@ -169,7 +174,7 @@ _SHARE_OF_ESTIMATE = _share(
 STEP = TableSpec(
     "step", "Parts of the step: bound and estimate", TablePlace("step", "Time of the step", "by part"), page_rows=0
 ).with_columns(
-    Column("part", width=30, meaning="part of the step", get=attrgetter("label")),
+    Column("part", width=26, wraps=True, meaning="part of the step", get=attrgetter("label")),
     _BOUND,
     _share("bound_share", "bound", lambda row: share_of(row.bound, row.whole_bound), detail=2),
     _ESTIMATE,
@@ -258,7 +263,7 @@ RESOURCES = TableSpec(
     TablePlace("step", "Time of the step", "by resource", 1),
     page_rows=0,
 ).with_columns(
-    Column("resource", width=14, meaning="unit, memory or link", get=attrgetter("name")),
+    Column("resource", wraps=True, width=14, meaning="unit, memory or link", get=attrgetter("name")),
     _seconds("busy_s", "busy", meaning="time that the work needs at the peak rate of the resource"),
     _share("of_bound", "bound", lambda row: row.share(row.step)),
     _share("of_estimate", "estimate", lambda row: row.share(row.estimate), width=32, bar="alone"),
