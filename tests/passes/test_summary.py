@@ -296,10 +296,10 @@ def test_flops_without_those_of_a_custom_call_are_a_lower_bound() -> None:
     alone = UNKNOWN_CALL.replace("custom-call(n)", "custom-call(p)").replace("  n = f32[8]{0} negate(p)\n", "")
     summary = hlo_inspect.inspect(alone, "summary")
     assert lines(summary)[""].startswith("a custom call of mine on 1 parameter")
-    assert lines(summary)["compute"] == "64 B accessed; FLOPs of mine unknown"
+    assert lines(summary)["compute"] == "64 B accessed in 1 kernel run; FLOPs of mine unknown"
     summary = hlo_inspect.inspect(alone.replace(', custom_call_target="mine"', ""), "summary")
     assert lines(summary)[""].startswith("a custom call on 1 parameter")
-    assert lines(summary)["compute"] == "64 B accessed; FLOPs of 1 custom call unknown"
+    assert lines(summary)["compute"] == "64 B accessed in 1 kernel run; FLOPs of 1 custom call unknown"
 
 
 def test_a_text_that_is_cut_off_says_so_first_of_all() -> None:

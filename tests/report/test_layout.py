@@ -28,7 +28,7 @@ PATH = "jit(step)/layer_7/attention/dot_general"
         ("jit(step)/layer/dot", 8, "…yer/dot"),
         ("あいうえお", 7, "あ … お"),  # two cells each: a half does not exist
         ("params['encoder']['mlp']['kernel']", 21, "…['mlp']['kernel']"),  # whole keys at the end
-        ("params['encoder']['mlp']['kernel']", 8, "par…el']"),
+        ("params['encoder']['mlp']['kernel']", 8, "para…l']"),
         ("", 0, ""),
     ],
 )
