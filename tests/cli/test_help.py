@@ -34,7 +34,13 @@ def test_a_command_describes_its_own_options_and_names_shared_ones() -> None:
 
 def test_the_shared_options_stand_on_one_page() -> None:
     page = call_text("help", "options").stdout
-    assert re.findall(r"^(\w.*):$", page, re.MULTILINE) == ["Tables", "Output", "Input", "Program and hardware", "Configuration"]
+    assert re.findall(r"^(\w.*):$", page, re.MULTILINE) == [
+        "Tables",
+        "Output",
+        "Input",
+        "Program and hardware",
+        "Configuration",
+    ]
     assert "Name the mesh axes with their sizes" in page
     assert "--quick" not in page
 

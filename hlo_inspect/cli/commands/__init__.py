@@ -57,7 +57,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "rules": "List the findings that exist.",
         "rule": "Show what a finding means, why it matters and how to fix it.",
         "skill": "Print a SKILL.md for agents.",
-        "mcp": "Serve these questions over the Model Context Protocol.",
+        "mcp": "Serve these answers over the Model Context Protocol.",
         "help": "Show this page, a command's help, or the shared options.",
     },
 }

@@ -36,9 +36,10 @@ def _text(root: click.Context, topic: str | None) -> str:
 def _shared_options(root: click.Context) -> str:
     """Return the options that commands share by section: `summary` takes those of all sections."""
     command = find_command(OVERVIEW)
-    assert isinstance(command, SectionedCommand)
+    formatter = root.make_formatter()
+    if not isinstance(command, SectionedCommand):
+        return ""
     context = click.Context(command, info_name=command.name, parent=root)
-    formatter = context.make_formatter()
     formatter.write_text("Options that commands share. `hlo-inspect COMMAND --help` names those that a command takes.")
     for name, options in command.options_by_section(context).items():
         if name == OWN_OPTIONS:

@@ -144,7 +144,9 @@ def _optimizer_table(overview: Overview) -> Table:
     return _UPDATE.of([overview] if overview.rows else [], columns=_UPDATE.with_flags(flags))
 
 
-_OPCODES = TableSpec("opcodes", "Instructions by opcode", TablePlace("program", ""), page_rows=10, only_verbose=True).with_columns(
+_OPCODES = TableSpec(
+    "opcodes", "Instructions by opcode", TablePlace("program", ""), page_rows=10, only_verbose=True
+).with_columns(
     Column("opcode", get=itemgetter(0)),
     Column("count", "count", summed=True, meaning="instructions of all computations", get=itemgetter(1)),
 )
