@@ -111,8 +111,10 @@ class Grid(NamedTuple):
         return max([*map(cell_width, self.title_lines), body])
 
 
-def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
+def make_grid(table: Table, width: int | None, raw_bytes: bool = False, *, keeps_files: bool = False) -> Grid:
     """Lay out `table`, already cut to the rows to show, in at most `width` terminal cells if its figures let it.
+
+    With `keeps_files` the names of files are whole too.
 
     Without a width it has the columns of `PAGE_WIDTH`. Each cell is then whole, even if it is longer and breaks the columns of
     its row.
@@ -131,7 +133,10 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
     else:
         shown = [cells.columns[index] for index in kept]
         keeps_words = any(column.wraps for column in shown)
-        shortest = [_shortest(texts, column, keeps_words) for texts, column in zip(columns, shown, strict=True)]
+        shortest = [
+            max(map(cell_width, texts)) if keeps_files and column.is_file else _shortest(texts, column, keeps_words)
+            for texts, column in zip(columns, shown, strict=True)
+        ]
         widths = _squeezed(widths, shortest, width - GAP * (len(kept) - 1))
         wraps = [column.wraps for column in shown]
         lines = [tuple(map(fit, line, widths, wraps)) for line in lines]

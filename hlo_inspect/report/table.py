@@ -78,7 +78,8 @@ class Column(NamedTuple):
     the columns of a finished table have no getter. The values of a `bounded` column may be figures: scripts
     read their bounds in columns of their own, of which `bound` says the kind.
     `width` is the usual number of characters of a text (default 16): with `detail` it decides which columns have room. A page
-    shows the files of a column (`is_file`, or called `source`) relative to their common directory. A column that is
+    shows the files of a column (`is_file`, or called `source`) relative to their common directory. Off a terminal those of
+    `is_file` are whole. A column that is
     `only_verbose` needs -v. One that `is_chosen` was asked for, and is on every page. The numbers of a `signed` column are
     differences, and have a plus sign too. Those of a `rounded` column have the digits of quantities. The texts of a
     column that `wraps` take several lines, and are not shortened.

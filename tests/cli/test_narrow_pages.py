@@ -86,3 +86,16 @@ def test_bars_are_shorter_on_a_narrow_page() -> None:
         rows = table_of("Parts of the step", stream.getvalue())[2:7]
         # stacked bars: the last one ends where the whole step does
         assert max(len(row) for row in rows) - rows[0].index("█") == cells
+
+
+def test_off_a_terminal_paths_of_a_list_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS")
+    folder = tmp_path / ("a_build_with_a_long_name_" * 6) / "rank_0000"
+    folder.mkdir(parents=True)
+    other = tmp_path / "b"
+    other.mkdir()
+    for place in (folder, other):
+        (place / "step.txt").write_text((DATA / FSDP).read_text(encoding="utf-8"), encoding="utf-8")
+    lines = call_text("list", tmp_path).stdout.splitlines()
+    assert any(line.endswith(f"  {folder.relative_to(tmp_path)}/step.txt") for line in lines)
+    assert any(line.endswith("  b/step.txt") for line in lines)

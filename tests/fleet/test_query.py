@@ -170,7 +170,9 @@ def test_lines_and_parquet_of_one_store_answer_together(tmp_path: Path, monkeypa
     monkeypatch.setattr(run, "best_encoding", lambda: "parquet")
     collect(tmp_path / "store", second)
     sql = 'SELECT "module.name", labels, "custom_calls.target.<target>", lower_bounds, passes FROM modules ORDER BY 1'
-    assert ask(tmp_path / "store", sql) == [f'jit_f{n},{{}},{{}},{{}},"[""summary"", ""fingerprint"", ""memory""]"' for n in range(2)]
+    assert ask(tmp_path / "store", sql) == [
+        f'jit_f{n},{{}},{{}},{{}},"[""summary"", ""fingerprint"", ""memory""]"' for n in range(2)
+    ]
 
 
 @pytest.mark.parametrize("encoding", ["parquet", "jsonl"])
