@@ -198,7 +198,7 @@ def test_labels_stand_in_a_column_of_numbers() -> None:
     columns = (Column("number", "number"), Column("bytes", "bytes", summed=True), Column("line", "number"))
     rows = tuple((number, 1024, 100 + number) for number in range(5))
     grid = make_grid(Table("params", "Parameters", columns, rows).top(2), 80)
-    assert grid.rows == (("0", "1.00 KiB", "100"), ("1", "1.00 KiB", "101"), ("[3 others]", "3.00 KiB", ""))
+    assert grid.rows == (("0", "1.00 KiB", "100"), ("1", "1.00 KiB", "101"), ("[3 more rows]", "3.00 KiB", ""))
     assert grid.total == ("total", "5.00 KiB", "")
     assert not grid.has_unknown
 
@@ -237,9 +237,9 @@ def test_a_bound_stands_in_the_cell_of_the_unknown_value() -> None:
 
 def test_bounds_of_rows_that_are_cut() -> None:
     table = _bounded().top(1)
-    assert make_grid(table, 80).rows == (("a", "3"), ("[3 others]", ">= 12"))
+    assert make_grid(table, 80).rows == (("a", "3"), ("[3 more rows]", ">= 12"))
     assert make_grid(table, 80).total == ("total", ">= 15")
-    assert table.flat().rows[1] == ("[3 others]", None, 12)  # raw values: the sum is unknown, its bound is not
+    assert table.flat().rows[1] == ("[3 more rows]", None, 12)  # raw values: the sum is unknown, its bound is not
     assert table.flat().total == (None, None, 15)
 
 

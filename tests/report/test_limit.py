@@ -194,7 +194,7 @@ def test_rows_that_are_cut_are_summed_and_counted(sample: Report) -> None:
         for table in document["tables"]:
             if table["name"] == "collectives":
                 assert sum(row[2] for row in table["rows"]) == table["total"][2] == 650 * 2**20
-                others = re.match(r"\[(\d+) others?\]", table["rows"][-1][0])
+                others = re.match(r"\[(\d+) more rows?\]", table["rows"][-1][0])
                 if others:
                     shown = len(table["rows"]) - 1
                     assert shown + int(others[1]) == 25
