@@ -212,7 +212,7 @@ TOOLS: Sequence[Tool] = (
         "query",
         (
             ToolParameter("store", "path", "The directory of a store that collect wrote.", required=True),
-            ToolParameter("sql", "text", "One SELECT statement, or the name of a query; without it the views are listed."),
+            ToolParameter("sql", "text", "A SELECT statement, or the name of a query; without it the views are listed."),
             ToolParameter("set", "texts", "Values of parameters of the query, each as NAME=VALUE.", "--set"),
             *_TABLES,
         ),

@@ -21,7 +21,7 @@ from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "query"
 _CHOSEN_COLUMNS = 20
-"""A query of at most so many columns names those that it wants: a page has all of them, also without a value."""
+"""The most columns of a query that a page shows all, also those without a value."""
 _UNITS: tuple[Unit, ...] = ("bytes", "flops", "seconds")
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "NUMBER")
 

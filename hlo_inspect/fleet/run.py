@@ -91,10 +91,10 @@ class CollectRun:
             on_step(failures)
 
         self._store.create()
-        known = None if self._options.again else KnownInputs(self._store, retries_failed=self._options.retries_failed)
-        if known is not None and known.lacks(self._asked):
-            self._plan = _widened(self._plan, known.passes, self._store)
-        self._collect(self._unread(known), take)
+        present = None if self._options.again else KnownInputs(self._store, retries_failed=self._options.retries_failed)
+        if present is not None and present.lacks(self._asked):
+            self._plan = _widened(self._plan, present.passes, self._store)
+        self._collect(self._unread(present), take)
         if self._lacking:
             names = ", ".join(sorted(self._asked - {ALWAYS}))
             self.notes.append(f"{number_of(self._lacking, 'input')} of the store without all of {names}: read again")
@@ -187,7 +187,7 @@ def collection_report(store: str, counts: Counts, seconds: float, notes: Sequenc
     return Report("collect", of_store, facts={}, tables=(table,), notes=tuple(notes))
 
 
-class _Reading(NamedTuple):
+class _InputReading(NamedTuple):
     """The time of a reading of an input, in microseconds, and its passes; None if it failed, when passes do not matter."""
 
     read_at: int
@@ -203,7 +203,7 @@ class KnownInputs:
     def __init__(self, store: Store, *, retries_failed: bool) -> None:
         self._store = store
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._readings: dict[bytes, _Reading] = {}
+        self._readings: dict[bytes, _InputReading] = {}
         self.damaged: list[InputError] = []
         self.versions: set[str] = set()
         """The versions of hlo-inspect that read the inputs."""
@@ -213,13 +213,13 @@ class KnownInputs:
             except InputError as error:
                 self.damaged.append(error)
                 continue
-            readings: dict[tuple[int, tuple[str, ...], bool], _Reading] = {}  # rows of a run share one
+            readings: dict[tuple[int, tuple[str, ...], bool], _InputReading] = {}  # rows of a run share one
             for name, size, changed, etag, status, version, passes, read_at in rows:
                 self.versions.add(str(version))
                 if retries_failed and status in FAILED:
                     continue
                 key = read_at, tuple(passes or ()), status in FAILED
-                reading = readings.setdefault(key, _Reading(read_at, None if key[2] else frozenset(key[1])))
+                reading = readings.setdefault(key, _InputReading(read_at, None if key[2] else frozenset(key[1])))
                 place = _hash(name, FileVersion(size, changed, etag))
                 if place not in self._readings or self._readings[place].read_at <= read_at:
                     self._readings[place] = reading

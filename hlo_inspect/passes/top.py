@@ -189,10 +189,10 @@ _TIMES = (
 _SHARES = (
     Column("step_share", "share", page_name="share_of_step", optional=True, meaning="share of the step's estimate"),
     Column("share", "share", optional=True, meaning="share of the bounds of all kernels", get=attrgetter("cost.share")),
-    Column("bound_by", detail=2, optional=True, meaning="resource that decides the bound; compute, memory or collective"),
+    Column("bound_by", detail=4, optional=True, meaning="resource that decides the bound; compute, memory or collective"),
     phase_column(_label_getter(attrgetter("phase"), UNKNOWN), detail=2),
 )
-_SOURCE = Column("source", width=12, get=_label_getter(lambda labels: printed(labels.source), ""))
+_SOURCE = Column("source", width=14, get=_label_getter(lambda labels: printed(labels.source), ""))
 
 KERNELS = TableSpec(
     "kernels",
@@ -218,7 +218,7 @@ KERNELS = TableSpec(
 KERNEL_GROUPS = TableSpec(
     "kernel_groups", "Kernels of one step, merged", TablePlace("kernels", "Kernels", "merged")
 ).with_columns(
-    Column("name", get=_name, width=12),
+    Column("name", get=_name, width=16),
     _KIND._replace(detail=4),
     _FUSION_KIND,
     Column("shape", get=_short_shape, width=14),

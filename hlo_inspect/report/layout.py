@@ -198,11 +198,14 @@ def _chosen(usual: Sequence[int], cells: Cells, valued: Sequence[int], width: in
 
     others = sorted(set(valued) - set(fixed), key=rank)
     kept = _fitting(usual, fixed, others, width)
+    readable = [min(wide, _SHORT_TEXT) if cells.columns[index].unit == "text" else wide for index, wide in enumerate(usual)]
     while (column := _telling_apart(rows, usual, kept, [index for index in others if index not in kept])) is not None:
         others.remove(column)
-        if _room(usual, [*fixed, column]) > width:
+        wanted = [*fixed, *(index for index in kept if index not in fixed and cells.columns[index].detail <= 1)]
+        if _room(readable, wanted) + GAP + usual[column] > width:
             continue
-        fixed.append(column)
+        fixed = [*wanted, column]
+        others = [index for index in others if index not in fixed]
         kept = _fitting(usual, fixed, others, width)
     return sorted(kept)
 

@@ -248,13 +248,13 @@ class Table(Displayable):
         return tuple(_sum([row[index] for row in rows]) if column.summed else None for index, column in enumerate(self.columns))
 
     def top(self, limit: int) -> Table:
-        """Return the table with its first `limit` rows and the rest summed in one row labelled `[N more rows]`; 0 keeps all."""
+        """Return the table with its first `limit` rows and the rest summed in one row labelled `[N more]`; 0 keeps all."""
         shown = len(self.rows) - (1 if self.others else 0)
         if limit <= 0 or shown <= limit or self.page_rows == 0:
             return self
         cut = shown - limit + self.others
         rows, rest = self._split(limit)
-        others = self.labelled(self._sums(rest), f"[{number_of(cut, 'more row')}]")
+        others = self.labelled(self._sums(rest), f"[{cut:,} more]")
         return replace(self, rows=(*rows, others), others=cut)
 
     def _split(self, limit: int) -> tuple[Sequence[Row], Sequence[Row]]:

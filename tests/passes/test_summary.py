@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import hlo_inspect
+from hlo_inspect.analysis.cost.roofline import percent
 from hlo_inspect.report.model import Amount, Report
 from hlo_inspect.report.page import NO_BREAK, headline_text
 from hlo_inspect.report.table import Value, lower_bound
@@ -408,3 +409,25 @@ def test_time_of_a_large_program_is_the_longest_of_flops_bytes_and_collectives(m
     assert isinstance(row.parts[0], Amount)
     assert lower_bound(row.parts[0].value) == facts["time.collective_s"]
     assert row.parts[-1] == " by collectives alone; `hlo-inspect time` adds the other parts"
+
+
+def test_the_first_lines_count_kernels_and_their_fixed_costs() -> None:
+    """Three small kernels take little more than their launches."""
+    text = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  p = f32[1024]{0} parameter(0)
+  a = f32[1024]{0} negate(p)
+  b = f32[1024]{0} exponential(a)
+  ROOT c = f32[1024]{0} tanh(b)
+}
+"""
+    report = hlo_inspect.inspect(text, ("summary", "time", "top"), profile="h100-sxm")
+    first_lines = lines(report)
+    assert "24.0 KiB accessed in 3 kernel runs" in first_lines["compute"]  # each reads and writes 4 KiB
+    overhead, estimate = 1e-6, report.facts["time.estimate_step_s"]  # a launch in XLA's model of a kernel
+    assert isinstance(estimate, float)
+    assert report.facts["kernels.executed_count"] == 3
+    share = 3 * overhead / estimate
+    assert share > 0.9
+    assert first_lines["time"].endswith(f": {percent(share)} fixed costs of kernels")

@@ -176,7 +176,7 @@ def _flags_notes(context: Context) -> Iterator[str]:
 
 
 class Summary(Pass):
-    """Show one page: the module, its buffers, costs, optimizer, fusions, collectives, opcodes and findings.
+    """Show one page: the module, its buffers, costs, optimizer, fusions, collectives and findings; opcodes with -v.
 
     The command reads every line. It counts the instructions that the text prints: compact dumps leave out get-tuple-elements.
     With --quick there are no costs and no optimizer.

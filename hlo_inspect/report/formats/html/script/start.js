@@ -46,6 +46,7 @@ function start() {
     (window.requestIdleCallback ?? setTimeout)(() => linkSubjects(main));
   }
   follow();
+  (window.requestIdleCallback ?? setTimeout)(() => library("pictures")); // so that paper has them, printed at once
   document.documentElement.dataset.ready = "true";
 }
 
