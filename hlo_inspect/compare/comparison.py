@@ -197,7 +197,7 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
             *(_mesh_row(old, new) if verdict != PERMUTED else ()),
             *(code_headline(code) if verdict in (SAME, ANOTHER_SCHEDULE) else ()),
             *measured.headline,
-            *_step_row(new.report, facts),
+            *(_step_row(new.report, facts) if verdict != PERMUTED else ()),
             *settings.headline(is_same=verdict in (SAME, ANOTHER_SCHEDULE)),
             *_headline(permutation, facts, changes),
         ),
