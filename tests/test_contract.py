@@ -176,6 +176,14 @@ FACTS: dict[str, tuple[Case, Case]] = {
         (FSDP, "collectives.reduce-scatter.executed_operand_bytes", 3 * 256),
         ("tpu/scan_forward.after", "collectives.all-gather.executed_operand_bytes", 3 * 128),
     ),
+    "collectives.expected_reduce_scatter_count": (  # of optimized texts what they have
+        (FSDP, "collectives.expected_reduce_scatter_count", 3),
+        ("tpu/scan_forward.after", "collectives.expected_reduce_scatter_count", 0),
+    ),
+    "collectives.expected_wire_bytes": (
+        (FSDP, "collectives.expected_wire_bytes", 6 * 128 + 3 * 128 + 384 * 6 // 4 + 4 * 14 // 8),
+        ("tpu/scan_forward.after", "collectives.expected_wire_bytes", 3 * 128 + 7),
+    ),
     "collectives.<kind>.executed_wire_bytes": (
         (FSDP, "collectives.all-reduce.executed_wire_bytes", 576 + 7),
         ("gpu/scan_forward.after", "collectives.all-reduce.executed_wire_bytes", 7),
@@ -289,6 +297,10 @@ FACTS: dict[str, tuple[Case, Case]] = {
     ),
     # GATHERED: four devices run two gathers of 8 MiB and a scatter of 16 MiB. A transpose of 8 MiB hides a part of one gather.
     # GATHERED_ON_CPU: the same in f32, and nothing is hidden. A device sends 450 GB/s.
+    "time.expected_collective_s": (  # of optimized texts that of `time.collective_s`
+        (GATHERED, "time.expected_collective_s", (2 * 3 * 2**23 + 3 * 2**22) / 450e9),
+        (GATHERED_ON_CPU, "time.expected_collective_s", 2 * (2 * 3 * 2**23 + 3 * 2**22) / 450e9),
+    ),
     "time.collective_s": (
         (GATHERED, "time.collective_s", (2 * 3 * 2**23 + 3 * 2**22) / 450e9),
         (GATHERED_ON_CPU, "time.collective_s", 2 * (2 * 3 * 2**23 + 3 * 2**22) / 450e9),
@@ -390,6 +402,14 @@ FACTS: dict[str, tuple[Case, Case]] = {
         ("xla_dump_to/module_0000.jit_step.cpu_after_optimizations", "memory.xla_temp_bytes", 896),
         ("dump_jax_0_12/module_0000.jit_step.cpu_after_optimizations", "memory.xla_temp_bytes", 896),
     ),
+    "memory.capacity_bytes": (  # the total that the driver of an H100 reports
+        (ADAMW, "memory.capacity_bytes", 81_559 * 2**20),
+        (SPACES, "memory.capacity_bytes", 81_559 * 2**20),
+    ),
+    "memory.left_bytes": (
+        (ADAMW, "memory.left_bytes", 81_559 * 2**20 - (2128 + 1432)),
+        (SPACES, "memory.left_bytes", 81_559 * 2**20 - (3 * 256 * 128 * 4 + 512)),
+    ),
     "memory.live_peak_bytes": ((MASTER, "memory.live_peak_bytes", 896), (SPACES, "memory.live_peak_bytes", 131072)),
     "memory.heap_bytes": ((MASTER, "memory.heap_bytes", 896), (SPACES, "memory.heap_bytes", 131072)),
     "memory.host_bytes": ((SPACES, "memory.host_bytes", 2 * 8 * 128 * 4), (ADAMW, "memory.host_bytes", 0)),
@@ -490,7 +510,7 @@ KINDS = (
 @cache
 def report(dump: str, command: str = "summary") -> Report:
     path = DATA / f"{dump}.txt"
-    profile = "h100-sxm" if command == "cost" else None
+    profile = "h100-sxm" if command in {"cost", "memory"} else None
     return hlo_inspect.inspect(path if path.exists() else path.with_name(f"{path.stem}.hlo"), (command,), profile=profile)
 
 

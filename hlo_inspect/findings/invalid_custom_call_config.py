@@ -34,6 +34,7 @@ class InvalidCustomCallConfig(Rule):
     """
 
     code = "HI503"
+    saves = False
 
     def check(self, context: Context) -> Iterator[Finding]:
         for call in context.cost.calls:

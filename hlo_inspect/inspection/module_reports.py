@@ -340,10 +340,10 @@ def find_findings(
     findings = [finding for name in rules for finding in RULES.load(name).check(context)]
     if about is not None:
         findings = [finding for finding in findings if _names(finding, *about)]
-    if context.on_machine.profile_is_named:
-        from hlo_inspect.findings.stake_seconds import in_seconds
+    if findings:
+        from hlo_inspect.findings.savings import with_saving
 
-        findings = [in_seconds(context, finding) for finding in findings]
+        findings = [with_saving(context, finding) for finding in findings]
     findings += reading_findings(context, followed)
     return tuple(with_places(context, most_severe_first(findings))) if findings else ()
 

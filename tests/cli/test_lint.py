@@ -268,3 +268,32 @@ def test_no_dump_is_never_a_pass(lint: Lint) -> None:
     Path("cut.txt").write_text(STEP.format(number="", elements=8)[:-20], encoding="utf-8")
     assert [lint(name).status for name in ("none.txt", "empty", "cut.txt")] == [3, 3, 3]
     assert lint("cut.txt", "--allow-partial").status == 0
+
+
+# -- several modules ----------------------------------------------------------------------------------------------------
+
+
+def test_findings_of_several_modules_are_one_table(lint: Lint) -> None:
+    """The larger share comes first, whatever its module: an argument and its mask of 32 bytes."""
+    Path("dumps").mkdir()
+    for name, elements in (("a.txt", 1 << 14), ("b.txt", 1 << 20)):
+        Path("dumps", name).write_text(STEP.format(number="", elements=elements), encoding="utf-8")
+    page = lint("dumps").out
+    assert [line.split()[:2] for line in page.splitlines() if "undonated-parameter" in line and "dumps/" in line] == [
+        ["warning", "undonated-parameter"],
+        ["info", "undonated-parameter"],
+    ]
+    assert page.index("dumps/b.txt") < page.index("dumps/a.txt")
+    assert page.count("First steps") == 1
+    assert page.endswith("2 modules, 0 errors, 1 warning, 3 infos\n")
+
+
+def test_clean_modules_are_one_line_and_a_report_each_in_json(lint: Lint) -> None:
+    Path("clean").mkdir()
+    for name in ("a", "b", "c"):
+        Path("clean", f"{name}.txt").write_text(
+            f"HloModule {name}\n\nENTRY e {{\n  ROOT c = f32[] constant(1)\n}}\n", encoding="utf-8"
+        )
+    assert lint("clean").out == "3 modules, 0 findings\n"
+    assert lint("clean", "--format", "markdown").out.strip() == "### 3 modules, 0 findings"
+    assert len(json.loads(lint("clean", "--format", "json").out)["reports"]) == 3

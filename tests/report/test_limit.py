@@ -222,9 +222,9 @@ def test_an_output_is_the_beginning_of_the_whole_one(sample: Report) -> None:
 def test_findings_that_are_cut_are_not_none(sample: Report) -> None:
     """The page of `summary` without findings says so; a cut one does not know."""
     text = limited("table", [sample], shortest("table", [sample]))
-    assert "Findings" not in text
+    assert "Do first" not in text
     assert "3 findings" in text  # the page of `summary` has three
-    assert "Findings" in limited("table", [replace(sample, findings=())], ROOM)
+    assert "Do first" in limited("table", [replace(sample, findings=())], ROOM)
 
 
 def test_the_command_is_short(sample: Report) -> None:

@@ -122,7 +122,7 @@ def test_the_reader_finds_all_notes_and_the_first_findings(rendered: Callable[..
 def test_quiet_is_headline_and_tables(rendered: Callable[..., str], sample: Report) -> None:
     text = rendered("markdown", sample, quiet=True)
     assert text.startswith("### jit\\_train\\_step.\\[bold\\]42\n")
-    assert "Findings" not in text
+    assert "Do first" not in text
     assert "note" not in text
 
 

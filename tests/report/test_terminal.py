@@ -158,7 +158,7 @@ def test_hidden_columns_are_named_when_asked(rendered: Callable[..., str], sampl
 def test_findings_stand_before_the_tables(rendered: Callable[..., str], sample: Report) -> None:
     for name in ("table", "markdown"):
         text = rendered(name, replace(sample, headline=HEADLINE))
-        assert text.index("train step") < text.index("Findings") < text.index("Parameters") < text.index("depend on values")
+        assert text.index("train step") < text.index("Do first") < text.index("Parameters") < text.index("depend on values")
 
 
 def test_the_summary_has_its_three_first_findings(rendered: Callable[..., str], sample: Report) -> None:
@@ -178,9 +178,9 @@ def test_a_page_has_the_first_findings_and_says_how_many_there_are(rendered: Cal
 
 
 def test_no_findings(rendered: Callable[..., str], sample: Report) -> None:
-    assert "\nFindings\nnone\n" in rendered("table", replace(sample, findings=()))
+    assert "\nDo first\nnone\n" in rendered("table", replace(sample, findings=()))
     assert "Findings" not in rendered("table", replace(sample, command="params", findings=()))
-    assert "Findings" not in rendered("table", replace(sample, findings=(), headline=HEADLINE))
+    assert "Do first" not in rendered("table", replace(sample, findings=(), headline=HEADLINE))
 
 
 def test_the_reason_for_an_unknown_value_can_be_found(rendered: Callable[..., str], sample: Report) -> None:

@@ -22,6 +22,7 @@ from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.optimizer.overview import Overview
+from hlo_inspect.passes.memory.fit_words import fit_parts
 from hlo_inspect.passes.memory.memory_tables import array_groups, total_moved
 from hlo_inspect.passes.partitioning import BEFORE_PARTITIONING, is_before_partitioning
 from hlo_inspect.passes.warning_tables import warnings_rows
@@ -52,6 +53,10 @@ def headline_rows(context: Context) -> Iterator[HeadlineRow]:
     if not context.request.quick:
         rows = {"largest": tuple(_largest_array(context)), "host": tuple(_host(context))}
         yield from (HeadlineRow(label, parts) for label, parts in rows.items() if parts)
+
+
+def _is_large(context: Context) -> bool:
+    return context.module.opcode_counts.total() > LARGE_MODULE
 
 
 def _program(context: Context) -> Parts:
@@ -172,7 +177,7 @@ def _time(context: Context) -> Parts:
         "memory": least(bytes_time(context.cost.opcodes, times)),
         "collectives": least(context.on_machine.collective_seconds.get(ALL, 0.0)),
     }
-    times_of_step = context.on_machine.step_times if context.module.opcode_counts.total() <= LARGE_MODULE else None
+    times_of_step = None if _is_large(context) else context.on_machine.step_times
     seconds = max(alone.values()) if times_of_step is None else least(times_of_step.step)
     if not seconds:
         return
@@ -209,7 +214,10 @@ def _collectives(context: Context) -> Parts:
         if exact(everything.count) != sites:
             yield from sentence(" of {}", Amount(sites, "count", "site"))
         yield from sentence(", {} sent", Amount(everything.wire_bytes, "bytes"))
+        expected = tuple(_expected(context))
+        yield " as written" if expected else ""
         yield from _axes(context)
+        yield from expected
         recompute = executed.phases.get(RECOMPUTE, NOT_EXECUTED)
         if least(recompute.count) and not context.leaves_phases_open:
             again = Amount(recompute.count, "count", "run"), Amount(recompute.wire_bytes, "bytes")
@@ -231,6 +239,17 @@ def _collectives(context: Context) -> Parts:
         yield f" {_HOST_WORDS[kind]} the host" if all(with_host) else ""
 
 
+def _expected(context: Context) -> Parts:
+    """Yield what XLA's collective passes will make of a text from before them, if they change the bytes."""
+    expected = context.expected
+    if expected is None:
+        return
+    before, after = (least(figures.kinds.get("all-reduce", NOT_EXECUTED).count) for figures in (context.executed, expected))
+    if after < before:
+        text = "; XLA makes {} reduce-scatters: {}"
+        yield from sentence(text, Amount(before - after, "count", "all-reduce"), Amount(expected.total.wire_bytes, "bytes"))
+
+
 def _axes(context: Context) -> Parts:
     """Yield the bytes sent along each axis of the mesh, the most first; for a single axis its name."""
     in_total = context.device_counts.slices == 1
@@ -250,6 +269,7 @@ def _memory(context: Context) -> Parts:
     interface = context.interface
     parameters = interface.parameters
     size = total(leaf.shape.bytes for leaf in parameters)
+    yield from _fit(context)
     yield from sentence("arguments {}", Amount(size, "bytes"))
     if interface.donation_known:
         yield from _donated(parameters, size)
@@ -260,13 +280,29 @@ def _memory(context: Context) -> Parts:
     yield from _peak_of_memory(context)
 
 
+def _fit(context: Context) -> Parts:
+    """Yield the need of a scheduled program, and if it fits, if the memory of the hardware is known."""
+    if context.request.quick or not context.module.header.is_scheduled or _is_large(context):
+        return
+    fit = context.on_machine.memory_fit
+    if fit is None or fit.needed is None or fit.left is None:
+        return
+    yield from sentence("needs {}", Amount(fit.needed, "bytes"))
+    if fit.left < 0:
+        yield ": "
+        yield from fit_parts(fit)
+    else:
+        yield from sentence(", {} left", Amount(fit.left, "bytes"))
+    yield "; "
+
+
 def _peak_of_memory(context: Context) -> Parts:
     """Yield the peak of a scheduled program, from XLA's files if they state it."""
     module = context.module
     if context.request.quick or not module.header.is_scheduled:
         return
     peak = context.sidecars.peak_bytes
-    if peak is None and module.opcode_counts.total() > LARGE_MODULE:
+    if peak is None and _is_large(context):
         yield "; `hlo-inspect memory` shows the peak"
         return
     peak = context.memory.figures["peak_bytes"] if peak is None else peak

@@ -160,6 +160,11 @@ def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> I
         yield HeadlineRow("kernels", tuple(_kernels(times, step, parts_of())))
         if context.collectives:
             yield HeadlineRow("exposed", tuple(_exposed(times, step, parts_of())))
+    expected = context.on_machine.expected_collective_seconds
+    if expected is not None and least(expected) < least(times.collectives):
+        seconds = Amount(times.collectives, "seconds"), Amount(expected, "seconds")
+        words = sentence("collectives {} as written, {} once XLA has made reduce-scatters of sliced all-reduces", *seconds)
+        yield HeadlineRow("as written", tuple(words))
     binding = tuple(_binding(context))
     yield from [HeadlineRow("bottleneck", binding)] if binding else []
     compiler = tuple(_compiler(context))
