@@ -183,10 +183,10 @@ _FUSION_KIND = Column(
     get=_label_getter(lambda labels: None if labels.kind == NOT_FUSED else labels.kind, None),
 )
 _COSTS = (
-    bounded("runs", "count", attrgetter("cost.runs"), detail=1),
-    bounded("flops", "flops", attrgetter("cost.flops")),
+    bounded("runs", "count", attrgetter("cost.runs"), detail=2),
+    bounded("flops", "flops", attrgetter("cost.flops"), detail=1),
     bounded("matmul_flops", "flops", attrgetter("cost.matmul_flops"), detail=8),
-    bounded("bytes", "bytes", attrgetter("cost.size"), meaning="bytes read and written by all runs in one step"),
+    bounded("bytes", "bytes", attrgetter("cost.size"), detail=1, meaning="bytes read and written by all runs in one step"),
     Column(
         "flop_per_byte",
         "number",
@@ -206,18 +206,18 @@ def _time(name: str, time: str, **more: Any) -> Column:  # noqa: ANN401 - those 
 
 _EXPOSED = "exposed part of a collective or copy"
 _TIMES = (
-    _time("bound_s", "bound"),
+    _time("bound_s", "bound", detail=1),
     _time("estimate_s", "estimate", optional=True),
-    _time("estimate_exposed_s", "exposed", optional=True, summed=False, page_name="exposed", meaning=_EXPOSED),
+    _time("estimate_exposed_s", "exposed", detail=1, optional=True, summed=False, page_name="exposed", meaning=_EXPOSED),
     _time("compiler_s", "compiler", detail=5, optional=True, meaning="the compiler's own estimate, if the text has it"),
 )
 _SHARES = (
     Column("step_share", "share", page_name="share_of_step", optional=True, meaning="share of the step's estimate"),
     Column("share", "share", optional=True, meaning="share of the bounds of all kernels", get=attrgetter("cost.share")),
-    Column("bound_by", detail=2, optional=True, meaning="what decides the bound: compute, memory, host link or collective"),
+    Column("bound_by", detail=4, optional=True, meaning="what decides the bound: compute, memory, host link or collective"),
     phase_column(_label_getter(attrgetter("phase"), UNKNOWN), detail=2),
 )
-_SOURCE = Column("source", detail=1, width=16, get=_label_getter(lambda labels: printed(labels.source), ""))
+_SOURCE = Column("source", width=14, get=_label_getter(lambda labels: printed(labels.source), ""))
 
 KERNELS = TableSpec(
     "kernels",
@@ -243,10 +243,10 @@ KERNELS = TableSpec(
 KERNEL_GROUPS = TableSpec(
     "kernel_groups", "Kernels of one step, merged", TablePlace("kernels", "Kernels", "merged")
 ).with_columns(
-    Column("name", get=_name, width=20),
+    Column("name", get=_name, width=16),
     _KIND._replace(detail=4),
     _FUSION_KIND,
-    Column("shape", detail=3, get=_short_shape, width=24),
+    Column("shape", get=_short_shape, width=14),
     Column("sites", "count", summed=True, detail=3, get=lambda row: len(row.kernels)),
     *_COSTS,
     *_TIMES,

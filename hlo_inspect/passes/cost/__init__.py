@@ -29,6 +29,7 @@ from hlo_inspect.passes.instruction_rows import phase_notes
 from hlo_inspect.report.model import Section
 from hlo_inspect.report.table import Column, Table, TablePlace, Unit, number_of
 from hlo_inspect.report.table_spec import CountedRows, TableSpec
+from hlo_inspect.report.units import format_value
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.cost.module_cost import ModuleCost
@@ -152,7 +153,7 @@ def _recomputed(context: Context) -> list[str]:
     if again < _LEAST_RECOMPUTED * flops:
         return []
     share, rest = percent(again / flops), flops - again
-    return [f"cost.executed_flops: {share} or more is recomputation; {rest:,} FLOPs or fewer without it"]
+    return [f"cost.executed_flops: {share} or more is recomputation; {format_value(rest, 'flops')} or less without it"]
 
 
 def _uncounted(context: Context) -> list[str]:
@@ -249,11 +250,11 @@ def _cost_table(context: Context, spec: TableSpec, tally: Tally) -> Table:
     if whole:
         rows = [row._replace(share=row.weight / whole) for row in rows]
     flags: dict[str, dict[str, object]] = {"bytes_accessed": {"page_name": step_times.bytes_name(context)}}
+    flags["share"] = {"page_name": "share_of_bytes" if times is None else "share_of_time"}
     hidden = {"share": whole is None, "bound": not any(row.bound for row in rows)}
     flags |= {name: {"detail": _NOT_ON_PAGE} for name, is_hidden in hidden.items() if is_hidden}
     return spec.of(
         sorted(rows, key=attrgetter("order")),
-        title=f"{spec.title}; shares of {'bytes' if times is None else 'time'}" if whole else "",
         columns=spec.with_flags(flags),
         without=_TIMES if times is None else (),
         on_page=spec is _COST or len(rows) > 1,

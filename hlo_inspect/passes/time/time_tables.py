@@ -119,6 +119,11 @@ def _sum_times(end: Callable[[Quantity], Number], times: Iterable[tuple[Quantity
     return math.fsum(chain.from_iterable(repeat(end(seconds), count) for seconds, count in times))
 
 
+def fixed_seconds(context: Context) -> Quantity:
+    """Return the part of the step's estimate that runs of kernels cost besides their work."""
+    return total_seconds(counted(time_parts(context)), attrgetter("fixed"))
+
+
 # -- what a step is made of -------------------------------------------------------------------------------------------------
 
 
@@ -222,7 +227,7 @@ _SHARE_OF_ESTIMATE = _share(
 STEP = TableSpec(
     "step", "Parts of the step: bound and estimate", TablePlace("step", "Time of the step", "by part"), page_rows=0
 ).with_columns(
-    Column("part", width=30, meaning="part of the step", get=attrgetter("label")),
+    Column("part", width=26, wraps=True, meaning="part of the step", get=attrgetter("label")),
     _BOUND,
     _share("bound_share", "bound", lambda row: share_of(row.bound, row.whole_bound), detail=2),
     _ESTIMATE,
@@ -303,7 +308,7 @@ RESOURCES = TableSpec(
     TablePlace("step", "Time of the step", "by resource", 1),
     page_rows=0,
 ).with_columns(
-    Column("resource", width=14, meaning="unit, memory or link", get=attrgetter("name")),
+    Column("resource", wraps=True, width=14, meaning="unit, memory or link", get=attrgetter("name")),
     _seconds("busy_s", "busy", meaning="time that the work needs at the peak rate of the resource"),
     _share("of_bound", "bound", lambda row: share_of(row.busy, row.step)),
     _share("of_estimate", "estimate", lambda row: share_of(row.busy, row.estimate), width=32, bar="alone"),
