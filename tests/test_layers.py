@@ -80,6 +80,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "findings",
         "report.model",
         "report.table",
+        "report.units",
         "report.table_spec",
     ),
     "compare": (

@@ -193,14 +193,13 @@ class MachineAnalyses:
             return None
         from hlo_inspect.analysis.time.collective_times import ALL
         from hlo_inspect.analysis.time.step_times import find_step_times
-        from hlo_inspect.analysis.time.utilization import MEMORY
 
         analyses, collectives_alone = self._analyses, self.collective_seconds.get(ALL, 0.0)
         times = find_step_times(
             analyses.cost, analyses.own_kernels, self.kernel_times, self.collective_times, collectives_alone, self.timelines
         )
         if self.timelines.is_scheduled:
-            times = times.with_busy(max((least(busy) for name, busy in self.busy.items() if name != MEMORY), default=0.0))
+            times = times.with_busy(max(map(least, self.busy.values()), default=0.0))
         return times if analyses.module.entry is not None else times.without_entry()
 
     @cached_property

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.collectives.logical_collectives import WANTS as COLLECTIVE_WANTS
 from hlo_inspect.analysis.context import Context, parse_options
+from hlo_inspect.analysis.named_gradients import parameters_with_named_gradients
 from hlo_inspect.errors import UsageError
 from hlo_inspect.findings import LARGE_MODULE, RULE_TABLE, RULES
 from hlo_inspect.findings.places import with_places
@@ -307,11 +308,25 @@ def _choice(names: Sequence[str], costly: Collection[str], reason: str, question
 
 
 def _with_undecided(context: Context, choice: RuleChoice) -> RuleChoice:
-    """Return the choice with the rules that the module does not tell enough for."""
+    """Return the choice with the rules that the module does not tell enough for.
+
+    They are about weights and the optimizer's state: a program without any has no finding.
+    """
     names = (name for name in choice.rules if name in _UNDECIDABLE)
     reasons = ((name, attrgetter(RULE_TABLE[name].undecided)(context)) for name in names)
     undecided = {RULES.load(name).code: reason for name, reason in reasons if reason}
-    return choice._replace(undecided=undecided) if undecided else choice
+    return choice._replace(undecided=undecided) if undecided and _has_weights(context) else choice
+
+
+def _has_weights(context: Context) -> bool:
+    """Return True if a parameter is a weight or state of an optimizer, or has a gradient."""
+    optimizer, interface = context.optimizer, context.shardings.interface
+    entry = context.module.entry
+    if optimizer.roles or optimizer.parameters_with_gradients(interface):
+        return True
+    if entry is None or entry.name not in context.views.computations:
+        return False
+    return bool(parameters_with_named_gradients(context.views, entry.name, interface))
 
 
 def find_findings(
