@@ -20,7 +20,7 @@ _GROUPS = {
 """Headings by the first digit of a code."""
 
 _INTRODUCTION = """\
-A rule finds one kind of problem in a dump. [`lint`](../commands/lint.md) lists the findings of all rules, the largest stake
+A rule finds one kind of problem in a dump. [`lint`](../commands/lint.md) lists the findings of all rules, the largest saving
 first, and [`rule CODE`](../commands/rule.md) prints the page of one. A finding is an error, a warning or an info.
 """
 

@@ -5,7 +5,6 @@ On CPU and GPU a callback is a custom call. On TPU it is a `send` to the host fo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,11 +12,10 @@ from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.figure import Quantity, add, multiply, or_unknown
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.view import View, Views
+from hlo_inspect.hlo.opcodes import is_host_callback
 from hlo_inspect.hlo.values.shapes import total
-from hlo_inspect.lazy_pattern import lazy_pattern
 
 OPCODES = frozenset({"custom-call", "send"})
-_TARGET = lazy_pattern(r"xla_(?:ffi_)?(?:partitioned_)?python_(?:cpu|gpu|tpu)_callback", re.ASCII)
 
 _BETWEEN_SLICES = "xla_megascale_runtime"
 """The handler of collectives between the slices of a TPU, which pass through their hosts."""
@@ -65,6 +63,6 @@ def _rows(views: Views) -> Iterator[tuple[View, int]]:
             handler = (instruction.attr("frontend_attributes") or {}).get("_xla_host_transfer_handler_name")
             is_call = bool(instruction.attr("is_host_transfer")) and handler != _BETWEEN_SLICES
         else:
-            is_call = _TARGET.fullmatch(instruction.attr("custom_call_target") or "") is not None
+            is_call = is_host_callback(instruction.attr("custom_call_target") or "")
         if is_call:
             yield view, row

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.collectives.logical_collectives import WANTS as COLLECTIVE_WANTS
 from hlo_inspect.analysis.context import Context, parse_options
+from hlo_inspect.analysis.named_gradients import parameters_with_named_gradients
 from hlo_inspect.errors import UsageError
 from hlo_inspect.findings import LARGE_MODULE, RULE_TABLE, RULES
 from hlo_inspect.findings.places import with_places
@@ -30,6 +31,7 @@ from hlo_inspect.passes.partial_modules import (
     truncation_notes,
 )
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
+from hlo_inspect.passes.unread_lines import unread_facts, unread_notes, unread_tables
 from hlo_inspect.profiler.wanted_samples import WantedSamples
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, most_severe_first
@@ -166,6 +168,8 @@ class ModuleReports:
             facts = partial_facts(facts)
         elif module.problems.is_truncated:
             facts = truncated_facts(facts)
+        if module.unread:
+            facts = unread_facts(facts, module)
         ordered = sorted(facts, key=lambda name: not name.startswith("module."))
         return Facts({name: facts[name] for name in ordered}, self.specs)
 
@@ -178,6 +182,8 @@ class ModuleReports:
                 yield from section.notes
             if module.problems.is_truncated and not module.quoted_lines:
                 yield from truncation_notes(facts)
+            if module.unread:
+                yield from unread_notes(facts, module)
         yield from choice.undecided.values()
         if choice.left_out:
             yield f"findings: left out {choice.reason}: {', '.join(choice.left_out)}"
@@ -187,6 +193,8 @@ class ModuleReports:
         tables: Iterable[Table] = chain.from_iterable(section.tables for section in chosen)
         if module.problems.is_truncated and not module.quoted_lines:
             tables = truncated_tables(tables)
+        elif module.unread:
+            tables = unread_tables(tables, module)
         tables = list(tables)
         if module.log:
             from hlo_inspect.passes.module_facts import log_tables
@@ -311,11 +319,25 @@ def _choice(names: Sequence[str], costly: Collection[str], reason: str, question
 
 
 def _with_undecided(context: Context, choice: RuleChoice) -> RuleChoice:
-    """Return the choice with the rules that the module does not tell enough for."""
+    """Return the choice with the rules that the module does not tell enough for.
+
+    They are about weights and the optimizer's state: a program without any has no finding.
+    """
     names = (name for name in choice.rules if name in _UNDECIDABLE)
     reasons = ((name, attrgetter(RULE_TABLE[name].undecided)(context)) for name in names)
     undecided = {RULES.load(name).code: reason for name, reason in reasons if reason}
-    return choice._replace(undecided=undecided) if undecided else choice
+    return choice._replace(undecided=undecided) if undecided and _has_weights(context) else choice
+
+
+def _has_weights(context: Context) -> bool:
+    """Return True if a parameter is a weight or state of an optimizer, or has a gradient."""
+    optimizer, interface = context.optimizer, context.shardings.interface
+    entry = context.module.entry
+    if optimizer.roles or optimizer.parameters_with_gradients(interface):
+        return True
+    if entry is None or entry.name not in context.views.computations:
+        return False
+    return bool(parameters_with_named_gradients(context.views, entry.name, interface))
 
 
 def find_findings(
@@ -344,10 +366,10 @@ def find_findings(
     ]
     if about is not None:
         findings = [finding for finding in findings if _names(finding, *about)]
-    if context.on_machine.profile_is_named:
-        from hlo_inspect.findings.stake_seconds import in_seconds
+    if findings:
+        from hlo_inspect.findings.savings import with_saving
 
-        findings = [in_seconds(context, finding) for finding in findings]
+        findings = [with_saving(context, finding) for finding in findings]
     findings += reading_findings(context, followed)
     return tuple(with_places(context, most_severe_first(findings))) if findings else ()
 

@@ -347,6 +347,27 @@ def _() -> Any:
     return step(P()), step(P("a", "b"))
 
 
+@pair("unsharded-batch", 34 * MIB * 2 * 7 // 8, "1,024 rows: 3 layers of 1024 and 512 columns and 4096 logits: 12 + 6 + 16 MiB")
+def _() -> Any:  # The rows of an embedding that is sharded by columns are those of all examples.
+    def step(constrained: Callable[[Array], Array]) -> Any:
+        def loss(weights: Any, embedding: Array, tokens: Array) -> Array:
+            x = constrained(embedding[tokens])
+            for up, down in weights:
+                x = x + jax.nn.relu(x @ up) @ down
+            return jnp.mean((x @ embedding.T) ** 2)
+
+        def run(weights: Any, embedding: Array, tokens: Array) -> Any:
+            gradients = jax.grad(loss, (0, 1))(weights, embedding, tokens)
+            return jax.tree.map(lambda w, g: w - 0.1 * g, (weights, embedding), gradients)
+
+        weights = [(array(512, 1024, spec=P("d")), array(1024, 512, spec=P("d")))] * 3
+        embedding = array(4096, 512, spec=P(None, "d"))
+        shardings = jax.tree.map(lambda leaf: leaf.sharding, (weights, embedding))
+        return lowered(run, weights, embedding, array(64, 16, spec=P("d"), dtype=jnp.int32), out_shardings=shardings)
+
+    return step(lambda x: x), step(lambda x: lax.with_sharding_constraint(x, NamedSharding(LINE, P("d"))))
+
+
 @pair("replicated-weight.gradients", 3 * 64 * MIB // 4, "f32[4096,4096], 64 MiB; the others are divided by 4")
 def _() -> Any:  # The gradients are returned, and the caller updates the weights.
     def loss(weights: Any, x: Array) -> Array:

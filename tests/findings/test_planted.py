@@ -24,8 +24,9 @@ RULES = {
     *("sliced-all-reduce", "sliced-all-gather", "wide-collective", "constant-collective", "accumulated-all-reduce"),
     *("repeated-collective", "small-collectives", "invariant-collective", "involuntary-rematerialization"),
     *("replicated-weight", "missing-recomputation", "missing-offload", "copied-loop-carry", "copied-update-slice"),
-    *("widened-matmul", "double-precision", "host-callback"),
+    *("widened-matmul", "double-precision", "host-callback", "unsharded-batch"),
 }
+"""Rules with a pair; the example of "HI218" is no program."""
 FLOPS = {"widened-matmul", "double-precision"}
 
 

@@ -7,9 +7,11 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hlo_inspect.profiler.device_events import ABSURD, OUTSIDE
+from hlo_inspect.profiler.measurements import DeviceKey, ProgramMeasurements, SampleTimes
 from hlo_inspect.profiler.outline import ProgramOutline
 from hlo_inspect.profiler.profile import ProfileFile, measure
 from tests.profiler.spaces import Event, measured, plane, self_times, space, steps
@@ -81,6 +83,26 @@ def test_devices_wait_for_the_last_of_their_group() -> None:
     assert pairs is not None
     assert sum(of_device.waited for of_device in pairs.values()) == (30 + 5) * 1000
     assert result.waits("all-reduce", [[0, 4], [2, 3]]) is None
+
+
+def test_devices_of_two_hosts_wait_by_their_durations() -> None:
+    """The clocks of hosts differ by a second. All devices end together, so the one of the shortest execution began last."""
+    durations = {(0, 0): 50, (0, 1): 20, (1, 0): 40, (1, 1): 35}
+    result = ProgramMeasurements(hosts=2)
+    for (host, ordinal), duration in durations.items():
+        key, start = DeviceKey(host, 0, ordinal), 10**6 * host + 100 - duration
+        result.samples.append(SampleTimes(key, 1, 0, 1, start, 200, 100))
+        executions = np.array([start]), np.array([start + duration])
+        result.collectives.setdefault("all-reduce", {})[0, key] = executions
+    waits = result.waits("all-reduce", [[0, 1, 2, 3]])
+    assert waits is not None
+    assert {(key.host, key.ordinal): tuple(of_device) for key, of_device in waits.items()} == {
+        (0, 0): (30, 0, 0, 1),
+        (0, 1): (0, 30 + 20 + 15, 1, 1),  # all others wait for it
+        (1, 0): (20, 0, 0, 1),
+        (1, 1): (15, 0, 0, 1),
+    }
+    assert result.waits("all-reduce", [[0, 1], [2, 3]]) is None  # which host has device 2 is not said
 
 
 def tpu(ops: list[Event], asynchronous: list[Event] | None = None) -> bytes:

@@ -80,7 +80,7 @@ class _MeasuredStep:
         return unknown(reason(seconds)) if isinstance(seconds, Figure) else seconds / self.step_s
 
 
-_NO_WAIT = "a collective is a permute or asynchronous, or the profile lacks devices of its group"
+_NO_WAIT = "a collective is a permute or asynchronous, the profile lacks devices of its group, or several groups span hosts"
 _NO_PROFILE = "times need a hardware profile: give --profile NAME"
 
 
