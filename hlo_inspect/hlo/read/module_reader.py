@@ -50,6 +50,8 @@ _STOP = lazy_pattern(rf"\n(?:(?<=[={{]\n)|(\}})|{_ENDS.pattern})")
 
 The group is a closing brace as printers write it.
 """
+_WORD = lazy_pattern(r" ([a-z][a-z0-9_\-]*+)[(=]", re.ASCII)
+"""Pattern of an opcode, or of the name of an attribute, in a line that cannot be read."""
 _CUT_FIRST_LINE = lazy_pattern(r"(?:ENTRY|%)[^\n]*+\n\Z")
 
 
@@ -69,7 +71,7 @@ class ModuleReader:
         self._open: OpenComputation | None = None
         self._seen_entry = False
         self._unreadable_run = 0
-        self._run_mark = (0, 0)
+        self._run_mark: tuple[int, int, dict[str, int]] = (0, 0, {})
         self._run_chars = MAX_RUN_CHARS
         self._read_up_to = 0  # nothing is skipped before this line
         self._in_place: dict[str, int] = {}  # number of computations in place, by name
@@ -303,6 +305,7 @@ class ModuleReader:
         for computation in nested:
             message = f"{computation.name} is nested in more than {MAX_DEPTH} computations"
             self._note_unreadable(message, computation.line, None, computation.text.count("\n") + 1)
+            self._note_unread(computation.text, computation.line)
         return row
 
     def _read_in_place(self, nested: NestedComputation, depth: int) -> str:
@@ -320,10 +323,12 @@ class ModuleReader:
                 parsed = parser.parse_instruction(text, position)
             except tokens.ScanError as error:
                 self._note_unreadable(error.message, item_line, None, text.count("\n", position) + 1)
+                self._note_unread(text[position:], item_line)
                 break
             for row in with_nested_operands(self._read_nested(parsed.row, item_line, depth)):
                 if not self._builder.take_rows(opened, of_row(row), item_line):
                     self._note_unreadable(_shape_fault(text, position, row).message, item_line, None, 1)
+                    self._note_unread(f" {row[2]}({row[3]}", item_line)
             position = tokens.skip_space(text, parsed.end)
         self._builder.end(opened)
         return name
@@ -346,26 +351,41 @@ class ModuleReader:
         cursor, module = self._cursor, self._module
         start_line = cursor.line
         if self._unreadable_run == 0:
-            self._run_mark = (start_line, module.unparsed_lines)
+            self._run_mark = (start_line, module.unparsed_lines, dict(module.unread))
         if position >= len(cursor.text):  # the end of the text, not the line after it
             position = max(cursor.position, len(cursor.text.rstrip()))
+        if not is_kept:
+            self._note_unread(cursor.text[cursor.position : position], start_line)
         cursor.advance(position)
         line, column = cursor.line, cursor.column()
-        cursor.next_line()
-        while cursor.position < len(cursor.text) or cursor.more():
-            if cursor.text[cursor.position] in "}\n" or tokens.FRESH_LINE.match(cursor.text, cursor.position):
-                break
+        is_end = False
+        while not is_end:
+            line_start, line_number = cursor.text.rfind("\n", 0, cursor.position) + 1, cursor.line
             cursor.next_line()
+            if not is_kept:
+                self._note_unread(cursor.text[line_start : cursor.position], line_number)
+            is_end = cursor.position >= len(cursor.text) and not cursor.more()
+            is_end = is_end or cursor.text[cursor.position] in "}\n"
+            is_end = is_end or tokens.FRESH_LINE.match(cursor.text, cursor.position) is not None
         passed = cursor.line - start_line
         self._note_unreadable(message, line, column, passed)
         self._unreadable_run += 0 if is_kept else passed
         if self._unreadable_run < MAX_UNREADABLE_RUN:
             return True
-        first, module.unparsed_lines = self._run_mark
+        first, module.unparsed_lines, module.unread = self._run_mark
         module.problems.drop_from(UNREADABLE, first)
         inside = self._open.computation.name if self._open is not None else None
         module.note("HI002", "the module is truncated here: the next text is not HLO", first, inside)
         return False
+
+    def _note_unread(self, text: str, line: int) -> None:
+        """Note the words of text, from `line` on, of which no instruction is kept."""
+        unread = self._module.unread
+        unread.setdefault("", line)
+        if self._open is not None and self._open.computation.reads is not None:
+            self._open.computation.reads.known = False  # the line may read any parameter
+        for word in _WORD.finditer(text):
+            unread.setdefault(word[1], line + text.count("\n", 0, word.start()))
 
     def _note_unreadable(self, message: str, line: int, column: int | None, lines: int) -> None:
         self._module.unparsed_lines += lines
