@@ -126,12 +126,12 @@ SWITCHES: dict[str, Switch] = {
         {"hlo.read.selective:Selection.pick": _constant(None)},
     ),
     "lines at once": Switch(
-        "lines as printers write them are read by one expression, thousands at a time, the others by the grammar",
+        "lines of a computation as printers write them are read by one expression, the others by the grammar",
         _READ,
-        {"hlo.read.module_reader:ModuleReader._run": _constant(value=False)},
+        {"hlo.read.module_reader:ModuleReader._rows": _constant(value=False)},
     ),
     "native reader": Switch(
-        "texts of 64 KB and more that are wanted whole are read by a library in C; without it as the row above",
+        "texts that are wanted whole are read by a library in C; without it as the row above",
         (*_READ, "summary"),
         {"native.library:library": _constant(None)},
     ),
@@ -139,11 +139,6 @@ SWITCHES: dict[str, Switch] = {
         "shape and opcode are parsed once for all rows that have the same",
         _READ,
         {"hlo.rows:_MAX_HEADS": lambda _: -1},
-    ),
-    "columns of heads": Switch(
-        "what depends on all heads of a computation is found once for all that have the same",
-        _READ,
-        {"hlo.rows:_MAX_COLUMNS": lambda _: -1},
     ),
     "attribute forms": Switch(
         "attributes that differ in callees, channel and metadata alone are read once",

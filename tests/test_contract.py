@@ -176,6 +176,14 @@ FACTS: dict[str, tuple[Case, Case]] = {
         (FSDP, "collectives.reduce-scatter.executed_operand_bytes", 3 * 256),
         ("tpu/scan_forward.after", "collectives.all-gather.executed_operand_bytes", 3 * 128),
     ),
+    "collectives.expected_reduce_scatter_count": (  # of optimized texts what they have
+        (FSDP, "collectives.expected_reduce_scatter_count", 3),
+        ("tpu/scan_forward.after", "collectives.expected_reduce_scatter_count", 0),
+    ),
+    "collectives.expected_wire_bytes": (
+        (FSDP, "collectives.expected_wire_bytes", 6 * 128 + 3 * 128 + 384 * 6 // 4 + 4 * 14 // 8),
+        ("tpu/scan_forward.after", "collectives.expected_wire_bytes", 3 * 128 + 7),
+    ),
     "collectives.<kind>.executed_wire_bytes": (
         (FSDP, "collectives.all-reduce.executed_wire_bytes", 576 + 7),
         ("gpu/scan_forward.after", "collectives.all-reduce.executed_wire_bytes", 7),
@@ -252,6 +260,14 @@ FACTS: dict[str, tuple[Case, Case]] = {
         (ATTENTION, "custom_calls.bytes", 126 * 574_619_704),
         (ADAMW_BEFORE, "custom_calls.bytes", 0),
     ),
+    "custom_calls.host_callback_count": (
+        ("handmade/host_callbacks", "custom_calls.host_callback_count", 2),
+        (ADAMW, "custom_calls.host_callback_count", 0),
+    ),
+    "custom_calls.host_callback_bytes": (
+        ("handmade/host_callbacks", "custom_calls.host_callback_bytes", 4 + 2 * 512),
+        (ADAMW, "custom_calls.host_callback_bytes", 0),
+    ),
     "custom_calls.unknown_count": ((FUSIONS, "custom_calls.unknown_count", 1), (ADAMW, "custom_calls.unknown_count", 0)),
     "cost.attention_flops": (
         (ATTENTION, "cost.attention_flops", 126 * 4_398_046_511_104),
@@ -261,7 +277,11 @@ FACTS: dict[str, tuple[Case, Case]] = {
     # an H100: 66.9 TFLOP/s of f32 on its vector unit, 3352 GB/s
     "time.compute_s": ((CPU, "time.compute_s", 1792 / 66.9e12), (GPU, "time.compute_s", 1792 / 66.9e12)),
     # jaxlib 0.10 counts 22076 and 30596 bytes, 8 for each of 6 and 14 elements of tuples
-    "time.memory_s": ((CPU, "time.memory_s", (22076 - 6 * 4) / 3352e9), (GPU, "time.memory_s", (30596 - 14 * 4) / 3352e9)),
+    "time.memory_s": (
+        (CPU, "time.memory_s", (22076 - 6 * 8) / 3352e9),
+        # without tables of pointers, results of starts, operands of dones, and dones of whole computations
+        (GPU, "time.memory_s", (30596 - 14 * 8 - (2048 + 3072 + 2 * 256 + 4) - (2 * 256 + 4) - (256 + 1024)) / 3352e9),
+    ),
     # SCAN: memory bounds each kernel. The bytes exclude collectives (3 gathers of 32 floats to 64, a sum of one number) and
     # four tables of 3 pointers. GATHERED: two transposes of 8 MiB, and two products of bf16 at
     # 989.4 TFLOP/s. The vector unit converts a result to f32 and back at the same time.
@@ -289,6 +309,10 @@ FACTS: dict[str, tuple[Case, Case]] = {
     ),
     # GATHERED: four devices run two gathers of 8 MiB and a scatter of 16 MiB. A transpose of 8 MiB hides a part of one gather.
     # GATHERED_ON_CPU: the same in f32, and nothing is hidden. A device sends 450 GB/s.
+    "time.expected_collective_s": (  # of optimized texts that of `time.collective_s`
+        (GATHERED, "time.expected_collective_s", (2 * 3 * 2**23 + 3 * 2**22) / 450e9),
+        (GATHERED_ON_CPU, "time.expected_collective_s", 2 * (2 * 3 * 2**23 + 3 * 2**22) / 450e9),
+    ),
     "time.collective_s": (
         (GATHERED, "time.collective_s", (2 * 3 * 2**23 + 3 * 2**22) / 450e9),
         (GATHERED_ON_CPU, "time.collective_s", 2 * (2 * 3 * 2**23 + 3 * 2**22) / 450e9),
@@ -383,12 +407,23 @@ FACTS: dict[str, tuple[Case, Case]] = {
     ),
     "memory.peak_bytes": (
         (MASTER, "memory.peak_bytes", 600 + 896),
-        (SPACES, "memory.peak_bytes", 3 * 256 * 128 * 4 + 512 + 2 * 4096),
+        (SPACES, "memory.peak_bytes", 3 * 256 * 128 * 4 + 512),
     ),
-    "memory.xla_peak_bytes": ((ADAMW, "memory.xla_peak_bytes", 2128), (CPU, "memory.xla_peak_bytes", 5940)),
+    "memory.xla_peak_bytes": (
+        (ADAMW, "memory.xla_peak_bytes", 2128),
+        (SPACES, "memory.xla_peak_bytes", 3 * 256 * 128 * 4 + 512 + 2 * 4096),  # two arrays of the host count there
+    ),
     "memory.xla_temp_bytes": (  # `allocation 8: size 896, page 0, preallocated-temp` of both buffer assignments
         ("xla_dump_to/module_0000.jit_step.cpu_after_optimizations", "memory.xla_temp_bytes", 896),
         ("dump_jax_0_12/module_0000.jit_step.cpu_after_optimizations", "memory.xla_temp_bytes", 896),
+    ),
+    "memory.capacity_bytes": (  # the total that the driver of an H100 reports
+        (ADAMW, "memory.capacity_bytes", 81_559 * 2**20),
+        (SPACES, "memory.capacity_bytes", 81_559 * 2**20),
+    ),
+    "memory.left_bytes": (
+        (ADAMW, "memory.left_bytes", 81_559 * 2**20 - (2128 + 1432)),
+        (SPACES, "memory.left_bytes", 81_559 * 2**20 - (3 * 256 * 128 * 4 + 512)),
     ),
     "memory.live_peak_bytes": ((MASTER, "memory.live_peak_bytes", 896), (SPACES, "memory.live_peak_bytes", 131072)),
     "memory.heap_bytes": ((MASTER, "memory.heap_bytes", 896), (SPACES, "memory.heap_bytes", 131072)),
@@ -490,7 +525,7 @@ KINDS = (
 @cache
 def report(dump: str, command: str = "summary") -> Report:
     path = DATA / f"{dump}.txt"
-    profile = "h100-sxm" if command == "cost" else None
+    profile = "h100-sxm" if command in {"cost", "memory"} else None
     return hlo_inspect.inspect(path if path.exists() else path.with_name(f"{path.stem}.hlo"), (command,), profile=profile)
 
 

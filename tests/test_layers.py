@@ -46,6 +46,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "report.table": ("errors", "report.rows_on_demand", "report.displayable"),  # lazy rows, until a report makes them
     "report.table_spec": ("report.rows_on_demand", "report.table"),
     "report.model": ("errors", "report.table", "report.displayable"),
+    "report.finding_groups": ("report.model",),
     "report.rule_page": ("errors", "report.model"),
     "report.units": ("errors", "report.model", "report.table"),
     "report.facts": ("errors", "report.model", "report.table"),
@@ -79,6 +80,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "findings",
         "report.model",
         "report.table",
+        "report.units",
         "report.table_spec",
     ),
     "compare": (
@@ -110,6 +112,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "passes",
         "compare",
         "report.model",
+        "report.finding_groups",
         "report.rule_page",
         "report.table",
         "report.table_spec",
@@ -123,6 +126,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "errors",
         "version",
         "report.model",
+        "report.finding_groups",
         "report.rule_page",
         "report.table",
         "report.table_spec",
@@ -227,7 +231,7 @@ FACES = {"optimizer": "hlo_inspect.optimizer.overview"}
 ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("provenance", "hardware", "hardware_figures", "target_files", "tpu_marks"),
     ("devices", "collectives"),  # the mesh is found from the groups of collectives, which are of devices
-    ("loop_copies", "merged_recomputation", "named_gradients", "fusion_contents", "state_savings"),
+    ("loop_copies", "host_callbacks", "merged_recomputation", "named_gradients", "fusion_contents", "state_savings"),
     ("cost",),
     ("phases",),
     ("memory",),

@@ -13,12 +13,15 @@ from hlo_inspect.analysis.module_analyses import NO_REQUEST, ModuleAnalyses
 from hlo_inspect.figure import Quantity, known_part, least
 from hlo_inspect.graph.calls import place
 from hlo_inspect.graph.view import InstructionPlace
+from hlo_inspect.profiler.chip import NO_CHIP
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.alpa_costs import CostModel
+    from hlo_inspect.analysis.collectives.logical_collectives import Collective
     from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
     from hlo_inspect.analysis.hardware import HardwareProfile
+    from hlo_inspect.analysis.memory.fit import MemoryFit
     from hlo_inspect.analysis.time.collective_times import CollectiveTime
     from hlo_inspect.analysis.time.costings import Costing, FindCostings
     from hlo_inspect.analysis.time.kernel_times import KernelTimes
@@ -83,14 +86,14 @@ NO_OPTIONS = ParsedOptions()
 
 
 class MachineAnalyses:
-    """The analyses of a module on one machine: the machine that `asked` names, else the machine that the dump names.
+    """The analyses of a module on one machine: that of `asked`, else that of a recorded profile, else that of the dump.
 
     Each machine has its own object. `analyses` is a weak reference, because the module's analyses refer to this object: keep
     them while you use it.
     """
 
-    def __init__(self, analyses: ModuleAnalyses, options: MachineOptions | None) -> None:
-        self._analyses: ModuleAnalyses = proxy(analyses)
+    def __init__(self, analyses: Context, options: MachineOptions | None) -> None:
+        self._analyses: Context = proxy(analyses)
         self._asked = options
 
     @cached_property
@@ -98,7 +101,9 @@ class MachineAnalyses:
         """The hardware profile of the times, and the source that named it."""
         from hlo_inspect.analysis.time.profile_choice import choose_profile
 
-        return choose_profile(self.asked, self._analyses.module, lambda: self._analyses.with_graph)
+        measured = self._analyses.measured
+        chip = measured.chip if measured is not None else NO_CHIP
+        return choose_profile(self.asked, self._analyses.module, lambda: self._analyses.with_graph, chip)
 
     @property
     def profile_is_named(self) -> bool:
@@ -116,6 +121,16 @@ class MachineAnalyses:
     def profile(self) -> HardwareProfile | None:
         """The hardware profile of the times, with the user's changes."""
         return self.profile_choice.profile
+
+    @cached_property
+    def memory_fit(self) -> MemoryFit | None:
+        """The memory of a device beside the need of the program; None if no profile states it."""
+        from hlo_inspect.analysis.memory.fit import MemoryFit
+
+        profile = self.profile
+        if profile is None or profile.usable_memory is None:
+            return None
+        return MemoryFit(profile, int(profile.usable_memory), self._analyses.memory.figures["needed_bytes"])
 
     @cached_property
     def kernel_times(self) -> KernelTimes | None:
@@ -181,14 +196,13 @@ class MachineAnalyses:
             return None
         from hlo_inspect.analysis.time.collective_times import ALL
         from hlo_inspect.analysis.time.step_times import find_step_times
-        from hlo_inspect.analysis.time.utilization import MEMORY
 
         analyses, collectives_alone = self._analyses, self.collective_seconds.get(ALL, 0.0)
         times = find_step_times(
             analyses.cost, analyses.own_kernels, self.kernel_times, self.collective_times, collectives_alone, self.timelines
         )
         if self.timelines.is_scheduled:
-            times = times.with_busy(max((least(busy) for name, busy in self.busy.items() if name != MEMORY), default=0.0))
+            times = times.with_busy(max(map(least, self.busy.values()), default=0.0))
         return times if analyses.module.entry is not None else times.without_entry()
 
     @cached_property
@@ -224,6 +238,9 @@ class MachineAnalyses:
     @cached_property
     def collective_times(self) -> list[CollectiveTime]:
         """The time of one run of each of `collectives`; empty without a profile."""
+        return self._times_of(self._analyses.collectives)
+
+    def _times_of(self, collectives: list[Collective]) -> list[CollectiveTime]:
         from hlo_inspect.analysis.devices.mesh_axes import most_named
         from hlo_inspect.analysis.time.collective_times import collective_times
         from hlo_inspect.analysis.time.placement import CollectiveGroups
@@ -232,7 +249,17 @@ class MachineAnalyses:
             return []
         analyses = self._analyses
         groups = CollectiveGroups(analyses.device_counts, most_named(analyses.module))
-        return collective_times(analyses.collectives, analyses.axes, groups, self.profile, self.asked.placement)
+        return collective_times(collectives, analyses.axes, groups, self.profile, self.asked.placement)
+
+    @cached_property
+    def expected_collective_seconds(self) -> Quantity | None:
+        """The bound of all collectives of one step once XLA's collective passes ran; None if that is unknown."""
+        from hlo_inspect.analysis.time.collective_times import ALL, collective_seconds
+
+        expected = self._analyses.expected_collectives
+        if expected is None or not self.collective_times:
+            return None if expected is None or self.profile is None else self.collective_seconds.get(ALL, 0.0)
+        return collective_seconds(expected, self._times_of(expected), self._analyses.call_graph)[ALL]
 
     @cached_property
     def collective_seconds(self) -> dict[str, Quantity]:

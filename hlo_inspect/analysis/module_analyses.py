@@ -179,6 +179,41 @@ class ModuleAnalyses:
         return ExecutedCollectives(self.call_graph, self.collectives, self.axes, phases)
 
     @cached_property
+    def are_as_written(self) -> bool:
+        """True if XLA's collective passes have not run on the partitioned program yet, and will."""
+        from hlo_inspect.analysis.collectives.as_written import is_as_written
+
+        is_whole = self.request.quick or self.module.header.is_scheduled
+        module = None if is_whole else self.with_graph
+        return is_as_written(module or self.module, self.shapes_are, self.request.platform)
+
+    @cached_property
+    def expected_collectives(self) -> list[Collective] | None:
+        """The collectives as XLA's collective passes leave them; None if these may follow and the graph is not read."""
+        if not self.request.uses_graph_for_phases and not self.module.header.is_scheduled:
+            return None
+        if not self.are_as_written:
+            return self.collectives
+        from hlo_inspect.analysis.collectives.as_written import as_optimized
+
+        module = self.with_graph
+        if module is None:
+            return None
+        return as_optimized(self.views if module is self.module else ModuleAnalyses(module).views, self.collectives)
+
+    @cached_property
+    def expected(self) -> ExecutedCollectives | None:
+        """The runs of `expected_collectives` in a step."""
+        if not any(written.kind == "all-reduce" and not written.start.is_root for written in self.collectives):
+            return self.executed
+        collectives = self.expected_collectives
+        if collectives is None or collectives is self.collectives:
+            return self.executed if collectives is not None else None
+        from hlo_inspect.analysis.collectives.executed_collectives import ExecutedCollectives
+
+        return ExecutedCollectives(self.call_graph, collectives, self.axes, self.collective_phases)
+
+    @cached_property
     def interface(self) -> Interface:
         from hlo_inspect.graph.parameters import find_interface
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -12,11 +12,10 @@ from hlo_inspect.checks.baseline import Baseline, Entry
 from hlo_inspect.checks.ignores import Ignore, ignored_findings, notes_on_ignored, stale_entry, without_ignored
 from hlo_inspect.checks.lint_config import RuleSelection
 from hlo_inspect.findings import find_rule, module_pages, rule_pages
-from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.report.faults import Failed, answers, with_last
+from hlo_inspect.report.finding_groups import FindingGroup, group_findings
 from hlo_inspect.report.model import (
     SEVERITIES,
-    STAKE_UNITS,
     Amount,
     FactSpec,
     Finding,
@@ -41,39 +40,6 @@ LINT_SPECS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FindingGroup:
-    """Equal findings of one rule and one line of Python, such as those of all layers."""
-
-    findings: tuple[Finding, ...]
-
-    @property
-    def first(self) -> Finding:
-        return self.findings[0]
-
-    @property
-    def stake(self) -> int | float | None:
-        """The stake of all; None if nothing is counted."""
-        stakes = [finding.stake for finding in self.findings if finding.stake is not None]
-        return sum(stakes) if stakes else None
-
-
-def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
-    """Return the groups: by severity, then rules by the stake of all their findings, then groups by stake."""
-    groups = group_rows(findings, attrgetter("rule", "severity", "fingerprint", "source"))
-    made = [FindingGroup(tuple(members)) for members in groups]
-    totals: Counter[tuple[str, str]] = Counter()
-    for group in made:
-        totals[group.first.rule, group.first.stake_unit] += int(group.stake or 0)
-
-    def key(group: FindingGroup) -> tuple[int, int, int, str, float]:
-        first = group.first
-        unit = STAKE_UNITS.index(first.stake_unit)
-        return SEVERITIES.index(first.severity), unit, -totals[first.rule, first.stake_unit], first.rule, -(group.stake or 0)
-
-    return sorted(made, key=key)
-
-
 class _RuleResult(NamedTuple):
     """A rule with the number of its findings, and if it passed, failed or was not decided."""
 
@@ -94,23 +60,35 @@ def _first_step(page: RulePage) -> str:
 
 _FINDINGS = TableSpec("findings", "Findings").with_columns(
     Column("severity", meaning="error, warning or info", get=attrgetter("first.severity")),
-    Column("rule", width=22, meaning="code and name of the rule", get=attrgetter("first.name")),
-    Column("times", "count", meaning="equal findings that share the row", get=lambda group: len(group.findings)),
+    Column("rule", width=12, meaning="code and name of the rule", get=attrgetter("first.name")),
+    Column("path", width=16, meaning="input of the module, if the table has findings of several"),
+    Column("times", "count", detail=3, meaning="equal findings that share the row", get=lambda group: len(group.findings)),
     Column("stake", unit_of="stake_unit", optional=True, meaning="saving in one step on one device"),
     Column("stake_unit", detail=9, meaning="seconds, bytes or FLOPs", get=_unit),
+    Column("share", "share", optional=True, meaning="saving as a share of `share_of`"),
+    Column(
+        "share_of",
+        page_name="of",
+        optional=True,
+        detail=1,
+        meaning="step time, memory, or bytes, sent bytes or FLOPs of a step",
+        get=lambda group: group.first.share_of or None,
+    ),
     Column(
         "instruction",
-        width=12,
+        width=10,
         optional=True,
-        detail=2,
+        detail=1,
         meaning="instruction or parameter that it is about",
         get=attrgetter("first.subject"),
     ),
-    Column("source", width=14, optional=True, detail=2, get=attrgetter("first.source")),
-    Column("message", width=20, meaning="the finding in one sentence", get=attrgetter("first.message")),
+    Column("source", width=14, optional=True, detail=1, get=attrgetter("first.source")),
+    Column("message", width=16, meaning="the finding in one sentence", get=attrgetter("first.message")),
     Column("line", "number", optional=True, detail=9, get=lambda group: group.first.location and group.first.location.line),
     Column("fingerprint", detail=9, meaning="hash that baselines keep", get=attrgetter("first.fingerprint")),
+    Column("module", detail=9, meaning="name of the module, if the table has findings of several"),
 )
+_OF_SEVERAL = frozenset({"module", "path"})
 _FIRST_STEPS = TableSpec("rules", "First steps").with_columns(
     Column("code", meaning="code of the rule"),
     Column("rule", width=22, meaning="name of the rule", get=attrgetter("name")),
@@ -125,11 +103,25 @@ _RULE_RESULTS = TableSpec("rule_results", "Rules", on_page=False).with_columns(
 TABLES = (_FINDINGS, _FIRST_STEPS, _RULE_RESULTS)
 
 
+def headline(facts: Mapping[str, Plain]) -> HeadlineRow:
+    """Return the line that counts the findings of a page, by the facts of `lint`."""
+    parts: list[str | Amount] = []
+    for severity in SEVERITIES:
+        parts += [", "] if parts else []
+        parts.append(Amount(facts[f"lint.{severity}_count"], "count", severity))
+    for fact, words in (("lint.ignored_count", "ignored"), ("lint.baseline_count", "in the baseline")):
+        parts += [f"; {facts[fact]:,} {words}"] if facts[fact] else []
+    undecided = facts["lint.undecided_count"]
+    parts += [f"; {number_of(undecided, 'rule')} not decided"] if isinstance(undecided, int) and undecided else []
+    return HeadlineRow("findings", tuple(parts))
+
+
 class LintRun:
     """Findings of reports that come one after the other.
 
     `failed` counts reports with a finding that reaches `fail_on`; without it and with a baseline an error or warning fails.
-    `counted` are the findings of all reports before the baseline, for a new one. `refused` counts modules that the caller did
+    `counted` are the findings of all reports before the baseline, for a new one. `last_notes` are those about all modules,
+    which the last report has. `refused` counts modules that the caller did
     not lint.
     """
 
@@ -154,6 +146,7 @@ class LintRun:
         self._undecided = 0
         self._counts: Counter[str] = Counter()
         self.counted: list[Finding] = []
+        self.last_notes: tuple[str, ...] = ()
         self.failed = 0
         self.refused = 0
 
@@ -166,10 +159,11 @@ class LintRun:
 
     def _with_verdict(self, last: Report) -> Report:
         stale = tuple(map(stale_entry, self._unused))
-        notes = [*last.notes, *(finding.message for finding in stale)]
+        notes = [finding.message for finding in stale]
         for entry, count in self._stale_entries():
             notes.append(f"the baseline accepts {count} of {entry} that did not occur; --update-baseline takes them out")
-        return replace(last, findings=(*last.findings, *stale), notes=tuple(notes), verdict=self.verdict)
+        self.last_notes = tuple(notes)
+        return replace(last, findings=(*last.findings, *stale), notes=(*last.notes, *notes), verdict=self.verdict)
 
     @property
     def has_stale_entries(self) -> bool:
@@ -180,7 +174,9 @@ class LintRun:
     def verdict(self) -> Verdict:
         """The result over all modules in one line."""
         counts = ", ".join(number_of(self._counts[severity], severity) for severity in SEVERITIES)
-        modules = number_of(self._modules + self.refused, "module")
+        count = self._modules + self.refused
+        counts = "0 findings" if count > 1 and not self._counts.total() else counts
+        modules = number_of(count, "module")
         unchecked = f" ({self.refused:,} not linted)" if self.refused else ""
         new = "new: " if self._baseline is not None else ""
         undecided = f", {number_of(self._undecided, 'rule')} not decided" if self._undecided else ""
@@ -209,15 +205,16 @@ class LintRun:
             LINT,
             report.input,
             report.module_facts | facts,
-            (*self._tables(groups, undecided), self._results(findings, undecided)),
+            (*self.tables(groups, undecided), self.results(findings, undecided)),
             tuple(findings),
             (*report.notes, *notes_on_ignored(selected, self._ignores)),
             report.profile,
             (*report.module_specs, *LINT_SPECS),
             report.title,
             tuple(self._explanations(groups)) if self._explains else (),
-            (self._headline(severities, facts),),
+            (headline(facts),),
             findings_scope=report.findings_scope,
+            undecided_rules=tuple(undecided),
             ignored=tuple(ignored_findings(selected, self._ignores)),
         )
         self._modules += 1
@@ -226,23 +223,17 @@ class LintRun:
         self.failed += self._fail_on is not None and bool(reaching(findings, self._fail_on))
         return linted
 
-    def _headline(self, severities: Counter[Severity], facts: dict[str, Plain]) -> HeadlineRow:
-        parts: list[str | Amount] = []
-        for severity in SEVERITIES:
-            parts += [", "] if parts else []
-            parts.append(Amount(severities[severity], "count", severity))
-        for fact, words in (("lint.ignored_count", "ignored"), ("lint.baseline_count", "in the baseline")):
-            parts += [f"; {facts[fact]:,} {words}"] if facts[fact] else []
-        undecided = facts["lint.undecided_count"]
-        parts += [f"; {number_of(undecided, 'rule')} not decided"] if isinstance(undecided, int) and undecided else []
-        return HeadlineRow("findings", tuple(parts))
-
-    def _tables(self, groups: Sequence[FindingGroup], undecided: Sequence[str]) -> Iterator[Table]:
+    def tables(
+        self, groups: Sequence[FindingGroup], undecided: Sequence[str], without: Container[str] = _OF_SEVERAL
+    ) -> Iterator[Table]:
+        """Yield the findings without the columns `without`, and the first step of each rule."""
         nothing = f"none; not decided: {', '.join(undecided)}" if undecided else "none"
         steps = (self._pages[code] for code in dict.fromkeys(group.first.rule for group in groups))
-        yield from (replace(table, nothing=nothing) for table in (_FINDINGS.of(groups), _FIRST_STEPS.of(steps)))
+        yield from (
+            replace(table, nothing=nothing) for table in (_FINDINGS.of(groups, without=without), _FIRST_STEPS.of(steps))
+        )
 
-    def _results(self, findings: Sequence[Finding], undecided: Sequence[str]) -> Table:
+    def results(self, findings: Sequence[Finding], undecided: Sequence[str]) -> Table:
         """Return one row a selected rule: its findings, and if one fails the run. Formats for CI show it, pages do not."""
         counts = Counter(finding.rule for finding in findings)
         failed = {finding.rule for finding in reaching(findings, self._fail_on)} if self._fail_on is not None else set()

@@ -75,6 +75,7 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "invalid-trip-count": RuleEntry(("collectives", "cost"), "lines", _LOOPS),
     "recursive-computation": RuleEntry(("collectives", "cost"), "lines", _CALLS),
     "excessive-runs": RuleEntry(("collectives", "cost"), "lines", _CALLS),
+    "host-callback": RuleEntry(("custom-calls", "time"), "graph", frozenset({"custom-call", "send"})),
     "invalid-custom-call-config": RuleEntry(("cost", "custom-calls"), "graph", frozenset({"custom-call"})),
     "unfollowed-dataflow": RuleEntry(("optimizer",), "graph"),
     "undonated-optimizer-state": RuleEntry(("optimizer",), "graph"),
@@ -92,6 +93,12 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "kept-gathered-parameter": RuleEntry(("memory",), "memory", _GATHERS),
     "whole-layer-stack": RuleEntry(("memory",), "memory", _LOOPS),
     "idle-donated-parameter": RuleEntry(("memory",), "memory"),
+    "exceeded-capacity": RuleEntry(("memory",), "memory"),
+    "exposed-collective": RuleEntry(("time",), "memory"),
+    "synchronous-collective": RuleEntry(("time",), "memory"),
+    "launch-bound-step": RuleEntry(("time",), "memory"),
+    "unsharded-batch": RuleEntry(("time",), "graph", frozenset({"dot"})),
+    "narrow-gradient-sum": RuleEntry(("time",), "graph", frozenset({"convert"})),
 }
 
 RULES: Registry[Rule] = Registry(__name__, RULE_TABLE)

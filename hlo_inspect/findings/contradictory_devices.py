@@ -34,6 +34,7 @@ class ContradictoryDevices(Rule):
     """
 
     code = "HI203"
+    saves = False
     severity = "error"
 
     def check(self, context: Context) -> Iterator[Finding]:

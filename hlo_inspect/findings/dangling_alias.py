@@ -33,6 +33,7 @@ class DanglingAlias(Rule):
     """
 
     code = "HI103"
+    saves = False
 
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.interface.faults:

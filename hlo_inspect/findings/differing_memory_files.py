@@ -29,6 +29,7 @@ class DifferingMemoryFiles(Rule):
     """
 
     code = "HI302"
+    saves = False
 
     def check(self, context: Context) -> Iterator[Finding]:
         sidecars = context.sidecars

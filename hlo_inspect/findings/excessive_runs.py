@@ -49,6 +49,7 @@ class ExcessiveRuns(Rule):
     """
 
     code = "HI507"
+    saves = False
 
     def check(self, context: Context) -> Iterator[Finding]:
         graph = context.call_graph

@@ -33,6 +33,7 @@ class InvalidTripCount(Rule):
     """
 
     code = "HI501"
+    saves = False
 
     def check(self, context: Context) -> Iterator[Finding]:
         for loop in context.call_graph.loops:

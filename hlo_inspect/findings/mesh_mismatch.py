@@ -27,6 +27,7 @@ class MeshMismatch(Rule):
     """
 
     code = "HI205"
+    saves = False
 
     def check(self, context: Context) -> Iterator[Finding]:
         if context.mesh.note:

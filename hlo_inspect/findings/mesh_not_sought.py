@@ -39,6 +39,7 @@ class MeshNotSought(Rule):
     """
 
     code = "HI206"
+    saves = False
     severity = "info"
 
     def check(self, context: Context) -> Iterator[Finding]:

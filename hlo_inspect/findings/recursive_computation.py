@@ -37,6 +37,7 @@ class RecursiveComputation(Rule):
     """
 
     code = "HI502"
+    saves = False
     severity = "error"
 
     def check(self, context: Context) -> Iterator[Finding]:

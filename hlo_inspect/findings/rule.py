@@ -24,22 +24,27 @@ WORTH_SENDING = 1 << 20  # bytes of a step that a device sends to others
 WORTH_KEEPING = 4 << 20  # bytes of a step that recomputation or the host would keep from the device
 WORTH_COPYING = 1 << 20  # bytes of a step that a device copies
 
-Resource = Literal["memory", "traffic", "wire", "flops"]
-"""Units of stakes: bytes of device memory, bytes read and written there, bytes sent to other devices, FLOPs."""
+Resource = Literal["memory", "traffic", "wire", "host", "flops", "time"]
+"""Units of stakes: bytes of memory, bytes read and written there, bytes sent to devices, to the host, FLOPs, seconds."""
+
+
+_STAKE_UNITS: dict[Resource, StakeUnit] = {"flops": "flops", "time": "s"}
 
 
 class Rule(ABC):
     """A kind of finding.
 
     Policies and scripts use `code` and `name` (that of its file, in kebab-case), which never change. `resource` is what stakes
-    are counted in. No finding has a stake below `least(context)`: the rule's `threshold`, unless the user sets another. The
-    docstring is a line, then the four `HEADINGS`, each in a line of its own, with their texts indented below them.
+    are counted in; if the rule `saves`, mending a finding saves its stake. No finding has a stake below `least(context)`: the
+    rule's `threshold`, unless the user sets another. The docstring is a line, then the four `HEADINGS`, each in a line of its
+    own, with their texts indented below them.
     """
 
     code: ClassVar[str]
     name: ClassVar[str]
     severity: ClassVar[Severity] = "warning"
     resource: ClassVar[Resource] = "memory"
+    saves: ClassVar[bool] = True
     threshold: ClassVar[int] = 0
 
     def __init_subclass__(cls) -> None:
@@ -55,18 +60,18 @@ class Rule(ABC):
         message: str,
         line: int | None,
         subject: str | None = None,
-        stake: int | None = None,
+        stake: float | None = None,
         severity: Severity | None = None,
     ) -> Finding:
         """Return a finding of this rule at a line of the input. `severity` replaces that of the rule if it is less severe.
 
-        `stake` is in FLOPs if the rule's `resource` is `flops`, else in bytes, of one step on one device.
+        `stake` is in FLOPs or seconds if the rule's `resource` is `flops` or `time`, else in bytes, of one step on one device.
         """
-        unit: StakeUnit = "flops" if self.resource == "flops" else "bytes"
+        unit = _STAKE_UNITS.get(self.resource, "bytes")
         place = context.module.location(line)
         return Finding(self.code, severity or self.severity, message, place, subject, stake, unit, self.name)
 
-    def finding_on(self, context: Context, collective: Collective, message: str, stake: int | None) -> Finding:
+    def finding_on(self, context: Context, collective: Collective, message: str, stake: float | None) -> Finding:
         """Return a finding on a collective."""
         return self.finding(context, message, collective.start.line, collective.start.name, stake)
 
@@ -92,7 +97,8 @@ class Rule(ABC):
             elif texts:
                 texts[next(reversed(texts))].append(line)
         what, why, fix, example = (inspect.cleandoc("\n".join(texts.get(heading, ()))) for heading in HEADINGS)
-        return RulePage(cls.code, cls.name, cls.severity, summary, what, why, fix, example)
+        threshold = format_value(cls.threshold, "flops" if cls.resource == "flops" else "bytes") if cls.threshold else ""
+        return RulePage(cls.code, cls.name, cls.severity, summary, what, why, fix, example, threshold)
 
 
 class WireRule(Rule):

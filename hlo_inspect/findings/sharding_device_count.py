@@ -33,6 +33,7 @@ class ShardingDeviceCount(Rule):
     """
 
     code = "HI204"
+    saves = False
     severity = "error"
 
     def check(self, context: Context) -> Iterator[Finding]:

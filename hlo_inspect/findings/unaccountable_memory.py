@@ -38,6 +38,7 @@ class UnaccountableMemory(Rule):
     """
 
     code = "HI301"
+    saves = False
 
     def check(self, context: Context) -> Iterator[Finding]:
         faults = [fault for fault in context.memory.faults if not fault.of_operands]

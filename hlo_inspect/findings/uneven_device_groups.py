@@ -34,6 +34,7 @@ class UnevenDeviceGroups(Rule):
     """
 
     code = "HI202"
+    saves = False
     severity = "info"
 
     def check(self, context: Context) -> Iterator[Finding]:

@@ -40,6 +40,7 @@ class UnfollowedDataflow(Rule):
     """
 
     code = "HI504"
+    saves = False
 
     def check(self, context: Context) -> Iterator[Finding]:
         faults_of_reason: dict[str, list[Fault]] = {}

@@ -34,6 +34,7 @@ class UnreadableDeviceGroups(Rule):
     """
 
     code = "HI201"
+    saves = False
 
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.collective_faults:

@@ -424,3 +424,8 @@ _INTERNAL = "_SPMDInternalOp_"
 def is_marker(target: str) -> bool:
     """Return True if custom calls of a target compute and move nothing themselves."""
     return target in MARKER_TARGETS or target.startswith(_INTERNAL)
+
+
+def is_host_callback(target: str) -> bool:
+    """Return True if custom calls of a target run Python on the host, as those of `jax.debug.print` do."""
+    return target.startswith(("xla_python_", "xla_ffi_")) and "python_" in target and target.endswith("_callback")

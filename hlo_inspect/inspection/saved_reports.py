@@ -173,4 +173,6 @@ def _finding(saved: Mapping[str, Any]) -> Finding:
         name=str(saved.get("name", "")),
         source=saved.get("source"),
         fingerprint=str(saved.get("fingerprint", "")),
+        share=saved.get("share"),
+        share_of=saved.get("share_of") or "",
     )

@@ -19,7 +19,7 @@ VERSION = 2
 """Version of the columns and functions, as in `source/library.h`."""
 
 VARIABLE = "HLO_INSPECT_NATIVE"
-"""Environment variable: `0` turns the native reader off, `1` uses it for texts of any length."""
+"""Environment variable: `0` turns the native reader off."""
 
 MAX_CHARS = 1 << 30
 """Length of the longest text that the library reads at once."""

@@ -53,9 +53,10 @@ class Finding(NamedTuple):
     """A report of a rule. `rule` is a stable code (HI0xx reading, HI1xx donation and parameters, HI2xx collectives, …).
 
     `subject` is the instruction or parameter it is about. `stake` is what mending it saves in one step on one device, in
-    `stake_unit`. It orders findings of one severity, and is None if nothing is counted. `source` is the line of Python as
+    `stake_unit`. It is None if nothing is counted. `source` is the line of Python as
     `path:line`, `op_name` the name that the front end gave. `label` describes the finding without names and numbers of the
-    dump, and `fingerprint` is its hash. Both survive new names, lines and channel numbers.
+    dump, and `fingerprint` is its hash. Both survive new names, lines and channel numbers. `share` is the stake as a share of
+    `share_of`: the step's time, bytes, sent bytes or FLOPs, or the memory that the program needs.
     """
 
     rule: str
@@ -70,6 +71,8 @@ class Finding(NamedTuple):
     fingerprint: str = ""
     op_name: str = ""
     label: str = ""
+    share: float | None = None
+    share_of: str = ""
 
 
 class Amount(NamedTuple):
@@ -250,10 +253,12 @@ def reaching(findings: Iterable[Finding], least: Severity) -> list[Finding]:
 
 
 def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort findings by severity, then by stake (seconds, then bytes, then FLOPs), then as they came."""
+    """Sort findings: errors, warnings that save nothing (faults of the text), then the largest saving, then as they came."""
     return sorted(findings, key=urgency)
 
 
-def urgency(finding: Finding) -> tuple[int, int, float]:
-    """Return the key by which worse findings come first."""
-    return SEVERITIES.index(finding.severity), STAKE_UNITS.index(finding.stake_unit), -(finding.stake or 0)
+def urgency(finding: Finding) -> tuple[int, float, int, float]:
+    """Return the key by which findings that matter more come first."""
+    saves, severity = finding.share is not None, SEVERITIES.index(finding.severity)
+    rank = 2 if saves and severity else severity if severity < 2 else 3
+    return rank, -(finding.share or 0.0), STAKE_UNITS.index(finding.stake_unit), -(finding.stake or 0)

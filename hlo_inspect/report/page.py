@@ -8,16 +8,17 @@ from typing import NamedTuple
 
 from hlo_inspect.errors import printable
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.report.finding_groups import group_findings
 from hlo_inspect.report.layout import Grid
 from hlo_inspect.report.model import Amount, Finding, HeadlineRow, Passage, Report
 from hlo_inspect.report.render_options import RenderOptions
-from hlo_inspect.report.table import Value, number_of
+from hlo_inspect.report.table import Unit, Value, number_of
 from hlo_inspect.report.units import format_value
 
 NO_BREAK = "\u00a0"
 
 SUMMARY = "summary"  # the command that is a page of small tables
-CHECK = "check"  # its page names facts
+CHECK, CHECKS = "check", "checks"  # its page names facts; its own table
 LINT = "lint"  # its tables are the findings
 
 _SUMMARY_FINDINGS, _PAGE_FINDINGS = 3, 20
@@ -108,24 +109,51 @@ def has_findings(report: Report, options: RenderOptions) -> bool:
     """
     if report.command == LINT:
         return False
-    return bool(report.findings) or (report.command == SUMMARY and not report.headline and not options.left_out)
+    return bool(listed_findings(report)) or (report.command == SUMMARY and not report.headline and not options.left_out)
+
+
+def listed_findings(report: Report) -> Sequence[Finding]:
+    """Return the findings without those that are failed rows of the page's checks."""
+    checks = [table.records() for table in report.tables if table.name == CHECKS] if report.command == CHECK else []
+    failed = {(row["check"], row["actual"]) for rows in checks for row in rows}
+    return [finding for finding in report.findings if (finding.rule, finding.severity) not in failed]
 
 
 def findings_heading(report: Report) -> str:
     """Return the heading of the findings: their question, if they are not of all, and the rules that are left out."""
-    return f"Findings{report.findings_scope}"
+    return f"{'Do first' if report.command == SUMMARY else 'Findings'}{report.findings_scope}"
+
+
+def finding_details(finding: Finding, raw_bytes: bool = False) -> list[str]:
+    """Return the saving of a finding, and its line of Python or else its place in the dump."""
+    place = finding.source or (str(finding.location) if finding.location is not None else "")
+    return [detail for detail in (saving_text(finding, raw_bytes), printable(place)) if detail]
+
+
+def saving_text(finding: Finding, raw_bytes: bool = False) -> str:
+    """Return what mending the finding saves, as an amount and a share; empty if nothing is counted."""
+    if finding.stake is None or finding.share is None:
+        return ""
+    unit: Unit = "seconds" if finding.stake_unit == "s" else finding.stake_unit
+    saving = format_value(finding.stake, unit, raw_bytes)
+    return f"saves {saving}, {format_value(finding.share, 'share')} of {finding.share_of}"
 
 
 def shown_findings(report: Report, options: RenderOptions) -> Sequence[Finding]:
-    """Return the most severe findings, fewer for the summary, or all with -v."""
+    """Return the first findings, fewer for the summary and merged if equal there, or all with -v."""
     if options.verbose:
-        return report.findings
-    return report.findings[: _SUMMARY_FINDINGS if report.command == SUMMARY else _PAGE_FINDINGS]
+        return listed_findings(report)
+    if report.command == SUMMARY:
+        return [group.merged for group in group_findings(listed_findings(report))][:_SUMMARY_FINDINGS]
+    return listed_findings(report)[:_PAGE_FINDINGS]
 
 
 def findings_left_out(report: Report, options: RenderOptions) -> str:
     """Return the number of findings that are not shown and how to see them; empty when all are."""
-    left_out = len(report.findings) - len(shown_findings(report, options))
+    merged = report.command == SUMMARY and not options.verbose
+    listed = listed_findings(report)
+    count = len(group_findings(listed)) if merged else len(listed)
+    left_out = count - len(shown_findings(report, options))
     return f"and {left_out:,} more: -v or `hlo-inspect lint`" if left_out else ""
 
 

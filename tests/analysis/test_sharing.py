@@ -36,7 +36,6 @@ from hlo_inspect.graph.value_graph import MOVES as MOVING
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
-from hlo_inspect.hlo.rows import ColumnTable
 from hlo_inspect.hlo.values import op_names
 from hlo_inspect.hlo.values.attribute_forms import FormTable
 from hlo_inspect.hlo.wants import Wants
@@ -211,7 +210,6 @@ class Forgetful(dict[Any, Any]):
 
 TABLES = (
     (FormTable, "_forms"),
-    (ColumnTable, "_known"),
     (NamedPhases, "_functions"),
     (Labeller, "_by_row"),
     (Labeller, "_by_metadata"),

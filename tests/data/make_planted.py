@@ -198,6 +198,22 @@ def _() -> Any:  # The mean over devices of each microbatch is added up, with a 
     return step(lambda g: lax.pmean(g, "d") / 8, lambda g: g), step(lambda g: g / 8, lambda g: lax.pmean(g, "d"))
 
 
+@pair("accumulated-all-reduce.layers", (8 - 1) * 4 * 7 * MIB // 4, "4 gradients of 1 MiB send 2 x 7/8 of that, 8 times")
+def _() -> Any:  # The backward pass over scanned layers sums over devices and stacks; microbatches add up the stacks.
+    def loss(weights: Array, x: Array) -> Array:
+        return jnp.mean(lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, weights)[0] ** 2)
+
+    def run(weights: Array, batches: Array) -> Array:
+        def add(total: Array, x: Array) -> Any:
+            return total + jax.grad(loss)(weights, x), None
+
+        return lax.scan(add, jnp.zeros_like(weights), batches)[0]
+
+    weights, batches = array(4, 512, 512), array(8, 512, 512, spec=P(None, "d"))
+    fault = lowered(run, weights, batches, out_shardings=NamedSharding(LINE, WHOLE))
+    return fault, mapped(lambda weights, batches: lax.pmean(run(weights, batches), "d"), (weights, batches), P())
+
+
 @pair("repeated-collective", 5 * 2 * 7 * MIB, "2 of 3 sums of f32[1024,1024] send 2 x 7/8 of 4 MiB in 5 iterations", off="cse")
 def _() -> Any:
     def loop(is_fault: bool) -> Any:
@@ -331,6 +347,27 @@ def _() -> Any:
     return step(P()), step(P("a", "b"))
 
 
+@pair("unsharded-batch", 34 * MIB * 2 * 7 // 8, "1,024 rows: 3 layers of 1024 and 512 columns and 4096 logits: 12 + 6 + 16 MiB")
+def _() -> Any:  # The rows of an embedding that is sharded by columns are those of all examples.
+    def step(constrained: Callable[[Array], Array]) -> Any:
+        def loss(weights: Any, embedding: Array, tokens: Array) -> Array:
+            x = constrained(embedding[tokens])
+            for up, down in weights:
+                x = x + jax.nn.relu(x @ up) @ down
+            return jnp.mean((x @ embedding.T) ** 2)
+
+        def run(weights: Any, embedding: Array, tokens: Array) -> Any:
+            gradients = jax.grad(loss, (0, 1))(weights, embedding, tokens)
+            return jax.tree.map(lambda w, g: w - 0.1 * g, (weights, embedding), gradients)
+
+        weights = [(array(512, 1024, spec=P("d")), array(1024, 512, spec=P("d")))] * 3
+        embedding = array(4096, 512, spec=P(None, "d"))
+        shardings = jax.tree.map(lambda leaf: leaf.sharding, (weights, embedding))
+        return lowered(run, weights, embedding, array(64, 16, spec=P("d"), dtype=jnp.int32), out_shardings=shardings)
+
+    return step(lambda x: x), step(lambda x: lax.with_sharding_constraint(x, NamedSharding(LINE, P("d"))))
+
+
 @pair("replicated-weight.gradients", 3 * 64 * MIB // 4, "f32[4096,4096], 64 MiB; the others are divided by 4")
 def _() -> Any:  # The gradients are returned, and the caller updates the weights.
     def loss(weights: Any, x: Array) -> Array:
@@ -407,6 +444,24 @@ def _() -> Any:  # Two arrays change places. Two iterations in one body need no 
         lowered(lambda x, y: lax.fori_loop(0, 10, swapped, (x, y)), *arguments, donate_argnums=(0, 1)),
         lowered(lambda x, y: lax.fori_loop(0, 5, in_place, (x, y)), *arguments, donate_argnums=(0, 1)),
     )
+
+
+@pair("host-callback", 4 * MIB, "f32[512,512], 1 MiB, is printed in each of 4 iterations")
+def _() -> Any:  # A print that was forgotten in a scan over layers. The twin returns the sums.
+    def step(prints: bool) -> Any:
+        def run(weights: Array, x: Array) -> Any:
+            def layer(x: Array, w: Array) -> Any:
+                x = jnp.tanh(x @ w)
+                if prints:
+                    jax.debug.print("{x}", x=x)
+                return x, jnp.sum(x)
+
+            x, sums = lax.scan(layer, x, weights)
+            return x, sums[None]
+
+        return mapped(run, (array(4, 512, 512), array(8 * 512, 512, spec=P("d"))), (P("d"), P("d")))
+
+    return step(True), step(False)
 
 
 @pair("copied-update-slice", 16 * 2 * 4 * MIB, "2 copies of f32[1024,1024], 4 MiB, in 16 iterations", "cpu gpu")

@@ -53,8 +53,10 @@ MENDED: dict[str, tuple[str, str]] = {
     ),
     "HI311": ("MoveToHost", "MoveToDevice"),
     "HI401": ("f32[1024,1024]{1,0} convert(w)", "f32[1024,1024]{1,0} negate(w)"),
+    "HI403": ("f32[1048576]{0} convert(r)", "bf16[1048576]{0} negate(r)"),
     "HI402": ("f64[4096,1024]{1,0} convert(x)\n  ROOT z = f64", "f32[4096,1024]{1,0} sine(x)\n  ROOT z = f32"),
     "HI508": ("tuple(m, u, c)", "tuple(m, u, q)"),
+    "HI510": ("xla_ffi_python_gpu_callback", "fused_kernel"),
     "HI509": ("dynamic-update-slice(c, v, n, z)", "dynamic-update-slice(p, v, n, z)"),
     "HI212": ("b = f32[1024,1024]{1,0} all-gather(p)", "b = f32[1024,1024]{1,0} all-gather(n)"),
     "HI213": ("all-reduce(y)", "all-to-all(y)"),
@@ -89,6 +91,8 @@ ELSEWHERE = {
 ELSEWHERE |= {"HI215": "findings/test_bytes_sent_for_nothing"}
 ELSEWHERE |= {"HI302": "findings/test_memory_files"}
 ELSEWHERE |= {"HI090": "checks/test_runner", "HI091": "checks/test_runner", "HI092": "report/test_sarif"}
+ELSEWHERE |= dict.fromkeys(("HI216", "HI217", "HI312", "HI511"), "findings/test_decisions")
+ELSEWHERE |= {"HI218": "findings/test_planted"}
 ELSEWHERE |= dict.fromkeys(("HI701", "HI702", "HI703"), "passes/test_measured")
 """Rules whose example is not a module, and the file that makes them fire and not fire."""
 

@@ -252,7 +252,7 @@ def fail_to_render(name: str, place: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 STEPS = {
     "check": ("checks.runner.most_severe_first", ("--assert", "params.count == 1"), "FAILED 1 of 4 modules (1 not checked)"),
-    "lint": ("checks.lint_reports.group_findings", (), "4 modules (1 not linted)"),
+    "lint": ("checks.lint_reports.group_findings", ("--format", "json"), '"command": "lint"'),
     "params": ("cli.output.selected", ("--sort", "bytes"), ""),
 }
 """A step of a command that judges a report after the module was read, its options, and the verdict if it fails for one."""
@@ -275,7 +275,7 @@ def test_a_report_that_cannot_be_judged_is_left_out(folder: Path, monkeypatch: p
     file = write_good_file(folder)
     done = call_text(command, file, *options)
     assert all(name in done.stdout for name in ("first", "third", verdict))
-    assert "second" not in done.stdout
+    assert not re.search(r"\bsecond\b(?!-)", done.stdout)
     assert (done.stderr, done.returncode) == (f"hlo-inspect: {file}:8: second: {ERROR}\n", 3)
 
 

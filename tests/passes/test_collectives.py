@@ -61,7 +61,8 @@ def one(line: str, header: str = "") -> Report:
 def test_facts() -> None:
     """32 bytes each: reduced over 2 (32 on the wire), gathered from 4 (96), exchanged over 2 (16), sent on (32)."""
     facts = {name: value for name, value in collectives(TEXT).facts.items() if not name.startswith(("module.", "mesh."))}
-    facts = {name: value for name, value in facts.items() if "executed" not in name}
+    assert facts.pop("collectives.expected_reduce_scatter_count") == 0
+    facts = {name: value for name, value in facts.items() if ".ex" not in name}
     phases = {name: facts.pop(name) for name in list(facts) if ".phase." in name}
     assert {name: value for name, value in phases.items() if value} == {
         "collectives.phase.unknown.count": 4,
@@ -437,7 +438,7 @@ def test_groups_of_all_devices_have_the_size_of_the_header() -> None:
 def test_unknown_figures_of_collectives_have_a_note(line: str, unknown: set[str], why: dict[str, str]) -> None:
     report = one(line)
     facts: dict[str, Any] = {
-        name: value for name, value in report.facts.items() if name.startswith("collectives.") and ".executed" not in name
+        name: value for name, value in report.facts.items() if name.startswith("collectives.") and ".ex" not in name
     }
     assert {name.removeprefix("collectives.") for name, value in facts.items() if value is None} == unknown
     for name in unknown:

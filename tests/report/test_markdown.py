@@ -78,7 +78,7 @@ def test_tables_are_read_back(rendered: Callable[..., str], sample: Report) -> N
     assert collectives[4][0] == "[bold]all-reduce.3[/]"
     assert collectives[5][0] == "=all|gather.4"
     assert collectives[6][0] == r"scatter\x1b[31m.5"
-    assert collectives[21][:4] == ["[5 others]", "", "230.0 MiB", "115.0 MiB"]  # 42 + 44 + 46 + 48 + 50, and half of it
+    assert collectives[21][:4] == ["[5 more]", "", "230.0 MiB", "115.0 MiB"]  # 42 + 44 + 46 + 48 + 50, and half of it
     assert collectives[22][:4] == [
         "total",
         "",
@@ -122,7 +122,7 @@ def test_the_reader_finds_all_notes_and_the_first_findings(rendered: Callable[..
 def test_quiet_is_headline_and_tables(rendered: Callable[..., str], sample: Report) -> None:
     text = rendered("markdown", sample, quiet=True)
     assert text.startswith("### jit\\_train\\_step.\\[bold\\]42\n")
-    assert "Findings" not in text
+    assert "Do first" not in text
     assert "note" not in text
 
 

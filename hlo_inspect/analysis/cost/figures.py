@@ -36,6 +36,8 @@ So these FLOPs take no time in a lower bound.
 """
 
 SPACE = "space."
+NOT_MOVED = -1
+"""The memory space of bytes that XLA's model counts and no memory moves: tables of pointers, results that others write."""
 
 _EXACT = FIGURES.index("matmul_flops")
 EXACT_UP_TO = 2**24

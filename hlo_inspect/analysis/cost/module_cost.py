@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -15,6 +16,7 @@ from hlo_inspect.analysis.cost.computation import Costs, get_counted
 from hlo_inspect.analysis.cost.custom_calls.step_calls import StepCall
 from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 from hlo_inspect.analysis.cost.figures import (
+    CUSTOM_CALL,
     FIGURES,
     NO_LINE,
     CostFigure,
@@ -214,28 +216,33 @@ def module_cost(
     `user_rules` are the user's rules for custom calls. `labeller` labels costs; without it names alone give the labels.
     """
     labeller = labeller or Labeller(Provenances(module.frames))
+    counter = _ModuleCounter(module, views or Views(module.computations), user_rules)
     if module.entry is None:
         gap, as_xla = CostGap(module.first_line, "the module has no entry computation"), XlaSum()
         as_xla.miss(FIGURES, gap)
-        return ModuleCost(as_xla, dict.fromkeys(FIGURES, unknown(str(gap))), labeller)
-    counter = _ModuleCounter(module, views or Views(module.computations), user_rules)
+        counter.count_custom_calls(module.computations)
+        figures = dict.fromkeys(FIGURES, unknown(str(gap)))
+        return ModuleCost(as_xla, figures, labeller, calls=_step_calls(counter, graph))
     counter.count_from(module.entry.name)
     own = {name: running.figures for name, running in counter.runs.items()}
     step = graph.bounds(own)
-    calls = [
-        StepCall(instruction, cost, graph.runs(instruction.computation.name))
-        for instruction, cost in counter.costs.calls.values()
-    ]
     return ModuleCost(
         counter.runs[module.entry.name].as_xla,
         {figure: countable(step.get(figure, 0)) for figure in FIGURES},
         labeller,
         counter.runs,
         figure_runs(graph, own),
-        tuple(sorted(calls, key=lambda call: call.line)),
+        _step_calls(counter, graph),
         has_xla_order=counter.has_xla_order,
         missing_attributes=tuple(counter.costs.missing.values()),
     )
+
+
+def _step_calls(counter: _ModuleCounter, graph: CallGraph) -> tuple[StepCall, ...]:
+    """Return the custom calls that were counted, in the order of the text."""
+    counted = counter.costs.calls.values()
+    calls = [StepCall(instruction, cost, graph.runs(instruction.computation.name)) for instruction, cost in counted]
+    return tuple(sorted(calls, key=lambda call: call.line))
 
 
 class _ModuleCounter:
@@ -259,6 +266,14 @@ class _ModuleCounter:
                 self.runs[name] = self._run(self._views.for_computation(name))
             elif self._is_missing((counted, name)):  # none of the same fingerprint was counted since
                 self.costs.count(counted, self._views.for_computation(name))
+
+    def count_custom_calls(self, names: Iterable[str]) -> None:
+        """Count the custom calls of computations of which the text does not say how often they run."""
+        for view in map(self._views.for_computation, names):
+            for row, opcode in enumerate(view.opcodes):
+                if opcode == CUSTOM_CALL:
+                    with suppress(UnknownCostError):
+                        self.costs.of_row(view, row)
 
     def _needed(self, role_and_name: tuple[Counted, str]) -> list[tuple[Counted, str]]:
         """Return the uncounted computations whose costs are parts of one computation's cost, as far as the text names them."""

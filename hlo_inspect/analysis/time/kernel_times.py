@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hlo_inspect.analysis.collectives.logical_collectives import ASYNC_DONE_TARGET
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, Tally, TallyKey
 from hlo_inspect.analysis.cost.kernels import Kernel
-from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times, memory_time, missing_rate
+from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times, memory_time, missing_rate, units_elsewhere
 from hlo_inspect.analysis.devices.participants import ShapesAre
 from hlo_inspect.analysis.tpu_marks import SPLIT_OVER_CORES
 from hlo_inspect.figure import least
@@ -40,6 +40,7 @@ from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, array_leaves
 if TYPE_CHECKING:
     from hlo_inspect.analysis.hardware import HardwareProfile
 
+HOST_LINK = "host link"
 _EMPTY = '"reification_cost":[]'
 _NO_ESTIMATE = 2**62
 """XLA prints the largest integer of 64 bits if it has no estimate."""
@@ -122,7 +123,7 @@ class KernelTime(NamedTuple):
     """Seconds of one run; a lower bound if a part is unknown.
 
     `bound_gap` says what the bound leaves out, `estimate_gap` why the estimate is only a lower bound; empty if complete.
-    `bound_by` is `compute` or `memory`; None if both take as long, or if some work is unknown.
+    `bound_by` is `compute`, `memory` or `host link`; None if two take as long, or if some work is unknown.
     """
 
     bound_s: float
@@ -162,6 +163,11 @@ class _Load(NamedTuple):
     @property
     def bound(self) -> float:
         return max(self.compute, self.memory, self.host)
+
+    @property
+    def bound_by(self) -> str | None:
+        slower = bound(self.compute, max(self.memory, self.host))
+        return HOST_LINK if slower == "memory" and self.host > self.memory else slower
 
 
 def no_bytes_reason(module: Module) -> str:
@@ -218,11 +224,11 @@ class KernelTimes:
         if not self.bytes_gap:
             estimate = max(estimate, self._of_tpu(kernel, load) if self._is_tpu else self._of_gpu(kernel, load))
         rate_gap = missing_rate(kernel.parts[0].cost.work, self.profile, load.bound * self.devices)
-        bound_gap = self._bound_gap(kernel) or rate_gap
+        bound_gap = self._bound_gap(kernel) or rate_gap or self._bandwidth_gap(load)
         return KernelTime(
             load.bound,
             estimate,
-            None if kernel.is_unknown or rate_gap else bound(load.compute, max(load.memory, load.host)),
+            None if kernel.is_unknown or rate_gap else load.bound_by,
             stated.in_seconds(self.profile.clock if self._is_tpu else None),  # GPUs state times beside their cycles
             stated.cycles,
             bound_gap,
@@ -281,6 +287,15 @@ class KernelTimes:
         gaps = kernel.parts[0].cost.gaps
         gap = gaps.get("flops") or gaps.get("bytes")
         return str(gap) if gap is not None else ""
+
+    def _bandwidth_gap(self, load: _Load) -> str:
+        """Return the reason why bytes of the kernel have no time; empty if they have, or if there are none."""
+        units = {key.unit for key, row in load.moved.rows.items() if row[-1]}
+        if self.profile.memory_bandwidth is None and units - units_elsewhere(self.profile):
+            return f"the profile {self.profile.name} states no memory bandwidth"
+        if self.profile.host_bandwidth is None and HOST_MEMORY in units:
+            return f"the profile {self.profile.name} states no bandwidth to the host"
+        return ""
 
     def _estimate_gap(self, kernel: Kernel) -> str:
         """Return the reason why the kernel has no estimate; empty if it has one.

@@ -96,7 +96,8 @@ _HOST_STREAMS = {"to host": TO_HOST, "to device": FROM_HOST}
 _ASYNCHRONOUS = "asynchronous"
 """The stream of asynchronous computations that name no thread."""
 
-_MOVING = opcodes_that_are("block") | {"bitcast"}
+COPYING = opcodes_that_are("block") | {"bitcast"}
+"""Opcodes of copies, which run on a stream of their own if they have a start and a done."""
 _STREAM_ANNOTATION = "_xla_stream_annotation"
 
 
@@ -188,7 +189,7 @@ class _StepBuilder:
         entry = TABLE.get(view.opcodes[row])
         if entry is None or entry.half != "start" or not self._in_order:
             return ComputeStep(position)
-        is_copy = entry.base in _MOVING
+        is_copy = entry.base in COPYING
         self.streams[position] = (_copy_stream(view, row) if is_copy else _thread(view.instruction_at(row)),)
         return IssueStep(position, waits=False)
 
@@ -220,7 +221,7 @@ class _StepBuilder:
                 continue
             self.parallel[position] = name
             started = self._views.find(name)
-            moves = started is not None and all(opcode in FREE or opcode in _MOVING for opcode in started.opcodes)
+            moves = started is not None and all(opcode in FREE or opcode in COPYING for opcode in started.opcodes)
             stream = _copy_stream(started) if started is not None and moves else _thread(view.instruction_at(row))
             self.streams[position] = (stream,)
             yield IssueStep(position, waits=False)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+from hlo_inspect.analysis.cost.custom_calls.step_calls import with_unknown
 from hlo_inspect.analysis.cost.figures import Tally, countable
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
@@ -18,6 +19,7 @@ from hlo_inspect.figure import (
     Figure,
     Quantity,
     at_least,
+    between,
     first_reason,
     greatest,
     known_part,
@@ -55,7 +57,7 @@ def _exposed(step: TimedStep, missing: Sequence[str], count: int) -> Quantity:
     `missing` holds a reason for each of the `count` collectives whose time is unknown.
     """
     gap = f"the time of {len(missing):,} of {count:,} collectives is unknown: {missing[0]}" if missing else ""
-    return known_part(step.exposed_collective_s, step.timeline.reason or gap)
+    return _with_gap(step.exposed_collective_s, step.timeline.reason or gap)
 
 
 def seconds_times_runs(seconds: float | None, runs: Quantity, reason_unknown: str) -> Quantity:
@@ -67,18 +69,22 @@ def seconds_times_runs(seconds: float | None, runs: Quantity, reason_unknown: st
 
 def sum_of(*times: Quantity) -> Quantity:
     """Add up several times; without any the sum is 0."""
-    return known_part(sum([least(time) for time in times], 0.0), first_reason(times))
+    limits = [limit for limit in map(greatest, times) if limit is not None]
+    whole, why = sum([least(time) for time in times], 0.0), first_reason(times)
+    return between(whole, sum(limits) if len(limits) == len(times) else None, why) if why else whole
 
 
 _ROUNDING = 1e-9
+_ALONE = ("compute", "memory", "collectives")
 
 
 class StepTimes(NamedTuple):
     """The times of one step.
 
     `compute`, `memory` and `collectives` are the bounds of all FLOPs, bytes and collectives alone. `kernels` and `exposed` (the
-    exposed part of collectives) add up to `step`. The step is longer if a unit or a link that works for several streams is busy
-    for longer. Each of the three has a bound and an estimate.
+    exposed part of collectives) add up to `step`, unless a kernel of unknown length leaves open how long something is exposed.
+    The step is longer if a unit or a link that works for several streams is busy for longer. Each of the three has a bound and
+    an estimate.
     """
 
     compute: Quantity
@@ -92,14 +98,20 @@ class StepTimes(NamedTuple):
     estimate_step: Quantity
 
     def with_busy(self, busy_s: float) -> StepTimes:
-        """Return these times with a step of at least the busy seconds of a unit or a link."""
-        step, likely = (known_part(max(least(time), busy_s), reason(time)) for time in (self.step, self.estimate_step))
-        return self._replace(step=step, estimate_step=likely)
+        """Return these times with a step of at least the busy seconds of a unit or a link.
 
-    def beside(self) -> tuple[float, float]:
-        """Return the seconds of the bound and the estimate of the step that are neither of kernels nor exposed."""
-        bound = least(self.step) - least(self.kernels) - least(self.exposed)
-        likely = least(self.estimate_step) - least(self.estimate_kernels) - least(self.estimate_exposed)
+        What runs on several units or links at once takes no longer than the step, though its times add up to more.
+        """
+        step, likely = (known_part(max(least(time), busy_s), reason(time)) for time in (self.step, self.estimate_step))
+        alone = (
+            known_part(min(least(time), least(step)), reason(time)) for time in (self.compute, self.memory, self.collectives)
+        )
+        return self._replace(**dict(zip(_ALONE, alone, strict=True)), step=step, estimate_step=likely)
+
+    def beside(self, timelines: Timelines) -> tuple[float, float]:
+        """Return the seconds of the bound and the estimate of the step that are longer than its timelines."""
+        bound = least(self.step) - timelines.bound.kernels_s - timelines.bound.exposed_s
+        likely = least(self.estimate_step) - timelines.estimate.kernels_s - timelines.estimate.exposed_s
         rounding = _ROUNDING * least(self.step)
         return (bound if bound > rounding else 0.0, likely if likely > rounding else 0.0)
 
@@ -119,7 +131,8 @@ def find_step_times(
     timelines: Timelines,
 ) -> StepTimes:
     """Return the times of one step. `kernels` are without collectives; `collectives_alone` is the time of all collectives."""
-    compute, memory = flops_time(cost.opcodes, times), bytes_time(cost.opcodes, times)
+    compute = with_unknown(flops_time(cost.opcodes, times), cost.calls)
+    memory = bytes_time(cost.opcodes, times)
     kernels_bound = known_part(timelines.bound.kernels_s, _sum_gaps(kernels, times, lambda time: time.bound_gap))
     likely = known_part(timelines.estimate.kernels_s, estimate_gaps(kernels, times))
     if timelines.is_scheduled:
@@ -127,11 +140,12 @@ def find_step_times(
         no_estimate = [collective.reason for collective in collectives if collective.estimate_s is None]
         exposed = _exposed(timelines.bound, no_bound, len(collectives))
         likely_exposed = _exposed(timelines.estimate, no_estimate, len(collectives))
-        step, likely_step = sum_of(kernels_bound, exposed), sum_of(likely, likely_exposed)
+        step = known_part(least(kernels_bound) + timelines.bound.exposed_s, first_reason((kernels_bound, exposed)))
+        likely_step = known_part(least(likely) + timelines.estimate.exposed_s, first_reason((likely, likely_exposed)))
     else:
         times_alone = (compute, memory, collectives_alone)
         exposed = likely_exposed = at_least(0.0, NO_SCHEDULE)
-        step = known_part(max(map(least, times_alone)), first_reason(times_alone))
+        step = known_part(max(map(least, times_alone)), first_reason((memory, collectives_alone, compute)))
         likely_step = at_least(max(least(likely), least(step)), NO_SCHEDULE)
     return StepTimes(compute, memory, collectives_alone, kernels_bound, exposed, step, likely, likely_exposed, likely_step)
 
@@ -220,6 +234,11 @@ class RowTimes(NamedTuple):
 NO_TIME = RowTimes(0.0, 0.0, None)
 
 
+def _with_gap(seconds: Quantity, gap: str) -> Quantity:
+    """Return the time as a lower bound if there is a gap."""
+    return known_part(least(seconds), gap) if gap else seconds
+
+
 class TimesInStep:
     """The times of all runs of a kernel in the step.
 
@@ -251,10 +270,10 @@ class TimesInStep:
             estimate_gap = "" if collective.estimate_s is not None else collective.reason
         unknown_runs = next(_unknown_runs([kernel]), "")
         waited = timelines.estimate.exposed_seconds(kernel) if timelines.is_scheduled else None
-        exposed = None if waited is None else known_part(waited, estimate_gap or unknown_runs)
-        estimate = known_part(timelines.estimate.kernel_seconds(kernel), estimate_gap or unknown_runs)
+        exposed = None if waited is None else _with_gap(waited, estimate_gap or unknown_runs)
+        estimate = _with_gap(timelines.estimate.kernel_seconds(kernel), estimate_gap or unknown_runs)
         return RowTimes(
-            known_part(timelines.bound.kernel_seconds(kernel), bound_gap or unknown_runs),
+            _with_gap(timelines.bound.kernel_seconds(kernel), bound_gap or unknown_runs),
             estimate,
             None if own.compiler_s is None else known_part(own.compiler_s * least(kernel.runs), unknown_runs),
             bound_by,

@@ -15,7 +15,7 @@ from hlo_inspect.cli.report_stream import ReportStream
 from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
 from hlo_inspect.cli.whole_modules import refusing, whole_modules
 from hlo_inspect.passes import FINDINGS
-from hlo_inspect.report.formats import CI_FORMATS
+from hlo_inspect.report.formats import CI_FORMATS, FORMATS_FOR_PEOPLE
 from hlo_inspect.report.model import Severity
 from hlo_inspect.request import Request
 
@@ -73,9 +73,11 @@ def lint(
     request: Request,
     **given: Any,  # noqa: ANN401 - the options of `LintOptions`, as click hands them over
 ) -> int:
-    """List the findings of all rules, the largest stake first.
+    """List the findings of all rules, the largest saving first.
 
-    The stake is what mending saves in one step on one device: bytes or FLOPs. Equal findings, as of all layers, are one row.
+    The stake is what mending saves in one step on one device: bytes, FLOPs, or with --profile seconds. Its share of the step's
+    time or of memory orders the rows; errors and faults of the text come before them. Equal findings, as of all layers, are
+    one row. Findings of several modules are one table; JSON and the formats for CI have a report for each module.
     The exit status is 0 unless --fail-on is reached, or a baseline lacks an error or a warning.
     """
     from hlo_inspect.checks.baseline import write_baseline
@@ -89,6 +91,10 @@ def lint(
     asked = replace(request, passes=(FINDINGS,), thresholds=(*request.thresholds, *options.thresholds))
     inspected = ReportStream(inputs, asked, output, every_rule=True)
     linted = run.reports(inspected if options.allow_partial else whole_modules(inspected, run, "linted"), refusing(run))
+    if output.format in FORMATS_FOR_PEOPLE:
+        from hlo_inspect.checks.lint_page import one_page
+
+        linted = one_page(linted, run)
     status = max(deliver(linted, output), inspected.status, UNREADABLE if run.refused else 0)
     if options.update_baseline and options.baseline is not None:
         if status == 0:

@@ -67,6 +67,23 @@ _EXECUTED = (
     Fact("collectives.executed_operand_bytes", "bytes", "operand bytes of all runs in one step", _RUN_OPERANDS),
     Fact("collectives.executed_wire_bytes", "bytes", "bytes that one device sends in one step", _RUN_SENT),
 )
+_NOT_READ = "XLA's collective passes follow, and --quick skips the graph that tells what they change"
+_EXPECTED = (
+    Fact(
+        "collectives.expected_reduce_scatter_count",
+        "count",
+        "runs of reduce-scatters in one step, those included that XLA will make of sliced all-reduces",
+        lambda expected: expected and expected.kinds.get("reduce-scatter", NOT_EXECUTED).count,
+        absent=_NOT_READ,
+    ),
+    Fact(
+        "collectives.expected_wire_bytes",
+        "bytes",
+        "bytes that one device then sends in one step: those of the text once XLA's collective passes ran",
+        lambda expected: expected and expected.total.wire_bytes,
+        absent=_NOT_READ,
+    ),
+)
 _OF_KIND = (
     Fact("collectives.<kind>.count", "count", "collectives of a kind", _number, KINDS),
     Fact("collectives.<kind>.operand_bytes", "bytes", "operand bytes, each site once", _operands, _GROUPED_KINDS),
@@ -142,6 +159,7 @@ def _put_executed(facts: FactSheet, context: Context) -> None:
     for kind in POINT_TO_POINT:
         facts.put_all(_EXECUTED_OF_KIND[:1], executed.kinds.get(kind, NOT_EXECUTED), kind)
     facts.put_all(_EXECUTED, executed.total)
+    facts.put_all(_EXPECTED, context.expected)
     for kind in COLLECTIVE_KINDS:
         facts.put_all(_EXECUTED_OF_KIND, executed.kinds.get(kind, NOT_EXECUTED), kind)
     for axis in sorted(filter(None, executed.axes)):
@@ -293,7 +311,9 @@ class Collectives(Pass):
     profile_wants = KERNEL_WANTS
     wants = WANTS
     specs = (
-        *specs_of(_TOTALS, _EXECUTED, _OF_KIND, _EXECUTED_OF_KIND, _OF_AXIS, _OF_SIZE, _OF_PHASE, _EXECUTED_OF_PHASE),
+        *specs_of(
+            _TOTALS, _EXECUTED, _EXPECTED, _OF_KIND, _EXECUTED_OF_KIND, _OF_AXIS, _OF_SIZE, _OF_PHASE, _EXECUTED_OF_PHASE
+        ),
         FactSpec("mesh.shape", "text", "sizes of the device mesh that fits all groups and shardings, for example 2x8"),
         FactSpec("mesh.order", "text", "`iota`, or the devices in the mesh's row-major order"),
     )

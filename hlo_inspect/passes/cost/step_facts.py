@@ -29,9 +29,16 @@ _FACTS: tuple[tuple[str, Unit, str], ...] = (
     ("compiler_cycles", "count", "the compiler's own estimates of the kernels of a step"),
     ("mfu_bound", "share", "upper bound of MFU: FLOPs without recomputation / (bound of the step × peak)"),
 )
+_EXPECTED = FactSpec(
+    "time.expected_collective_s",
+    "seconds",
+    "time.collective_s once XLA's collective passes ran",
+    absent=_NO_PROFILE,
+)
 SPECS = tuple(FactSpec(f"time.{name}", unit, about, absent=_NO_PROFILE) for name, unit, about in _FACTS)
 _NAMES = tuple(spec.name for spec in SPECS if spec.unit == "seconds")
 """In the order of `StepTimes`."""
+SPECS = (*SPECS, _EXPECTED)
 
 
 def put_times(context: Context, facts: FactSheet) -> None:
@@ -45,6 +52,7 @@ def put_times(context: Context, facts: FactSheet) -> None:
 
     for name, time in zip(_NAMES, times, strict=True):
         facts.put(name, time)
+    facts.put(_EXPECTED.name, context.on_machine.expected_collective_seconds)
     cycles = compiler_cycles(context.kernels.launched, kernel_times)
     facts.put("time.compiler_cycles", cycles)
     if not isinstance(cycles, Figure) and inferred_clock(context):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
+from hlo_inspect.analysis.memory.fit import MemoryFit
 from hlo_inspect.analysis.memory.host_transfers import OffloadRequests
 from hlo_inspect.analysis.memory.live_arrays import loop_around
 from hlo_inspect.analysis.memory.platforms import MAX_SPACES
@@ -20,6 +21,7 @@ from hlo_inspect.passes.memory import buffer_tables as buffers
 from hlo_inspect.passes.memory import memory_tables as tables
 from hlo_inspect.passes.memory import xla_reports
 from hlo_inspect.passes.memory.buffer_tables import buffer_tables
+from hlo_inspect.passes.memory.fit_words import fit_parts
 from hlo_inspect.passes.memory.memory_tables import host_copies, largest_arrays, live_tables, parameter_copies, space_name
 from hlo_inspect.passes.memory.xla_reports import out_of_memory_rows, out_of_memory_tables, reports_of
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, sentence
@@ -41,15 +43,22 @@ _FIGURES = {
     "temp_bytes": "temporaries on the device: computed, before TPU's rounding, unless XLA's file states them",
     "xla_temp_bytes": "temporaries that XLA's buffer assignment beside the text states, on CPU and GPU",
     "needed_bytes": "argument + output - alias + constants + temporaries",
-    "peak_bytes": "static allocations plus the peak of the heap",
-    "xla_peak_bytes": "peak by memory_analysis(): on CPU without temporaries",
+    "peak_bytes": "static allocations plus the peak of the heap, without host memory",
+    "xla_peak_bytes": "peak by memory_analysis(): with host memory, on CPU without temporaries",
     "live_peak_bytes": "largest sum of live temporaries on the device",
     "heap_bytes": "heap of temporaries on the device, as packed",
     "host_bytes": "bytes in host memory",
     "padding_bytes": "padding (tiles and alignment) of the arrays at the peak",
+    "capacity_bytes": "usable memory of a device of the named or recognized hardware",
+    "left_bytes": "capacity - needed, negative if the program does not fit",
 }
 _OF_XLA = "xla_temp_bytes"
-_ABSENT = {_OF_XLA: "no buffer assignment of XLA for CPU or GPU lies beside the text"}
+_NO_CAPACITY = "no hardware profile that states its memory is named or recognized: choose one with --profile"
+_ABSENT = {
+    _OF_XLA: "no buffer assignment of XLA for CPU or GPU lies beside the text",
+    "capacity_bytes": _NO_CAPACITY,
+    "left_bytes": _NO_CAPACITY,
+}
 _SPACE_PEAK = FactSpec(
     "memory.space.<n>.peak_bytes",
     "bytes",
@@ -58,11 +67,14 @@ _SPACE_PEAK = FactSpec(
 )
 
 
-def _facts(memory: ProgramMemory) -> FactSheet:
+def _facts(memory: ProgramMemory, fit: MemoryFit | None) -> FactSheet:
     facts = FactSheet()
     peaks = {f"space.{space}.peak_bytes": size for space, size in memory.spaces.items()}
     for name, size in {_OF_XLA: None, **memory.figures, **peaks}.items():
         facts.put(f"memory.{name}", size, memory.reasons.get(name, ""))
+    facts.put("memory.capacity_bytes", fit.capacity if fit is not None else None)
+    unknown = memory.reasons.get("needed_bytes", "") if fit is not None else ""
+    facts.put("memory.left_bytes", fit.left if fit is not None else None, unknown)
     return facts
 
 
@@ -108,7 +120,7 @@ class Memory(Pass):
     tables = (*tables.TABLES, *xla_reports.TABLES, *buffers.TABLES)
 
     def run(self, context: Context) -> Section:
-        facts = _facts(context.memory)
+        facts = _facts(context.memory, context.on_machine.memory_fit)
         return Section(facts.values, _tables(context), [*facts.notes, *_notes(context)], _headline(context))
 
 
@@ -117,6 +129,9 @@ def _notes(context: Context) -> Iterator[str]:
     memory = context.memory
     if memory.platform.is_tpu and memory.device is not None:
         yield f"memory.temp_bytes: {_TEMPORARIES_OF_TPU}"
+    fit = context.on_machine.memory_fit
+    if fit is not None:
+        yield f"memory.capacity_bytes: {fit.memory} by source {fit.source}"
     if context.ignored_offload is not None:
         yield _offload_note(context.ignored_offload)
 
@@ -192,18 +207,17 @@ def _needed(context: Context, device: DeviceMemory) -> Parts:
     yield from sentence("needs {} of HBM" if device.platform.is_tpu else "needs {}", _amount(needed))
     if devices is not None and devices > 1:
         yield from sentence(" on each of {}", Amount(devices, "count", "device"))
-    profile = context.on_machine.profile
-    usable = profile.usable_memory if profile is not None else None
-    if profile is None or usable is None:
+    fit = context.on_machine.memory_fit
+    if fit is None or fit.left is None:
         return
-    left = usable - needed
-    memory = "usable memory" if profile.value("memory.usable") is not None else "memory"
-    text = ": fits in the {} of {} of {}, {} left" if left >= 0 else ": does not fit in the {} of {} of {}, {} too much"
-    yield from sentence(text, Amount(usable, "bytes"), memory, profile.name, Amount(abs(left), "bytes"))
+    yield ": "
+    yield from fit_parts(fit)
     if device.platform.is_tpu:
         yield "; the program's own code takes a part of it (size unknown)"
-    if device.platform.name == "gpu" and left >= 0:
-        text = "; JAX preallocates {}" if needed <= _PREALLOCATED * usable else ", but not in the {} that JAX preallocates"
+    if device.platform.name == "gpu" and fit.left >= 0:
+        text = (
+            "; JAX preallocates {}" if needed <= _PREALLOCATED * fit.capacity else ", but not in the {} that JAX preallocates"
+        )
         yield from sentence(text, Amount(_PREALLOCATED, "share"))
         yield " unless XLA_PYTHON_CLIENT_MEM_FRACTION is set"
 

@@ -168,35 +168,23 @@ def _parts(context: Context) -> dict[str, Value]:
     }
 
 
-class _Fit(NamedTuple):
-    """The memory of an accelerator and the memory that the program needs."""
-
-    profile: str
-    capacity: int
-    usable: int
-    needed: int
-
-
 _MEMORY_FIT = TableSpec(
     "memory_fit", "Does it fit", TablePlace("memory", "Device memory", "fit", 1), on_page=False
 ).with_columns(
-    Column("profile"),
-    Column("capacity_bytes", "bytes", get=attrgetter("capacity")),
+    Column("profile", get=attrgetter("profile.name")),
+    Column("capacity_bytes", "bytes", get=lambda fit: int(max(fit.profile.memory_capacity, fit.capacity))),
     Column("needed_bytes", "bytes", get=attrgetter("needed")),
-    Column("usable_bytes", "bytes", get=attrgetter("usable")),
-    Column("left_bytes", "bytes", signed=True, get=lambda fit: fit.usable - fit.needed),
-    Column("fits", "bool", get=lambda fit: fit.needed <= fit.usable),
+    Column("usable_bytes", "bytes", get=attrgetter("capacity")),
+    Column("left_bytes", "bytes", signed=True, get=attrgetter("left")),
+    Column("fits", "bool", get=lambda fit: fit.left >= 0),
 )
 
 
 def _fit(context: Context) -> Iterator[Table]:
     """Yield the table, if a profile states the memory of the accelerator."""
-    profile, needed = context.on_machine.profile, context.memory.figures["needed_bytes"]
-    if profile is None or profile.memory_capacity is None or profile.usable_memory is None or needed is None:
-        return
-    yield _MEMORY_FIT.of(
-        [_Fit(profile.name, int(max(profile.memory_capacity, profile.usable_memory)), int(profile.usable_memory), needed)]
-    )
+    fit = context.on_machine.memory_fit
+    if fit is not None and fit.left is not None and fit.profile.memory_capacity is not None:
+        yield _MEMORY_FIT.of([fit])
 
 
 class _CurvePart(NamedTuple):

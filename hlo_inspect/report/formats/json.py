@@ -99,6 +99,8 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "name": finding.name,
         "stake": finding.stake,
         "stake_unit": finding.stake_unit if finding.stake is not None else None,
+        "share": finding.share,
+        "share_of": finding.share_of or None,
         "source": finding.source,
         "fingerprint": finding.fingerprint,
     }

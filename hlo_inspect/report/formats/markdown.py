@@ -14,6 +14,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.layout import PAGE_WIDTH, Grid, make_grid
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.page import (
+    finding_details,
     findings_heading,
     findings_left_out,
     has_findings,
@@ -123,7 +124,8 @@ def _findings(report: Report, options: RenderOptions) -> Iterator[str]:
         return
     yield from ("", f"**{findings_heading(report)}**", "")
     for finding in shown_findings(report, options):
-        place = f" ({escape(printable(str(finding.location)))})" if finding.location else ""
+        details = " · ".join(finding_details(finding, options.raw_bytes))
+        place = f" ({escape(details)})" if details else ""
         yield f"- **{finding.severity}** {finding.rule}: {escape(printable(finding.message))}{place}"
     if not report.findings:
         yield "none"

@@ -16,6 +16,7 @@ from hlo_inspect.report.layout import GAP, PAGE_WIDTH, Grid, cell_width, make_gr
 from hlo_inspect.report.model import Finding, HeadlineRow, Report, Severity
 from hlo_inspect.report.page import (
     NO_BREAK,
+    finding_details,
     findings_heading,
     findings_left_out,
     has_findings,
@@ -82,7 +83,12 @@ def _colored(lines: Iterable[Line]) -> str:
 
 def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
     tables = shown_tables(report, options, for_people=True)
-    grids = {table.name: make_grid(table, width, options.raw_bytes) for table in tables if not is_drawn(table, options)}
+    off_terminal = options.width is None
+    grids = {
+        table.name: make_grid(table, width, options.raw_bytes, keeps_files=off_terminal)
+        for table in tables
+        if not is_drawn(table, options)
+    }
     warnings, rows = split_headline(report)
     yield from _headline(warnings, options, width)
     yield from _module(report, width)
@@ -219,7 +225,7 @@ def _findings(report: Report, options: RenderOptions, width: int) -> Iterator[Li
     yield []
     yield [(findings_heading(report), _HEADING)]
     for finding in shown_findings(report, options):
-        yield from _finding(finding, width)
+        yield from _finding(finding, options, width)
     if not report.findings:
         yield [("none", _DIM)]
     left_out = findings_left_out(report, options)
@@ -227,9 +233,10 @@ def _findings(report: Report, options: RenderOptions, width: int) -> Iterator[Li
         yield [(left_out, _DIM)]
 
 
-def _finding(finding: Finding, width: int) -> Iterator[Line]:
+def _finding(finding: Finding, options: RenderOptions, width: int) -> Iterator[Line]:
     *lines, last = _wrapped(printable(finding.message), width, _INDENT)
-    place = printable(str(finding.location)) if finding.location else ""
+    details = finding_details(finding, options.raw_bytes)
+    place = " · ".join(details)
     if place and sum(cell_width(text) for text, _ in last) + GAP + cell_width(place) <= width:
         last.append((" " * GAP + place, _DIM))
         place = ""
@@ -238,7 +245,7 @@ def _finding(finding: Finding, width: int) -> Iterator[Line]:
     lines[0].insert(1, (f"{finding.rule:<7}", _DIM))
     yield from lines
     if place:
-        yield [(_INDENT + place, _DIM)]
+        yield from ([(_INDENT + line, _DIM)] for line in _joined(details, width - len(_INDENT)))
 
 
 def _notes(report: Report, options: RenderOptions, width: int, unknown: bool) -> Iterator[Line]:

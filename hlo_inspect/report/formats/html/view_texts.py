@@ -7,16 +7,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hlo_inspect.errors import printable
+from hlo_inspect.report.finding_groups import FindingGroup
 from hlo_inspect.report.formats.html.page_model import Chart, PageSection, PageView, TableGroup
 from hlo_inspect.report.formats.html.strips import strips_of
 from hlo_inspect.report.layout import Grid, make_grid
 from hlo_inspect.report.model import Finding, HeadlineRow, Passage, Report
-from hlo_inspect.report.page import SUMMARY, headline_text, input_details, module_details, page_notes, split_headline
+from hlo_inspect.report.page import (
+    SUMMARY,
+    headline_text,
+    input_details,
+    module_details,
+    page_notes,
+    saving_text,
+    split_headline,
+)
 from hlo_inspect.report.render_options import RenderOptions
 from hlo_inspect.report.table import Table, Value
 
 _LINES = "finding_lines"
 _STATIC_ROWS = 40  # also of a table that pages show whole, because it can be long
+_OPEN_RULES = 3  # rules of the largest savings, which stand open though they be infos
 _OVERVIEW = frozenset({"", "summary"})
 """The commands of the first lines that a view begins with."""
 
@@ -57,6 +67,11 @@ class RuleText:
     findings: Sequence[Finding]
     passages: Sequence[Passage]
 
+    @property
+    def saving(self) -> str:
+        """The saving of all findings of the rule; empty if nothing is counted."""
+        return saving_text(FindingGroup(tuple(self.findings)).merged)
+
 
 class ViewText:
     """The texts of a view for the template. `shown` are its tables with relative paths."""
@@ -81,7 +96,8 @@ class ViewText:
         self.sections = [section for section in sections if not section.is_empty]
         self.empty = [section.section for section in sections if section.is_empty and section.section.nothing]
         self.rules = list(_by_rule(report.findings, documentation))
-        self.infos = [rule for rule in self.rules if rule.severity == "info"]
+        opened = [rule for rule in self.rules[:_OPEN_RULES] if rule.saving]
+        self.infos = [rule for rule in self.rules if rule.severity == "info" and rule not in opened]
         lines = self._tables.get(_LINES)
         self.line_texts: dict[Value, Value] = {row[0]: row[1] for row in lines.rows} if lines is not None else {}
         reasons, remarks = page_notes(report)

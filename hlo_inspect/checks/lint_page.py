@@ -1,0 +1,65 @@
+"""The page of `lint` on several modules: one table of all findings, the largest saving first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+
+from hlo_inspect.checks.lint_reports import LINT, LINT_SPECS, LintRun, headline
+from hlo_inspect.report.finding_groups import FindingGroup, group_findings, worst_first
+from hlo_inspect.report.model import Input, Passage, Report
+from hlo_inspect.report.table import number_of
+
+
+def one_page(reports: Iterable[Report], run: LintRun) -> Iterator[Report]:
+    """Yield one report for all reports of a run if there are several."""
+    coming = iter(reports)
+    first = list(islice(coming, 2))
+    if len(first) < 2:
+        yield from first
+        return
+    page = _Page()
+    for report in chain(first, coming):
+        page.take(report)
+    yield page.report(run)
+
+
+class _Page:
+    """Sums over the reports so far; it keeps findings and drops reports."""
+
+    def __init__(self) -> None:
+        self._modules = 0
+        self._groups: list[FindingGroup] = []
+        self._facts: Counter[str] = Counter()
+        self._notes: dict[str, None] = {}
+        self._passages: dict[Passage, None] = {}
+        self._undecided: dict[str, None] = {}
+
+    def take(self, report: Report) -> None:
+        self._modules += 1
+        self._groups += group_findings(report.findings, report.module_name, report.input.place)
+        self._facts.update({spec.name: int(str(report.facts[spec.name])) for spec in LINT_SPECS})
+        self._notes |= dict.fromkeys(report.notes)
+        self._passages |= dict.fromkeys(report.passages)
+        self._undecided |= dict.fromkeys(report.undecided_rules)
+
+    def report(self, run: LintRun) -> Report:
+        findings = [finding for group in self._groups for finding in group.findings]
+        verdict, modules = run.verdict, number_of(self._modules, "module")
+        is_clean = not findings
+        facts = {spec.name: self._facts[spec.name] for spec in LINT_SPECS}
+        undecided = list(self._undecided)
+        return Report(
+            LINT,
+            Input("", 1, 0, 0),
+            facts,
+            () if is_clean else (*run.tables(worst_first(self._groups), undecided, ()), run.results(findings, undecided)),
+            tuple(findings),
+            run.last_notes if is_clean else tuple(self._notes),
+            specs=LINT_SPECS,
+            title=verdict.text if is_clean else modules,
+            passages=tuple(self._passages),
+            headline=() if is_clean else (headline(facts),),
+            verdict=None if is_clean else verdict,
+        )

@@ -1,0 +1,49 @@
+"""HI217: a synchronous collective beside kernels that could run meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.time.hideable_waits import find_waits
+from hlo_inspect.findings.rule import Rule
+from hlo_inspect.report.model import Finding
+from hlo_inspect.report.units import format_value
+
+_ON_TPU = frozenset({"all-gather", "all-to-all", "collective-permute"})
+"""Kinds with an asynchronous form on TPU; all kinds have one on GPU."""
+
+
+class SynchronousCollective(Rule):
+    """A collective is synchronous beside independent kernels.
+
+    What it finds
+        Collectives of a scheduled GPU or TPU program without a start and a done, or with `is_sync` in their configuration.
+        Independent kernels of the computation could run meanwhile. On TPU only all-gathers, all-to-alls and permutes have an
+        asynchronous form. The stake is the wait that the kernels can hide, by the estimate on the hardware profile.
+
+    Why it matters
+        Nothing else runs while devices exchange data. As start and done the same transfer can be hidden.
+
+    How to fix it
+        On GPU, enable the latency-hiding scheduler and remove the collective from `--xla_gpu_disable_async_collectives`. On
+        TPU, `xla_tpu_enable_async_collective_fusion` hides more of them.
+
+    Example
+        hlo-inspect lint DUMP --profile h100-sxm
+    """
+
+    code = "HI217"
+    resource = "time"
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        timelines = context.on_machine.timelines
+        if timelines is None or not timelines.is_scheduled or context.memory.platform.name == "cpu":
+            return
+        forms = _ON_TPU if context.memory.platform.is_tpu else None
+        collectives = (each for each in context.collectives if not (each.is_async or each.is_point_to_point))
+        wanted = [collective for collective in collectives if forms is None or collective.kind in forms]
+        for wait in find_waits(timelines.estimate, context.views, wanted):
+            exposed, hidden = (format_value(seconds, "seconds") for seconds in (wait.exposed, wait.hidden))
+            message = f"takes {exposed} a step synchronously; {wait.longest} and the like could hide {hidden}"
+            yield self.finding_on(context, wait.collective, message, wait.hidden)

@@ -1,0 +1,74 @@
+"""Savings as shares: of memory, of bytes, FLOPs and sent bytes, and of the time of a step; and the order they give."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.findings import RULES
+from hlo_inspect.report.model import Finding, most_severe_first
+from tests.calling import call_text
+
+
+@pytest.mark.parametrize(
+    ("rule", "share", "whole"),
+    [
+        ("sliced-all-reduce", 1 / 2, "sent bytes"),  # half of the only sum
+        ("undonated-parameter", 4096 / (2 * 4096), "memory"),  # of a parameter and its new value
+        ("widened-matmul", 1, "FLOPs"),  # all of them are the product's, but for 1024 x 1024 conversions
+    ],
+)
+def test_shares_of_examples(rule: str, share: float, whole: str) -> None:
+    report = hlo_inspect.inspect(RULES.load(rule).page().example, "findings")
+    (finding,) = [finding for finding in report.findings if finding.name == rule]
+    assert finding.share == pytest.approx(share, rel=0.01)
+    assert finding.share_of == whole
+
+
+def test_with_a_profile_sent_bytes_are_a_share_of_the_step() -> None:
+    """The sum is all that an H100 waits for: 2 of its 4 MiB are half of its time."""
+    report = hlo_inspect.inspect(RULES.load("sliced-all-reduce").page().example, "findings", profile="h100-sxm")
+    (finding,) = [finding for finding in report.findings if finding.rule == "HI207"]
+    assert (finding.stake_unit, finding.share_of) == ("s", "step time")
+    assert finding.share == pytest.approx(0.5, rel=0.01)
+
+
+def made(rule: str, severity: str, stake: int | None = None, share: float | None = None) -> Finding:
+    return Finding(rule, severity, "m", None, None, stake, share=share)  # type: ignore[arg-type]  # a severity
+
+
+def test_errors_and_faults_come_before_savings_and_the_largest_saving_first() -> None:
+    """A share decides, not the number of bytes, and not if a finding is a warning or an info."""
+    findings = [
+        made("HI102", "info", 32, 0.001),
+        made("HI205", "info"),
+        made("HI101", "warning", 1 << 30, 0.1),
+        made("HI305", "info", 1 << 20, 0.4),
+        made("HI201", "warning"),
+        made("HI312", "error", 1, 0.01),
+    ]
+    order = [finding.rule for finding in most_severe_first(findings)]
+    assert order == [
+        "HI312",
+        "HI201",
+        "HI305",
+        "HI101",
+        "HI102",
+        "HI205",
+    ]
+
+
+def test_the_first_screen_has_three_and_equal_findings_once() -> None:
+    """Four equal sums of 4 MiB, each half of it never read, are one line: 8 of 16 MiB."""
+    text = RULES.load("sliced-all-reduce").page().example
+    start = text.index("  r = ")
+    summed, sliced = text[start:].splitlines()[:2]
+    sums = [summed.replace("  r = ", f"  r{number} = ") for number in range(4)]
+    slices = [sliced.replace("ROOT s = ", f"d{number} = ").replace("(r,", f"(r{number},") for number in range(4)]
+    root = f"  ROOT t = ({', '.join(['f32[512,1024]'] * 4)}) tuple(d0, d1, d2, d3)"
+    program = text[:start] + "\n".join([*sums, *slices, root, "}"]) + "\n"
+    page = call_text("summary", "-", given=program).stdout
+    first = page[page.index("Do first") :].split("\n\n")[0]
+    assert first.count("HI207") == 1
+    assert "4 × 2.00 MiB of the sum are never read" in first
+    assert "saves 8.00 MiB, 50 % of sent bytes" in " ".join(first.replace("\u00a0", " ").split())
