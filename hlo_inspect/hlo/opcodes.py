@@ -362,6 +362,12 @@ ASYNC_ENDS = frozenset(opcode.name for opcode in TABLE.values() if opcode.half i
 STARTING_COLLECTIVES = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective and opcode.half in {"", "start"})
 """Collectives; the start stands for an asynchronous pair."""
 
+AFTER_COLLECTIVE_PASSES = frozenset(
+    {"fusion", "all-reduce-start", "all-gather-start", "collective-permute-start", "async-start", "copy-start"}
+)
+"""Opcodes that XLA's passes make after those of collectives."""
+ASYNCHRONOUS_ON_TPU = frozenset({"all-gather", "all-to-all", "collective-permute"})
+"""Kinds of collectives with an asynchronous form on TPU; all kinds have one on GPU."""
 ELEMENTWISE = opcodes_that_are("flop", "transcendental", "elementwise")
 """Opcodes that compute each element of the result from the same element of each operand."""
 
