@@ -57,6 +57,7 @@ class Columns:
     Those of rows have an item for each row. Rows are numbered over all computations, in the order of the text.
     `names`: the distinct names of computations and callees. `callees` and `computation_names` are indices of it. `defined` has
     the computation of each, or -1.
+    `row_classes`, `computation_classes`: numbers that are equal if texts differ in names and metadata only; -1 for the entry.
     `head_texts`: the distinct texts `shape opcode`; `heads` are indices of it.
     The first computation begins at `start` of `text`, which has the line number `line`.
     """
@@ -74,6 +75,7 @@ class Columns:
         self.operand_end, self.operands = arrays["operand_end"], arrays["operands"]
         self.call_end, self.callees, self.roles = arrays["call_end"], arrays["callee"], arrays["role"]
         self.attribute_forms, self.metadata = arrays["attribute_form"], arrays["metadata"]
+        self.row_classes, self.computation_classes = arrays["row_class"], arrays["computation_class"]
         self.computation_names, self.computation_flags = arrays["computation_name"], arrays["computation_flags"]
         self.roots, self.heads_forms = arrays["root"], arrays["heads_form"]
         self.defined = arrays["defined"]
@@ -179,6 +181,16 @@ class Extent(NamedTuple):
     first: int
     last: int
 
+    @property
+    def classes(self) -> Numbers:
+        """The classes of the rows."""
+        return self.columns.row_classes[self.first : self.last]
+
+    @property
+    def computation_class(self) -> int:
+        """The class of the computation."""
+        return self.columns.computation_classes[self.columns.computation_of(self.first)]
+
     def names(self) -> Texts:
         columns = self.columns
         return Texts(columns.text, columns.name_start, columns.name_end, range(self.first, self.last))
@@ -187,9 +199,9 @@ class Extent(NamedTuple):
         columns = self.columns
         return Texts(columns.text, columns.tail_start, columns.tail_end, range(self.first, self.last))
 
-    def metadata(self, index: int) -> str:
-        """Return the text of a row's metadata, counted in the computation; empty if it has none."""
-        number = self.columns.metadata[self.first + index]
+    def metadata(self, row: int) -> str:
+        """Return the text of the metadata of a row, counted in the computation; empty without."""
+        number = self.columns.metadata[self.first + row]
         return self.columns.metadata_texts[number] if number >= 0 else ""
 
     def operand_rows(self) -> list[tuple[int, ...] | None]:

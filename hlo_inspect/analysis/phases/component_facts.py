@@ -17,9 +17,11 @@ such a later loss reads of an updated weight counts as the weight itself, so tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import repeat
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
+from hlo_inspect.analysis.phases.loop_exits import loop_exits
 from hlo_inspect.graph.flow import ALL_BITS, Bits, FlowRule, flow_of, mark, no_bits, nodes_of_kind
 from hlo_inspect.graph.orders import strong_components
 from hlo_inspect.graph.value_graph import MOVES, PARAMETER, PRODUCT, REDUCES, SCALAR, NodesAtPlaces, ValueGraph
@@ -85,6 +87,7 @@ class Components:
 
     The state of a loop and its new values are one component. `component_of` is the component of each node, `operands` are the
     operands of each component. `kinds` joins the kinds of its nodes; `is_cycle` is 1 if its values depend on each other.
+    `exits` are pairs of a loop with a product and a component behind it that is made of its state.
     """
 
     def __init__(self, graph: ValueGraph) -> None:
@@ -93,6 +96,7 @@ class Components:
             self.operands: Sequence[Sequence[int]] = graph.operands
             self.kinds = bytearray(graph.kinds)
             self.is_cycle = bytearray(len(graph))
+            self.exits: list[tuple[int, int]] = []
             return
         self.component_of, count = strong_components(graph.operands)
         component_of = self.component_of
@@ -109,6 +113,7 @@ class Components:
                     operands.append(component_of[other])
                 elif other != node:
                     self.is_cycle[own] = 1
+        self.exits = loop_exits(graph, component_of, self.kinds)
 
     def __len__(self) -> int:
         return len(self.operands)
@@ -142,9 +147,11 @@ class ComponentFacts:
         mark(self.bits, self.losses, LOSS)
         self.flow.back(self.bits, LOSS)
         leads_to_loss = [any(self.bits[part] & LOSS for part in arrays) for arrays in self.weights if arrays]
+        constants: list[int] = []
         if not self.losses or not all(leads_to_loss):  # another loss is not returned
             self._mark_what_leads_to_all(LOSS, self.gradients)
-        self._cotangents(self.bits)
+            constants = self._mark_separate_losses()
+        self._cotangents(self.bits, constants=constants)
         if not any(self.bits[number] & COTANGENT for number in self._products):
             self._mark_what_leads_to_all(AGAIN, self.gradients)
             self._cotangents(self.bits, AGAIN)
@@ -250,10 +257,52 @@ class ComponentFacts:
         )
         self.flow.back(self.bits, rules=marked, kept=ALL_BITS ^ (_LEADS_TO_ALL | _HAS_USER))
 
+    def _mark_separate_losses(self) -> list[int]:
+        """Mark the forward passes of several unreturned losses, such as those of critics and an actor.
+
+        The weights of one loss are those whose gradients depend on each other's weights. A product of a constant and of weights
+        of other losses has the first cotangent of a mean: nothing made of it is forward. Return these products.
+        """
+        bits, old = self.bits, enumerate(self.weights)
+        numbers = [number for number, arrays in old if arrays and not any(bits[part] & LOSS for part in arrays)]
+        if len(numbers) < 2 or len(numbers) > MAX_GRADIENTS:
+            return []
+        with_constant = [part for part in self._products if self._has_constant(part)]
+        ends = [part for number in numbers for part in self.gradients[number]]
+        made_of = self._made_of([self.weights[number] for number in numbers], [*with_constant, *ends])
+        needed = [reduce(or_, (made_of[part] for part in self.gradients[number]), 0) for number in numbers]
+        groups: dict[int, list[int]] = {}
+        constants: list[int] = []
+        for place, own in enumerate(needed):
+            mutual = sum(1 << other for other, others in enumerate(needed) if own >> other & 1 and others >> place & 1)
+            groups.setdefault(mutual | 1 << place, []).append(place)
+        for mutual, places in groups.items():
+            before = bits[:]
+            self._mark_what_leads_to_all(LOSS, [self.gradients[numbers[place]] for place in places])
+            firsts = [part for part in with_constant if not made_of[part] & mutual]
+            constants += [part for part in firsts if bits[part] & GRADIENT]
+            self._restore_behind(firsts, before)
+        return [part for part in constants if not bits[part] & LOSS]
+
+    def _restore_behind(self, parts: Iterable[int], before: Bits) -> None:
+        """Give components, and all that is made of them, the bits that they had before."""
+        behind = no_bits(len(self.kinds))
+        mark(behind, parts, 1)
+        self.flow.on(behind, 1)
+        for part in self.flow.nodes_with(behind, 1):
+            self.bits[part] = before[part]
+
+    def _has_constant(self, part: int) -> bool:
+        """Return True if an operand of a component depends on no input."""
+        return any(not self.bits[operand] & FROM_INPUT for operand in self.operands[part])
+
     # -- cotangents -----------------------------------------------------------------------------------------------------
 
-    def _cotangents(self, bits: Bits, forward: int = LOSS) -> None:
-        """Mark the tail of the forward pass (its bit is `forward`), and values that depend on the first cotangents."""
+    def _cotangents(self, bits: Bits, forward: int = LOSS, constants: Sequence[int] = ()) -> None:
+        """Mark the tail of the forward pass (its bit is `forward`), and values that depend on the first cotangents.
+
+        `constants` are products of first cotangents that are constants.
+        """
         is_cycle = self.parts.is_cycle
         mark(bits, [number for number in self._products if is_cycle[number] and bits[number] & forward], BEFORE_PRODUCT)
         before = (
@@ -261,6 +310,7 @@ class ComponentFacts:
             FlowRule(has=forward | BEFORE_PRODUCT, gives=BEFORE_PRODUCT),
         )
         self.flow.back(bits, rules=before)
+        mark(bits, [*self._cotangents_behind_loops(bits, forward), *constants], COTANGENT)
         behind = (
             FlowRule(has=forward | BEHIND_PRODUCT, lacks=BEFORE_PRODUCT, takes=TAIL),
             FlowRule(lacks=LOSS | forward, operands_have=COTANGENT, takes=COTANGENT),
@@ -268,12 +318,31 @@ class ComponentFacts:
         )
         self.flow.on(bits, rules=behind)
 
+    def _cotangents_behind_loops(self, bits: Bits, forward: int) -> list[int]:
+        """Return the first cotangents of a loss right behind a loop: its products are those of the loop's last iteration."""
+        open_loops = {
+            loop
+            for loop, user in self.parts.exits
+            if bits[user] & forward
+            and (bits[user] & BEFORE_PRODUCT or (self.kinds[user] & PRODUCT and not self.kinds[user] & SCALAR))
+        }
+        is_cotangent = GRADIENT | LOSS | forward
+        return [
+            user
+            for loop, user in self.parts.exits
+            if bits[loop] & forward and loop not in open_loops and bits[user] & is_cotangent == GRADIENT
+        ]
+
     # -- recomputation and moved gradients ------------------------------------------------------------------------------
 
     def _recomputation(self) -> None:
         """Mark values made of or for recomputed products, and values behind a reduction in the tail."""
         bits = self.bits
         again, others = self._products_without_cotangent()
+        constants = [number for number in others if self._has_constant(number)]
+        if constants and self.is_loss_returned:
+            self._cotangents(bits, constants=constants)
+            again, others = self._products_without_cotangent()
         if others:
             self._mark_what_leads_to_all(
                 LOSS, [parts for parts in self.gradients if not any(bits[n] & COTANGENT for n in parts)]
@@ -302,23 +371,22 @@ class ComponentFacts:
         forward = [number for number in self._products if bits[number] & LOSS]
         if not products or not forward:
             return [], []
-        inputs = self._inputs_of(products + forward)
+        places = nodes_of_kind(self.kinds, PARAMETER)
+        inputs = self._made_of([places[first::MAX_INPUTS] for first in range(min(len(places), MAX_INPUTS))], products + forward)
         twins = {inputs[number] for number in forward}
         return [part for part in products if inputs[part] in twins], [part for part in products if inputs[part] not in twins]
 
-    def _inputs_of(self, parts: Sequence[int]) -> dict[int, tuple[int, ...]]:
-        """Return the inputs of components, as bits. Above `MAX_INPUTS` inputs share a bit."""
-        inputs = nodes_of_kind(self.kinds, PARAMETER)
-        masks: list[list[int]] = []
-        for first in range(0, min(len(inputs), MAX_INPUTS), _BITS_AT_ONCE):
+    def _made_of(self, groups: Sequence[Iterable[int]], parts: Sequence[int]) -> dict[int, int]:
+        """Return the groups that each component is made of, one bit a group."""
+        masks = dict.fromkeys(parts, 0)
+        for first in range(0, len(groups), _BITS_AT_ONCE):
             bits = no_bits(len(self.kinds))
-            for place, number in enumerate(inputs):
-                bit = place % MAX_INPUTS - first
-                if 0 <= bit < _BITS_AT_ONCE:
-                    bits[number] |= 1 << bit
+            for place, group in enumerate(groups[first : first + _BITS_AT_ONCE]):
+                mark(bits, group, 1 << place)
             self.flow.on(bits, ALL_BITS)
-            masks.append(list(map(bits.__getitem__, parts)))
-        return dict(zip(parts, zip(*masks, strict=True) if masks else repeat(()), strict=False))
+            for part in masks:
+                masks[part] |= bits[part] << first
+        return masks
 
     def _mark_other_losses(self, products: Iterable[int]) -> None:
         """Mark products that lead to an unreturned loss, their operands, and their users without a cotangent."""

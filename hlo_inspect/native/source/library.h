@@ -9,7 +9,7 @@
 #include "reader.h"
 
 /* Version of the columns and functions. A caller of another version does not use the library. */
-enum { VERSION = 2 };
+enum { VERSION = 3 };
 EXPORTED int32_t hlo_version(void);
 
 /* Make a reader. Each list has words separated by commas: opcodes whose parentheses hold no operands; attributes with metadata;
