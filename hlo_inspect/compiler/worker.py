@@ -52,7 +52,7 @@ def _context() -> Any:  # noqa: ANN401 - jaxlib has no types
     return context
 
 
-def _parse(data: bytes) -> Any:  # noqa: ANN401 - jaxlib has no types
+def parse(data: bytes) -> Any:  # noqa: ANN401 - jaxlib has no types
     """Parse StableHLO, as text or bytecode."""
     module = data if data.startswith(BYTECODE) else data.decode(errors="backslashreplace")
     return import_module("jaxlib.mlir.ir").Module.parse(module, _context())
@@ -78,7 +78,7 @@ def describe(data: bytes) -> str:
 
     Meshes and shardings have their texts, arrays their dimensions.
     """
-    module = _parse(data)
+    module = parse(data)
     operation = module.operation
     main = next((own for own in module.body.operations if _symbol(own) == "main"), None)
     if main is None:
@@ -122,7 +122,7 @@ def _arrays(main: Any, types: Sequence[Any], attributes: str) -> list[dict[str, 
 
 def print_exported(data: bytes, *, sizes: Mapping[str, int]) -> str:
     """Return the StableHLO of a file of `jax.export`, with these sizes of its symbols."""
-    return str(_parse(stablehlo_of(data, sizes)).operation.get_asm(enable_debug_info=True))
+    return str(parse(stablehlo_of(data, sizes)).operation.get_asm(enable_debug_info=True))
 
 
 def _named(arrays: list[dict[str, Any]], arguments: Sequence[Any]) -> list[dict[str, Any]]:
@@ -170,7 +170,7 @@ def compile_program(
     `to_parameters` and `to_output` of the propagation of shardings, and the `flags` by name. `target_config` describes a GPU.
     `edits` change the program before.
     """
-    module = _parse(data)
+    module = parse(data)
     if mesh is not None:
         _set_mesh(module, mesh, partitions)
     xla = import_module("jaxlib.xla_client")
