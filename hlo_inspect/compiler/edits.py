@@ -56,7 +56,7 @@ def _constrain(module: Any, dimensions: Sequence[int], sharding: str) -> None:  
     """Put a sharding constraint on each value of these dimensions that a loop hands to its next iteration."""
     ir, sdy = import_module("jaxlib.mlir.ir"), import_module("jaxlib.mlir.dialects.sdy")
     with module.context, ir.Location.unknown():
-        for end in _ends_of_loops(module.operation):
+        for end in ends_of_loops(module.operation):
             for position, value in enumerate(end.operands):
                 if list(ir.RankedTensorType(value.type).shape) == list(dimensions):
                     with ir.InsertionPoint(end):
@@ -64,7 +64,7 @@ def _constrain(module: Any, dimensions: Sequence[int], sharding: str) -> None:  
                     end.operands[position] = pinned.result
 
 
-def _ends_of_loops(operation: Any) -> list[Any]:  # noqa: ANN401 - jaxlib has no types
+def ends_of_loops(operation: Any) -> list[Any]:  # noqa: ANN401 - jaxlib has no types
     """Return the last operation of each loop's body."""
     pending, ends = [operation], []
     while pending:

@@ -30,7 +30,8 @@ class RefusedMeshError(Exception):
 class Description:
     """A program as MLIR reads it: its name, meshes, arguments and results.
 
-    Arguments and results have `dimensions`, and if the text tells them a `name` and the text of an `sdy.sharding`.
+    Arguments and results have `dimensions`, and if the text tells them a `name` and the text of an `sdy.sharding`. `carried`
+    are the dimensions of the floating-point arrays that loops hand to their next iterations.
     """
 
     def __init__(self, content: str) -> None:
@@ -38,6 +39,7 @@ class Description:
         self.name = str(self._content["name"])
         self.partitions = int(self._content["partitions"])
         self.arguments: list[dict[str, Any]] = self._content["arguments"]
+        self.carried = [tuple(dimensions) for dimensions in self._content["carried"]]
         self.results: list[dict[str, Any]] = self._content["results"]
 
     @cached_property

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hlo_inspect.compiler.edits import apply_edit
+from hlo_inspect.compiler.edits import apply_edit, ends_of_loops
 from hlo_inspect.compiler.exported import stablehlo_of
 from hlo_inspect.compiler.program import BYTECODE
 from hlo_inspect.worker_process import Task, run_tasks
@@ -26,6 +26,7 @@ _MODULES = ("jaxlib.xla_client", "jaxlib.mlir.ir", "jaxlib.mlir.dialects.sdy", "
 _DIALECTS = ("chlo", "mhlo", "stablehlo", "sdy", "mpmd")
 ARGUMENTS, RESULTS = "arg_attrs", "res_attrs"
 """Attributes of a function that hold those of its arguments and results."""
+_FLOATING = re.compile(r"b?f\d")
 _LOCATION = re.compile(r'loc\("([^"]*)"')
 _MANUAL = "sdy.manual_computation"
 TPU_ENVIRONMENT = {
@@ -91,6 +92,7 @@ def describe(data: bytes) -> str:
         "meshes": [mesh.operation.get_asm() for mesh in _meshes(module)],
         "is_manual": any(inner.name == _MANUAL for inner in _operations(operation)),
         "arguments": _named(_arrays(main, kind.inputs, ARGUMENTS), main.regions[0].blocks[0].arguments),
+        "carried": [list(kind.shape) for kind in _carried(module)],
         "results": _arrays(main, kind.results, RESULTS),
     }
     return json.dumps(description)
@@ -123,6 +125,14 @@ def _arrays(main: Any, types: Sequence[Any], attributes: str) -> list[dict[str, 
 def print_exported(data: bytes, *, sizes: Mapping[str, int]) -> str:
     """Return the StableHLO of a file of `jax.export`, with these sizes of its symbols."""
     return str(parse(stablehlo_of(data, sizes)).operation.get_asm(enable_debug_info=True))
+
+
+def _carried(module: Any) -> Iterator[Any]:  # noqa: ANN401 - jaxlib has no types
+    """Yield the types of the floating-point arrays that loops carry."""
+    ir = import_module("jaxlib.mlir.ir")
+    for end in ends_of_loops(module.operation):
+        kinds = (ir.RankedTensorType(value.type) for value in end.operands if "tensor<" in str(value.type))
+        yield from (kind for kind in kinds if _FLOATING.match(str(kind.element_type)))
 
 
 def _named(arrays: list[dict[str, Any]], arguments: Sequence[Any]) -> list[dict[str, Any]]:
