@@ -6,7 +6,6 @@ import csv
 import gzip
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -425,26 +424,6 @@ def test_a_command_wins_over_a_file_of_its_name(run: Run, tmp_path: Path) -> Non
     assert run("rules").stdout.startswith("rules\n")
     (tmp_path / "sumary").mkdir()
     assert "is a directory without XLA dumps" in run("sumary").stderr
-
-
-def test_help_tells_of_the_mesh(run: Run) -> None:
-    assert "Name the mesh axes with their sizes" in run("collectives", "--help").stdout
-
-
-def test_help_lists_the_own_options_of_a_command_first_and_shared_ones_by_section(run: Run) -> None:
-    text = run("check", "--help").stdout
-    sections = re.findall(r"^(\w.*):$", text, re.MULTILINE)
-    assert sections == ["Options", "Tables", "Output", "Input", "Program and hardware", "Configuration"]
-    own, *shared = re.split(r"^\w.*:$", text, flags=re.MULTILINE)[1:]
-    assert [re.findall(r"^  (?:-\w, )?(--[\w-]+)", section, re.MULTILINE)[0] for section in shared] == [
-        "--top",
-        "--format",
-        "--module",
-        "--mesh",
-        "--config",
-    ]
-    assert re.findall(r"^  (?:-\w, )?(--[\w-]+)", own, re.MULTILINE)[-1] == "--help"
-    assert "--policy" in own
 
 
 def imported_by(*arguments: str) -> set[str]:
