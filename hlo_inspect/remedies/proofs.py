@@ -85,8 +85,8 @@ def _remedy(context: Context, finding: Finding, description: Description) -> Rem
     name = f"{__package__}.{finding.name.replace('-', '_')}"
     if find_spec(name) is None:
         raise CannotBeTriedError("no remedy that can be tried")
-    found: Remedy = import_module(name).remedy(context, finding, description)
-    return found
+    remedy: Remedy = import_module(name).remedy(context, finding, description)
+    return remedy
 
 
 def _costs(before: Facts, after: Facts) -> str:
@@ -153,14 +153,16 @@ PROOFS = TableSpec("proofs", "Remedies, compiled").with_columns(
         "remedy",
         width=24,
         optional=True,
+        detail=4,
         wraps=True,
         meaning="what was changed in the program",
         get=lambda proof: proof.remedy and proof.remedy.words,
     ),
     Column(
         "line",
-        width=24,
+        width=40,
         optional=True,
+        detail=1,
         wraps=True,
         meaning="what to write in Python",
         get=lambda proof: proof.remedy and proof.remedy.line,
