@@ -137,10 +137,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.filters",
     ),
     "compiler": ("errors", "worker_process", "hlo", "analysis"),
+    "remedies": ("errors", "hlo", "graph", "analysis", "compiler", "report.model", "report.table", "report.table_spec"),
     "inspection": (
         "errors",
         "worker_process",
         "compiler",
+        "remedies",
         "version",
         "export",
         "request",

@@ -6,11 +6,11 @@ The process starts on first use and serves all compiles for one platform. After 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from hlo_inspect.compiler.meshes import Description, Mesh
 from hlo_inspect.compiler.program import FlagValue, LoweredProgram
@@ -102,10 +102,11 @@ class Compiler:
         folder: Path,
         mesh: Mesh | None = None,
         flags: Mapping[str, FlagValue] = {},
+        edits: Sequence[Mapping[str, Any]] = (),
     ) -> Compiled:
         """Compile a program, for a mesh with other sizes of axes, with XLA's files in a folder. Raise CompileError.
 
-        `flags` stand in place of those that the program was compiled with.
+        `flags` stand in place of those that the program was compiled with. `edits` change the program before.
         """
         from math import prod
 
@@ -132,6 +133,7 @@ class Compiler:
                 options=options,
                 folder=str(folder.resolve()),
                 target_config=self.target.config,
+                edits=edits,
             )
         except XlaAbortError as error:
             self.close()

@@ -28,12 +28,19 @@ class RefusedMeshError(Exception):
 
 
 class Description:
-    """A program as MLIR reads it: its name, meshes, arguments and results."""
+    """A program as MLIR reads it: its name, meshes, arguments and results.
+
+    Arguments and results have `dimensions`, and if the text tells them a `name` and the text of an `sdy.sharding`. `carried`
+    are the dimensions of the floating-point arrays that loops hand to their next iterations.
+    """
 
     def __init__(self, content: str) -> None:
         self._content: Mapping[str, Any] = json.loads(content)
         self.name = str(self._content["name"])
         self.partitions = int(self._content["partitions"])
+        self.arguments: list[dict[str, Any]] = self._content["arguments"]
+        self.carried = [tuple(dimensions) for dimensions in self._content["carried"]]
+        self.results: list[dict[str, Any]] = self._content["results"]
 
     @cached_property
     def mesh(self) -> Mesh:
@@ -82,7 +89,7 @@ class Description:
         """Yield a sentence for each dimension of an argument or result that its axes do not divide."""
         for kind in ("argument", "result"):
             for number, array in enumerate(self._content[f"{kind}s"]):
-                sharding = self._sharding(array)
+                sharding = self.sharding(array)
                 for dimension, axes in enumerate(sharding.dimension_axes if sharding is not None else ()):
                     place = f"dimension {dimension} of {kind} {number}"
                     parts, size = prod(sizes.get(axis.name, 1) for axis in axes), array["dimensions"][dimension]
@@ -92,7 +99,8 @@ class Description:
                         names = ", ".join(axis.name for axis in axes)
                         yield f"{place} has {size:,} elements, not divisible by {parts} ({names})"
 
-    def _sharding(self, array: Mapping[str, Any]) -> Sharding | None:
+    def sharding(self, array: Mapping[str, Any]) -> Sharding | None:
+        """Return the sharding of an argument or result; None if the text has none."""
         text = array.get("sdy.sharding")
         shardings = parse_shardy_shardings(text, self._meshes) if text is not None else ()
         return shardings[0] if shardings else None

@@ -7,6 +7,7 @@ target, since libtpu is loaded once. XLA writes what it makes to a folder, as wi
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -14,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from hlo_inspect.compiler.edits import apply_edit, ends_of_loops
 from hlo_inspect.compiler.exported import stablehlo_of
 from hlo_inspect.compiler.program import BYTECODE
 from hlo_inspect.worker_process import Task, run_tasks
@@ -22,6 +24,10 @@ OPTIMIZED = "after_optimizations.txt"
 """End of the name of the optimized text."""
 _MODULES = ("jaxlib.xla_client", "jaxlib.mlir.ir", "jaxlib.mlir.dialects.sdy", "jaxlib.mlir._mlir_libs._jax_mlir_ext")
 _DIALECTS = ("chlo", "mhlo", "stablehlo", "sdy", "mpmd")
+ARGUMENTS, RESULTS = "arg_attrs", "res_attrs"
+"""Attributes of a function that hold those of its arguments and results."""
+_FLOATING = re.compile(r"b?f\d")
+_LOCATION = re.compile(r'loc\("([^"]*)"')
 _MANUAL = "sdy.manual_computation"
 TPU_ENVIRONMENT = {
     "TPU_SKIP_MDS_QUERY": "1",
@@ -47,7 +53,7 @@ def _context() -> Any:  # noqa: ANN401 - jaxlib has no types
     return context
 
 
-def _parse(data: bytes) -> Any:  # noqa: ANN401 - jaxlib has no types
+def parse(data: bytes) -> Any:  # noqa: ANN401 - jaxlib has no types
     """Parse StableHLO, as text or bytecode."""
     module = data if data.startswith(BYTECODE) else data.decode(errors="backslashreplace")
     return import_module("jaxlib.mlir.ir").Module.parse(module, _context())
@@ -73,7 +79,7 @@ def describe(data: bytes) -> str:
 
     Meshes and shardings have their texts, arrays their dimensions.
     """
-    module = _parse(data)
+    module = parse(data)
     operation = module.operation
     main = next((own for own in module.body.operations if _symbol(own) == "main"), None)
     if main is None:
@@ -85,8 +91,9 @@ def describe(data: bytes) -> str:
         "partitions": int(str(count).partition(" ")[0]) if count is not None else 1,
         "meshes": [mesh.operation.get_asm() for mesh in _meshes(module)],
         "is_manual": any(inner.name == _MANUAL for inner in _operations(operation)),
-        "arguments": _arrays(main, kind.inputs, "arg_attrs"),
-        "results": _arrays(main, kind.results, "res_attrs"),
+        "arguments": _named(_arrays(main, kind.inputs, ARGUMENTS), main.regions[0].blocks[0].arguments),
+        "carried": [list(kind.shape) for kind in _carried(module)],
+        "results": _arrays(main, kind.results, RESULTS),
     }
     return json.dumps(description)
 
@@ -109,13 +116,32 @@ def _arrays(main: Any, types: Sequence[Any], attributes: str) -> list[dict[str, 
     for kind, own in zip(types, listed, strict=True):
         shape = import_module("jaxlib.mlir.ir").RankedTensorType(kind).shape if "tensor<" in str(kind) else []
         texts = {name: str(own[name]) for name in ("sdy.sharding", "mhlo.sharding") if name in own}
+        if "jax.result_info" in own:
+            texts["name"] = str(own["jax.result_info"].value)
         arrays.append({"dimensions": list(shape), **texts})
     return arrays
 
 
 def print_exported(data: bytes, *, sizes: Mapping[str, int]) -> str:
     """Return the StableHLO of a file of `jax.export`, with these sizes of its symbols."""
-    return str(_parse(stablehlo_of(data, sizes)).operation.get_asm(enable_debug_info=True))
+    return str(parse(stablehlo_of(data, sizes)).operation.get_asm(enable_debug_info=True))
+
+
+def _carried(module: Any) -> Iterator[Any]:  # noqa: ANN401 - jaxlib has no types
+    """Yield the types of the floating-point arrays that loops carry."""
+    ir = import_module("jaxlib.mlir.ir")
+    for end in ends_of_loops(module.operation):
+        kinds = (ir.RankedTensorType(value.type) for value in end.operands if "tensor<" in str(value.type))
+        yield from (kind for kind in kinds if _FLOATING.match(str(kind.element_type)))
+
+
+def _named(arrays: list[dict[str, Any]], arguments: Sequence[Any]) -> list[dict[str, Any]]:
+    """Add the names of arguments, which are those of their locations."""
+    for array, argument in zip(arrays, arguments, strict=True):
+        name = _LOCATION.match(str(argument.location))
+        if name is not None:
+            array["name"] = name[1]
+    return arrays
 
 
 # -- rewriting and compiling ------------------------------------------------------------------------------------------------
@@ -146,16 +172,20 @@ def compile_program(
     options: Mapping[str, Any],
     folder: str,
     target_config: str = "",
+    edits: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """Compile StableHLO for a target, with XLA's files in `folder`, and return the sizes of its memory as JSON.
 
     `mesh` has the new sizes of axes, None to compile the program as it is. `options` are `shardy`, the two lists
     `to_parameters` and `to_output` of the propagation of shardings, and the `flags` by name. `target_config` describes a GPU.
+    `edits` change the program before.
     """
-    module = _parse(data)
+    module = parse(data)
     if mesh is not None:
         _set_mesh(module, mesh, partitions)
     xla = import_module("jaxlib.xla_client")
+    for edit in edits:
+        apply_edit(module, edit)
     devices = _devices(platform, topology, partitions, target_config)
     compile_options = _options(xla, platform, [device.id for device in devices], options, folder)
     chosen = xla.DeviceList(tuple(devices))

@@ -43,13 +43,14 @@ class ReplicatedOptimizerState(Rule):
 
     code = "HI506"
     severity = "info"
+    threshold = WORTH_DIVIDING
 
     def check(self, context: Context) -> Iterator[Finding]:
         per_device = context.shapes_are == "per_device"
         interface, counts = context.shardings.interface, context.device_counts
         for state in replicated_state(context.optimizer, interface, counts, per_device=per_device):
             whole = bytes_of_a_device(interface, counts, per_device=per_device)
-            if state.saved >= max(WORTH_DIVIDING, WORTH_SHARE * whole):
+            if state.saved >= max(self.least(context), WORTH_SHARE * whole):
                 share = format_value(state.saved / whole, "share")
                 saved = f"{size(state.saved)} a device ({share} of {size(whole)} of parameters)"
                 message = (

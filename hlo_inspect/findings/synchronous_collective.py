@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.time.hideable_waits import find_waits
 from hlo_inspect.findings.rule import Rule
-from hlo_inspect.report.model import Finding
 from hlo_inspect.hlo.opcodes import ASYNCHRONOUS_ON_TPU
+from hlo_inspect.report.model import Finding
 from hlo_inspect.report.units import format_value
 
 

@@ -33,10 +33,11 @@ class UndonatedOptimizerState(Rule):
     """
 
     code = "HI505"
+    threshold = WORTH_DONATING
 
     def check(self, context: Context) -> Iterator[Finding]:
         members, saved = undonated_state(context.optimizer, context.interface)
-        if saved >= WORTH_DONATING:
+        if saved and saved >= self.least(context):
             kinds = counted(kind for _, kind in members)
             message = f"the optimizer's state is not donated: {kinds}; donating it saves {size(saved)}"
             yield self.finding(context, message, entry_line(context), members[0][0].name, saved)

@@ -43,14 +43,16 @@ class UndonatedParameter(Rule):
     """
 
     code = "HI101"
+    threshold = WORTH_DONATING
 
     def check(self, context: Context) -> Iterator[Finding]:
-        interface = context.interface
-        leaves = [p for p in interface.parameters if p.could_be_donated and (p.shape.bytes or 0) >= WORTH_DONATING]
+        interface, least = context.interface, self.least(context)
+        worth = min(least, WORTH_DONATING)
+        leaves = [p for p in interface.parameters if p.could_be_donated and (p.shape.bytes or 0) >= worth]
         leaves = self._by_data_flow(context, leaves)
-        if not leaves:
-            return
         saved = sum(leaf.shape.bytes or 0 for leaf in leaves)
+        if not leaves or saved < least:
+            return
         is_step = context.optimizer.is_training_step or saved >= WORTH_A_WARNING
         it, reason = "it", "is not donated, but its new value is an output"
         if len(leaves) > 1:

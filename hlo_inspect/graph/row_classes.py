@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import count
 from typing import Any, Protocol
+from weakref import WeakMethod
 
 from hlo_inspect.graph.orders import operands_first
 from hlo_inspect.hlo import tokens
@@ -47,10 +48,11 @@ class ClassedView(Protocol):
 class RowClasses:
     """The classes of a module's rows and computations. The native reader counts those of its columns from 0, others are below.
 
-    A row whose operands are not names of rows has a class of its own. So has a computation that calls itself.
+    A row whose operands are not names of rows has a class of its own. So has a computation that calls itself. `view_of` is a
+    weak reference: the views own their classes, and both are freed together.
     """
 
-    def __init__(self, computations: Mapping[str, Computation], view_of: Callable[[str], ClassedView]) -> None:
+    def __init__(self, computations: Mapping[str, Computation], view_of: WeakMethod[Callable[[str], ClassedView]]) -> None:
         self._computations = computations
         self._view_of = view_of
         self._columns: Columns | None = None
@@ -77,6 +79,12 @@ class RowClasses:
                 self._classes[callee] = self._find_computation(callee)
         return self._classes[name]
 
+    def _view(self, name: str) -> ClassedView:
+        view_of = self._view_of()
+        if view_of is None:
+            raise ReferenceError("the views of this module are gone")
+        return view_of(name)
+
     def _extent(self, name: str) -> Extent | None:
         """Return the rows of a computation in the columns whose classes are counted from 0; None for others."""
         extent = self._computations[name].rows.extent
@@ -88,7 +96,7 @@ class RowClasses:
         """Return the computations of the module that have to have a class before a computation that calls them."""
         if self._extent(name) is not None:
             return []
-        view = self._view_of(name)
+        view = self._view(name)
         called = [callee for row in view.rows.column.calling for callee in _called_names(view, row)]
         return [callee for callee in called if callee in self._computations and callee not in self._classes]
 
@@ -97,7 +105,7 @@ class RowClasses:
         if extent is not None:
             number = extent.computation_class
             return number if number >= 0 else self._numbers[object()]
-        view = self._view_of(name)
+        view = self._view(name)
         classes = self._rows[name] = self._find_rows(view)
         literals = [_literal(view, row) for row in view.rows.column.literals]
         return self._numbers[tuple(classes), tuple(view.operands_of_rows), tuple(literals), view.root]

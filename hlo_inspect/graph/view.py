@@ -9,6 +9,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import count, repeat
+from weakref import WeakMethod
 
 from hlo_inspect.graph.row_classes import RowClasses
 from hlo_inspect.graph.shape_inference import inferred_shape
@@ -329,7 +330,7 @@ class Views:
 
     def __init__(self, computations: Mapping[str, Computation]) -> None:
         self.computations = computations
-        self.classes = RowClasses(computations, self.for_computation)
+        self.classes = RowClasses(computations, WeakMethod(self.for_computation))
         self._known: dict[str, View] = {}
 
     @cached_property

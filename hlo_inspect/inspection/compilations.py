@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from hlo_inspect.compiler.compiler import Compiled, Compiler
 from hlo_inspect.compiler.meshes import Description, Mesh, mesh_text
@@ -89,9 +89,11 @@ class Compilations:
             )
         return self.compiler.describe(self.program)
 
-    def compile(self, description: Description, mesh: Mesh | None = None, folder: str = "") -> Compiled:
-        """Compile the program, for a mesh if one is given, with XLA's files in this folder. Raise CompileError."""
-        return self.compiler.compile(self.program, description, self._folder / folder, mesh, self._flags)
+    def compile(
+        self, description: Description, mesh: Mesh | None = None, folder: str = "", edits: Sequence[Mapping[str, Any]] = ()
+    ) -> Compiled:
+        """Compile the program, for a mesh or with edits if they are given, with XLA's files in a folder. Raise CompileError."""
+        return self.compiler.compile(self.program, description, self._folder / folder, mesh, self._flags, edits)
 
     def for_meshes(
         self, description: Description, meshes: Sequence[Mesh], request: Request, watch: Callable[[str], None]
@@ -114,15 +116,14 @@ class Compilations:
             return CompiledMesh(mesh, reason=reason)
         try:
             compiled = self.compile(description, mesh, mesh_text(mesh).replace(os.sep, "_"))
-            return CompiledMesh(mesh, compiled, facts_of(compiled.text, mesh, request))
+            return CompiledMesh(mesh, compiled, facts_of(compiled.text, mesh_text(mesh), request))
         except HloInspectError as error:
             return CompiledMesh(mesh, reason=str(error))
 
 
-def facts_of(text: Path, mesh: Mesh | None, request: Request) -> Report:
-    """Return the report on a text with all facts that meshes are compared by, with the mesh's own names of axes."""
-    named = mesh_text(mesh) if mesh else None
-    wanted = replace(request, passes=_PASSES[0], also=_PASSES[1:], mesh=named, module=None, stage=None, jobs=1)
+def facts_of(text: Path | str, mesh: str | None, request: Request) -> Report:
+    """Return the report on a text with all facts that programs are compared by, with the mesh's own names of axes."""
+    wanted = replace(request, passes=_PASSES[0], also=_PASSES[1:], mesh=mesh, module=None, stage=None, jobs=1)
     with Inspection(wanted) as inspection:
         (report,) = inspection.reports(str(text))
     return report

@@ -174,6 +174,7 @@ def test_a_file_of_jax_export_has_the_sizes_that_the_user_sets(tmp_path: Path, c
 
 
 def test_another_file_is_no_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("flatbuffers")
     path = tmp_path / "other"
     path.write_bytes(b"\x00\x01 other")
     assert run(["compile", str(path)]) == 3

@@ -19,7 +19,15 @@ def described(
 ) -> Description:
     """Return a program with one argument."""
     argument = {"dimensions": dimensions, "sdy.sharding": f"#sdy.sharding<@mesh, {sharding}>"}
-    content = {"name": "step", "partitions": 8, "meshes": [mesh], "is_manual": False, "arguments": [argument], "results": []}
+    content = {
+        "name": "step",
+        "partitions": 8,
+        "meshes": [mesh],
+        "is_manual": False,
+        "arguments": [argument],
+        "results": [],
+        "carried": [],
+    }
     return Description(json.dumps({**content, **other}))
 
 

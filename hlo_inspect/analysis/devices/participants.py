@@ -283,7 +283,7 @@ def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
 
 
 def _leaves_devices_out(collective: Instruction, counts: DeviceCounts) -> bool:
-    """Return True if some device of the program is in no group: XLA's partitioner makes no such groups."""
+    """Return True if some device of the program is in no group, as XLA's partitioner leaves none but beside groups of one."""
     groups = collective.attr("replica_groups")
     count = _participant_count(group_mode(collective), counts)
-    return groups is not None and bool(groups.listed) and count is not None and groups.count < count
+    return groups is not None and max(groups.sizes, default=1) > 1 and count is not None and groups.count < count

@@ -64,6 +64,11 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-partial", is_flag=True, help="Lint the part of a truncated module too. Without it that is exit status 3."
 )
+@click.option("--prove", is_flag=True, help="Compile the StableHLO of INPUT with the remedy of each finding: what it saves.")
+@click.option(
+    "--on", metavar="TARGET", default="cpu", show_default=True, help="Compile for this target with --prove, as `compile` does."
+)
+@click.option("--keep", metavar="FOLDER", help="Keep what XLA writes with --prove: a folder before, and one for each rule.")
 @inputs_argument()
 def lint(
     inputs: tuple[str, ...],
@@ -79,6 +84,9 @@ def lint(
     time or of memory orders the rows; errors and faults of the text come before them. Equal findings, as of all layers, are
     one row. Findings of several modules are one table; JSON and the formats for CI have a report for each module.
     The exit status is 0 unless --fail-on is reached, or a baseline lacks an error or a warning.
+
+    With --prove INPUT is a program as `compile` takes it. It is compiled as it is, and with the remedy of each finding written
+    into its StableHLO: donations, shardings, constraints. Numerics are not compared.
     """
     from hlo_inspect.checks.baseline import write_baseline
 
@@ -89,6 +97,13 @@ def lint(
     refuse_to_overwrite(output.output, [options.policy, options.baseline])
     run = _run(options, config, fail_on)
     asked = replace(request, passes=(FINDINGS,), thresholds=(*request.thresholds, *options.thresholds))
+    if options.prove:
+        from hlo_inspect.cli.proving import proved
+
+        status = deliver([proved(inputs, asked, run, options.on, options.keep, wants_bar=not output.quiet)], output)
+        return max(status, FAILED if run.failed else 0)
+    if options.keep is not None:
+        raise click.UsageError("--keep needs --prove.")
     inspected = ReportStream(inputs, asked, output, every_rule=True)
     linted = run.reports(inspected if options.allow_partial else whole_modules(inspected, run, "linted"), refusing(run))
     if output.format in FORMATS_FOR_PEOPLE:
@@ -116,6 +131,9 @@ class LintOptions(NamedTuple):
     update_baseline: bool = False
     strict_baseline: bool = False
     allow_partial: bool = False
+    prove: bool = False
+    on: str = "cpu"
+    keep: str | None = None
 
 
 def _config() -> LintConfig:

@@ -118,7 +118,7 @@ def _other_than_the_dump(compilations: Compilations, own: CompiledMesh, request:
         return []
     if compilations.is_for_another_platform:
         return []
-    dumped, here = facts_of(text, own.mesh, request), own.report
+    dumped, here = facts_of(text, mesh_text(own.mesh), request), own.report
     pairs = {name: (dumped.facts.get(name), value) for name, value in here.facts.items()}
     names = [name for name, pair in pairs.items() if None not in pair and pair[0] != pair[1]]
     if not names:

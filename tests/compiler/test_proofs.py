@@ -1,0 +1,120 @@
+"""`lint --prove`: the remedy of a finding is what its author's own edit gives, and nothing else of the module changes."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.cli.main import run
+from tests.compiler.test_compile import answer, rows
+
+jaxlib = pytest.importorskip("jaxlib")
+sdy = pytest.importorskip("jaxlib.mlir.dialects.sdy")
+
+STEP = Path(__file__).parents[1] / "data/stablehlo/step.mlir"
+FOLDER = Path(__file__).parents[3] / "shared/dumps/prove"
+LOW = [part for rule in ("HI101", "HI104", "HI505", "HI506") for part in ("--threshold", f"{rule}=64KiB")]
+
+
+def proofs(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict[str, Any]]:
+    return rows(answer(capsys, "lint", *arguments, "--prove"), "proofs")
+
+
+def test_a_donation_saves_the_buffers_of_all_new_values(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two weights and two momenta of 8 MiB on a device: without donation 32 MiB of results lie beside 33 MiB of arguments."""
+    first, second = proofs(capsys, STEP)
+    assert [first["rule"], second["rule"]] == ["HI101", "HI505"]
+    assert first["verdict"] == second["verdict"] == "confirmed"
+    assert first["remedy"] == "donate weights['down'], weights['up'], momentum['down'], momentum['up']"
+    assert first["line"] == "jax.jit(…, donate_argnums=(0, 1))"
+    assert first["needed_bytes_after"] < first["needed_bytes_before"]
+    assert first["sent_bytes_before"] == first["sent_bytes_after"]
+    assert first["keeps_outputs"] is True
+    assert first["estimate_s_before"] is None
+
+
+def test_a_rule_without_a_remedy_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    report = answer(capsys, "lint", STEP, "--prove", "--threshold", "small-collectives=0", "--select", "HI2*")
+    for row in rows(report, "proofs"):
+        assert (row["verdict"], row["said"]) == ("cannot be tried", "no remedy that can be tried")
+
+
+def test_the_compiled_programs_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = proofs(capsys, STEP, "--select", "HI101", "--keep", tmp_path / "kept")
+    for folder, name in (("before", "needed_bytes_before"), ("HI101", "needed_bytes_after")):
+        facts = answer(capsys, "memory", tmp_path / "kept" / folder)["facts"]
+        assert facts["memory.needed_bytes"] == row[name]
+    assert not (tmp_path / "kept/HI505").exists()
+
+
+@pytest.mark.parametrize(
+    ("edit", "added", "count"),
+    [
+        ({"kind": "donate", "arguments": [0, 4]}, "jax.buffer_donor = true", 2),
+        ({"kind": "shard", "side": "arguments", "shardings": {"4": [["data"], ["model"]]}}, '[{"data"}, {"model"}]', 1),
+        ({"kind": "shard", "side": "results", "shardings": {"0": [[], ["data"], []]}}, '[{}, {"data"}, {}]', 1),
+        ({"kind": "constrain", "dimensions": [1024, 512], "axes": [["data"], []]}, "sdy.sharding_constraint", 2),
+    ],
+)
+def test_an_edit_leaves_everything_else_as_it_was(edit: dict[str, Any], added: str, count: int) -> None:
+    """The only differences of the texts are the attributes of @main, or the constraints and their use at the ends of loops."""
+    from hlo_inspect.compiler.edits import apply_edit
+    from hlo_inspect.compiler.worker import parse
+
+    before, module = str(parse(STEP.read_bytes())), parse(STEP.read_bytes())
+    apply_edit(module, edit)
+    after = str(module)
+    assert module.operation.verify()
+    assert after.count(added) - before.count(added) == count
+    changed = [
+        line[2:].strip()
+        for line in difflib.ndiff(before.split("\n"), after.split("\n"))
+        if line[:1] in "+-" and added.partition(" ")[0] not in line
+    ]
+    assert all(line.startswith(("func.func public @main", "stablehlo.return")) for line in changed)
+
+
+def test_prove_takes_one_program(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["lint", str(STEP), str(STEP), "--prove"]) == 2
+    assert "--prove compiles one program, not 2" in capsys.readouterr().err
+    assert run(["lint", str(STEP), "--keep", "x"]) == 2
+
+
+def truths() -> list[Any]:
+    """Return the programs of this jaxlib whose fault an edit of arguments mends, and the clean ones."""
+    listed = []
+    for path in sorted(FOLDER.glob("*/truth.json")):
+        truth = json.loads(path.read_text(encoding="utf-8"))
+        if truth["jax"] == jaxlib.__version__:
+            listed.append(pytest.param(path.parent / "dump", truth, id=path.parent.name))
+    return listed
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the dumps beside the checkout")
+@pytest.mark.parametrize(("dump", "truth"), truths())
+def test_the_bytes_after_are_those_of_the_authors_edit(
+    dump: Path, truth: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    tried = [row for row in proofs(capsys, dump, *LOW) if row["verdict"] != "cannot be tried"]
+    if "after" not in truth:
+        assert tried == []
+        assert [row for row in proofs(capsys, dump) if row["verdict"] != "cannot be tried"] == []
+        return
+    assert tried
+    allowed = 0.05 if "constrain" in truth["remedy"] else 0
+    for row in tried:
+        assert row["verdict"] == "confirmed"
+        for side in ("before", "after"):
+            facts = truth[side]["facts"]
+            assert row[f"needed_bytes_{side}"] == pytest.approx(facts["memory.needed_bytes"], rel=allowed)
+            assert row[f"sent_bytes_{side}"] == pytest.approx(facts["collectives.executed_wire_bytes"], rel=allowed)
+
+
+def test_python_has_the_same_table() -> None:
+    records = hlo_inspect.prove(STEP, thresholds=["HI505=1GiB"]).table("proofs").records()
+    assert [(row["rule"], row["verdict"]) for row in records] == [("HI101", "confirmed")]
