@@ -415,7 +415,8 @@ def test_the_modules_share_something_and_not_everything() -> None:
     shared = []
     for seed in range(10):
         read = next(iter(read_modules(open_source(io.StringIO(module(seed))), Wants(graph=True))))
-        classes = Views(read.computations).classes
+        views = Views(read.computations)
+        classes = views.classes
         bodies = [classes.of_computation(name) for name in read.computations if name.startswith("fused")]
         shared.append(2 < len(set(bodies)) < len(bodies))
     assert sum(shared) > len(shared) // 2

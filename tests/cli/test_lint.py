@@ -252,7 +252,7 @@ def test_a_wrong_configuration_is_a_usage_error_with_its_place(lint: Lint, text:
         (("--select", "HI1011"), "there is no rule 'HI1011'"),
         (("--ignore", "undonated-parametr"), "did you mean 'undonated-parameter'"),
         (("--threshold", "large-constant"), "is not RULE=SIZE"),
-        (("--threshold", "undonated-parameter=1MiB"), "undonated-parameter has no threshold"),
+        (("--threshold", "unused-parameter=1MiB"), "unused-parameter has no threshold"),
         (("--update-baseline",), "need --baseline FILE"),
         (("--baseline", "missing.json"), "missing.json: cannot be read"),
     ],

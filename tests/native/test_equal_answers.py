@@ -65,7 +65,8 @@ def modules_of(text: bytes, native: bool) -> list[Module]:
 
 def classes_of(module: Module) -> list[list[int]]:
     """Return the classes of rows by computation, and those of computations, numbered as they come."""
-    classes = Views(module.computations).classes
+    views = Views(module.computations)
+    classes = views.classes
     numbers: defaultdict[int, int] = defaultdict(count().__next__)
     of_rows = [classes.of_rows(View(computation)) for computation in module.computations.values()]
     return [list(map(numbers.__getitem__, some)) for some in (*of_rows, map(classes.of_computation, module.computations))]
