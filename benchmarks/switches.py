@@ -163,11 +163,6 @@ SWITCHES: dict[str, Switch] = {
             "graph.row_classes:RowClasses.of_computation": lambda _: lambda _self, _name: next(_NUMBERS),
         },
     ),
-    "equal calls": Switch(
-        "the values of called computations that are alike are those of the first one",
-        ("collectives",),
-        {"graph.value_graph:BodyTemplates.find": _constant(None), "graph.value_graph:BodyTemplates.learn": _constant(None)},
-    ),
     "equal fusions": Switch(
         "the expression of fusions that are alike is a copy",
         ("optimizer", "summary"),

@@ -29,24 +29,39 @@ Action = Literal[
 
 _STARTS = tuple(name for name, info in TABLE.items() if info.half == "start" and not info.collective)
 _COLLECTIVES = STARTING_COLLECTIVES - opcodes_that_are("exchange", "point-to-point")
+MAKES: Action = "makes"
+MAY_SCALE: Action = "may scale"
+PASSES: Action = "passes"
+IS_NOTHING: Action = "is nothing"
+RESHAPES: Action = "reshapes"
+IS_INPUT: Action = "is input"
+TAKES: Action = "takes"
+PACKS: Action = "packs"
+PASSES_ALL: Action = "passes all"
+CALLS: Action = "calls"
+LOOPS: Action = "loops"
+BRANCHES: Action = "branches"
+JOINS: Action = "joins"
+CUTS: Action = "cuts"
+BY_FORM: Action = "by form"
 _OTHERS: dict[str, Action] = {
-    "copy-start": "makes",
-    "dot": "may scale",
-    "add-dependency": "passes",
-    "after-all": "is nothing",
-    "domain": "passes",
-    "bitcast": "reshapes",
-    "parameter": "is input",
-    "get-tuple-element": "takes",
-    "tuple": "packs",
-    "opt-barrier": "passes all",
-    "fusion": "calls",
-    "call": "calls",
-    "while": "loops",
-    "conditional": "branches",
-    "concatenate": "joins",
-    "slice": "cuts",
-    "custom-call": "by form",
+    "copy-start": MAKES,
+    "dot": MAY_SCALE,
+    "add-dependency": PASSES,
+    "after-all": IS_NOTHING,
+    "domain": PASSES,
+    "bitcast": RESHAPES,
+    "parameter": IS_INPUT,
+    "get-tuple-element": TAKES,
+    "tuple": PACKS,
+    "opt-barrier": PASSES_ALL,
+    "fusion": CALLS,
+    "call": CALLS,
+    "while": LOOPS,
+    "conditional": BRANCHES,
+    "concatenate": JOINS,
+    "slice": CUTS,
+    "custom-call": BY_FORM,
 }
 ACTIONS_OF_OPCODES: dict[str, Action] = {
     **dict.fromkeys(ELEMENTWISE, "keeps parts"),
