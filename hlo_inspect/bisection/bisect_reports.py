@@ -1,0 +1,67 @@
+"""The report of `bisect`: what is necessary for a condition, what XLA cannot do without, and a sentence for an issue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlo_inspect.bisection.passes import PassBisection
+from hlo_inspect.bisection.trials import Trial
+from hlo_inspect.errors import first_few
+from hlo_inspect.report.facts import Facts
+from hlo_inspect.report.model import HeadlineRow, Input, Report, Severity
+from hlo_inspect.report.table import ALL_ROWS, Column, Table
+from hlo_inspect.report.table_spec import TableSpec
+
+COMMAND = "bisect"
+_SHOWN = 6
+"""Names in a sentence."""
+
+
+def passes_report(path: str, condition: str, result: PassBisection, effort: str, notes: Sequence[str]) -> Report:
+    """Return the report on passes; `path` names the program, `condition` says in words what holds."""
+    total = f"{len(result.passes):,} passes"
+    if not result.whole.holds:
+        text = f"not true that {condition} for the program as it is: {result.whole.value}; there is nothing to bisect"
+        return bisect_report(path, text, "error", [NECESSARY.of([]), REQUIRED.of([])], notes)
+    necessary = [own.name for own in result.necessary]
+    if necessary:
+        pairs = len(result.necessary[0].names) > 1
+        words = f"{'pairs of passes' if pairs else 'passes'} {first_few(necessary, _SHOWN)}"
+        text = f"{condition} ({result.whole.value}); not without {'any of the ' if len(necessary) > 1 else 'the '}{words}"
+    else:
+        text = f"{condition} ({result.whole.value}), without any single pass or pair that was tried too"
+    tables = [NECESSARY.of(result.necessary), REQUIRED.of(result.required), OTHERS.of(result.others)]
+    said = (*notes, "a necessary pass need not be at fault: it can prepare what another one gets wrong") if necessary else notes
+    return bisect_report(path, f"{text}; {total}, {effort}", None, tables, said)
+
+
+def bisect_report(path: str, text: str, severity: Severity | None, tables: Sequence[Table], notes: Sequence[str]) -> Report:
+    """Return a report whose page begins with a sentence."""
+    place = Input(path, first_line=1, lines=0, bytes=0)
+    row = HeadlineRow("", (text,), severity)
+    return Report(COMMAND, place, Facts({}, ()), tuple(tables), notes=tuple(notes), title=path, headline=(row,))
+
+
+def _value(trial: Trial) -> str:
+    return trial.observation.value if trial.observation is not None else ""
+
+
+NECESSARY = TableSpec("necessary", "Necessary", page_rows=ALL_ROWS).with_columns(
+    Column("name", width=28, meaning="pass, flag or version without which the condition does not hold; pairs with a comma"),
+    Column("value", width=32, meaning="what the condition looks at, without it", get=lambda own: _value(own.trial)),
+    Column(
+        "change",
+        width=40,
+        meaning="what it changes in the module, as `history` has it",
+        get=lambda own: own.change or None,
+        optional=True,
+    ),
+)
+REQUIRED = TableSpec("required", "Required: does not compile without", page_rows=ALL_ROWS).with_columns(
+    Column("name", width=28, meaning="pass that XLA cannot do without here"),
+    Column("reason", width=48, wraps=True, meaning="message of the compiler without it", get=lambda own: own.trial.reason),
+)
+OTHERS = TableSpec("others", "Without these another value, by which the condition holds", page_rows=ALL_ROWS).with_columns(
+    Column("name", width=28, meaning="pass without which the value is another one"),
+    Column("value", width=32, meaning="what the condition looks at, without it", get=lambda own: _value(own.trial)),
+)
