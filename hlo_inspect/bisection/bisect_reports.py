@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlo_inspect.bisection.flags import FlagBisection
 from hlo_inspect.bisection.passes import PassBisection
 from hlo_inspect.bisection.trials import Trial
+from hlo_inspect.compiler.program import FlagValue
 from hlo_inspect.errors import first_few
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import HeadlineRow, Input, Report, Severity
@@ -21,18 +23,31 @@ def passes_report(path: str, condition: str, result: PassBisection, effort: str,
     """Return the report on passes; `path` names the program, `condition` says in words what holds."""
     total = f"{len(result.passes):,} passes"
     if not result.whole.holds:
-        text = f"not true that {condition} for the program as it is: {result.whole.value}; there is nothing to bisect"
+        text = f"false for the program as it is: {condition}; {result.whole.value}; there is nothing to bisect"
         return bisect_report(path, text, "error", [NECESSARY.of([]), REQUIRED.of([])], notes)
     necessary = [own.name for own in result.necessary]
     if necessary:
         pairs = len(result.necessary[0].names) > 1
-        words = f"{'pairs of passes' if pairs else 'passes'} {first_few(necessary, _SHOWN)}"
-        text = f"{condition} ({result.whole.value}); not without {'any of the ' if len(necessary) > 1 else 'the '}{words}"
+        kind = "pair of passes" if pairs else "pass"
+        which = f"any {kind} of {first_few(necessary, _SHOWN)}" if len(necessary) > 1 else f"the {kind} {necessary[0]}"
+        text = f"{condition} ({result.whole.value}), but not if {which} is disabled"
     else:
-        text = f"{condition} ({result.whole.value}), without any single pass or pair that was tried too"
+        text = f"{condition} ({result.whole.value}), whichever pass or pair of the likeliest is disabled"
     tables = [NECESSARY.of(result.necessary), REQUIRED.of(result.required), OTHERS.of(result.others)]
     said = (*notes, "a necessary pass need not be at fault: it can prepare what another one gets wrong") if necessary else notes
     return bisect_report(path, f"{text}; {total}, {effort}", None, tables, said)
+
+
+def flags_report(path: str, condition: str, result: FlagBisection, effort: str, notes: Sequence[str]) -> Report:
+    """Return the report on two sets of flags."""
+    states = f"with A: {result.old.value}, with B: {result.new.value}"
+    if not result.necessary:
+        text = f"{'true' if result.new.holds else 'false'} by A and by B: {condition}; {states}; there is nothing to bisect"
+        return bisect_report(path, text, "error", [_FLAGS.of([])], notes)
+    names = first_few([change.name for change in result.necessary], _SHOWN)
+    turned = "true" if result.new.holds else "false"
+    text = f"{condition}: {turned} by {names} of B; {states}; {len(result.differing):,} flags differ, {effort}"
+    return bisect_report(path, text, None, [_FLAGS.of(result.necessary)], notes)
 
 
 def bisect_report(path: str, text: str, severity: Severity | None, tables: Sequence[Table], notes: Sequence[str]) -> Report:
@@ -44,6 +59,10 @@ def bisect_report(path: str, text: str, severity: Severity | None, tables: Seque
 
 def _value(trial: Trial) -> str:
     return trial.observation.value if trial.observation is not None else ""
+
+
+def _flag(value: FlagValue | None) -> str:
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
 NECESSARY = TableSpec("necessary", "Necessary", page_rows=ALL_ROWS).with_columns(
@@ -64,4 +83,9 @@ REQUIRED = TableSpec("required", "Required: does not compile without", page_rows
 OTHERS = TableSpec("others", "Without these another value, by which the condition holds", page_rows=ALL_ROWS).with_columns(
     Column("name", width=28, meaning="pass without which the value is another one"),
     Column("value", width=32, meaning="what the condition looks at, without it", get=lambda own: _value(own.trial)),
+)
+_FLAGS = TableSpec("necessary", "Necessary flags", page_rows=ALL_ROWS).with_columns(
+    Column("name", width=40, meaning="flag of XLA"),
+    Column("old", width=24, meaning="value in A, empty for XLA's own", get=lambda change: _flag(change.old)),
+    Column("new", width=24, meaning="value in B, empty for XLA's own", get=lambda change: _flag(change.new)),
 )

@@ -96,8 +96,8 @@ def _tried(
 
 def _without(flags: Flags, names: Sequence[str]) -> Flags:
     """Return the flags that disable passes too."""
-    already = str(flags.get(_DISABLED, ""))
-    return {**flags, _DISABLED: ",".join([*filter(None, [already]), *names])}
+    already = [name.strip() for name in str(flags.get(_DISABLED, "")).split(",")]
+    return {**flags, _DISABLED: ",".join([*filter(None, already), *names])}
 
 
 def _likeliest(result: PassBisection, changes: Mapping[str, str]) -> list[str]:

@@ -79,6 +79,6 @@ class Trials:
             )
 
     def tell(self, number: int, total: int, label: str, trial: Trial) -> None:
-        """Tell a step: `3 of 101  without algsimp: fusions.count 24  holds`."""
+        """Tell a step: `3 of 101  without algsimp: fusions.count 24  holds`. A `total` of 0 is unknown."""
         state = {True: "  holds", False: "  does not hold", None: ""}[trial.holds]
-        self._tell(f"{number} of {total}  {label}: {trial.value}{state}")
+        self._tell(f"{number}{f' of {total}' if total else ''}  {label}: {trial.value}{state}")

@@ -143,7 +143,7 @@ class Compiler:
             "shardy": program.shardy,
             "to_parameters": program.to_parameters,
             "to_output": program.to_output,
-            "flags": {**kept_flags(program), **flags},
+            "flags": {**without_machine_flags(program.flags), **flags},
         }
         try:
             answer = self._running().ask(
@@ -210,9 +210,9 @@ def optimized_text(folder: Path) -> Path:
     return texts[-1]
 
 
-def kept_flags(program: LoweredProgram) -> dict[str, FlagValue]:
-    """Return the flags of a dump without those about files that XLA writes, and about the machine."""
-    return {name: value for name, value in program.flags.items() if _LEFT_OUT.fullmatch(name) is None}
+def without_machine_flags(flags: Mapping[str, FlagValue]) -> dict[str, FlagValue]:
+    """Return flags without those about files that XLA writes, and about the machine."""
+    return {name: value for name, value in flags.items() if _LEFT_OUT.fullmatch(name) is None}
 
 
 def _ending(error: XlaAbortError) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Self
 
-from hlo_inspect.compiler.compiler import Compiled, Compiler, kept_flags
+from hlo_inspect.compiler.compiler import Compiled, Compiler, without_machine_flags
 from hlo_inspect.compiler.meshes import Description, Mesh, mesh_text
 from hlo_inspect.compiler.program import FlagValue, LoweredProgram
 from hlo_inspect.compiler.targets import Target
@@ -96,7 +96,7 @@ class Compilations:
     @property
     def flags(self) -> Mapping[str, FlagValue]:
         """Flags of all compiles: those of the dump, and in their place those that the user sets."""
-        return {**kept_flags(self.program), **self._flags}
+        return {**without_machine_flags(self.program.flags), **self._flags}
 
     def compile(
         self, description: Description, mesh: Mesh | None = None, folder: str = "", edits: Sequence[Mapping[str, Any]] = ()

@@ -23,7 +23,7 @@ COMMANDS: dict[str, str] = {
     "normalize": "Print the module with canonical names, for git diff and golden tests.",
     "ranks": "Compare the programs of all ranks of a job: which rank deviates, in which instruction, whether it hangs.",
     "history": "Show which compiler pass changed the module, from a dump directory with a file for each pass.",
-    "bisect": "Find the compiler passes on which a condition depends, by compiles without each of them.",
+    "bisect": "Find the compiler passes or flags on which a condition depends, by compiles without each of them.",
     "compile": "Compile a program for a target, without its devices, and show the summary of what comes out.",
     "remesh": "Compile the program of a dump for other meshes, and compare them.",
     "recompiles": "Show why each function was compiled again: one row per compile, with its reasons.",

@@ -1,8 +1,8 @@
-"""`bisect`: the passes of the compiler on which a condition depends."""
+"""`bisect`: the passes or flags of the compiler on which a condition depends."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -17,11 +17,16 @@ if TYPE_CHECKING:
     from hlo_inspect.bisection.conditions import BisectCondition
 
 
-@click.command("bisect", cls=SectionedCommand, short_help="Find the compiler passes on which a condition depends.")
+@click.command("bisect", cls=SectionedCommand, short_help="Find the compiler passes or flags on which a condition depends.")
 @output_options()
 @request_options("bisect", without=("jobs",))
 @compile_options
-@click.option("--over", type=click.Choice(["passes"]), required=True, help="Disable each pass and pipeline that runs.")
+@click.option(
+    "--over",
+    type=click.Choice(["passes", "flags"]),
+    required=True,
+    help="Disable each pass that runs, or try the flags of two sets.",
+)
 @click.option(
     "--if",
     "fact",
@@ -51,52 +56,73 @@ if TYPE_CHECKING:
     "--run", "command", metavar="'COMMAND {}'", help="Run a command on the folder of the dump: another exit status than 0."
 )
 @click.argument("program", metavar="PROGRAM", shell_complete=completion.files)
+@click.argument("sides", metavar="[A B]", nargs=-1, shell_complete=completion.files)
 def bisect(
     program: str,
     compilations_of: OpenCompiler,
+    sides: tuple[str, ...],
     over: str,
-    fact: str | None,
-    expected: str | None,
-    inputs: str,
-    tolerance: int,
-    command: str | None,
     *,
     output: OutputOptions,
     request: Request,
+    **given: Any,  # noqa: ANN401 - the options of `ConditionOptions`, as click hands them over
 ) -> int:
-    """Find the compiler passes on which a condition depends, by compiles without each of them.
+    """Find the compiler passes or flags on which a condition depends, by compiles without each of them.
 
     PROGRAM is what `compile` takes. The condition is what is wrong: --if on a fact, --if-differs on the outputs, or --run with
-    a command. It has to hold for the program as it is. Each pass and pipeline that ran is disabled alone
-    (xla_disable_hlo_passes), those that changed the module first. If none alone is necessary, pairs of the likeliest are.
+    a command.
+
+    With --over passes the condition has to hold for the program as it is. Each pass and pipeline that ran is disabled alone
+    (xla_disable_hlo_passes), those that changed the module first. If none alone is necessary, pairs of the likeliest are tried.
     Passes without which XLA cannot compile the program are a table of their own.
 
-    A line on standard error tells each step. Exit status 1: the condition does not hold, or no pass is necessary.
+    With --over flags the condition has to differ between two sets, A and B: files of debug_options, or lists such as
+    'xla_cpu_enable_fast_math=true xla_cpu_use_onednn=false'. The result is the least part of their difference that turns it.
+
+    A line on standard error tells each step. Exit status 1: the condition does not hold, or nothing is necessary.
     """
-    from hlo_inspect.bisection.bisect_reports import passes_report
-    from hlo_inspect.bisection.passes import bisect_passes
+    from hlo_inspect.bisection.bisect_reports import flags_report, passes_report
+    from hlo_inspect.bisection.flags import bisect_flags, read_flags
+    from hlo_inspect.bisection.passes import PassBisection, bisect_passes
     from hlo_inspect.bisection.trials import Trials
 
-    refuse_to_overwrite(output.output, [program, expected, inputs])
+    if len(sides) != (2 if over == "flags" else 0):
+        raise click.UsageError("--over flags takes A and B after PROGRAM, --over passes neither.")
+    flags = [read_flags(side) for side in sides]
+    options = ConditionOptions(**given)
+    refuse_to_overwrite(output.output, [program, *sides, options.expected, options.inputs])
     with compilations_of(program, request.module, None) as compilations:
-        condition = _condition(fact, expected, inputs, tolerance, command, on_target(request, compilations))
+        condition = _condition(options, on_target(request, compilations))
         trials = Trials(compilations, condition, lambda line: None if output.quiet else tell(line))
-        result = bisect_passes(trials)
+        result = bisect_flags(trials, *flags) if flags else bisect_passes(trials)
         notes = (made_by(compilations), *condition.notes)
-        report = passes_report(program, condition.text, result, trials.effort, notes)
+        if isinstance(result, PassBisection):
+            report = passes_report(program, condition.text, result, trials.effort, notes)
+        else:
+            report = flags_report(program, condition.text, result, trials.effort, notes)
     return max(deliver([report], output), 0 if result.necessary else FAILED)
 
 
-def _condition(
-    fact: str | None, expected: str | None, inputs: str, tolerance: int, command: str | None, request: Request
-) -> BisectCondition:
+class ConditionOptions(NamedTuple):
+    """The options that make the condition."""
+
+    fact: str | None
+    expected: str | None
+    inputs: str
+    tolerance: int
+    command: str | None
+
+
+def _condition(options: ConditionOptions, request: Request) -> BisectCondition:
     """Return the condition of the options. Raise UsageError unless there is exactly one."""
     from hlo_inspect.bisection.conditions import CommandCondition, DifferenceCondition, FactCondition
 
-    if [fact, expected, command].count(None) != 2:
+    if (options.fact, options.expected, options.command).count(None) != 2:
         raise click.UsageError("bisect takes one condition: --if, --if-differs or --run.")
-    if expected is None and (inputs or tolerance):
+    if options.expected is None and (options.inputs or options.tolerance):
         raise click.UsageError("--inputs and --tolerance need --if-differs.")
-    if fact is not None:
-        return FactCondition(fact, request)
-    return CommandCondition(command) if command is not None else DifferenceCondition(expected or "", inputs, tolerance)
+    if options.fact is not None:
+        return FactCondition(options.fact, request)
+    if options.command is not None:
+        return CommandCondition(options.command)
+    return DifferenceCondition(options.expected or "", options.inputs, options.tolerance)
