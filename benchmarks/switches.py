@@ -16,9 +16,8 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from copy import copy
 from importlib import import_module
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -32,6 +31,8 @@ from hlo_inspect.hlo.values.attribute_forms import AttributeForm
 Function = Callable[..., Any]
 Replacement = Callable[[Any], Any]
 """Function from a function or other value of the package to its replacement."""
+
+_NUMBERS = count()
 
 
 class Switch(NamedTuple):
@@ -54,15 +55,17 @@ def _make_at_once(table_of: Function) -> Function:
     return lambda *arguments, **options: table_of(*arguments, **options).made()
 
 
-def _drop_fingerprints(begin: Function) -> Function:
-    """Make an `__init__` that removes the fingerprints of computations from the views of a module."""
+def _own_classes(_: Function) -> Function:
+    """Make a method that returns a class of its own for each row of a view."""
+    kept: dict[View, list[int]] = {}
 
-    def begun(self: object, module: object, views: object, **options: object) -> None:
-        bare = copy(views)
-        vars(bare)["fingerprints"] = SimpleNamespace(get=lambda _: None)
-        begin(self, module, bare, **options)
+    def of_rows(_: object, view: View) -> list[int]:
+        if view not in kept:
+            kept.clear()
+            kept[view] = [next(_NUMBERS) for _ in view.rows]
+        return kept[view]
 
-    return begun
+    return of_rows
 
 
 def _clear_first(*names: str) -> Replacement:
@@ -123,12 +126,12 @@ SWITCHES: dict[str, Switch] = {
         {"hlo.read.selective:Selection.pick": _constant(None)},
     ),
     "lines at once": Switch(
-        "lines as printers write them are read by one expression, thousands at a time, the others by the grammar",
+        "lines of a computation as printers write them are read by one expression, the others by the grammar",
         _READ,
-        {"hlo.read.module_reader:ModuleReader._run": _constant(value=False)},
+        {"hlo.read.module_reader:ModuleReader._rows": _constant(value=False)},
     ),
     "native reader": Switch(
-        "texts of 64 KB and more that are wanted whole are read by a library in C; without it as the row above",
+        "texts that are wanted whole are read by a library in C; without it as the row above",
         (*_READ, "summary"),
         {"native.library:library": _constant(None)},
     ),
@@ -136,11 +139,6 @@ SWITCHES: dict[str, Switch] = {
         "shape and opcode are parsed once for all rows that have the same",
         _READ,
         {"hlo.rows:_MAX_HEADS": lambda _: -1},
-    ),
-    "columns of heads": Switch(
-        "what depends on all heads of a computation is found once for all that have the same",
-        _READ,
-        {"hlo.rows:_MAX_COLUMNS": lambda _: -1},
     ),
     "attribute forms": Switch(
         "attributes that differ in callees, channel and metadata alone are read once",
@@ -157,10 +155,13 @@ SWITCHES: dict[str, Switch] = {
         ("top", "time --profile h100-sxm", "collectives"),
         {"report.table_spec:TableSpec.of": _make_at_once},
     ),
-    "fingerprints": Switch(
-        "all that follows computations that are alike once",
-        _ALL,
-        {"graph.fingerprints:Fingerprints.get": _constant(None)},
+    "classes": Switch(
+        "what the text of a row or a computation decides is worked out once for its class",
+        (*_ALL, "diff"),
+        {
+            "graph.row_classes:RowClasses.of_rows": _own_classes,
+            "graph.row_classes:RowClasses.of_computation": lambda _: lambda _self, _name: next(_NUMBERS),
+        },
     ),
     "equal calls": Switch(
         "the values of called computations that are alike are those of the first one",
@@ -176,34 +177,6 @@ SWITCHES: dict[str, Switch] = {
         "the rules see one of several equal updates of weights",
         ("optimizer", "summary"),
         {"optimizer.matching.units:Units._read": _constant(None)},
-    ),
-    "equal kernels": Switch(
-        "kernels that are alike are spelled once",
-        ("fingerprint", "diff"),
-        {"graph.canonical.canonical_module:CanonicalModule.__init__": _drop_fingerprints},
-    ),
-    "costs of equal computations": Switch(
-        "fused and applied computations that are alike are counted once",
-        _COST,
-        {"analysis.cost.computation:_copy_counted": lambda _: lambda name, _fingerprints, counted, _others: name in counted},
-    ),
-    "costs of equal rows": Switch(
-        "rows of one head, operand shapes and attributes are counted once",
-        _COST,
-        {"analysis.cost.computation:_cost_key": _constant(None)},
-    ),
-    "costs of equal custom calls": Switch(
-        "custom calls of one head, operand shapes and attributes are counted once",
-        _COST,
-        {"analysis.cost.computation:Costs._call_key": _constant(None)},
-    ),
-    "times of equal kernels": Switch(
-        "kernels that cost, hold and say the same have one time",
-        ("time --profile h100-sxm", "top --profile h100-sxm"),
-        {
-            "analysis.time.kernel_times:KernelTimes._find_equal": _clear_first("_cache"),
-            "analysis.time.step_times:TimesInStep._find_equal": _clear_first("_cache"),
-        },
     ),
     "equal metadata": Switch(
         "what metadata says is found once for all that have the same but for the number of a layer",

@@ -16,7 +16,7 @@ from hlo_inspect.version import __version__
 
 if TYPE_CHECKING:
     from hlo_inspect.api import inspect, inspect_all
-    from hlo_inspect.api_compile import compile  # noqa: A004 - as in re and in JAX
+    from hlo_inspect.api_compile import compile, prove  # noqa: A004 - as in re and in JAX
     from hlo_inspect.errors import (
         CompileError,
         HloInspectError,
@@ -45,10 +45,18 @@ __all__ = [
     "compile",
     "inspect",
     "inspect_all",
+    "prove",
 ]
 
 
-_HOMES = {"compile": "api_compile", "inspect": "api", "inspect_all": "api", "Report": "report.model", "Table": "report.table"}
+_HOMES = {
+    "compile": "api_compile",
+    "inspect": "api",
+    "inspect_all": "api",
+    "prove": "api_compile",
+    "Report": "report.model",
+    "Table": "report.table",
+}
 """The modules of what is not in `errors`."""
 
 

@@ -1,4 +1,4 @@
-"""`hlo_inspect.compile`: the report of a program that is compiled for a target."""
+"""`hlo_inspect.compile` and `prove`: reports of programs that are compiled for a target."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from hlo_inspect.compiler.targets import parse_target
 from hlo_inspect.errors import UsageError
 from hlo_inspect.inspection.compilations import Compilations
 from hlo_inspect.inspection.inspection import Inspection
+from hlo_inspect.inspection.proving import Prover, with_proofs
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request, check_names
 from hlo_inspect.worker_process import Limits
+
+_SECONDS = 600
+"""The most that a compile may take."""
 
 
 def compile(  # noqa: A001 - as in re and in JAX
@@ -23,7 +27,7 @@ def compile(  # noqa: A001 - as in re and in JAX
     *arguments: object,
     on: str = "cpu",
     flags: Mapping[str, FlagValue] | None = None,
-    timeout: float = 600,
+    timeout: float = _SECONDS,
     memory: int | None = None,
     folder: str | PathLike[str] | None = None,
     **options: Any,  # noqa: ANN401 - those of `inspect`
@@ -50,6 +54,25 @@ def compile(  # noqa: A001 - as in re and in JAX
         with Inspection(request) as inspection:
             (report,) = inspection.reports(str(compiled.text))
     return report
+
+
+def prove(
+    program: object,
+    *arguments: object,
+    on: str = "cpu",
+    folder: str | PathLike[str] | None = None,
+    **options: Any,  # noqa: ANN401 - those of `inspect`
+) -> Report:
+    """Compile a program as it is and with the remedy of each finding, and return the report with the table `proofs`.
+
+    The arguments are those of `compile`; `thresholds=["replicated-weight=1MiB"]` proves smaller findings.
+    """
+    check_names(list(options))
+    kept = None if folder is None else str(folder)
+    with Compilations(_lowered(program, arguments), parse_target(on), Limits(_SECONDS), {}, kept) as compilations:
+        prover = Prover(compilations, Request(**options))
+        report = prover.report()
+        return with_proofs(report, list(prover.proofs(report.findings)))
 
 
 def _lowered(program: object, arguments: tuple[object, ...]) -> LoweredProgram:

@@ -181,8 +181,8 @@ class Request:
     axis_words: Sequence[str] = _option(
         (),
         "--axis",
-        metavar="AXIS=WORD",
-        help="Name the parallelism of a mesh axis: DP, TP or EP, for example d0=DP. Several axes of a word are its product.",
+        metavar="AXIS=WORD,…",
+        help="Name the parallelism of mesh axes: DP, TP or EP, for example d0=DP,d1=TP. Axes of one word are its product.",
         commands=("export", "diff"),
     )
 

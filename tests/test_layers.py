@@ -80,6 +80,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "findings",
         "report.model",
         "report.table",
+        "report.units",
         "report.table_spec",
     ),
     "compare": (
@@ -136,10 +137,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.filters",
     ),
     "compiler": ("errors", "worker_process", "hlo", "analysis"),
+    "remedies": ("errors", "hlo", "graph", "analysis", "compiler", "report.model", "report.table", "report.table_spec"),
     "inspection": (
         "errors",
         "worker_process",
         "compiler",
+        "remedies",
         "version",
         "export",
         "request",
@@ -230,7 +233,7 @@ FACES = {"optimizer": "hlo_inspect.optimizer.overview"}
 ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("provenance", "hardware", "hardware_figures", "target_files", "tpu_marks"),
     ("devices", "collectives"),  # the mesh is found from the groups of collectives, which are of devices
-    ("loop_copies", "merged_recomputation", "named_gradients", "fusion_contents", "state_savings"),
+    ("loop_copies", "host_callbacks", "merged_recomputation", "named_gradients", "fusion_contents", "state_savings"),
     ("cost",),
     ("phases",),
     ("memory",),

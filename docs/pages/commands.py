@@ -10,7 +10,7 @@ import click
 
 from docs.pages.inventory import DescribedTable, described_tables
 from docs.pages.markdown import make_table, with_part
-from hlo_inspect.cli.commands import COMMANDS, cli, find_command
+from hlo_inspect.cli.commands import COMMANDS, GROUPS, cli, find_command
 from hlo_inspect.cli.options import SectionOption
 from hlo_inspect.report.cells import heading
 from hlo_inspect.report.table import Column
@@ -94,8 +94,9 @@ _CODE = re.compile(
 
 
 def _list_of_commands() -> str:
-    rows = ((f"[`{name}`]({name}.md)", with_code(COMMANDS[name])) for name in sorted(COMMANDS))
-    return make_table(("command", "answers"), rows)
+    listed = ((group, name, line) for group, names in GROUPS.items() for name, line in names.items())
+    rows = ((group, f"[`{name}`]({name}.md)", with_code(line)) for group, name, line in listed)
+    return make_table(("group", "command", "answers"), rows)
 
 
 def _section_of(option: click.Option) -> str:

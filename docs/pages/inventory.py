@@ -32,7 +32,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "workload": ((f"{_DATA}/workloads/simai.txt",),),
     "list": ((_UNUSED,),),
     "check": ((_UNUSED, "--assert", "params.unused_count == 0"),),
-    "lint": ((_UNUSED,),),
+    "lint": ((_UNUSED,), (f"{_DATA}/stablehlo/step.mlir", "--prove")),
     "diff": ((_LOOP[0], f"{_DATA}/memory/gpu_scan_remat.hlo", "--fail-if", "memory.peak_bytes > +5%"),),
     "show": ((f"{_DATA}/gpu/bf16_master.after.txt", "all-reduce-start"), (_UNUSED, "programs.py:106")),
     "history": ((f"{_DATA}/xla_dump_to",), (f"{_DATA}/xla_dump_to", "all-reduce")),

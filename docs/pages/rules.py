@@ -32,11 +32,11 @@ def rule_texts() -> dict[str, str]:
     index = [NOTE, "", "# Rules", "", _INTRODUCTION]
     for digit, heading in _GROUPS.items():
         rows = [
-            (f"[{page.code}]({page.code}.md)", page.name, page.severity, page.summary)
+            (f"[{page.code}]({page.code}.md)", page.name, page.severity, page.summary, page.threshold)
             for page in pages
             if page.code[2] == digit
         ]
-        index += [f"## {heading}", "", make_table(("code", "name", "severity", "finding"), rows)]
+        index += [f"## {heading}", "", make_table(("code", "name", "severity", "finding", "threshold"), rows)]
     texts["rules/index.md"] = "\n".join(index)
     return texts
 

@@ -35,7 +35,7 @@ _USAGE = 2
 """Exit status of wrong usage; those above are of unreadable inputs and interruptions."""
 _FRAME_CHARS, _MESSAGE_CHARS = 240, 400
 _FIXED = ("--jobs=1",)
-"""Options of all calls: the guard does not see other processes, which a configuration may ask for."""
+"""Options of all calls that read modules: the guard does not see other processes, which a configuration may ask for."""
 _PREFIX, _CLICK_PREFIX = f"{NAME}: ", "Error: "
 
 
@@ -58,13 +58,14 @@ class Tools:
         """Return the answer of a tool, or the sentence that refuses the call."""
         try:
             characters = characters_of(values)
-            words = find_tool(name).command_line(values, self._folders.resolve)
+            tool = find_tool(name)
+            words = tool.command_line(values, self._folders.resolve)
         except HloInspectError as error:
             return Answer(str(error), is_error=True)
         room = characters - _FRAME_CHARS - _MESSAGE_CHARS
         output, errors = io.StringIO(), io.StringIO()
         with redirect_stdout(output), redirect_stderr(errors), self._guard.active():
-            status = self._run([words[0], *_FIXED, f"--max-chars={room}", *words[1:]])
+            status = self._run([words[0], *(_FIXED if tool.reads_modules else ()), f"--max-chars={room}", *words[1:]])
         messages = _messages(errors.getvalue())
         if status >= _USAGE and not output.getvalue():
             return Answer(messages or f"{name} failed with exit status {status}", is_error=True)
@@ -87,8 +88,11 @@ def _framed(name: str, output: str, messages: str, status: int) -> str:
     return f"{begin}\n{output}{said}{end}"
 
 
-def serve(folders: Sequence[str], run: Run) -> None:
-    """Serve until standard input ends. Raise UsageError for a folder that cannot be read, MissingExtraError without the SDK."""
+def serve(folders: Sequence[str], run: Run, commands: Mapping[str, str]) -> None:
+    """Serve until standard input ends; `commands` has the line of each command.
+
+    Raise UsageError for a folder that cannot be read, MissingExtraError without the SDK.
+    """
     if find_spec("mcp") is None or version("mcp").startswith(("0.", "1.")):
         raise MissingExtraError("mcp needs the extra [mcp]: pip install 'mcp>=2'")
     checked = Folders(folders)
@@ -98,10 +102,10 @@ def serve(folders: Sequence[str], run: Run) -> None:
 
     with tempfile.TemporaryDirectory(prefix="hlo-inspect-") as scratch:
         tools = Tools(checked, Guard(checked, scratch), run)
-        anyio.run(_serve, tools)
+        anyio.run(_serve, tools, commands)
 
 
-async def _serve(tools: Tools) -> None:
+async def _serve(tools: Tools, commands: Mapping[str, str]) -> None:
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
     from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
@@ -109,7 +113,8 @@ async def _serve(tools: Tools) -> None:
     async def list_tools(_context: object, _request: object) -> ListToolsResult:
         hints = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
         listed = [
-            Tool(name=tool.command, description=tool.description, input_schema=tool.schema, annotations=hints) for tool in TOOLS
+            Tool(name=tool.command, description=tool.description(commands), input_schema=tool.schema, annotations=hints)
+            for tool in TOOLS
         ]
         return ListToolsResult(tools=listed)
 

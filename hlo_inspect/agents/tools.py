@@ -29,13 +29,17 @@ class Tool(NamedTuple):
     """A command with its parameters, those of the arguments first."""
 
     command: str
-    answers: str
     parameters: tuple[ToolParameter, ...]
 
+    def description(self, commands: Mapping[str, str]) -> str:
+        """Return the tool's description, as the server publishes it: its line in the list of `commands`."""
+        first = " Begin with it." if self is TOOLS[0] else ""
+        return f"{commands[self.command]}{first} Reads files only. {CAUTION}"
+
     @property
-    def description(self) -> str:
-        """The tool's description, as the server publishes it."""
-        return f"{self.answers} Reads files only. {CAUTION}"
+    def reads_modules(self) -> bool:
+        """True if the command reads modules, and has the options of commands that do."""
+        return _MODULE in self.parameters
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -152,20 +156,23 @@ _SEVERITY = ToolParameter(
 )
 _COMMON = (_MODULE, _PROFILE, *_TABLES)
 
+_OF_DUMPS = ("memory", "collectives", "params", "time", "top", "optimizer")
+"""Commands on a dump that need no parameters of their own."""
+
 TOOLS: Sequence[Tool] = (
+    Tool("summary", (_DUMP, *_COMMON)),
+    *(Tool(command, (_DUMP, *_COMMON)) for command in _OF_DUMPS),
     Tool(
-        "summary",
-        "Says on one page what an HLO dump of XLA is, computes, sends and keeps, and what looks wrong. Begin with it.",
-        (_DUMP, *_COMMON),
-    ),
-    Tool(
-        "top",
-        "Lists the kernels of an HLO dump, one row each: runs, FLOPs, bytes, time with a profile, source line.",
-        (_DUMP, *_COMMON),
+        "lint",
+        (
+            _DUMP,
+            ToolParameter("select", "text", "Codes or names of rules, separated by commas.", "--select"),
+            _SEVERITY,
+            *_COMMON,
+        ),
     ),
     Tool(
         "show",
-        "Shows an instruction of an HLO dump with its operands, users and source line; or those of a pattern.",
         (
             _DUMP,
             ToolParameter(
@@ -176,7 +183,6 @@ TOOLS: Sequence[Tool] = (
     ),
     Tool(
         "diff",
-        "Compares two HLO dumps: facts that differ first, then the changes that explain them.",
         (
             ToolParameter("old", "path", "The dump or directory before.", required=True),
             ToolParameter("new", "path", "The dump or directory after.", required=True),
@@ -186,7 +192,6 @@ TOOLS: Sequence[Tool] = (
     ),
     Tool(
         "check",
-        "Checks assertions on facts of an HLO dump, and shows the rows that break one.",
         (
             _DUMP,
             ToolParameter("assertions", "texts", "Assertions, for example: collectives.all-to-all.count == 0", "--assert"),
@@ -196,13 +201,20 @@ TOOLS: Sequence[Tool] = (
         ),
     ),
     Tool(
-        "lint",
-        "Lists what looks wrong in an HLO dump, the largest saving first, with the first step to mend it.",
+        "measured",
         (
-            _DUMP,
-            ToolParameter("select", "text", "Codes or names of rules, separated by commas.", "--select"),
-            _SEVERITY,
+            ToolParameter("recorded", "path", "A recorded profile of jax.profiler (.xplane.pb).", required=True),
+            _DUMP._replace(required=False, help="The dump of its program; without it, the modules in the profile."),
             *_COMMON,
+        ),
+    ),
+    Tool(
+        "query",
+        (
+            ToolParameter("store", "path", "The directory of a store that collect wrote.", required=True),
+            ToolParameter("sql", "text", "A SELECT statement, or the name of a query; without it the views are listed."),
+            ToolParameter("set", "texts", "Values of parameters of the query, each as NAME=VALUE.", "--set"),
+            *_TABLES,
         ),
     ),
 )

@@ -13,6 +13,7 @@ from hlo_inspect.analysis.module_analyses import NO_REQUEST, ModuleAnalyses
 from hlo_inspect.figure import Quantity, known_part, least
 from hlo_inspect.graph.calls import place
 from hlo_inspect.graph.view import InstructionPlace
+from hlo_inspect.profiler.chip import NO_CHIP
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
@@ -85,14 +86,14 @@ NO_OPTIONS = ParsedOptions()
 
 
 class MachineAnalyses:
-    """The analyses of a module on one machine: the machine that `asked` names, else the machine that the dump names.
+    """The analyses of a module on one machine: that of `asked`, else that of a recorded profile, else that of the dump.
 
     Each machine has its own object. `analyses` is a weak reference, because the module's analyses refer to this object: keep
     them while you use it.
     """
 
-    def __init__(self, analyses: ModuleAnalyses, options: MachineOptions | None) -> None:
-        self._analyses: ModuleAnalyses = proxy(analyses)
+    def __init__(self, analyses: Context, options: MachineOptions | None) -> None:
+        self._analyses: Context = proxy(analyses)
         self._asked = options
 
     @cached_property
@@ -100,7 +101,9 @@ class MachineAnalyses:
         """The hardware profile of the times, and the source that named it."""
         from hlo_inspect.analysis.time.profile_choice import choose_profile
 
-        return choose_profile(self.asked, self._analyses.module, lambda: self._analyses.with_graph)
+        measured = self._analyses.measured
+        chip = measured.chip if measured is not None else NO_CHIP
+        return choose_profile(self.asked, self._analyses.module, lambda: self._analyses.with_graph, chip)
 
     @property
     def profile_is_named(self) -> bool:
@@ -193,14 +196,13 @@ class MachineAnalyses:
             return None
         from hlo_inspect.analysis.time.collective_times import ALL
         from hlo_inspect.analysis.time.step_times import find_step_times
-        from hlo_inspect.analysis.time.utilization import MEMORY
 
         analyses, collectives_alone = self._analyses, self.collective_seconds.get(ALL, 0.0)
         times = find_step_times(
             analyses.cost, analyses.own_kernels, self.kernel_times, self.collective_times, collectives_alone, self.timelines
         )
         if self.timelines.is_scheduled:
-            times = times.with_busy(max((least(busy) for name, busy in self.busy.items() if name != MEMORY), default=0.0))
+            times = times.with_busy(max(map(least, self.busy.values()), default=0.0))
         return times if analyses.module.entry is not None else times.without_entry()
 
     @cached_property

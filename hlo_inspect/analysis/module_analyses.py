@@ -189,12 +189,14 @@ class ModuleAnalyses:
 
     @cached_property
     def expected_collectives(self) -> list[Collective] | None:
-        """The collectives as XLA's collective passes leave them; None if these follow and the graph is not read."""
+        """The collectives as XLA's collective passes leave them; None if these may follow and the graph is not read."""
+        if not self.request.uses_graph_for_phases and not self.module.header.is_scheduled:
+            return None
         if not self.are_as_written:
             return self.collectives
         from hlo_inspect.analysis.collectives.as_written import as_optimized
 
-        module = None if self.request.quick else self.with_graph
+        module = self.with_graph
         if module is None:
             return None
         return as_optimized(self.views if module is self.module else ModuleAnalyses(module).views, self.collectives)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _GPU = lazy_pattern(r'^\s*(?:device_description_str|name):\s*"([^"\\\n]{1,100})"', re.ASCII | re.MULTILINE)
 _TOPOLOGY = lazy_pattern(r'^platform_version:\s*"TFRT (TPU ?[^"\\\n]{1,60})', re.ASCII | re.MULTILINE)
 _VERSION = lazy_pattern(r'^\s*version:\s*(TPU_VERSION_\w{1,60})\n(?:\s*variant:\s*"(\w{1,20})")?', re.ASCII | re.MULTILINE)
-_TPUS = {
+TPUS = {
     "TPU v2": "tpu-v2",
     "TPU v3": "tpu-v3",
     "TPU v4": "tpu-v4",
@@ -64,7 +64,7 @@ def described_tpu(path: Path) -> NamedTpu | None:
         match = (_TOPOLOGY if ending.startswith("/") else _VERSION).search(text) if text is not None else None
         if match is not None:
             name = " ".join(filter(None, match.groups()))
-            return NamedTpu(name, _TPUS.get(name), ending[1:])
+            return NamedTpu(name, TPUS.get(name), ending[1:])
     return None
 
 

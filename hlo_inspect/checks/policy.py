@@ -42,8 +42,9 @@ from hlo_inspect.report.table_spec import TableSpec
 
 T = TypeVar("T")
 
-_ROWS = r"""\w+\[(?:"[^"]*"|'[^']*'|[^\]"'])*+\][^\s=<>!]*"""
-_ASSERTION = lazy_pattern(rf"\s*({_ROWS}|[^\s=<>!]+)\s*(.*?)\s*", re.DOTALL)
+_NAME = r"(?:[^\s=<>!:]|:(?!\s))"
+_ROWS = r"""\w+\[(?:"[^"]*"|'[^']*'|[^\]"'])*+\]""" + f"{_NAME}*"
+_ASSERTION = lazy_pattern(rf"\s*({_ROWS}|{_NAME}+):?\s*(.*?)\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def parse_assertion(text: str) -> Assertion:
 
 
 def assertion_in(written: Node) -> Assertion:
-    """Parse the assertion in a node; places are positions in its text."""
+    """Parse the assertion in a node; places are positions in its text. A line of a policy, `fact: value`, is one too."""
     match = _ASSERTION.fullmatch(written.scalar)
     if match is None:
         raise written.error("an assertion is a fact and an expression: `collectives.count == 0`")

@@ -172,10 +172,15 @@ def _of_fact(assertion: Assertion, report: Report) -> CheckResult:
     actual = value_of(check, report)
     passed = check.condition.holds(actual)
     broke = rows_that_broke(check, actual, report) if not passed else None
+    reason = remark(check, report) or ("" if passed else _about_markers(check.name, report))
     is_unknown = _is_unknown(check.condition, actual)
-    return CheckResult(
-        check.name, actual, check.spec.unit, expected, passed, remark(check, report), broke, is_unknown=is_unknown
-    )
+    return CheckResult(check.name, actual, check.spec.unit, expected, passed, reason, broke, is_unknown=is_unknown)
+
+
+def _about_markers(fact: str, report: Report) -> str:
+    """Return how many of the custom calls only mark, for a check of their count."""
+    markers = report.facts.get("custom_calls.marker_count") if fact == "custom_calls.count" else None
+    return f"{markers:,} of them only mark and compute nothing: custom_calls.marker_count counts these" if markers else ""
 
 
 def _of_rows(assertion: Assertion, figure: RowFigure, report: Report) -> CheckResult:
@@ -279,15 +284,15 @@ def _few(checks: Iterable[str]) -> str:
 
 
 _CHECKS = TableSpec("checks", "Checks").with_columns(
-    Column("check", width=32, wraps=True, meaning="the condition's left side"),
+    Column("check", width=24, wraps=True, meaning="the condition's left side"),
     Column(
         "status",
         meaning="passed, failed, or an error if it cannot be decided",
         get=lambda result: "passed" if result.passed else "failed",
     ),
-    Column("actual", unit_of="unit", like="expected", meaning="value in the dump"),
+    Column("actual", unit_of="unit", like="expected", width=8, meaning="value in the dump"),
     Column("unit", detail=9, meaning="unit of the value"),
-    Column("expected", meaning="comparison and value of the condition"),
-    Column("reason", detail=2, meaning="reason of an unknown value"),
+    Column("expected", width=12, meaning="comparison and value of the condition"),
+    Column("reason", width=20, meaning="reason of an unknown value; place and message of a finding"),
 )
 TABLES = (_CHECKS,)

@@ -51,6 +51,10 @@ class OutputOptions(NamedTuple):
         return partial(needed_tables, options=self.rendering()) if is_page else None
 
 
+OWN_OPTIONS = "Options"
+"""Section of a command's own options."""
+
+
 class SectionOption(click.Option):
     """Option that `--help` lists under the heading `section`."""
 
@@ -60,18 +64,29 @@ class SectionOption(click.Option):
 
 
 class SectionedCommand(click.Command):
-    """Command whose `--help` lists its own options first, then those that many commands share, by section."""
+    """Command whose `--help` describes its own options, and names those that many commands share, by section."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None and isinstance(parameter, click.Option):
-                name = parameter.section if isinstance(parameter, SectionOption) else "Options"
-                sections.setdefault(name, []).append(record)
-        for name, records in sections.items():
-            with formatter.section(name):
-                formatter.write_dl(records)
+        sections = self.options_by_section(ctx)
+        with formatter.section(OWN_OPTIONS):
+            formatter.write_dl(list(filter(None, (option.get_help_record(ctx) for option in sections.pop(OWN_OPTIONS)))))
+        if sections:
+            with formatter.section("Options of many commands, which `hlo-inspect help options` describes"):
+                formatter.write_dl([(name, " ".join(map(_flag, options))) for name, options in sections.items()])
+
+    def options_by_section(self, ctx: click.Context) -> dict[str, list[click.Option]]:
+        """Return the command's own options and those that many commands share, by section."""
+        sections: dict[str, list[click.Option]] = {OWN_OPTIONS: []}
+        for option in self.get_params(ctx):
+            if isinstance(option, click.Option) and not option.hidden:
+                name = option.section if isinstance(option, SectionOption) else OWN_OPTIONS
+                sections.setdefault(name, []).append(option)
+        return sections
+
+
+def _flag(option: click.Option) -> str:
+    """Return the shortest spelling of an option, which help pages do not break."""
+    return min(option.opts, key=len)
 
 
 def comma_separated(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -170,14 +185,15 @@ def _click_option(option: Option) -> Callable[[F], F]:
 def output_options(*formats: str) -> Callable[[Command], Command]:
     """Add the options of the output, with more formats than those of all commands; the command gets `output`."""
     choice = click.Choice((*FORMATS, *formats))
-    option = _in_output("--format", type=choice, default="table", help="Output format.", show_default=True)
+    option = click.option if formats else _in_output
+    format_option = option("--format", type=choice, default="table", help="Output format.", show_default=True)
 
     def decorated(command: Command) -> Command:
         @wraps(command)
         def run(**arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
             return command(output=_output(arguments), **arguments)
 
-        return _decorated(run, (*_TABLES, option, *_OUTPUT))
+        return _decorated(run, (*_TABLES, format_option, *_OUTPUT))
 
     return decorated
 

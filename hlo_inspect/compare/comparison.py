@@ -197,6 +197,7 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
             *(_mesh_row(old, new) if verdict != PERMUTED else ()),
             *(code_headline(code) if verdict in (SAME, ANOTHER_SCHEDULE) else ()),
             *measured.headline,
+            *(_step_row(new.report, facts) if verdict != PERMUTED else ()),
             *settings.headline(is_same=verdict in (SAME, ANOTHER_SCHEDULE)),
             *_headline(permutation, facts, changes),
         ),
@@ -330,18 +331,46 @@ def _mesh_text(module: ComparedModule) -> str | None:
 def _headline(
     permutation: Permutation | None, facts: Sequence[FactChange], changes: Sequence[ModuleChange]
 ) -> Iterator[HeadlineRow]:
-    """Yield the most important facts, and the changes that explain them."""
+    """Yield the most important facts beside those of the step, and the changes that explain them."""
     if permutation is not None:
         moved = [f"{device} → {image}" for device, image in enumerate(permutation) if device != image]
         more = f" and {len(moved) - _MOST_MOVED} more" if len(moved) > _MOST_MOVED else ""
         yield HeadlineRow("devices", (f"OLD → NEW: {', '.join(moved[:_MOST_MOVED])}{more}",))
-    if facts:
-        yield HeadlineRow("facts", tuple(_first_facts(facts)))
+    others = [fact for fact in facts if not any(fact.name in names for names in _OF_STEP.values())]
+    if others:
+        yield HeadlineRow("facts", tuple(_first_facts(others)))
     shown = headline_changes(changes)
     for change in shown:
         yield HeadlineRow(change.area, tuple(format_change(change)))
     if len(changes) > len(shown):
         yield HeadlineRow("", (Amount(len(changes) - len(shown), "count", "more change"),))
+
+
+_OF_STEP = {
+    "memory": ("memory.needed_bytes", "memory.peak_bytes"),
+    "time": ("time.estimate_step_s", "time.step_s"),
+    "sent": ("collectives.executed_wire_bytes",),
+}
+"""Facts of the step that come first, the better ones before others."""
+
+
+def _step_row(report: Report, facts: Sequence[FactChange]) -> Iterator[HeadlineRow]:
+    """Yield what changed for the step, as far as NEW, which has the `report`, knows it; nothing if no fact differs."""
+    changed = {fact.name: fact for fact in facts}
+    parts: list[str | Amount] = []
+    for word, names in _OF_STEP.items():
+        name = next((name for name in names if name in changed or report.facts.get(name) is not None), None)
+        if name is not None:
+            parts.append(f"; {word} " if parts else f"{word} ")
+            parts += _change_words(changed[name]) if name in changed else ("unchanged",)
+    if facts and parts:
+        yield HeadlineRow("step", tuple(parts))
+
+
+def _change_words(fact: FactChange) -> Parts:
+    yield from sentence("{} → {}", Amount(fact.old, fact.unit), Amount(fact.new, fact.unit))
+    if fact.share is not None:
+        yield from sentence(" (+{})" if fact.share > 0 else " ({})", Amount(fact.share, "share"))
 
 
 def _first_facts(facts: Sequence[FactChange]) -> Parts:
@@ -355,10 +384,8 @@ def _first_facts(facts: Sequence[FactChange]) -> Parts:
         if len(chosen) < _HEADLINE_FACTS and not any(_says_the_same(fact, other) for other in chosen):
             chosen.append(fact)
     for number, fact in enumerate(chosen):
-        values = Amount(fact.old, fact.unit), Amount(fact.new, fact.unit)
-        yield from sentence("; {} {} → {}" if number else "{} {} → {}", fact.name, *values)
-        if fact.share is not None:
-            yield from sentence(" (+{})" if fact.share > 0 else " ({})", Amount(fact.share, "share"))
+        yield f"; {fact.name} " if number else f"{fact.name} "
+        yield from _change_words(fact)
     if len(facts) > len(chosen):
         yield f"; {len(facts) - len(chosen):,} more"
 

@@ -75,6 +75,7 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "invalid-trip-count": RuleEntry(("collectives", "cost"), "lines", _LOOPS),
     "recursive-computation": RuleEntry(("collectives", "cost"), "lines", _CALLS),
     "excessive-runs": RuleEntry(("collectives", "cost"), "lines", _CALLS),
+    "host-callback": RuleEntry(("custom-calls", "time"), "graph", frozenset({"custom-call", "send"})),
     "invalid-custom-call-config": RuleEntry(("cost", "custom-calls"), "graph", frozenset({"custom-call"})),
     "unfollowed-dataflow": RuleEntry(("optimizer",), "graph"),
     "undonated-optimizer-state": RuleEntry(("optimizer",), "graph"),

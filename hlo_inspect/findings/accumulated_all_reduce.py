@@ -15,7 +15,8 @@ class AccumulatedAllReduce(WireRule):
 
     What it finds
         All-reduces in the body of a loop with results that are only added to the state of the loop. A fixed factor or a
-        conversion may stand between. The stake is the bytes that all runs but one in each run of the loop send.
+        conversion may stand between. An inner loop over layers may stack the results, if the outer loop adds up the stacks.
+        The stake is the bytes that all runs send, less those of the sums that are needed behind the loop.
 
     Why it matters
         The sum over devices and the sum over iterations can be exchanged: one all-reduce behind the loop gives the same result.

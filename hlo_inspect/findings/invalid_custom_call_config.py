@@ -37,7 +37,8 @@ class InvalidCustomCallConfig(Rule):
     saves = False
 
     def check(self, context: Context) -> Iterator[Finding]:
-        for call in context.cost.calls:
+        # quoted lines often lack the configuration
+        for call in context.cost.calls if not context.module.quoted_lines else ():
             if call.cost.fault:
                 name = call.instruction.name
                 yield self.finding(context, f"custom call {name}: {call.cost.fault}", call.line, name, call.cost.bytes or 0)

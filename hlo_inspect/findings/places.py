@@ -20,7 +20,7 @@ MAX_STEPS = 16
 
 
 def with_places(context: Context, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the findings with their fields `source`, `op_name`, `label` and `fingerprint`."""
+    """Yield the findings with their fields `source`, unless a rule states it, `op_name`, `label` and `fingerprint`."""
     from hashlib import sha256  # few modules have findings
 
     finder = _InstructionFinder(context)
@@ -30,7 +30,9 @@ def with_places(context: Context, findings: Iterable[Finding]) -> Iterator[Findi
         origin = _origin(context, instruction) if instruction is not None else Origin()
         label = _label(context, finding, instruction)
         fingerprint = sha256(f"{finding.rule}\n{label}".encode()).hexdigest()[:FINGERPRINT_DIGITS]
-        yield finding._replace(source=origin.source or None, op_name=origin.op_name, label=label, fingerprint=fingerprint)
+        yield finding._replace(
+            source=finding.source or origin.source or None, op_name=origin.op_name, label=label, fingerprint=fingerprint
+        )
 
 
 class _InstructionFinder:

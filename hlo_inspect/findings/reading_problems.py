@@ -28,7 +28,8 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "Lines in a computation that are not instructions. Instructions whose needed attribute is missing or invalid. "
         "XLA's option `print_extra_attributes=false` leaves such attributes out.",
         "No figure includes a line that is not an instruction. If an attribute is missing, the rest of the instruction "
-        "counts. `module.unparsed_lines` is the number of unreadable lines; if it is 0, every line was read.",
+        "counts. Costs are lower bounds then, and so are counts of what the line may be, such as collectives. "
+        "`module.unparsed_lines` is the number of unreadable lines; if it is 0, every line was read.",
         f"{_DAMAGED} If XLA prints such a line, please report it.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  this is no instruction\n  ROOT n = f32[4]{0} negate(p)\n}",
     ),

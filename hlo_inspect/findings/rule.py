@@ -24,8 +24,8 @@ WORTH_SENDING = 1 << 20  # bytes of a step that a device sends to others
 WORTH_KEEPING = 4 << 20  # bytes of a step that recomputation or the host would keep from the device
 WORTH_COPYING = 1 << 20  # bytes of a step that a device copies
 
-Resource = Literal["memory", "traffic", "wire", "flops", "time"]
-"""Units of stakes: bytes of device memory, bytes read and written there, bytes sent to other devices, FLOPs, seconds."""
+Resource = Literal["memory", "traffic", "wire", "host", "flops", "time"]
+"""Units of stakes: bytes of memory, bytes read and written there, bytes sent to devices, to the host, FLOPs, seconds."""
 
 
 _STAKE_UNITS: dict[Resource, StakeUnit] = {"flops": "flops", "time": "s"}
@@ -36,8 +36,8 @@ class Rule(ABC):
 
     Policies and scripts use `code` and `name` (that of its file, in kebab-case), which never change. `resource` is what stakes
     are counted in; if the rule `saves`, mending a finding saves its stake. No finding has a stake below `least(context)`: the
-    rule's `threshold`, unless the user sets another. The
-    docstring is a line, then the four `HEADINGS`, each in a line of its own, with their texts indented below them.
+    rule's `threshold`, unless the user sets another. The docstring is a line, then the four `HEADINGS`, each in a line of its
+    own, with their texts indented below them.
     """
 
     code: ClassVar[str]
@@ -97,7 +97,8 @@ class Rule(ABC):
             elif texts:
                 texts[next(reversed(texts))].append(line)
         what, why, fix, example = (inspect.cleandoc("\n".join(texts.get(heading, ()))) for heading in HEADINGS)
-        return RulePage(cls.code, cls.name, cls.severity, summary, what, why, fix, example)
+        threshold = format_value(cls.threshold, "flops" if cls.resource == "flops" else "bytes") if cls.threshold else ""
+        return RulePage(cls.code, cls.name, cls.severity, summary, what, why, fix, example, threshold)
 
 
 class WireRule(Rule):

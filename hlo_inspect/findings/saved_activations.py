@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.memory.live_arrays import ACTIVATION
-from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED
+from hlo_inspect.analysis.memory.checkpoint_inputs import is_checkpoint_input
+from hlo_inspect.analysis.memory.live_arrays import ACTIVATION, LiveArray
+from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED, printed
 from hlo_inspect.findings.rule import Rule, is_small, least_worth, size
 from hlo_inspect.report.model import Finding
 
 LEAST_SHARE = 0.25
 """Least share of the peak."""
+
+LEAST_USED = 0.5
+"""Least share of the memory of known hardware that the program needs."""
 
 _SHOWN = 4
 
@@ -21,7 +25,9 @@ class SavedActivations(Rule):
 
     What it finds
         Arrays, live at the peak, that the forward pass writes and the backward pass reads. In total they take a quarter of
-        the peak or more. The finding groups them by scope, or by source line without a scope, the largest first.
+        the peak or more. Inputs of `jax.checkpoint` do not count, as it has to keep them. Nothing is reported if the program
+        needs less than half of the memory of the hardware, if this is known. The finding groups the arrays by scope, or by
+        source line without a scope, the largest first.
 
     Why it matters
         Saved activations grow with batch size and sequence length. They often decide if a step fits.
@@ -48,9 +54,9 @@ class SavedActivations(Rule):
     severity = "info"
 
     def check(self, context: Context) -> Iterator[Finding]:
-        if is_small(context):
+        if is_small(context) or _has_room(context):
             return
-        saved = [array for array in context.live_arrays if array.role == ACTIVATION]
+        saved = _saved(context)
         whole, peak = sum(array.bytes for array in saved), context.memory.figures["peak_bytes"] or 0
         if whole < least_worth(context) or whole < LEAST_SHARE * peak:
             return
@@ -62,8 +68,26 @@ class SavedActivations(Rule):
         largest = sorted(totals.items(), key=lambda item: -item[1])
         named = ", ".join(f"{scope} {size(total)}" for scope, total in largest[:_SHOWN])
         more = f" and {len(largest) - _SHOWN} more" if len(largest) > _SHOWN else ""
+        arrays = "1 array" if len(saved) == 1 else f"{len(saved)} arrays"
+        are = "is" if len(saved) == 1 else "are"
         message = (
-            f"{len(saved)} arrays ({size(whole)} in total, {100 * whole / peak:.0f} % of the peak) are saved for the backward "
+            f"{arrays} ({size(whole)} in total, {100 * whole / peak:.0f} % of the peak) {are} saved for the backward "
             f"pass; jax.checkpoint can free at most these; largest: {named}{more}"
         )
-        yield self.finding(context, message, saved[0].line, saved[0].name, whole)
+        finding = self.finding(context, message, saved[0].line, saved[0].name, whole)
+        yield finding._replace(source=printed(saved[0].labels.source) or None)
+
+
+def _saved(context: Context) -> list[LiveArray]:
+    """Return the saved arrays that `jax.checkpoint` does not have to keep, the largest first."""
+    device, saved = context.memory.device, [array for array in context.live_arrays if array.role == ACTIVATION]
+    if device is None:
+        return []
+    return [array for array in saved if not is_checkpoint_input(context.views, device, array, context.phase_of)]
+
+
+def _has_room(context: Context) -> bool:
+    """Return True if the program needs less than half of the memory of known hardware."""
+    profile, needed = context.on_machine.profile, context.memory.figures["needed_bytes"]
+    usable = profile.usable_memory if profile is not None else None
+    return usable is not None and needed is not None and needed < LEAST_USED * usable

@@ -96,6 +96,7 @@ _WHOLES: dict[Resource, tuple[str, Callable[[Context], float]]] = {
     "memory": ("memory", _needed),
     "traffic": ("bytes", _accessed),
     "wire": ("sent bytes", _sent),
+    "host": ("bytes", _accessed),
     "flops": ("FLOPs", _flops),
 }
 """The whole of each resource: its name, and its amount in one step."""
@@ -109,6 +110,8 @@ def _seconds(
         return stake / peak[0] if peak is not None else None
     if resource == "traffic":  # each copied byte is read and written
         return 2 * stake / profile.memory_bandwidth if profile.memory_bandwidth else None
+    if resource == "host":
+        return stake / profile.host_bandwidth if profile.host_bandwidth else None
     return _seconds_sent(context, finding, stake) if resource == "wire" else None
 
 

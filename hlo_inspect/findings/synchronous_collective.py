@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.time.hideable_waits import find_waits
 from hlo_inspect.findings.rule import Rule
+from hlo_inspect.hlo.opcodes import ASYNCHRONOUS_ON_TPU
 from hlo_inspect.report.model import Finding
 from hlo_inspect.report.units import format_value
-
-_ON_TPU = frozenset({"all-gather", "all-to-all", "collective-permute"})
-"""Kinds with an asynchronous form on TPU; all kinds have one on GPU."""
 
 
 class SynchronousCollective(Rule):
@@ -40,7 +38,7 @@ class SynchronousCollective(Rule):
         timelines = context.on_machine.timelines
         if timelines is None or not timelines.is_scheduled or context.memory.platform.name == "cpu":
             return
-        forms = _ON_TPU if context.memory.platform.is_tpu else None
+        forms = ASYNCHRONOUS_ON_TPU if context.memory.platform.is_tpu else None
         collectives = (each for each in context.collectives if not (each.is_async or each.is_point_to_point))
         wanted = [collective for collective in collectives if forms is None or collective.kind in forms]
         for wait in find_waits(timelines.estimate, context.views, wanted):

@@ -20,6 +20,8 @@ from hlo_inspect.report.table import Column, Table, Unit, Value
 from hlo_inspect.report.table_spec import TableSpec
 
 COMMAND = "query"
+_CHOSEN_COLUMNS = 20
+"""The most columns of a query that a page shows all, also those without a value."""
 _UNITS: tuple[Unit, ...] = ("bytes", "flops", "seconds")
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "NUMBER")
 
@@ -74,7 +76,10 @@ TABLES = (_QUERIES, _VIEWS)
 
 def query_report(store: str, title: str, result: QueryResult, notes: Sequence[str] = ()) -> Report:
     """Return the rows of a query. Columns called `bytes`, `flops` or `seconds`, or with that ending, have that unit."""
-    columns = tuple(Column(name, _unit(name, type_)) for name, type_ in zip(result.columns, result.types, strict=True))
+    is_chosen = len(result.columns) <= _CHOSEN_COLUMNS
+    columns = tuple(
+        Column(name, _unit(name, type_), is_chosen=is_chosen) for name, type_ in zip(result.columns, result.types, strict=True)
+    )
     rows = tuple(tuple(map(_value, row)) for row in result.rows)
     return replace(_report(store, Table("rows", title, columns, rows)), notes=tuple(notes))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,11 +18,12 @@ from hlo_inspect.fleet.collection import FAILED, Collection, Counts, Failure, Pl
 from hlo_inspect.fleet.fleet_inputs import FleetInput, Shard, absolute, find_inputs, label_pattern, parse_assignments
 from hlo_inspect.fleet.parts import best_encoding, connect, literal
 from hlo_inspect.fleet.reading import ReadingOptions, prepare_reading
-from hlo_inspect.fleet.schema import MODULES, check_tables, passes_of_tables
+from hlo_inspect.fleet.schema import MODULES, check_tables, passes_of_tables, stored_tables
 from hlo_inspect.fleet.store import Store
+from hlo_inspect.passes import PASSES
 from hlo_inspect.remote_files import FileVersion, is_address
 from hlo_inspect.report.model import Input, Report
-from hlo_inspect.report.table import Column
+from hlo_inspect.report.table import Column, number_of
 from hlo_inspect.report.table_spec import TableSpec
 from hlo_inspect.request import Request
 from hlo_inspect.version import HASHES, has_older_hashes
@@ -29,7 +31,7 @@ from hlo_inspect.version import HASHES, has_older_hashes
 if TYPE_CHECKING:
     import duckdb
 
-ALWAYS, ALSO = "summary", "fingerprint"
+ALWAYS, ALSO = "summary", ("fingerprint", "memory")
 """The passes of every collection."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -57,8 +59,10 @@ class CollectRun:
     def __init__(self, options: CollectOptions, on_error: Callable[[HloInspectError], None]) -> None:
         tables = check_tables(options.tables)
         passes = (ALWAYS, *passes_of_tables(tables))
-        request = replace(options.request, passes=passes, also=(ALSO, *options.passes), jobs=1)
+        request = replace(options.request, passes=passes, also=tuple(dict.fromkeys((*ALSO, *options.passes))), jobs=1)
         self._options = options
+        self._asked = frozenset({*passes, *options.passes})
+        self._lacking = 0
         self._on_error = on_error
         self._shard = Shard.parse(options.shard) if options.shard is not None else Shard()
         for text in options.label_patterns:
@@ -87,7 +91,15 @@ class CollectRun:
             on_step(failures)
 
         self._store.create()
-        inputs = self._unread()
+        present = None if self._options.again else KnownInputs(self._store, retries_failed=self._options.retries_failed)
+        if present is not None and present.lacks(self._asked):
+            self._plan = _widened(self._plan, present.passes, self._store)
+        self._collect(self._unread(present), take)
+        if self._lacking:
+            names = ", ".join(sorted(self._asked - {ALWAYS}))
+            self.notes.append(f"{number_of(self._lacking, 'input')} of the store without all of {names}: read again")
+
+    def _collect(self, inputs: Iterator[FleetInput], take: Callable[[Counts, list[Failure]], None]) -> None:
         if self._options.cluster is not None:
             from hlo_inspect.fleet.cluster import collect_on_cluster
 
@@ -117,9 +129,8 @@ class CollectRun:
             else:
                 yield item
 
-    def _unread(self) -> Iterator[FleetInput]:
-        """Yield the inputs that the store lacks, each path once if several arguments may have it."""
-        present = None if self._options.again else KnownInputs(self._store, retries_failed=self._options.retries_failed)
+    def _unread(self, present: KnownInputs | None) -> Iterator[FleetInput]:
+        """Yield the inputs that the store lacks, or lacks passes of; each path once if several arguments may have it."""
         if present is not None:
             for error in present.damaged:
                 self._on_error(error)
@@ -136,10 +147,21 @@ class CollectRun:
                 if path in paths:
                     continue
                 paths.add(path)
-            if present is not None and present.holds(file):
+            passes = present.passes_of(file) if present is not None else None
+            if passes is not None and self._asked <= passes:
                 self._skipped += 1
-            else:
-                yield file
+                continue
+            self._lacking += passes is not None
+            yield file
+
+
+def _widened(plan: Plan, passes: Iterable[str], store: Store) -> Plan:
+    """Return the plan with all passes and tables of the store: the latest reading of an input counts, and loses none."""
+    request = plan.request
+    also = tuple(dict.fromkeys((*request.also, *sorted(set(passes) - set(request.pass_names)))))
+    tables = (*plan.tables, *(name for name in stored_tables() if name not in plan.tables and any(store.parts_of(name))))
+    widened = replace(request, passes=(ALWAYS, *passes_of_tables(tables)), also=also)
+    return plan._replace(request=widened, tables=tables)
 
 
 class _Collected(NamedTuple):
@@ -165,13 +187,23 @@ def collection_report(store: str, counts: Counts, seconds: float, notes: Sequenc
     return Report("collect", of_store, facts={}, tables=(table,), notes=tuple(notes))
 
 
+class _InputReading(NamedTuple):
+    """The time of a reading of an input, in microseconds, and its passes; None if it failed, when passes do not matter."""
+
+    read_at: int
+    passes: frozenset[str] | None
+
+
 class KnownInputs:
-    """Hashes of the inputs in a store, without failed ones if `retries_failed`. Inputs of `damaged` parts are read again."""
+    """Readings of the inputs in a store by hash, without failed ones if `retries_failed`.
+
+    Inputs of `damaged` parts are read again.
+    """
 
     def __init__(self, store: Store, *, retries_failed: bool) -> None:
         self._store = store
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._hashes: set[bytes] = set()
+        self._readings: dict[bytes, _InputReading] = {}
         self.damaged: list[InputError] = []
         self.versions: set[str] = set()
         """The versions of hlo-inspect that read the inputs."""
@@ -181,22 +213,43 @@ class KnownInputs:
             except InputError as error:
                 self.damaged.append(error)
                 continue
-            for name, size, changed, etag, status, version in rows:
+            readings: dict[tuple[int, tuple[str, ...], bool], _InputReading] = {}  # rows of a run share one
+            for name, size, changed, etag, status, version, passes, read_at in rows:
                 self.versions.add(str(version))
-                if not (retries_failed and status in FAILED):
-                    self._hashes.add(_hash(name, FileVersion(size, changed, etag)))
+                if retries_failed and status in FAILED:
+                    continue
+                key = read_at, tuple(passes or ()), status in FAILED
+                reading = readings.setdefault(key, _InputReading(read_at, None if key[2] else frozenset(key[1])))
+                place = _hash(name, FileVersion(size, changed, etag))
+                if place not in self._readings or self._readings[place].read_at <= read_at:
+                    self._readings[place] = reading
 
-    def holds(self, file: FleetInput) -> bool:
-        """Return True if the store has this version of the input."""
-        return _hash(absolute(file.path), file.version) in self._hashes
+    @property
+    def passes(self) -> frozenset[str]:
+        """The passes of any of the inputs."""
+        return frozenset(chain.from_iterable(reading.passes or () for reading in set(self._readings.values())))
+
+    def lacks(self, passes: frozenset[str]) -> bool:
+        """Return True if an input lacks one of the passes."""
+        return any(reading.passes is not None and not passes <= reading.passes for reading in set(self._readings.values()))
+
+    def passes_of(self, file: FleetInput) -> frozenset[str] | None:
+        """Return the passes of this version of an input, all if it cannot be read; None if the store lacks it."""
+        reading = self._readings.get(_hash(absolute(file.path), file.version))
+        if reading is None:
+            return None
+        return frozenset(PASSES.names) if reading.passes is None else reading.passes
 
     def _of_parquet(self, path: str) -> list[tuple[Any, ...]]:
-        """Return path, size, microseconds of the change, ETag, status and version. Raise InputError if the part is damaged."""
+        """Return path, size, microseconds of the change, ETag, status, version, passes and microseconds of the reading.
+
+        Raise InputError if the part is damaged.
+        """
         if self._connection is None:
             self._connection = connect(self._store.root, threads=1)
         import duckdb
 
-        columns = "input, input_bytes, epoch_us(changed), etag, status, tool_version"
+        columns = "input, input_bytes, epoch_us(changed), etag, status, tool_version, passes, epoch_us(read_at)"
         try:
             rows: list[tuple[Any, ...]] = self._connection.execute(
                 f"SELECT {columns} FROM read_parquet({literal(path)})"  # noqa: S608 - columns of our own
@@ -225,9 +278,12 @@ def _hash(path: str, version: FileVersion) -> bytes:
 
 def _input_of_line(line: bytes) -> tuple[Any, ...]:
     row = json.loads(line)
-    changed = row.get("changed")
-    microseconds = (datetime.fromisoformat(changed) - _EPOCH) // timedelta(microseconds=1) if changed else None
-    return row["input"], row.get("input_bytes"), microseconds, row.get("etag"), row["status"], row.get("tool_version")
+    version = row["input"], row.get("input_bytes"), _microseconds(row.get("changed")), row.get("etag")
+    return *version, row["status"], row.get("tool_version"), row.get("passes"), _microseconds(row.get("read_at")) or 0
+
+
+def _microseconds(time: str | None) -> int | None:
+    return (datetime.fromisoformat(time) - _EPOCH) // timedelta(microseconds=1) if time else None
 
 
 def available_cores() -> int:

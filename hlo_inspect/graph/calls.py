@@ -101,6 +101,11 @@ class CallGraph:
         header = self._module.computations.get(computation) or self._module.skipped.get(computation)
         return header.line if header is not None else None
 
+    def opcodes_in(self, computation: str) -> Sequence[str]:
+        """Return the distinct opcodes of a computation; none if the text lacks it."""
+        content = self._module.computations.get(computation)
+        return content.opcodes if content is not None else ()
+
     # -- runs -----------------------------------------------------------------------------------------------------------
 
     def runs(self, computation: str) -> Quantity:

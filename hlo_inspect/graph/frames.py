@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hlo_inspect.graph.slices import rendezvous
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, UNCHANGED_TARGETS, CalleeAttribute, opcodes_that_give
+from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, SLICES, UNCHANGED_TARGETS, CalleeAttribute, opcodes_that_give
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, subshape
 
@@ -279,7 +279,8 @@ class Frames:
     def carried_input(self, place: Place, writing: frozenset[str] = frozenset(), loops: int = MAX_LOOPS) -> Input | None:
         """Return the input that a value equals, stepping through up to `loops` nested loops that carry it.
 
-        With `writing`, step through operations of these opcodes too, which write parts of it. Return None for other values.
+        With `writing`, step through operations of these opcodes too, which write parts of it. A `concatenate` among them joins
+        slices of one input again. Return None for other values.
         """
         for _ in range(MAX_CARRYING):
             place = self.find_maker(place)
@@ -287,12 +288,20 @@ class Frames:
             if source is not None:
                 return source
             opcode = self.opcode(place)
+            if opcode == "concatenate" and opcode in writing:
+                return self._joined_input(place, writing, loops)
             is_handed_on = opcode in writing or (opcode == "while" and loops > 0 and self.is_carried(place, writing, loops - 1))
             operand = self.operand(place, 0, place[2]) if is_handed_on else None
             if operand is None:
                 break
             place = operand
         return None
+
+    def _joined_input(self, place: Place, writing: frozenset[str], loops: int) -> Input | None:
+        """Return the input that all operands of a concatenation are slices of."""
+        inside = (writing | SLICES) - {"concatenate"}
+        sources = {self.carried_input(operand, inside, loops) for operand in self.operands(place)}
+        return sources.pop() if len(sources) == 1 else None
 
     def is_carried(self, loop: Place, writing: frozenset[str] = frozenset(), loops: int = MAX_LOOPS) -> bool:
         """Return True if the body of a loop returns an element of the loop's state unchanged."""

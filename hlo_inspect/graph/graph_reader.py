@@ -41,7 +41,7 @@ class _ValueReader:
     def __init__(self, views: Views) -> None:
         self.graph = ValueGraph()
         self._views = views
-        self._templates = BodyTemplates(views.fingerprints)
+        self._templates = BodyTemplates(views.classes)
         self._left = MAX_COPIES * views.row_count + 1000
         self._stack: list[CallFrame] = []
         self._open_names: set[str] = set()

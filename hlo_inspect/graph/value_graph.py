@@ -25,8 +25,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeGuard, Union
 
-from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.graph.frames import Frames, Place
+from hlo_inspect.graph.row_classes import RowClasses
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import PRODUCTS, STARTING_COLLECTIVES, TABLE, is_marker, opcodes_that_are, opcodes_that_give
 from hlo_inspect.hlo.values.attributes import SliceDimension
@@ -318,14 +318,13 @@ class BodyTemplates:
     Computations that differ only in names and metadata share one template.
     """
 
-    def __init__(self, fingerprints: Fingerprints) -> None:
-        self._fingerprints = fingerprints
+    def __init__(self, classes: RowClasses) -> None:
+        self._classes = classes
         self._known: dict[int, BodyTemplate] = {}
 
     def find(self, name: str, arguments: int) -> BodyTemplate | None:
         """Return the template of a computation with this number of arguments, if there is one."""
-        fingerprint = self._fingerprints.get(name)
-        template = self._known.get(fingerprint) if fingerprint is not None else None
+        template = self._known.get(self._classes.of_computation(name))
         return template if template is not None and template.arguments == arguments else None
 
     def learn(self, frame: CallFrame, graph: ValueGraph) -> None:
@@ -333,8 +332,8 @@ class BodyTemplates:
         name, arguments = frame.name, frame.arguments
         if arguments is None or not are_nodes(arguments) or len(set(arguments)) < len(arguments):
             return
-        fingerprint = self._fingerprints.get(name)
-        if fingerprint is None or fingerprint in self._known or not self._fingerprints.differs_only_in_names(name):
+        number = self._classes.of_computation(name)
+        if number in self._known or frame.view.rows.column.calling:
             return
         if not _MEETING.isdisjoint(frame.view.opcodes):
             return
@@ -346,7 +345,7 @@ class BodyTemplates:
         except KeyError:  # arrays in parts, tuples in tuples
             return
         kinds, rows = bytes(graph.kinds[frame.first : frame.stop]), graph.row_of[frame.first : frame.stop]
-        self._known.setdefault(fingerprint, BodyTemplate(len(arguments), operands, kinds, rows, values, frame.view.root))
+        self._known.setdefault(number, BodyTemplate(len(arguments), operands, kinds, rows, values, frame.view.root))
 
 
 def are_nodes(arguments: Sequence[Value]) -> TypeGuard[Sequence[int]]:

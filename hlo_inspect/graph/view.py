@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
-from itertools import count
+from itertools import count, repeat
+from weakref import WeakMethod
 
-from hlo_inspect.graph.fingerprints import Fingerprints
+from hlo_inspect.graph.row_classes import RowClasses
 from hlo_inspect.graph.shape_inference import inferred_shape
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import LEFT_OUT, Callee, Instruction, Operand, operand_names, operands_of, printed_element
@@ -80,6 +81,11 @@ class View:
         """Return computation, line and name of a row."""
         return self.computation.name, self.lines[row], self.names[row]
 
+    @cached_property
+    def places(self) -> Sequence[InstructionPlace]:
+        """`place` of all rows."""
+        return list(zip(repeat(self.computation.name), self.lines, self.names))
+
     # -- names ----------------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -93,7 +99,7 @@ class View:
     @cached_property
     def ambiguous(self) -> frozenset[int]:
         """The rows whose names other rows of the computation define too."""
-        if len(self._indices) == len(self.rows):
+        if self.rows.extent is not None or len(self._indices) == len(self.rows):
             return frozenset()
         last = self._indices
         earlier = {index for index, name in enumerate(self.names) if last[name] != index}
@@ -275,15 +281,22 @@ class View:
     def metadata(self, index: int) -> Metadata | None:
         """Return the metadata of a row; None if it is missing or unreadable."""
         if index not in self._metadata:
-            self._metadata[index] = self._read_metadata(index) if "metadata" in self.tails[index] else None
+            self._metadata[index] = self._read_metadata(index)
         return self._metadata[index]
 
     def _read_metadata(self, index: int) -> Metadata | None:
+        extent = self.rows.extent
+        if extent is not None:
+            text = extent.metadata(index)
+            return self._parse_metadata(text) if text else None
+        if "metadata" not in self.tails[index]:
+            return None
         plain = _METADATA.match(self.tails[index])
-        if plain is not None:
-            value = self.computation.values.read("metadata", plain[1])
-            return value if isinstance(value, Metadata) else None
-        return self.instruction_at(index).attr("metadata")
+        return self._parse_metadata(plain[1]) if plain is not None else self.instruction_at(index).attr("metadata")
+
+    def _parse_metadata(self, text: str) -> Metadata | None:
+        value = self.computation.values.read("metadata", text)
+        return value if isinstance(value, Metadata) else None
 
     def fusion_kind(self, index: int) -> str | None:
         """Return the kind of a fusion; None if it is missing or unreadable."""
@@ -313,11 +326,11 @@ class View:
 
 
 class Views:
-    """The views of a module's computations by name, each made on first use, and their fingerprints."""
+    """The views of a module's computations by name, each made on first use, and the classes of their rows."""
 
     def __init__(self, computations: Mapping[str, Computation]) -> None:
         self.computations = computations
-        self.fingerprints = Fingerprints(computations)
+        self.classes = RowClasses(computations, WeakMethod(self.for_computation))
         self._known: dict[str, View] = {}
 
     @cached_property

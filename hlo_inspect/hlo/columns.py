@@ -56,6 +56,7 @@ class Columns:
 
     Those of rows have an item for each row. Rows are numbered over all computations, in the order of the text.
     `names`: the distinct names of computations and callees. `callees` and `computation_names` are indices of it.
+    `row_classes`, `computation_classes`: numbers that are equal if texts differ in names and metadata only; -1 for the entry.
     `head_texts`: the distinct texts `shape opcode`; `heads` are indices of it.
     The first computation begins at `start` of `text`, which has the line number `line`.
     """
@@ -73,6 +74,7 @@ class Columns:
         self.operand_end, self.operands = arrays["operand_end"], arrays["operands"]
         self.call_end, self.callees, self.roles = arrays["call_end"], arrays["callee"], arrays["role"]
         self.attribute_forms, self.metadata = arrays["attribute_form"], arrays["metadata"]
+        self.row_classes, self.computation_classes = arrays["row_class"], arrays["computation_class"]
         self.computation_names, self.computation_flags = arrays["computation_name"], arrays["computation_flags"]
         self.roots, self.heads_forms = arrays["root"], arrays["heads_form"]
         self.first_row = arrays["first_row"]
@@ -171,6 +173,21 @@ class Extent(NamedTuple):
     columns: Columns
     first: int
     last: int
+
+    @property
+    def classes(self) -> Numbers:
+        """The classes of the rows."""
+        return self.columns.row_classes[self.first : self.last]
+
+    @property
+    def computation_class(self) -> int:
+        """The class of the computation."""
+        return self.columns.computation_classes[self.columns.computation_of(self.first)]
+
+    def metadata(self, row: int) -> str:
+        """Return the text of the metadata of a row, counted in the computation; empty without."""
+        number = self.columns.metadata[self.first + row]
+        return self.columns.metadata_texts[number] if number >= 0 else ""
 
     def names(self) -> Texts:
         columns = self.columns

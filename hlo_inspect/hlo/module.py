@@ -308,6 +308,8 @@ class Module:
     `skipped`: skipped computations that may belong to loops, until `open_computation.read_skipped` reads them.
     `root_opcodes`: the roots' opcodes of other computations that are small or return a scalar, as reducers do.
     `shared`: the tables that its computations share. `values` and `heads` are two of them.
+    `unread`: opcodes and names of attributes in the lines of which no instruction could be read, with the first line of each.
+    An empty text stands for all such lines.
     `device_marks`: the signs of partitioning in its lines.
     `lines` and `bytes`: its size in the input, line ends included.
     `origin`: the format that XLA converted to this text, which lacks the counts of partitions and replicas. None if the input
@@ -337,6 +339,7 @@ class Module:
         self.computation_count = 0
         self.device_marks = DeviceMarks(states_devices=header.states_devices, is_scheduled=header.is_scheduled)
         self.unparsed_lines = 0
+        self.unread: dict[str, int] = {}
         self.problems = Problems()
         self.origin: str | None = None
         self.program = ""

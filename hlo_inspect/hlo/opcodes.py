@@ -362,6 +362,12 @@ ASYNC_ENDS = frozenset(opcode.name for opcode in TABLE.values() if opcode.half i
 STARTING_COLLECTIVES = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective and opcode.half in {"", "start"})
 """Collectives; the start stands for an asynchronous pair."""
 
+AFTER_COLLECTIVE_PASSES = frozenset(
+    {"fusion", "all-reduce-start", "all-gather-start", "collective-permute-start", "async-start", "copy-start"}
+)
+"""Opcodes that XLA's passes make after those of collectives."""
+ASYNCHRONOUS_ON_TPU = frozenset({"all-gather", "all-to-all", "collective-permute"})
+"""Kinds of collectives with an asynchronous form on TPU; all kinds have one on GPU."""
 ELEMENTWISE = opcodes_that_are("flop", "transcendental", "elementwise")
 """Opcodes that compute each element of the result from the same element of each operand."""
 
@@ -424,3 +430,8 @@ _INTERNAL = "_SPMDInternalOp_"
 def is_marker(target: str) -> bool:
     """Return True if custom calls of a target compute and move nothing themselves."""
     return target in MARKER_TARGETS or target.startswith(_INTERNAL)
+
+
+def is_host_callback(target: str) -> bool:
+    """Return True if custom calls of a target run Python on the host, as those of `jax.debug.print` do."""
+    return target.startswith(("xla_python_", "xla_ffi_")) and "python_" in target and target.endswith("_callback")

@@ -16,7 +16,7 @@ from itertools import chain, compress, count
 from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.hlo.collective_kinds import is_named_as_collective, may_start_unknown
-from hlo_inspect.hlo.opcodes import CALLING_OPCODES, STARTING_COLLECTIVES, TABLE, opcodes_that_call
+from hlo_inspect.hlo.opcodes import CALLING_OPCODES, LITERAL_OPCODES, STARTING_COLLECTIVES, TABLE, opcodes_that_call
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.shape_text import ShapeError, ShapeTable, UnknownTypeError
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, distinct_arrays
@@ -100,6 +100,10 @@ class HeadTable(dict[str, Head]):
             self[text] = head
         return head
 
+    def column(self, texts: Sequence[str], marks: Sequence[str]) -> HeadColumn:
+        """Return the heads of rows; `marks` has `"ROOT "` or `""` for each. Raise ShapeError for a wrong shape."""
+        return HeadColumn(list(map(self.__getitem__, texts)), frozenset(compress(count(), marks)))
+
     def find(self, text: str) -> Head | None:
         """Return the head of a text, or None if its shape is wrong."""
         try:
@@ -107,10 +111,6 @@ class HeadTable(dict[str, Head]):
         except ShapeError:
             return None
 
-
-_MAX_COLUMNS = 1 << 14
-_MAX_SHARED_ROWS = 1 << 7
-"""Longest shared column: longer computations are rarely equal."""
 
 _MAX_PACKED_FORMS = 1 << 16
 
@@ -140,38 +140,14 @@ class HeadColumn:
         return [head.shape for head in self.heads]
 
     @cached_property
+    def literals(self) -> Sequence[int]:
+        """Indices of the rows whose parentheses hold no operands."""
+        return [index for index, opcode in enumerate(self.opcodes) if opcode in LITERAL_OPCODES]
+
+    @cached_property
     def shapeless(self) -> Sequence[int]:
         """Indices of the rows whose shape the text leaves out."""
         return [index for index, head in enumerate(self.heads) if head.shape is None and head.text.startswith(" ")]
-
-
-class ColumnTable:
-    """The head columns of a module. Columns of short computations are cached."""
-
-    def __init__(self, heads: HeadTable) -> None:
-        self._heads = heads
-        self._known: dict[tuple[Sequence[str], Sequence[str]], HeadColumn] = {}
-
-    def column(self, texts: Sequence[str], marks: Sequence[str]) -> HeadColumn:
-        """Return the heads of rows; `marks` has `"ROOT "` or `""` for each. Raise ShapeError for a wrong shape."""
-        column = self._known.get((texts, marks))
-        if column is None:
-            column = HeadColumn(list(map(self._heads.__getitem__, texts)), frozenset(compress(count(), marks)))
-            if len(texts) <= _MAX_SHARED_ROWS and len(self._known) < _MAX_COLUMNS:
-                self._known[column.texts, marks] = column
-        return column
-
-    def joined(self, parts: Sequence[Rows]) -> Rows:
-        """Join the rows of a computation that was read in parts."""
-        if len(parts) == 1:
-            return parts[0]
-        names, heads, tails, marks = (
-            tuple(chain.from_iterable(columns))
-            for columns in zip(*((part.names, part.heads, part.tails, part.marks) for part in parts), strict=True)
-        )
-        lines = [line for part in parts for line in part.lines]
-        between = range(lines[0], lines[-1] + 1)
-        return Rows(names, self.column(heads, marks), tails, between if lines == [*between] else lines)
 
 
 class Rows:
@@ -228,6 +204,20 @@ class Rows:
 
     def __iter__(self) -> Iterator[Row]:
         return zip(self.marks, self.names, self.heads, self.tails, strict=True)
+
+
+def join_rows(parts: Sequence[Rows]) -> Rows:
+    """Join the rows of a computation that was read in parts."""
+    if len(parts) == 1:
+        return parts[0]
+    names, tails, heads, marks = (
+        tuple(chain.from_iterable(columns))
+        for columns in zip(*((part.names, part.tails, part.column.heads, part.marks) for part in parts), strict=True)
+    )
+    lines = [line for part in parts for line in part.lines]
+    between = range(lines[0], lines[-1] + 1)
+    column = HeadColumn(heads, frozenset(compress(count(), marks)))
+    return Rows(names, column, tails, between if lines == [*between] else lines)
 
 
 NO_ROWS = Rows((), HeadColumn(), (), range(0))

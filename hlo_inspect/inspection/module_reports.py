@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.collectives.logical_collectives import WANTS as COLLECTIVE_WANTS
 from hlo_inspect.analysis.context import Context, parse_options
+from hlo_inspect.analysis.named_gradients import parameters_with_named_gradients
 from hlo_inspect.errors import UsageError
 from hlo_inspect.findings import LARGE_MODULE, RULE_TABLE, RULES
 from hlo_inspect.findings.places import with_places
 from hlo_inspect.findings.reading_problems import reading_findings
+from hlo_inspect.findings.small_findings import SmallFindings
 from hlo_inspect.findings.thresholds import parse_thresholds
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes import ALPA, MEASURED, MODULE_FACTS, TIME_EVENTS, WORKLOAD, find_pass
+from hlo_inspect.passes import ALPA, FINDINGS, MEASURED, MODULE_FACTS, TIME_EVENTS, WORKLOAD, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.partial_modules import (
     partial_facts,
@@ -29,6 +31,7 @@ from hlo_inspect.passes.partial_modules import (
     truncation_notes,
 )
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
+from hlo_inspect.passes.unread_lines import unread_facts, unread_notes, unread_tables
 from hlo_inspect.profiler.wanted_samples import WantedSamples
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, most_severe_first
@@ -84,6 +87,7 @@ class ModuleReports:
             request.quick,
             needs.every_rule,
         )
+        self._counts_small = needs.every_rule and tuple(request.pass_names) == (FINDINGS,)
         self.wants = _wants(running, self.chosen, request) | self._findings.wants
         self.measures = request.recorded is not None or any(question.name == MEASURED for question in running)
         self.asks_graph = request.uses_graph_for_phases and any(question.asks_phases for question in running)
@@ -124,7 +128,8 @@ class ModuleReports:
         choice = self._findings.choose(module, about)
         if about is None and not _UNDECIDABLE.isdisjoint(choice.rules):
             choice = _with_undecided(context, choice)
-        findings = find_findings(context, choice, self._findings.followed, about)
+        small = SmallFindings() if self._counts_small else None
+        findings = find_findings(context, choice, self._findings.followed, about, small)
         others = [finding for section in chosen for finding in section.findings]
         if others:
             findings = tuple(most_severe_first([*findings, *others]))
@@ -135,7 +140,15 @@ class ModuleReports:
             facts=self._facts(module, facts),
             tables=tuple([table.made() for table in self._tables(module, chosen)]),
             findings=findings,
-            notes=tuple(dict.fromkeys((*notes, *self._notes(module, facts, sections.values(), choice)))),
+            notes=tuple(
+                dict.fromkeys(
+                    (
+                        *notes,
+                        *self._notes(module, facts, sections.values(), choice),
+                        *(small.notes() if small is not None else ()),
+                    )
+                )
+            ),
             profile=self._profile(context),
             specs=self.specs,
             passages=tuple(passage for section in chosen for passage in section.passages),
@@ -155,6 +168,8 @@ class ModuleReports:
             facts = partial_facts(facts)
         elif module.problems.is_truncated:
             facts = truncated_facts(facts)
+        if module.unread:
+            facts = unread_facts(facts, module)
         ordered = sorted(facts, key=lambda name: not name.startswith("module."))
         return Facts({name: facts[name] for name in ordered}, self.specs)
 
@@ -167,6 +182,8 @@ class ModuleReports:
                 yield from section.notes
             if module.problems.is_truncated and not module.quoted_lines:
                 yield from truncation_notes(facts)
+            if module.unread:
+                yield from unread_notes(facts, module)
         yield from choice.undecided.values()
         if choice.left_out:
             yield f"findings: left out {choice.reason}: {', '.join(choice.left_out)}"
@@ -176,6 +193,8 @@ class ModuleReports:
         tables: Iterable[Table] = chain.from_iterable(section.tables for section in chosen)
         if module.problems.is_truncated and not module.quoted_lines:
             tables = truncated_tables(tables)
+        elif module.unread:
+            tables = unread_tables(tables, module)
         tables = list(tables)
         if module.log:
             from hlo_inspect.passes.module_facts import log_tables
@@ -300,20 +319,38 @@ def _choice(names: Sequence[str], costly: Collection[str], reason: str, question
 
 
 def _with_undecided(context: Context, choice: RuleChoice) -> RuleChoice:
-    """Return the choice with the rules that the module does not tell enough for."""
+    """Return the choice with the rules that the module does not tell enough for.
+
+    They are about weights and the optimizer's state: a program without any has no finding.
+    """
     names = (name for name in choice.rules if name in _UNDECIDABLE)
     reasons = ((name, attrgetter(RULE_TABLE[name].undecided)(context)) for name in names)
     undecided = {RULES.load(name).code: reason for name, reason in reasons if reason}
-    return choice._replace(undecided=undecided) if undecided else choice
+    return choice._replace(undecided=undecided) if undecided and _has_weights(context) else choice
+
+
+def _has_weights(context: Context) -> bool:
+    """Return True if a parameter is a weight or state of an optimizer, or has a gradient."""
+    optimizer, interface = context.optimizer, context.shardings.interface
+    entry = context.module.entry
+    if optimizer.roles or optimizer.parameters_with_gradients(interface):
+        return True
+    if entry is None or entry.name not in context.views.computations:
+        return False
+    return bool(parameters_with_named_gradients(context.views, entry.name, interface))
 
 
 def find_findings(
-    context: Context, choice: RuleChoice, followed: Collection[str], about: tuple[int, str] | None
+    context: Context,
+    choice: RuleChoice,
+    followed: Collection[str],
+    about: tuple[int, str] | None,
+    small: SmallFindings | None = None,
 ) -> tuple[Finding, ...]:
     """Run the rules and return their findings, the most severe first.
 
     `about` is line and name of an instruction: keep the findings that name it. `followed` are the analyses whose missing
-    attributes are findings too.
+    attributes are findings too. `small` counts the findings below thresholds.
     """
     opcodes, entries = context.module.opcodes, [(name, RULE_TABLE[name]) for name in choice.rules]
     rules = [
@@ -322,7 +359,11 @@ def find_findings(
         if not (entry.opcodes and entry.opcodes.isdisjoint(opcodes))
         and (not entry.analysis or attrgetter(entry.analysis)(context))
     ]
-    findings = [finding for name in rules for finding in RULES.load(name).check(context)]
+    findings = [
+        finding
+        for name in rules
+        for finding in (RULES.load(name).check(context) if small is None else small.check(context, RULES.load(name)))
+    ]
     if about is not None:
         findings = [finding for finding in findings if _names(finding, *about)]
     if findings:

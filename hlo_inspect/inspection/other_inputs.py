@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -18,10 +19,13 @@ from hlo_inspect.analysis.memory.sidecars import (
     read_usage_report,
 )
 from hlo_inspect.errors import InputError, Location
+from hlo_inspect.figure import known_part
 from hlo_inspect.findings.workload_problems import workload_findings
 from hlo_inspect.hlo.input.foreign_text import MEMORY_FILE, is_workload, no_workload
 from hlo_inspect.hlo.input.source import Openable, Source, open_source
+from hlo_inspect.hlo.pasted.logs import MAX_LINES
 from hlo_inspect.hlo.values.header import ShapeIndex
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes import find_pass, find_workload_pass
 from hlo_inspect.passes.base import WorkloadPass
 from hlo_inspect.passes.memory.xla_reports import REPORTED_AT_PEAK, out_of_memory_rows, out_of_memory_tables
@@ -71,6 +75,8 @@ def rewritten_workload(source: Openable, to: str) -> bytes:
 
 
 COMMAND = "memory"
+_QUOTED = lazy_pattern(r"allocation \d{1,18}: size |value: <|Used values:", re.ASCII)
+"""Pattern of the start of a line of a buffer assignment, after other text."""
 
 
 def files_of_dump(path: str) -> list[str | Path]:
@@ -100,6 +106,19 @@ def report_on_log(source: Source) -> Report | None:
     return _report(given, {}, tables, tuple(out_of_memory_rows(reports)), "the log does not state this figure")
 
 
+def report_on_quoted_assignment(source: Source) -> Report | None:
+    """Return the report on a buffer assignment among other text, such as a prefix of each line; None without allocations."""
+    starts = (_QUOTED.search(line) for _, line in source.memory_lines)
+    file = read_buffer_assignment(start.string[start.start() :] for start in starts if start is not None)
+    numbers = [placed.number for placed in file.allocations]
+    if not numbers:
+        return None
+    lines = source.memory_lines
+    given = Input(source.name, lines[0][0], len(lines), source.bytes_read)
+    is_whole = numbers == list(range(len(numbers))) and len(lines) < MAX_LINES
+    return _assignment(file, given, missing="" if is_whole else "the quoted buffer assignment lacks allocations")
+
+
 def _report(
     given: Input, facts: dict[str, Value], tables: tuple[Table, ...], rows: tuple[HeadlineRow, ...], why: str
 ) -> Report:
@@ -114,9 +133,10 @@ def _report(
 # -- buffer assignment --------------------------------------------------------------------------------------------------------
 
 
-def _assignment(file: BufferAssignmentFile, given: Input) -> Report:
+def _assignment(file: BufferAssignmentFile, given: Input, missing: str = "") -> Report:
+    """Return the report of a buffer assignment. If allocations are `missing`, its sums are lower bounds for this reason."""
     temporaries = file.temp_bytes
-    facts: dict[str, Value] = {
+    sizes = {
         "memory.argument_bytes": file.argument_bytes,
         "memory.output_bytes": file.output_bytes,
         "memory.alias_bytes": file.alias_bytes,
@@ -124,6 +144,7 @@ def _assignment(file: BufferAssignmentFile, given: Input) -> Report:
         "memory.temp_bytes": temporaries.get(0, 0),
         "memory.needed_bytes": file.static_bytes + temporaries.get(0, 0),
     }
+    facts: dict[str, Value] = {name: known_part(size, missing) for name, size in sizes.items()}
     needed: tuple[str | Amount, ...] = ("needs ", Amount(facts["memory.needed_bytes"], "bytes"))
     largest = sorted(file.allocations, key=lambda placed: -placed.size)
     temps = sorted((value for placed in largest if placed.is_temp for value in placed.values), key=lambda value: -value.size)

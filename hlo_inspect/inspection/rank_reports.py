@@ -15,7 +15,7 @@ from hlo_inspect.compare.programs.rank_comparison import ComparedSet, RankDeviat
 from hlo_inspect.compare.programs.rank_sets import ModuleSet, RankText, other_order, pair_modules
 from hlo_inspect.compare.programs.rank_tables import rank_report
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, as_internal_errors
-from hlo_inspect.graph.fingerprints import unnamed_digest
+from hlo_inspect.graph.unnamed_texts import unnamed_digest
 from hlo_inspect.hlo.input.dump_directory import text_before_optimizations
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.settings.compile_settings import read_settings, stablehlo_file

@@ -63,7 +63,18 @@ def _of_argument(argument: str) -> list[RankDirectory]:
         paths = list(root.iterdir())
     if any(_MODULE_FOLDER.fullmatch(path.name) for path in paths):
         raise InputError(f"is the dump of one rank; name all of them with a pattern such as 'dumps/{RANK}'", Location(argument))
-    return _sorted(RankDirectory(path.name, path) for path in paths if path.is_dir())
+    folders = [path for path in paths if path.is_dir()]
+    if len(folders) == 1 and not _has_dump(folders[0]):
+        what = f"holds one folder, {folders[0].name}, which holds the ranks; name that"
+        raise InputError(f"{what}: '{folders[0]}'", Location(argument))
+    return _sorted(RankDirectory(path.name, path) for path in folders)
+
+
+def _has_dump(folder: Path) -> bool:
+    """Return True if a folder holds files, or no folders: it is no folder of ranks."""
+    with reading(str(folder)):
+        entries = list(folder.iterdir())
+    return not entries or any(entry.is_file() for entry in entries)
 
 
 def _matches(pattern: str) -> Iterator[RankDirectory]:

@@ -13,6 +13,7 @@ from hlo_inspect.hlo.input.foreign_text import Format, WireError, find_module
 from hlo_inspect.hlo.input.source import Openable, Source, open_source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.values.shapes import array_leaves
+from hlo_inspect.profiler.chip import NO_CHIP
 from hlo_inspect.profiler.measurements import RecordedProgram
 from hlo_inspect.profiler.profile import ProfileFile, measure
 from hlo_inspect.profiler.programs import ProfiledProgram, device_assignment, proto_instructions
@@ -60,8 +61,11 @@ class RecordedProfile(AbstractContextManager["RecordedProfile"]):
         outlines = {label: outline_of(ModuleAnalyses(module)) for label, module in modules.items()}
         times = measure(self.files, outlines, wanted)
         idle = sum(label not in times for label in self.programs)
+        chip = next((file.chip for file in self.files if file.chip != NO_CHIP), NO_CHIP)
         return {
-            label: RecordedProgram(label, times[label], self._devices(label), idle)
+            label: RecordedProgram(
+                label, times[label], self._devices(label), idle, chip if times[label].platform != "cpu" else NO_CHIP
+            )
             for label in modules
             if label in times and times[label].samples
         }

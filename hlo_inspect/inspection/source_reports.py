@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 MEMORY = "memory"
 """The command that also reads XLA's files about memory, and its reports on memory that did not suffice."""
 
+SUMMARY = "summary"
+"""The command that answers as `memory` on a text that only such a report is about."""
+
 _NAMED = 8
 """Names of modules that a message lists."""
 
@@ -144,20 +147,21 @@ class SourceReports:
             yield self._without_module(source)
 
     def _without_module(self, source: Source) -> Report:
-        """Return the report on a log with out-of-memory reports only. Raise NoModuleError unless the command is `memory`."""
-        report = None
+        """Return the report on a log that only states memory. Raise NoModuleError if it states none, or for other commands."""
         if source.memory_lines:
-            from hlo_inspect.inspection.other_inputs import report_on_log
+            from hlo_inspect.inspection.other_inputs import report_on_log, report_on_quoted_assignment
 
             report = report_on_log(source)
-        if report is None:
-            what = describe_foreign_text(source.start) or describe_log(source.measured)
-            expansion = f"; {source.expansion}" if source.expansion is not None else ""
-            raise NoModuleError(f"holds no HLO module{what}{expansion}", Location(source.name))
-        if self._command != MEMORY:
-            message = "holds no HLO module, only XLA's out-of-memory report; read it with `hlo-inspect memory`"
-            raise NoModuleError(message, Location(source.name))
-        return report
+            if report is not None and self._command not in {MEMORY, SUMMARY}:
+                message = "holds no HLO module, only XLA's out-of-memory report; read it with `hlo-inspect memory`"
+                raise NoModuleError(message, Location(source.name))
+            if report is None and self._command == MEMORY:
+                report = report_on_quoted_assignment(source)
+            if report is not None:
+                return report
+        what = describe_foreign_text(source.start) or describe_log(source.measured)
+        expansion = f"; {source.expansion}" if source.expansion is not None else ""
+        raise NoModuleError(f"holds no HLO module{what}{expansion}", Location(source.name))
 
     def _workload_report(self, source: Source, note: str | None) -> Report | str:
         """Return the report of a workload file; its policy if `module` excludes it. Raise NoModuleError if no pass reads it."""

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hlo_core.lib")  # noqa: PTH118, PTH120, PTH100 - not worth pathlib
 """The library, as `build` names it; that module is not worth its import here."""
 
-VERSION = 1
+VERSION = 2
 """Version of the columns and functions, as in `source/library.h`."""
 
 VARIABLE = "HLO_INSPECT_NATIVE"
-"""Environment variable: `0` turns the native reader off, `1` uses it for texts of any length."""
+"""Environment variable: `0` turns the native reader off."""
 
 MAX_CHARS = 1 << 30
 """Length of the longest text that the library reads at once."""

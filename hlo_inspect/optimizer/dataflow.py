@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.graph.frames import Frames, Place
+from hlo_inspect.graph.row_classes import RowClasses
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo import opcodes
 from hlo_inspect.hlo.module import Computation
@@ -49,7 +49,7 @@ class Recipe(NamedTuple):
 
 @dataclass(slots=True)
 class _Kind:
-    """Computations of one fingerprint: their number so far, and the frame of the computation that was read for all."""
+    """Computations of one class: their number so far, and the frame of the computation that was read for all."""
 
     met: int = 0
     frame: int | None = None
@@ -63,9 +63,9 @@ class EqualFusions:
     arguments.
     """
 
-    def __init__(self, graph: Graph, fingerprints: Fingerprints, frames: Frames) -> None:
+    def __init__(self, graph: Graph, classes: RowClasses, frames: Frames) -> None:
         self._graph = graph
-        self._fingerprints = fingerprints
+        self._classes = classes
         self._frames = frames
         self._kinds: dict[int, _Kind] = {}
         self._by_name: dict[str, _Kind | None] = {}
@@ -89,12 +89,9 @@ class EqualFusions:
         return kind.recipes[index]
 
     def _kind(self, computation: Computation) -> _Kind | None:
-        if len(computation.rows) > MAX_ROWS:
+        if len(computation.rows) > MAX_ROWS or computation.rows.column.calling:
             return None
-        fingerprint = self._fingerprints.get(computation.name)
-        if fingerprint is None or not self._fingerprints.differs_only_in_names(computation.name):
-            return None
-        kind = self._kinds.setdefault(fingerprint, _Kind())
+        kind = self._kinds.setdefault(self._classes.of_computation(computation.name), _Kind())
         kind.met += 1
         return kind
 
@@ -125,7 +122,7 @@ class Dataflow:
         self.nodes = NodeCache(self.frames)
         self.graph = self.nodes.graph
         self.constants = self.nodes.constants
-        self._equal_fusions = EqualFusions(self.graph, views.fingerprints, self.frames)
+        self._equal_fusions = EqualFusions(self.graph, views.classes, self.frames)
         self._operands: dict[Place, tuple[Place, ...]] = {}  # of operations whose operands are read first
 
     def node(self, place: Place) -> int:

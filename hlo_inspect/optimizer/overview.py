@@ -42,6 +42,7 @@ HYPERPARAMETERS = {
 }
 """The hyper-parameters that rules read, by the names of facts and columns. Each is a number; `nesterov` is 0 or 1."""
 
+_WRITING = IN_PLACE | {"concatenate"}
 _NOT_LOCAL = frozenset({*COLLECTIVE_KINDS, "opaque"})
 
 
@@ -339,8 +340,8 @@ class Overview:
         A step can donate them without a loss. In a step that updates weights these are the arrays of its training state. In any
         other program they are two kinds of arrays:
 
-        * those of which it writes a part, such as the cache of a decode step (dynamic-update-slices and scatters, also in the
-          body of a loop)
+        * those of which it writes a part, such as the cache of a decode step (dynamic-update-slices and scatters). The writes
+          can be in the body of a loop, or in slices that are joined again.
         * those whose new values take no matrix product, no reduction and no other device
 
         An output that is only of a parameter's shape, as in a forward pass, is not its new value.
@@ -354,7 +355,7 @@ class Overview:
         if not self.steps:
             return set()
         results = (self.frames.root(self.steps[0].frame, output.index) for output in interface.outputs)
-        written = (self.frames.carried_input(place, IN_PLACE) for place in results)
+        written = (self.frames.carried_input(place, _WRITING) for place in results)
         return {source[1:] for source in written if source is not None} | (self._local() - resharded)
 
     def _local(self) -> set[tuple[int, ShapeIndex]]:

@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 WORKLOAD = "workload"
 """The pass about workload files that is a command of its own; the others answer those of modules of the same name."""
 
-SUMMARIES: dict[str, str] = {
-    "summary": "Show one page: the module, its buffers, costs, optimizer, fusions, collectives, opcodes and findings.",
-    "params": "List entry parameters and outputs: shape, bytes, sharding, role, donated or why not, used or not.",
-    "fusions": "List fusions by kind, root and content, the largest by bytes accessed; custom calls by target.",
-    "collectives": "List collectives: kind, bytes, groups, mesh axis, reduction, async or not, runs, phase and source line.",
-    "optimizer": "Recognize the optimizer update: rule and constants; which parameters are weights, moments or counters.",
-    "cost": "Count FLOPs and bytes by opcode, kind of fusion, phase and source line; with --profile also time.",
-    "top": "List kernels by cost: runs, FLOPs, bytes, FLOP per byte, phase, source; with --profile bound and estimate.",
-    "time": "Show the time of a step by part: compute, memory, exposed communication; and its bottleneck.",
-    "memory": "Show device memory: does it fit, what is live at the peak, and the largest arrays.",
-    "custom-calls": "List custom calls by target: the work of each, its source, and what is unknown.",
-    "fingerprint": "Print three hashes of each module: of its program, its schedule, and what a compilation cache tells apart.",
-    WORKLOAD: "Read a network simulator's workload file: totals by pass, kind and group; or convert it to another dialect.",
-}
-"""Text of each pass in the list of commands: the first paragraph of its docstring."""
+PASSES_OF_COMMANDS = (
+    "summary",
+    "params",
+    "fusions",
+    "collectives",
+    "optimizer",
+    "cost",
+    "top",
+    "time",
+    "memory",
+    "custom-calls",
+    "fingerprint",
+    WORKLOAD,
+)
+"""Passes that are commands."""
 
-PASSES: Registry[Pass] = Registry(__name__, (name for name in SUMMARIES if name != WORKLOAD))
+PASSES: Registry[Pass] = Registry(__name__, (name for name in PASSES_OF_COMMANDS if name != WORKLOAD))
 """The passes about modules. Each is a command."""
 
 MODULE_FACTS = "module_facts"

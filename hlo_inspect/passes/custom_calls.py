@@ -13,7 +13,7 @@ from hlo_inspect.analysis.cost.custom_calls.step_calls import CallFigure, StepCa
 from hlo_inspect.figure import Quantity, least, multiply, or_unknown
 from hlo_inspect.figure import total as sum_figures
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.opcodes import TRANSFERS, is_marker
+from hlo_inspect.hlo.opcodes import TRANSFERS, is_host_callback, is_marker
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
 from hlo_inspect.passes.instruction_rows import group_rows
@@ -66,10 +66,19 @@ _WORK: tuple[tuple[CallFigure, Unit, str], ...] = (
     ("matmul_flops", "flops", "FLOPs of custom calls in matrix multiplications"),
     ("transcendentals", "count", "transcendental functions of custom calls, all runs of a step"),
 )
+
+
+def _callbacks(figure: CallFigure) -> Callable[[_Group], Quantity]:
+    """Return a getter of a figure of the calls that run Python on the host."""
+    return lambda calls: total_of_step((call for call in calls if is_host_callback(call.target)), figure)
+
+
 _MOVED = "operand and result bytes of custom calls in one step, without workspaces"
 _FACTS = (
     *(Fact(f"custom_calls.{figure}", unit, meaning, _work(figure)) for figure, unit, meaning in _WORK),
     Fact("custom_calls.bytes", "bytes", _MOVED, _figure("bytes")),
+    Fact("custom_calls.host_callback_count", "count", "runs of calls of Python on the host in one step", _callbacks("runs")),
+    Fact("custom_calls.host_callback_bytes", "bytes", "bytes that these move between device and host", _callbacks("bytes")),
     Fact("custom_calls.unknown_count", "count", "custom calls whose work is unknown", _unknown_count),
 )
 
@@ -116,6 +125,9 @@ def _printed(size: Callable[[Instruction], int | None]) -> Callable[[_Group], in
 
 
 def _moved(group: _Group) -> Quantity:
+    """Return the bytes that a target moves between device and host: the results, of a call of Python the operands too."""
+    if is_host_callback(group[0].target):
+        return total_of_step(group, "bytes")
     sizes = (or_unknown(result_bytes(call.instruction), "a shape is unknown") for call in group)
     return sum_figures(multiply(size, call.runs) for size, call in zip(sizes, group, strict=True))
 
@@ -169,7 +181,7 @@ BY_TARGET = (_CALLS_BY_TARGET, _TARGET_GROUPS)
 def custom_call_tables(calls: Sequence[StepCall]) -> Iterator[Table]:
     """Yield the tables of targets, of transfers between host and device, and of unknown calls."""
     yield from _by_target(_CUSTOM_CALLS, _CUSTOM_CALL_GROUPS, calls)
-    transfers = [call for call in calls if call.target in TRANSFERS]
+    transfers = [call for call in calls if call.target in TRANSFERS or is_host_callback(call.target)]
     if transfers:
         yield _HOST_TRANSFERS.of(step_by_target(transfers))
     kernels = group_rows([call for call in calls if call.is_unknown], lambda call: (call.target, call.kernel))

@@ -17,7 +17,7 @@ _TABLES_OF_WHOLE = frozenset({"buffers"})
 _SUMS_OF_WHOLE = ("cost.", "time.", "custom_calls.unknown_count")
 _SUMS_OVER_RUNS = frozenset({"flops", "least_flops", "matmul_flops", "transcendentals", "bytes"})
 """Facts of all runs of custom calls."""
-_NO_SUMS = frozenset(
+NO_SUMS = frozenset(
     f"time.{name}"
     for name in ("exposed_collective_s", "step_s", "estimate_exposed_collective_s", "estimate_step_s", "mfu_bound")
 )
@@ -25,7 +25,8 @@ _NO_SUMS = frozenset(
 _WITH_EXPOSED_PART = frozenset({"step", "time_by_phase", "time_by_scope", "time_by_source"})
 """Tables of whose times the exposed part of collectives is a part: their sums bound nothing either."""
 _EXPOSED = frozenset({"exposed_s", "estimate_exposed_s"})
-_OF_A_RUN = frozenset({"operand_bytes", "result_bytes", "wire_bytes"})
+_OF_A_RUN = {"operand_bytes": "operands", "result_bytes": "", "wire_bytes": "sent"}
+"""Columns of one run, with their words on a page."""
 _STATED_BY_XLA = frozenset({"out_of_memory", "out_of_memory_parts"})
 """Tables of the lines around the quoted ones: they stay as they are."""
 
@@ -61,17 +62,18 @@ def truncated_facts(facts: Mapping[str, Value]) -> dict[str, Value]:
     """Return the facts of a truncated text: sums over the whole module, or over its runs, are lower bounds."""
     bounded: dict[str, Value] = {}
     for name, value in facts.items():
-        if not _is_sum_of_whole(name):
+        if not is_sum_of_whole(name):
             bounded.setdefault(name, value)
         elif name.endswith(LOWER_BOUND):
             bounded[name] = value
         else:
-            low = None if name in _NO_SUMS else lower_bound(value)
+            low = None if name in NO_SUMS else lower_bound(value)
             bounded[name] = at_least(low, _TRUNCATED) if isinstance(low, int | float) and low else None
     return bounded
 
 
-def _is_sum_of_whole(fact: str) -> bool:
+def is_sum_of_whole(fact: str) -> bool:
+    """Return True if a fact is a sum over the whole module or over its runs."""
     family, _, name = fact.removesuffix(LOWER_BOUND).rpartition(".")
     return fact.startswith(_SUMS_OF_WHOLE) or ".executed_" in fact or (family == "custom_calls" and name in _SUMS_OVER_RUNS)
 
@@ -79,7 +81,7 @@ def _is_sum_of_whole(fact: str) -> bool:
 def truncation_notes(facts: Mapping[str, Value]) -> list[str]:
     """Return why each sum over a truncated module is unknown, for those that a whole one would have."""
     exact = [name for name, value in facts.items() if plain(value) is not None and not name.endswith(LOWER_BOUND)]
-    return [f"{name}: {_TRUNCATED}" for name in exact if _is_sum_of_whole(name)]
+    return [f"{name}: {_TRUNCATED}" for name in exact if is_sum_of_whole(name)]
 
 
 def truncated_tables(tables: Iterable[Table]) -> Iterator[Table]:
@@ -121,17 +123,22 @@ def _tables(tables: Sequence[Table]) -> tuple[Table, ...]:
 def _table(table: Table, *, on_page: bool) -> Table:
     unknown = {index for index, column in enumerate(table.columns) if table.name in _OF_KERNELS and column.name in _OF_A_STEP}
     rows = [tuple(None if index in unknown else value for index, value in enumerate(row)) for row in table.rows]
+    spaces = {index for index, column in enumerate(table.columns) if column.name == "memory_space"}
+    stated = {index for index in spaces if any(row[index] for row in rows)}  # 0 is the device's memory
     return replace(
         table,
         title=table.title.replace(" of one step", " as quoted").replace(" in one step", ""),
         rows=tuple(rows),
-        columns=tuple(map(_column, table.columns)),
+        columns=tuple(_column(column, is_stated=index in stated) for index, column in enumerate(table.columns)),
         page_as="",
         on_page=on_page,
     )
 
 
-def _column(column: Column) -> Column:
+def _column(column: Column, *, is_stated: bool) -> Column:
+    """Return a column as the page of quoted lines has it: always if it holds figures of one run, or `is_stated`."""
     if column.name == "runs" or column.name in _OF_A_STEP or column.name.startswith("executed_"):
         return column._replace(detail=9)
-    return column._replace(detail=0) if column.name in _OF_A_RUN else column
+    if column.name in _OF_A_RUN:
+        return column._replace(detail=0, page_name=column.page_name or _OF_A_RUN[column.name])
+    return column._replace(detail=0) if is_stated else column

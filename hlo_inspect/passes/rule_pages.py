@@ -16,6 +16,9 @@ _RULES = TableSpec("rules", "Findings", page_rows=0).with_columns(
     Column("name", meaning="name of the rule"),
     Column("severity", meaning="error, warning or info"),
     Column("summary", meaning="the rule in one sentence"),
+    Column(
+        "threshold", detail=1, optional=True, meaning="least stake that is a finding", get=lambda page: page.threshold or None
+    ),
 )
 TABLES = (_RULES,)
 
@@ -32,13 +35,20 @@ def rule_report(name: str) -> Report:
     facts: dict[str, Plain] = {"rule.code": page.code, "rule.name": page.name, "rule.severity": page.severity}
     facts["rule.summary"] = page.summary
     facts |= {f"rule.{heading.lower().replace(' ', '_')}": text for heading, text in page.texts.items()}
+    facts["rule.threshold"] = page.threshold or None
+    least = f"{page.threshold} in one step on one device; --threshold {page.name}=SIZE sets another"
     passages = [Passage(heading, text, verbatim=heading == "Example") for heading, text in page.texts.items()]
     return Report(
         "rule",
         _INPUT,
         facts=facts,
         title=f"{page.code} {page.name} ({page.severity})",
-        passages=(Passage("", page.summary), *passages),
+        passages=(
+            Passage("", page.summary),
+            *passages[:1],
+            *([Passage("Threshold", least)] if page.threshold else []),
+            *passages[1:],
+        ),
     )
 
 

@@ -18,7 +18,7 @@ from hlo_inspect.analysis.provenance import NOT_FUSED, Labels, printed
 from hlo_inspect.analysis.time.costings import Costing, StepCost
 from hlo_inspect.analysis.time.kernel_times import KernelTimes, no_bytes_reason
 from hlo_inspect.analysis.time.step_times import estimate_gaps
-from hlo_inspect.figure import Quantity, least, total
+from hlo_inspect.figure import Number, Quantity, least, total
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.values.shapes import array_leaves
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
@@ -34,11 +34,12 @@ from hlo_inspect.passes.instruction_rows import (
     phase_source,
     stacks_of,
 )
-from hlo_inspect.report.model import Amount, HeadlineRow, Section, sentence
+from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, sentence
 from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
 
 if TYPE_CHECKING:
+    from hlo_inspect.analysis.time.step_times import StepTimes
     from hlo_inspect.passes.measured.measured_rows import MeasuredRows
 
 _FACTS = (
@@ -58,11 +59,35 @@ def _headline(context: Context) -> Iterator[HeadlineRow]:
     if times is None or context.module.entry is None:
         return
     yield HeadlineRow("step", tuple(step_words(context, times)))
+    yield from hidden_words(context, times)
+
+
+def hidden_words(context: Context, times: StepTimes) -> Iterator[HeadlineRow]:
+    """Yield the difference between the sum of all rows and a scheduled step, at bounds and at estimates."""
     rows = [row.cost.time for row in context.on_machine.costings if row.cost.time is not None]
-    hidden = sum(least(row.estimate) - least(row.in_step) for row in rows if row.in_step is not None)
-    if hidden > 0:
-        text = "estimates add up to {} more than the step: that time is hidden behind other rows"
-        yield HeadlineRow("rows", tuple(sentence(text, Amount(hidden, "seconds"))))
+    if context.on_machine.known_step is None:
+        return
+    sums = (
+        ("bounds", sum(least(row.bound) for row in rows) - least(times.step)),
+        ("estimates", sum(least(row.estimate) for row in rows) - least(times.estimate_step)),
+    )
+    rounding = _ROUNDING * least(times.estimate_step)
+    more = [(name, seconds) for name, seconds in sums if seconds > rounding]
+    less = [(name, -seconds) for name, seconds in sums if seconds < -rounding]
+    if more:
+        yield HeadlineRow("rows", tuple(_difference(more, "more", "that time is hidden behind other rows")))
+    if less:
+        yield HeadlineRow("rows", tuple(_difference(less, "less", "a unit or a link is busy for several streams")))
+
+
+_ROUNDING = 1e-9
+
+
+def _difference(sums: Sequence[tuple[str, Number]], relation: str, cause: str) -> Parts:
+    for index, (name, seconds) in enumerate(sums):
+        text = f", {{}} {{}} {relation}" if index else f"{{}} add up to {{}} {relation} than the step"
+        yield from sentence(text, name, Amount(seconds, "seconds"))
+    yield f": {cause}"
 
 
 def _about_times(context: Context, times: KernelTimes) -> Iterator[str]:
@@ -71,7 +96,7 @@ def _about_times(context: Context, times: KernelTimes) -> Iterator[str]:
     if missing:
         shares = "; shares are of the known part of the step" if context.module.header.is_scheduled else ""
         yield f"estimates are lower bounds, because {missing}{shares}"
-    if any(times.for_kernel(kernel).compiler_cycles is not None for kernel in context.kernels.launched):
+    if any(time.compiler_cycles is not None for time in times.for_each(context.kernels.launched)):
         yield from filter(None, [inferred_clock(context)])
 
 
@@ -158,10 +183,10 @@ _FUSION_KIND = Column(
     get=_label_getter(lambda labels: None if labels.kind == NOT_FUSED else labels.kind, None),
 )
 _COSTS = (
-    bounded("runs", "count", attrgetter("cost.runs"), detail=1),
-    bounded("flops", "flops", attrgetter("cost.flops")),
+    bounded("runs", "count", attrgetter("cost.runs"), detail=2),
+    bounded("flops", "flops", attrgetter("cost.flops"), detail=1),
     bounded("matmul_flops", "flops", attrgetter("cost.matmul_flops"), detail=8),
-    bounded("bytes", "bytes", attrgetter("cost.size"), meaning="bytes read and written by all runs in one step"),
+    bounded("bytes", "bytes", attrgetter("cost.size"), detail=1, meaning="bytes read and written by all runs in one step"),
     Column(
         "flop_per_byte",
         "number",
@@ -181,18 +206,18 @@ def _time(name: str, time: str, **more: Any) -> Column:  # noqa: ANN401 - those 
 
 _EXPOSED = "exposed part of a collective or copy"
 _TIMES = (
-    _time("bound_s", "bound"),
+    _time("bound_s", "bound", detail=1),
     _time("estimate_s", "estimate", optional=True),
-    _time("estimate_exposed_s", "exposed", optional=True, summed=False, page_name="exposed", meaning=_EXPOSED),
+    _time("estimate_exposed_s", "exposed", detail=1, optional=True, summed=False, page_name="exposed", meaning=_EXPOSED),
     _time("compiler_s", "compiler", detail=5, optional=True, meaning="the compiler's own estimate, if the text has it"),
 )
 _SHARES = (
     Column("step_share", "share", page_name="share_of_step", optional=True, meaning="share of the step's estimate"),
     Column("share", "share", optional=True, meaning="share of the bounds of all kernels", get=attrgetter("cost.share")),
-    Column("bound_by", detail=2, optional=True, meaning="resource that decides the bound; compute, memory or collective"),
+    Column("bound_by", detail=4, optional=True, meaning="what decides the bound: compute, memory, host link or collective"),
     phase_column(_label_getter(attrgetter("phase"), UNKNOWN), detail=2),
 )
-_SOURCE = Column("source", detail=1, width=16, get=_label_getter(lambda labels: printed(labels.source), ""))
+_SOURCE = Column("source", width=14, get=_label_getter(lambda labels: printed(labels.source), ""))
 
 KERNELS = TableSpec(
     "kernels",
@@ -218,10 +243,10 @@ KERNELS = TableSpec(
 KERNEL_GROUPS = TableSpec(
     "kernel_groups", "Kernels of one step, merged", TablePlace("kernels", "Kernels", "merged")
 ).with_columns(
-    Column("name", get=_name, width=20),
+    Column("name", get=_name, width=16),
     _KIND._replace(detail=4),
     _FUSION_KIND,
-    Column("shape", detail=3, get=_short_shape, width=24),
+    Column("shape", get=_short_shape, width=14),
     Column("sites", "count", summed=True, detail=3, get=lambda row: len(row.kernels)),
     *_COSTS,
     *_TIMES,

@@ -1,5 +1,7 @@
 """Executions on CPU devices, which all stand in the plane `/host:CPU`. Its lines are threads.
 
+Newer AMD profiles name the instruction of each launch of a kernel too. A launch has the `correlation_id` of its kernel.
+
 An event is the call of a thunk, not its work: a thunk that runs on a thread pool returns at once. Its end is an event `end: …`
 whose `_c` is the `_p` of the call, often on another thread.
 """
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 CPU_PLANE = "/host:CPU"
 _NO_RUN = -(1 << 63)
 """Run of the events of an old jaxlib, which states no runs."""
-_INTEGERS, _TEXTS = ("program_id", "run_id", "device_ordinal", "_p", "_c"), ("hlo_op", "hlo_module")
+_LAUNCH = "correlation_id"
+_INTEGERS, _TEXTS = ("program_id", "run_id", "device_ordinal", "_p", "_c", _LAUNCH), ("hlo_op", "hlo_module")
 _END = "end: "
 
 
@@ -50,7 +53,7 @@ class _CpuEvents:
         import numpy as np
 
         self.events.faults[ABSURD] += block.faults
-        is_op = block.texts["hlo_op"] > 0
+        is_op = (block.texts["hlo_op"] > 0) & ~block.integers[_LAUNCH].is_present
         consumed = block.integers["_c"]
         is_end = self._reader.by_metadata(block.metadata, lambda metadata: metadata.name.startswith(_END)) == 1
         is_end &= ~is_op & consumed.is_present

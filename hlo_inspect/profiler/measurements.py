@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from hlo_inspect.profiler.chip import NO_CHIP, ProfiledChip
 from hlo_inspect.profiler.device_events import ALL_ATTRIBUTED, Unattributed
 
 if TYPE_CHECKING:
@@ -200,46 +201,65 @@ class ProgramMeasurements:
     def waits(self, name: str, groups: Sequence[Sequence[int]]) -> dict[DeviceKey, DeviceWaits] | None:
         """Return the waiting of a collective for the slowest device of its group, summed over all samples, by device.
 
-        `groups` are the ordinals of the devices. None over several hosts, or if a group is not whole in the file.
+        `groups` are the ordinals of the devices. Over several hosts the clocks differ, and ordinals are those of each host: a
+        collective of all devices is known by its durations. None for others, or if a group is not whole in the file.
         """
-        executions = self.collectives.get(name)
-        devices = {device.ordinal: device for device in self.devices}
-        if self.hosts != 1 or executions is None or len(devices) != len(self.devices):
-            return None
-        if not groups or any(ordinal not in devices for group in groups for ordinal in group):
+        executions, members = self.collectives.get(name), self._members(groups)
+        if executions is None or members is None:
             return None
         waits: dict[DeviceKey, DeviceWaits] = {}
         for order in sorted({order for order, _ in executions}):
-            for group in groups:
-                keys = [devices[ordinal] for ordinal in group]
+            for keys in members:
                 present = [executions[order, key] for key in keys if (order, key) in executions]
                 if len(present) == len(keys):
-                    for key, of_run in zip(keys, _waits_of(present), strict=True):
+                    for key, of_run in zip(keys, _waits_of(present, has_one_clock=self.hosts == 1), strict=True):
                         waits[key] = waits.get(key, NO_WAITS).plus(of_run)
         return waits
+
+    def _members(self, groups: Sequence[Sequence[int]]) -> list[list[DeviceKey]] | None:
+        """Return the devices of each group; None if they are unknown."""
+        if self.hosts > 1:
+            is_whole = len(groups) == 1 and len(groups[0]) == len(self.devices) and not self.runs_differ
+            return [self.devices] if is_whole else None
+        devices = {device.ordinal: device for device in self.devices}
+        if (
+            not groups
+            or len(devices) != len(self.devices)
+            or any(ordinal not in devices for group in groups for ordinal in group)
+        ):
+            return None
+        return [[devices[ordinal] for ordinal in group] for group in groups]
 
 
 class RecordedProgram(NamedTuple):
     """The program of a module in a recorded profile.
 
-    `devices` maps flattened ids to devices, empty if they are equal. `others` are programs without events.
+    `devices` maps flattened ids to devices, empty if they are equal. `others` are programs without events, and `chip` ran it.
     """
 
     label: str
     times: ProgramMeasurements
     devices: tuple[int, ...] = ()
     others: int = 0
+    chip: ProfiledChip = NO_CHIP
 
 
-def _waits_of(members: Sequence[Executions]) -> list[DeviceWaits]:
-    """Return the waiting of each device of a group for the last of them to begin, over all executions of one run."""
+def _waits_of(members: Sequence[Executions], *, has_one_clock: bool) -> list[DeviceWaits]:
+    """Return the waiting of each device of a group for the last of them to begin, over all executions of one run.
+
+    Without a common clock the last device is that of the shortest execution: all end together.
+    """
     import numpy as np
 
     count = min(len(starts) for starts, _ in members)
     starts = np.stack([starts[:count] for starts, _ in members])
     ends = np.stack([ends[:count] for _, ends in members])
-    waits = np.maximum(np.minimum(ends, starts.max(axis=0)) - starts, 0)
-    last = starts.argmax(axis=0)
+    if has_one_clock:
+        waits = np.maximum(np.minimum(ends, starts.max(axis=0)) - starts, 0)
+        last = starts.argmax(axis=0)
+    else:
+        waits = (ends - starts) - (ends - starts).min(axis=0)
+        last = (ends - starts).argmin(axis=0)
     delays = [int(waits[:, last == member].sum()) for member in range(len(members))]
     lasts = np.bincount(last, minlength=len(members)).tolist()
     return [DeviceWaits(*row) for row in zip(waits.sum(axis=1).tolist(), delays, lasts, [count] * len(members), strict=True)]

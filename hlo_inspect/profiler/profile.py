@@ -12,6 +12,7 @@ from typing import IO
 
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.input.foreign_text import WireError
+from hlo_inspect.profiler.chip import NO_CHIP, ProfiledChip
 from hlo_inspect.profiler.cpu import CPU_PLANE, read_cpu
 from hlo_inspect.profiler.device_events import DeviceEvents
 from hlo_inspect.profiler.gpu import GPU_PLANE, read_gpu
@@ -19,7 +20,7 @@ from hlo_inspect.profiler.measurements import ProgramMeasurements
 from hlo_inspect.profiler.outline import ProgramOutline
 from hlo_inspect.profiler.programs import METADATA_PLANE, ProfiledProgram, ProgramLabels, read_programs
 from hlo_inspect.profiler.reduction import PlanePart, reduce_plane
-from hlo_inspect.profiler.space import MetadataEntries, plane_name, plane_spans, read_plane
+from hlo_inspect.profiler.space import MetadataEntries, plane_name, plane_spans, read_chip, read_plane
 from hlo_inspect.profiler.tpu import TPU_PLANE, read_tpu
 from hlo_inspect.profiler.wanted_samples import ALL_SAMPLES, WantedSamples
 from hlo_inspect.profiler.window import ByteWindow, FieldSpan, PromisedBytesError
@@ -56,6 +57,15 @@ class ProfileFile:
     def proto(self, program: ProfiledProgram) -> bytes:
         """Return the `HloProto` of a program."""
         return self.window.read(program.proto)
+
+    @property
+    def chip(self) -> ProfiledChip:
+        """The chip of the first device; without a plane of a TPU or GPU an empty one."""
+        for name, span in self.planes:
+            if TPU_PLANE.fullmatch(name) or GPU_PLANE.fullmatch(name):
+                with self._errors(f"plane {name}"):
+                    return read_chip(self.window, span)
+        return NO_CHIP
 
     def device_planes(self) -> Iterator[tuple[int, DeviceEvents]]:
         """Yield number and executions of each plane of a device, one at a time."""
@@ -96,19 +106,27 @@ def measure(
 ) -> dict[str, ProgramMeasurements]:
     """Read the executions of all devices and return the measurements of each program that ran, by label.
 
-    `outlines` are those of the programs, by label.
+    `outlines` are those of the programs, by label. Threads of a host launch the programs that an accelerator executes.
     Raise InputError if there is no event of a device.
     """
     programs: dict[str, _JoinedProgram] = {}
     for host, file in enumerate(files):
         for number, events in file.device_planes():
             for label, part in reduce_plane(events, outlines, (host, number), wanted):
-                programs.setdefault(label, _JoinedProgram()).add(host, part)
+                joined, is_on_accelerator = programs.get(label), part.measured.platform != "cpu"
+                if joined is None or (is_on_accelerator and joined.measured.platform == "cpu" and _has_samples(part.measured)):
+                    joined = programs[label] = _JoinedProgram()
+                if is_on_accelerator or joined.measured.platform in {"", "cpu"} or not _has_samples(joined.measured):
+                    joined.add(host, part)
             del events  # before the next plane is read
-    joined = {label: program.measured for label, program in programs.items()}
-    if not any(measured.samples or measured.cut_samples or measured.skipped_samples for measured in joined.values()):
+    measured = {label: program.measured for label, program in programs.items()}
+    if not any(map(_has_samples, measured.values())):
         raise InputError(NO_DEVICE_EVENTS, Location(files[0].name))
-    return joined
+    return measured
+
+
+def _has_samples(measured: ProgramMeasurements) -> bool:
+    return bool(measured.samples or measured.cut_samples or measured.skipped_samples)
 
 
 class _JoinedProgram:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from hlo_inspect.hlo.input.foreign_text import fields
+from hlo_inspect.profiler.chip import ProfiledChip
 from hlo_inspect.profiler.window import ByteWindow, FieldSpan
 
 StatValue = int | str | bytes
@@ -190,3 +191,22 @@ def text_of(window: ByteWindow, span: int | FieldSpan) -> str:
 
 def _text(value: int | memoryview) -> str:
     return bytes(value).decode(errors="replace") if isinstance(value, memoryview) else ""
+
+
+_CHIP_STATS = ("device_type_string", "device_vendor", "compute_cap_major", "compute_cap_minor", "core_count", "memory_size")
+
+
+def read_chip(window: ByteWindow, plane: FieldSpan) -> ProfiledChip:
+    """Read the chip of the plane of a device."""
+    names: dict[int, str] = {}
+    stats: list[bytes] = []
+    for number, value in window.fields(plane):
+        if number == 5 and isinstance(value, FieldSpan):
+            key, name = stat_name(window.read(value))
+            names[key] = name
+        elif number == 6 and isinstance(value, FieldSpan):
+            stats.append(window.read(value))
+    content = dict(read_stat(data, names) for data in stats)
+    kind, vendor = (text if isinstance(text, str) else "" for text in map(content.get, _CHIP_STATS[:2]))
+    major, minor, cores, memory = (number if isinstance(number, int) else 0 for number in map(content.get, _CHIP_STATS[2:]))
+    return ProfiledChip(kind, vendor, (major, minor), cores, memory)

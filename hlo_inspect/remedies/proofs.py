@@ -12,7 +12,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.compiler.meshes import Description
 from hlo_inspect.remedies.remedy import CannotBeTriedError, Remedy
 from hlo_inspect.report.model import STAKE_UNITS, Finding
-from hlo_inspect.report.table import Column, Value, figure_of
+from hlo_inspect.report.table import Column, Unit, Value, figure_of
 from hlo_inspect.report.table_spec import TableSpec
 
 Verdict = Literal["confirmed", "not confirmed", "cannot be tried"]
@@ -85,8 +85,8 @@ def _remedy(context: Context, finding: Finding, description: Description) -> Rem
     name = f"{__package__}.{finding.name.replace('-', '_')}"
     if find_spec(name) is None:
         raise CannotBeTriedError("no remedy that can be tried")
-    found: Remedy = import_module(name).remedy(context, finding, description)
-    return found
+    remedy: Remedy = import_module(name).remedy(context, finding, description)
+    return remedy
 
 
 def _costs(before: Facts, after: Facts) -> str:
@@ -106,7 +106,7 @@ def _keeps_outputs(proof: Proof) -> bool | None:
     return None if proof.after is None else proof.before["outputs.bytes"] == proof.after["outputs.bytes"]
 
 
-def _column(name: str, unit: Literal["bytes", "flops", "seconds"], words: str) -> Column:
+def _column(name: str, unit: Unit, words: str) -> Column:
     side = "before" if name.endswith("before") else "after"
     meaning = f"{words} {'as it is' if side == 'before' else 'with the remedy'}"
     heading = f"{words.split(maxsplit=1)[0]} {side}"
@@ -121,6 +121,12 @@ def _column(name: str, unit: Literal["bytes", "flops", "seconds"], words: str) -
     )
 
 
+_FIGURES: tuple[tuple[str, Unit, str], ...] = (
+    ("needed_bytes", "bytes", "memory of a device"),
+    ("sent_bytes", "bytes", "sent bytes of a step"),
+    ("flops", "flops", "FLOPs of a step"),
+    ("estimate_s", "seconds", "estimated time of a step"),
+)
 PROOFS = TableSpec("proofs", "Remedies, compiled").with_columns(
     Column("rule", meaning="code of the rule", get=lambda proof: proof.finding.rule),
     Column(
@@ -131,16 +137,7 @@ PROOFS = TableSpec("proofs", "Remedies, compiled").with_columns(
         get=lambda proof: proof.finding.subject,
     ),
     Column("verdict", meaning="`confirmed`, `not confirmed` (it saves nothing or costs elsewhere) or `cannot be tried`"),
-    *(
-        _column(f"{name}_{side}", unit, words)
-        for name, unit, words in (
-            ("needed_bytes", "bytes", "memory of a device"),
-            ("sent_bytes", "bytes", "sent bytes of a step"),
-            ("flops", "flops", "FLOPs of a step"),
-            ("estimate_s", "seconds", "estimated time of a step"),
-        )
-        for side in ("before", "after")
-    ),
+    *(_column(f"{name}_{side}", unit, words) for name, unit, words in _FIGURES for side in ("before", "after")),
     Column(
         "keeps_outputs",
         "bool",
@@ -153,14 +150,16 @@ PROOFS = TableSpec("proofs", "Remedies, compiled").with_columns(
         "remedy",
         width=24,
         optional=True,
+        detail=4,
         wraps=True,
         meaning="what was changed in the program",
         get=lambda proof: proof.remedy and proof.remedy.words,
     ),
     Column(
         "line",
-        width=24,
+        width=40,
         optional=True,
+        detail=1,
         wraps=True,
         meaning="what to write in Python",
         get=lambda proof: proof.remedy and proof.remedy.line,

@@ -18,7 +18,7 @@ _ROOT = lazy_pattern(r"[A-Za-z_]\w*+")
 
 
 class Remedy(NamedTuple):
-    """What mends a finding: in words, as edits of the StableHLO, and the line of Python to write."""
+    """Mending of a finding: in words, as edits of the StableHLO, and the line of Python to write."""
 
     words: str
     edits: tuple[Edit, ...]

@@ -28,8 +28,8 @@ def _axes(own: Argument, others: list[Axes], description: Description) -> Axes:
     if most == 1:
         raise CannotBeTriedError("the StableHLO has no sharding of another weight")
     models = list(dict.fromkeys(axes for axes in others if parts(axes, description) == most))
-    alike = [axes for axes in models if divides(axes, own.dimensions, description)]
-    if alike:
-        return max(alike, key=lambda axes: sum(size for size, names in zip(own.dimensions, axes, strict=True) if names))
+    dividing = [axes for axes in models if divides(axes, own.dimensions, description)]
+    if dividing:
+        return max(dividing, key=lambda axes: sum(size for size, names in zip(own.dimensions, axes, strict=True) if names))
     names = max((names for names in models[0] if names), key=lambda names: parts((names,), description))
     return largest_dimension(names, own.dimensions, description)

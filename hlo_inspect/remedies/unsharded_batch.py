@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compiler.meshes import Description
@@ -14,7 +15,8 @@ from hlo_inspect.report.model import Finding
 def remedy(context: Context, finding: Finding, description: Description) -> Remedy:
     """Return a constraint on the carried activations of all loops, forward and backward."""
     axis = _axis(context, finding)
-    dimensions, sharded = _carried(axis, description)
+    state = {number for number, _ in context.optimizer.roles}
+    dimensions, sharded = _carried(axis, state, description)
     axes = [[axis] if number == sharded else [] for number in range(len(dimensions))]
     written = ", ".join(f"'{axis}'" if number == sharded else "None" for number in range(sharded + 1))
     words = f"constrain {'×'.join(map(str, dimensions))} in loops to PartitionSpec({written})"
@@ -30,16 +32,16 @@ def _axis(context: Context, finding: Finding) -> str:
     raise CannotBeTriedError(f"the mesh axis of {finding.subject} has no name")
 
 
-def _carried(axis: str, description: Description) -> tuple[tuple[int, ...], int]:
+def _carried(axis: str, state: Collection[int], description: Description) -> tuple[tuple[int, ...], int]:
     """Return the dimensions of the activations that loops carry, and the one of the batch.
 
-    They begin with the dimensions of an argument that the axis divides, such as the tokens. Of several the one that most loops
-    carry is taken. Raise CannotBeTriedError if there is none.
+    They begin with the dimensions of an argument that the axis divides and that is no `state`, such as the tokens. Of several
+    the one that most loops carry is taken. Raise CannotBeTriedError if there is none.
     """
     batches = []
     for number, own in enumerate(description.arguments):
         divided = [position for position, names in enumerate(axes_of(number, description)) if axis in names]
-        if divided:
+        if divided and number not in state:
             batches.append((tuple(own["dimensions"]), divided[0]))
     counts: Counter[tuple[tuple[int, ...], int]] = Counter()
     for carried in description.carried:
@@ -49,4 +51,4 @@ def _carried(axis: str, description: Description) -> tuple[tuple[int, ...], int]
                 counts[carried, position] += 1 + (carried[: len(batch)] == batch)
     if not counts:
         raise CannotBeTriedError("no loop of the StableHLO carries the batch")
-    return max(counts, key=lambda found: (counts[found], len(found[0])))
+    return max(counts, key=lambda carried: (counts[carried], len(carried[0])))

@@ -49,6 +49,14 @@ class Annotation(NamedTuple):
         return printable(": ".join((*names, self.finding.message)))
 
     @property
+    def message_with_place(self) -> str:
+        """Message with the source line and the line of the dump behind it, if the source is not in the repository."""
+        location = self.finding.location
+        places = () if self.in_repository else (self.finding.source, location and str(location))
+        stated = printable(", ".join(filter(None, places)))
+        return f"{self.message} ({stated})" if stated else self.message
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of the module and of the instruction, as far as there are some."""
         return tuple(name for name in (self.module, self.finding.subject) if name)

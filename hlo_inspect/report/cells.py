@@ -18,6 +18,9 @@ _UNIT_WORDS = {"bytes": ("bytes", "size"), "seconds": ("s", "time")}
 
 Texts = tuple[str, ...]
 
+BAR_WIDTH, NARROW_BAR_WIDTH = 24, 12
+_SHARE_WIDTH = 6
+
 
 class Cells(NamedTuple):
     """A table in texts, with the columns that a page can have.
@@ -33,8 +36,8 @@ class Cells(NamedTuple):
     left_out: Texts | None
 
 
-def format_table(table: Table, raw_bytes: bool) -> Cells:
-    """Format a table."""
+def format_table(table: Table, raw_bytes: bool, bar_width: int = BAR_WIDTH) -> Cells:
+    """Format a table, with bars of that width."""
 
     def texts(row: Row, *, of_sums: bool = False) -> Texts:
         return tuple(
@@ -50,8 +53,8 @@ def format_table(table: Table, raw_bytes: bool) -> Cells:
     header = tuple(heading(column, raw_bytes) for column in table.columns)
     for index, column in enumerate(table.columns):
         if column.bar:
-            rows = _with_bars(rows, index, [row[index] for row in table.rows], is_stacked=column.bar == "stacked")
-            header = (*header[:index], _text_and_bar(header[index]), *header[index + 1 :])
+            rows = _with_bars(rows, index, [row[index] for row in table.rows], bar_width, is_stacked=column.bar == "stacked")
+            header = (*header[:index], _text_and_bar(header[index], "", bar_width), *header[index + 1 :])
     sums, left_out = table.sums, None
     if table.left_out is not None:
         label = f"[{table.left_out.rows:,} filtered out]"
@@ -66,24 +69,23 @@ def format_table(table: Table, raw_bytes: bool) -> Cells:
     )
 
 
-BAR_WIDTH = 24
-_SHARE_WIDTH = 6
+def _text_and_bar(text: str, bar: str, bar_width: int) -> str:
+    return f"{text:>{_SHARE_WIDTH}}  {bar:<{bar_width}}"
 
 
-def _text_and_bar(text: str, bar: str = "") -> str:
-    return f"{text:>{_SHARE_WIDTH}}  {bar:<{BAR_WIDTH}}"
-
-
-def _with_bars(rows: Sequence[Texts], position: int, shares: Sequence[Value], *, is_stacked: bool) -> list[Texts]:
+def _with_bars(
+    rows: Sequence[Texts], position: int, shares: Sequence[Value], bar_width: int, *, is_stacked: bool
+) -> list[Texts]:
     """Return the rows with bars beside the shares of one column; a share that is not 0 is never invisible."""
     drawn = []
     begin = 0.0
     for row, value in zip(rows, shares, strict=True):
         share = float(value) if isinstance(value, int | float) else 0.0
-        first = min(round(begin * BAR_WIDTH), BAR_WIDTH - 1)
-        last = min(max(round((begin + share) * BAR_WIDTH), first + 1), BAR_WIDTH) if share > 0 else first
+        first = min(round(begin * bar_width), bar_width - 1)
+        last = min(max(round((begin + share) * bar_width), first + 1), bar_width) if share > 0 else first
         begin += share if is_stacked else 0.0
-        drawn.append((*row[:position], _text_and_bar(row[position], " " * first + "█" * (last - first)), *row[position + 1 :]))
+        bar = _text_and_bar(row[position], " " * first + "█" * (last - first), bar_width)
+        drawn.append((*row[:position], bar, *row[position + 1 :]))
     return drawn
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hlo_inspect.errors import printable
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.cells import Cells, Texts, format_table, heading
+from hlo_inspect.report.cells import BAR_WIDTH, NARROW_BAR_WIDTH, Cells, Texts, format_table, heading
 from hlo_inspect.report.table import Column, Table, Unit
 from hlo_inspect.report.units import UNKNOWN
 
@@ -22,6 +22,8 @@ NARROW = lazy_pattern("[ -~\u00a0-\u00ac\u00ae-\u02ff\u0370-\u03ff\u2010-\u2027\
 """Text of characters that take one cell each, among them all that pages have: rich need not be imported for them."""
 
 PAGE_WIDTH = 120  # chooses the columns if the output has no width of its own
+
+WIDE_PAGE = 100  # columns from which bars have their full width
 
 _MACHINE_ONLY = 9  # the `detail` of a column that only JSON and CSV have
 _EQUAL_DETAIL = 2  # added to the `detail` of a column whose cells are equal
@@ -109,13 +111,16 @@ class Grid(NamedTuple):
         return max([*map(cell_width, self.title_lines), body])
 
 
-def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
+def make_grid(table: Table, width: int | None, raw_bytes: bool = False, *, keeps_files: bool = False) -> Grid:
     """Lay out `table`, already cut to the rows to show, in at most `width` terminal cells if its figures let it.
+
+    With `keeps_files` the names of files are whole too.
 
     Without a width it has the columns of `PAGE_WIDTH`. Each cell is then whole, even if it is longer and breaks the columns of
     its row.
     """
-    cells = format_table(table, raw_bytes)
+    bar_width = BAR_WIDTH if (width or PAGE_WIDTH) >= WIDE_PAGE else NARROW_BAR_WIDTH
+    cells = format_table(table, raw_bytes, bar_width)
     valued = _valued_columns(cells)
     kept = _chosen([_usual_width(column, raw_bytes) for column in cells.columns], cells, valued, width or PAGE_WIDTH)
     total = cells.total if cells.total and any(cells.total[index] for index in kept if cells.columns[index].summed) else None
@@ -128,7 +133,10 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
     else:
         shown = [cells.columns[index] for index in kept]
         keeps_words = any(column.wraps for column in shown)
-        shortest = [_shortest(texts, column, keeps_words) for texts, column in zip(columns, shown, strict=True)]
+        shortest = [
+            max(map(cell_width, texts)) if keeps_files and column.is_file else _shortest(texts, column, keeps_words)
+            for texts, column in zip(columns, shown, strict=True)
+        ]
         widths = _squeezed(widths, shortest, width - GAP * (len(kept) - 1))
         wraps = [column.wraps for column in shown]
         lines = [tuple(map(fit, line, widths, wraps)) for line in lines]
@@ -190,17 +198,26 @@ def _chosen(usual: Sequence[int], cells: Cells, valued: Sequence[int], width: in
 
     others = sorted(set(valued) - set(fixed), key=rank)
     kept = _fitting(usual, fixed, others, width)
+    readable = [min(wide, _SHORT_TEXT) if cells.columns[index].unit == "text" else wide for index, wide in enumerate(usual)]
     while (column := _telling_apart(rows, usual, kept, [index for index in others if index not in kept])) is not None:
-        fixed.append(column)
         others.remove(column)
+        wanted = [*fixed, *(index for index in kept if index not in fixed and cells.columns[index].detail <= 1)]
+        if _room(readable, wanted) + GAP + usual[column] > width:
+            continue
+        fixed = [*wanted, column]
+        others = [index for index in others if index not in fixed]
         kept = _fitting(usual, fixed, others, width)
     return sorted(kept)
+
+
+def _room(usual: Sequence[int], columns: Sequence[int]) -> int:
+    return sum(usual[index] + GAP for index in columns) - GAP
 
 
 def _fitting(usual: Sequence[int], fixed: Sequence[int], others: Sequence[int], width: int) -> list[int]:
     """Return the fixed columns and those of the others, in their order, that fit beside them."""
     kept = list(fixed)
-    used = sum(usual[index] + GAP for index in kept) - GAP
+    used = _room(usual, kept)
     for index in others:
         if used + GAP + usual[index] <= width:
             used += GAP + usual[index]
@@ -307,9 +324,16 @@ def _is_sentence(text: str) -> bool:
 
 
 def shorten(text: str, width: int) -> str:
-    """Shorten `text` to `width` cells. A list ("{0,1}, …") is cut at its end, a path at its beginning, a name in the middle."""
+    """Shorten `text` to `width` cells.
+
+    A list ("{0,1}, …") is cut at its end, a path at its beginning, a name in the middle. The path of an array in a pytree keeps
+    the keys at its end whole: "…['mlp']['kernel']".
+    """
     if cell_width(text) <= width:
         return text
+    key = text.find("['", len(text) - width + 1) if text.endswith("']") else -1
+    if key > 0:
+        return "…" + text[key:]
     tail = 0 if text[0] in "([{" else width - 1 if "/" in text else (width - 1) // 2
     return _head(text, width - 1 - tail) + "…" + _head(text[::-1], tail)[::-1]
 

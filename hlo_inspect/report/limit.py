@@ -1,7 +1,7 @@
 """Output of at most a number of characters: the option --max-chars, in all formats.
 
 The output ends at a whole row, table, finding or module, so that it stays valid for the readers of its format. Rows of a table
-that is cut are summed in `[N others]`. The last line says what is left out and which command shows it. Renderers get that line
+that is cut are summed in `[N more]`. The last line says what is left out and which command shows it. Renderers get it
 as `RenderOptions.left_out`; they write it in the way of their format.
 
 Reports are read to the end, since the last line counts them. Those that surely have no room are not kept.

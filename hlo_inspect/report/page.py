@@ -18,7 +18,7 @@ from hlo_inspect.report.units import format_value
 NO_BREAK = "\u00a0"
 
 SUMMARY = "summary"  # the command that is a page of small tables
-CHECK = "check"  # its page names facts
+CHECK, CHECKS = "check", "checks"  # its page names facts; its own table
 LINT = "lint"  # its tables are the findings
 
 _SUMMARY_FINDINGS, _PAGE_FINDINGS = 3, 20
@@ -109,7 +109,14 @@ def has_findings(report: Report, options: RenderOptions) -> bool:
     """
     if report.command == LINT:
         return False
-    return bool(report.findings) or (report.command == SUMMARY and not report.headline and not options.left_out)
+    return bool(listed_findings(report)) or (report.command == SUMMARY and not report.headline and not options.left_out)
+
+
+def listed_findings(report: Report) -> Sequence[Finding]:
+    """Return the findings without those that are failed rows of the page's checks."""
+    checks = [table.records() for table in report.tables if table.name == CHECKS] if report.command == CHECK else []
+    failed = {(row["check"], row["actual"]) for rows in checks for row in rows}
+    return [finding for finding in report.findings if (finding.rule, finding.severity) not in failed]
 
 
 def findings_heading(report: Report) -> str:
@@ -135,16 +142,17 @@ def saving_text(finding: Finding, raw_bytes: bool = False) -> str:
 def shown_findings(report: Report, options: RenderOptions) -> Sequence[Finding]:
     """Return the first findings, fewer for the summary and merged if equal there, or all with -v."""
     if options.verbose:
-        return report.findings
+        return listed_findings(report)
     if report.command == SUMMARY:
-        return [group.merged for group in group_findings(report.findings)][:_SUMMARY_FINDINGS]
-    return report.findings[:_PAGE_FINDINGS]
+        return [group.merged for group in group_findings(listed_findings(report))][:_SUMMARY_FINDINGS]
+    return listed_findings(report)[:_PAGE_FINDINGS]
 
 
 def findings_left_out(report: Report, options: RenderOptions) -> str:
     """Return the number of findings that are not shown and how to see them; empty when all are."""
     merged = report.command == SUMMARY and not options.verbose
-    count = len(group_findings(report.findings)) if merged else len(report.findings)
+    listed = listed_findings(report)
+    count = len(group_findings(listed)) if merged else len(listed)
     left_out = count - len(shown_findings(report, options))
     return f"and {left_out:,} more: -v or `hlo-inspect lint`" if left_out else ""
 

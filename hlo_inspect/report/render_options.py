@@ -23,8 +23,8 @@ T = TypeVar("T")
 class RenderOptions(NamedTuple):
     """The choices for all formats; a renderer ignores those that do not apply to its format.
 
-    `top`: rows per table, the rest folded into `[N others]`; 0 is all. None leaves it to the table on a page for people; JSON
-    and CSV have all then. `table`: only the table of that name. `sites`: single rows in place of merged rows. `raw_bytes`:
+    `top`: rows per table, the rest folded into `[N more]`; 0 is all. None leaves it to the table on a page for people;
+    JSON and CSV have all then. `table`: only the table of that name. `sites`: single rows in place of merged rows. `raw_bytes`:
     sizes as integers of bytes. `width` in columns and `color` are the terminal's; the caller decides both, so that a renderer
     never examines its output. `verbose` adds all findings, notes and the names of hidden columns; `quiet` leaves
     only the first lines and the tables. `root` is the folder of the repository and `rule_pages` the

@@ -11,7 +11,10 @@ HEADINGS = ("What it finds", "Why it matters", "How to fix it", "Example")
 
 
 class RulePage(NamedTuple):
-    """The documentation of one kind of finding: `summary` is one line, `example` is shown as it is written."""
+    """The documentation of one kind of finding: `summary` is one line, `example` is shown as it is written.
+
+    `threshold` is the least stake that is a finding, such as `1.00 MiB`; empty if the user cannot set it.
+    """
 
     code: str
     name: str
@@ -21,6 +24,7 @@ class RulePage(NamedTuple):
     why: str
     fix: str
     example: str
+    threshold: str = ""
 
     @property
     def texts(self) -> dict[str, str]:

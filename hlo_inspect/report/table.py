@@ -78,7 +78,8 @@ class Column(NamedTuple):
     the columns of a finished table have no getter. The values of a `bounded` column may be figures: scripts
     read their bounds in columns of their own, of which `bound` says the kind.
     `width` is the usual number of characters of a text (default 16): with `detail` it decides which columns have room. A page
-    shows the files of a column (`is_file`, or called `source`) relative to their common directory. A column that is
+    shows the files of a column (`is_file`, or called `source`) relative to their common directory. Off a terminal those of
+    `is_file` are whole. A column that is
     `only_verbose` needs -v. One that `is_chosen` was asked for, and is on every page. The numbers of a `signed` column are
     differences, and have a plus sign too. Those of a `rounded` column have the digits of quantities. The texts of a
     column that `wraps` take several lines, and are not shortened.
@@ -247,13 +248,13 @@ class Table(Displayable):
         return tuple(_sum([row[index] for row in rows]) if column.summed else None for index, column in enumerate(self.columns))
 
     def top(self, limit: int) -> Table:
-        """Return the table with its first `limit` rows and the rest summed in one row labelled `[N others]`; 0 keeps all."""
+        """Return the table with its first `limit` rows and the rest summed in one row labelled `[N more]`; 0 keeps all."""
         shown = len(self.rows) - (1 if self.others else 0)
         if limit <= 0 or shown <= limit or self.page_rows == 0:
             return self
         cut = shown - limit + self.others
         rows, rest = self._split(limit)
-        others = self.labelled(self._sums(rest), f"[{number_of(cut, 'other')}]")
+        others = self.labelled(self._sums(rest), f"[{cut:,} more]")
         return replace(self, rows=(*rows, others), others=cut)
 
     def _split(self, limit: int) -> tuple[Sequence[Row], Sequence[Row]]:

@@ -18,6 +18,7 @@ from hlo_inspect.report.units import format_value
 HEIGHT = 8
 WIDEST = 120
 _LEAST_ROOM = 4  # for a bar and the start of a label
+AXIS_WORDS = "position in the schedule"
 UNKNOWN_LABEL = "unknown"
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _AXIS, _TICK, _CORNER, _LINE = "│", "┤", "└", "─"
@@ -46,11 +47,20 @@ def curve_lines(table: Table, width: int, raw_bytes: bool = False) -> Iterator[s
         tick = _TICK if label else _AXIS
         yield f"{label:>{margin - 1}} {tick}" + "".join(_EIGHTHS[_eighths(height, line)] for height in heights)
     yield f"{labels[2]:>{margin - 1}} {_CORNER}{_LINE * count}"
+    yield " " * (margin + 1) + _positions(table, count)
     for column in table.columns:
         if column.unit == "text":
             band = [str(value or "") for value in _column(table, column.name)]
             if any(band):
                 yield " " * (margin + 1) + _band([band[first] for first, _ in parts])
+
+
+def _positions(table: Table, count: int) -> str:
+    """Return the axis: the first and the last position, and what they count."""
+    names = [column.name for column in table.columns if column.unit == "number"]
+    first, last = f"{_column(table, names[0])[0]}", f"{_column(table, names[-1])[-1]}"
+    room = max(count - len(first) - len(last), 0)
+    return f"{first}{AXIS_WORDS:^{room}}{last}" if room > len(AXIS_WORDS) else f"{first}{' ' * room}{last}"
 
 
 def _eighths(height: float, line: int) -> int:

@@ -347,11 +347,11 @@ def test_custom_calls_of_the_front_end(entry: Entry, target: str, expected: str)
 
 
 def test_collectives_come_with_the_partitioner(entry: Entry) -> None:
-    reduce = (
-        "ROOT %r = f32[8]{0} all-reduce(%p), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=%add"
-    )
+    reduce = "ROOT %r = f32[8]{{0}} all-reduce(%p), channel_id=1, replica_groups={}, use_global_device_ids=true, to_apply=%add"
+    of_all, of_two = reduce.format("{{0,1},{2,3},{4,5},{6,7}}"), reduce.format("{{0,1}}")
     assert entry(SHARDED, N, header=", num_partitions=8").shapes_are == "global"
-    assert entry(SHARDED, reduce, header=", num_partitions=8").shapes_are == "per_device"
+    assert entry(SHARDED, of_all, header=", num_partitions=8").shapes_are == "per_device"
+    assert entry(SHARDED, of_two, header=", num_partitions=8").shapes_are == "global", "the partitioner leaves no device out"
 
 
 @pytest.mark.parametrize("header", ["", ", num_partitions=1", ", num_partitions=1, replica_count=1"])

@@ -116,6 +116,24 @@ def test_without_the_text_before_a_note_says_what_is_not_decided() -> None:
     assert [finding.rule for finding in report.findings] == []
 
 
+def test_a_program_without_weights_decides_their_rules() -> None:
+    text = """HloModule m, is_scheduled=true, num_partitions=2, entry_computation_layout={(f32[64,64]{1,0})->f32[64,64]{1,0}}
+
+ENTRY main {
+  x = f32[64,64]{1,0} parameter(0)
+  ROOT y = f32[64,64]{1,0} all-reduce(x), replica_groups={{0,1}}, channel_id=1, use_global_device_ids=true, to_apply=add
+}
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+"""
+    report = hlo_inspect.inspect(text, "summary")
+    assert report.undecided_rules == ()
+
+
 def test_the_note_counts_parameters_whose_sharding_the_program_leaves_open() -> None:
     report = hlo_inspect.inspect(SHARDINGS / "shardy", "params", module="jit_mixed")
     assert report.notes == (

@@ -9,6 +9,7 @@ import io
 import random
 import re
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,8 +17,6 @@ from typing import Any, cast
 import pytest
 
 import hlo_inspect
-from hlo_inspect.analysis.cost import computation
-from hlo_inspect.analysis.cost.computation import Costs
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.phases import component_facts as fact
 from hlo_inspect.analysis.phases import graph_phases
@@ -27,18 +26,16 @@ from hlo_inspect.analysis.phases.phases import Phases
 from hlo_inspect.analysis.provenance import Labeller, Provenances
 from hlo_inspect.analysis.time import costings
 from hlo_inspect.analysis.time.costings import StepCost, TimesOf
-from hlo_inspect.analysis.time.kernel_times import CompilerEstimate, KernelTime, KernelTimes
-from hlo_inspect.analysis.time.step_times import TimesInStep
+from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.graph import view
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule, CanonicalText
 from hlo_inspect.graph.canonical.spelling import Speller
-from hlo_inspect.graph.fingerprints import Fingerprints
+from hlo_inspect.graph.row_classes import RowClasses
 from hlo_inspect.graph.value_graph import COLLECTIVE, PRODUCT, SUMS, BodyTemplate, BodyTemplates, ValueGraph
 from hlo_inspect.graph.value_graph import MOVES as MOVING
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
-from hlo_inspect.hlo.rows import ColumnTable
 from hlo_inspect.hlo.values import op_names
 from hlo_inspect.hlo.values.attribute_forms import FormTable
 from hlo_inspect.hlo.wants import Wants
@@ -176,14 +173,13 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Compute everything anew, without any cache."""
 
     def unshared() -> None:
-        looked_up, step_costs = Provenances.get, costings.step_costs
+        looked_up, step_costs, numbers = Provenances.get, costings.step_costs, count()
 
         def costs_of_each(kernels: Sequence[Kernel], times: TimesOf | None, by_flops: bool) -> list[StepCost]:
             return [cost for kernel in kernels for cost in step_costs([kernel], times, by_flops)]
 
-        monkeypatch.setattr(Fingerprints, "get", lambda *_: None)
-        monkeypatch.setattr(computation, "_cost_key", lambda *_: None)
-        monkeypatch.setattr(Costs, "_call_key", lambda *_: None)
+        monkeypatch.setattr(RowClasses, "of_rows", lambda _, view: [next(numbers) for _ in view.rows])
+        monkeypatch.setattr(RowClasses, "of_computation", lambda *_: next(numbers))
         monkeypatch.setattr(Provenances, "get", lambda self, metadata: looked_up(Provenances(self.frames), metadata))
         monkeypatch.setattr(op_names, "LAYER_NUMBER", re.compile("(?!)"))
         monkeypatch.setattr(view, "printed_element", lambda _: None)
@@ -214,9 +210,6 @@ class Forgetful(dict[Any, Any]):
 
 TABLES = (
     (FormTable, "_forms"),
-    (ColumnTable, "_known"),
-    (KernelTimes, "_cache"),
-    (TimesInStep, "_cache"),
     (NamedPhases, "_functions"),
     (Labeller, "_by_row"),
     (Labeller, "_by_metadata"),
@@ -421,8 +414,8 @@ def test_the_modules_share_something_and_not_everything() -> None:
     shared = []
     for seed in range(10):
         read = next(iter(read_modules(open_source(io.StringIO(module(seed))), Wants(graph=True))))
-        fingerprints = Fingerprints(read.computations)
-        bodies = [fingerprints.get(name) for name in read.computations if name.startswith("fused")]
+        classes = Views(read.computations).classes
+        bodies = [classes.of_computation(name) for name in read.computations if name.startswith("fused")]
         shared.append(2 < len(set(bodies)) < len(bodies))
     assert sum(shared) > len(shared) // 2
 
@@ -438,16 +431,17 @@ def test_calls_are_copied_and_times_shared(monkeypatch: pytest.MonkeyPatch) -> N
         copied.extend([template] if template is not None else [])
         return template
 
-    def counted_time(times: KernelTimes, kernel: Kernel, stated: CompilerEstimate) -> KernelTime:
+    def counted_time(times: KernelTimes, kernel: Kernel) -> KernelTime:
         timed.append(kernel)
-        return time(times, kernel, stated)
+        return time(times, kernel)
 
     monkeypatch.setattr(BodyTemplates, "find", counted_find)
     monkeypatch.setattr(KernelTimes, "_find", counted_time)
     answers(module(3))
     assert copied
     shared = len(timed)
-    forget(monkeypatch, KernelTimes, "_cache")
+    numbers = count()
+    monkeypatch.setattr(RowClasses, "of_rows", lambda _, view: [next(numbers) for _ in view.rows])
     answers(module(3))
     assert 0 < shared < len(timed) - shared
 

@@ -416,3 +416,11 @@ def test_ten_thousand_rows_scroll(tables_page: Path, opened: Opened) -> None:
     page.evaluate("location.hash = '#table/kernels/5000'")
     page.wait_for_selector("tr.here")
     assert page.locator("tr.here td").first.inner_text() == "op.5000"
+
+
+def test_a_page_printed_at_once_has_its_pictures(path: Path, opened: Opened) -> None:
+    page = opened(path)
+    page.wait_for_function("() => Boolean(window.drawFigure)")  # nobody scrolled to a picture
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    drawings = "[...document.querySelectorAll('main:not([hidden]) figure[data-picture] .drawing')]"
+    assert page.evaluate(f"{drawings}.filter((one) => !one.firstElementChild).length") == 0

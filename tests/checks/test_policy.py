@@ -166,7 +166,7 @@ def test_a_rule_can_be_named_by_its_name() -> None:
 
 @pytest.mark.parametrize(
     ("rule", "nearest"),
-    [("HI999", "'HI703'"), ("HI018", "'HI013'"), ("unused-parameters", "'unused-parameter'"), ("HI5", "'HI509'")],
+    [("HI999", "'HI703'"), ("HI018", "'HI013'"), ("unused-parameters", "'unused-parameter'"), ("HI5", "'HI511'")],
 )
 def test_a_rule_that_does_not_exist_is_refused_with_the_nearest_names(rule: str, nearest: str) -> None:
     error = refused(f"ignore:\n  - {{rule: {rule}, reason: x}}\n")

@@ -131,5 +131,5 @@ def test_more_than_ten_rows_are_summed_in_the_last(count: int, shown: int) -> No
     assert table.total == many.total
     assert table.rows[0] == (f"p{count - 1}", count - 1)  # the largest first
     if count > MAX_ROWS:
-        assert table.rows[-1] == ("[2 others]", 1 + 0)
+        assert table.rows[-1] == ("[2 more]", 1 + 0)
         assert table.others == 2

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import hlo_inspect
 from hlo_inspect.checks.policy import Policy, parse_assertion
 from hlo_inspect.checks.runner import CheckRun, Outcome
 from hlo_inspect.errors import Location, UsageError
@@ -210,3 +211,22 @@ def test_equal_rows_are_shown_once() -> None:
         ("rows_2", False, "Parameters"),
         ("rows_3", True, "Collectives: rows that fail collectives.count"),
     ]
+
+
+def test_a_failed_count_of_custom_calls_names_those_that_only_mark() -> None:
+    text = """HloModule m
+
+ENTRY e {
+  p = f32[8]{0} parameter(0)
+  a = f32[8]{0} custom-call(p), custom_call_target="Sharding"
+  ROOT b = f32[8]{0} custom-call(a), custom_call_target="mine"
+}
+"""
+    report = hlo_inspect.inspect(text, "fusions")
+    policy = Policy(tuple(map(parse_assertion, ("custom_calls.count == 0", "custom_calls.marker_count == 1"))))
+    failed, passed = outcomes([report], policy)[0].results
+    assert (failed.actual, failed.reason) == (
+        2,
+        "1 of them only mark and compute nothing: custom_calls.marker_count counts these",
+    )
+    assert (passed.passed, passed.reason) == (True, "")

@@ -229,6 +229,6 @@ def test_the_number_of_rows_is_the_one_asked_for(capsys: pytest.CaptureFixture[s
     passes = len(history_rows("history"))
     capsys.readouterr()
     assert run(["history", str(PASSES), "-n", "2"]) == 0
-    assert f"[{passes - 2} others]" in capsys.readouterr().out
+    assert f"[{passes - 2} more]" in capsys.readouterr().out
     assert run(["history", str(PASSES)]) == 0
-    assert "others]" not in capsys.readouterr().out
+    assert "more rows]" not in capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -79,33 +80,28 @@ def test_rules_are_chosen_by_code_name_and_glob(lint: Lint, arguments: tuple[str
     assert [name for name, _ in findings(lint("step.txt", "--format", "json", *arguments))] == names
 
 
-UNPRINTED = """HloModule jit_step, is_scheduled=true, num_partitions=8
-
-ENTRY main_spmd {
-  w = f32[1048576]{0} parameter(0)
-  ROOT total = f32[] custom-call(w), custom_call_target="sum"
-}
-"""
+UNPRINTED = Path(__file__).parents[1] / "data/shardings/shardy/module_0001.jit_step.cpu_after_optimizations.txt.xz"
+"""A training step whose text prints no shardings."""
 
 
 def test_rules_that_the_text_does_not_decide_are_counted_and_never_none(lint: Lint) -> None:
     """The program has 8 partitions: its parameter may be replicated."""
-    Path("unprinted.txt").write_text(UNPRINTED, encoding="utf-8")
-    page = lint("unprinted.txt").out
+    shutil.copy(UNPRINTED, "unprinted.txt.xz")
+    page = lint("unprinted.txt.xz").out
     assert "findings  0 errors, 0 warnings, 0 infos; 2 rules not decided" in page
     assert "this text prints no shardings: HI104, HI506 and replicated bytes are not decided" in " ".join(page.split())
     assert "none; not decided: HI104, HI506" in page
     assert not any(line.split() in (["none"], ["none", "none"]) for line in page.splitlines())
     assert "1 module, 0 errors, 0 warnings, 0 infos, 2 rules not decided" in page
-    report = json.loads(lint("unprinted.txt", "--format", "json").out)
+    report = json.loads(lint("unprinted.txt.xz", "--format", "json").out)
     assert report["facts"]["lint.undecided_count"] == 2
-    assert lint("unprinted.txt", "--fail-on", "info").status == 0
+    assert lint("unprinted.txt.xz", "--fail-on", "info").status == 0
 
 
 def test_only_selected_rules_are_not_decided(lint: Lint) -> None:
-    Path("unprinted.txt").write_text(UNPRINTED, encoding="utf-8")
-    assert "none; not decided: HI506" in lint("unprinted.txt", "--select", "HI506").out
-    page = lint("unprinted.txt", "--select", "HI101").out
+    shutil.copy(UNPRINTED, "unprinted.txt.xz")
+    assert "none; not decided: HI506" in lint("unprinted.txt.xz", "--select", "HI506").out
+    page = lint("unprinted.txt.xz", "--select", "HI101").out
     assert "not decided:" not in page
     assert "1 module, 0 errors, 0 warnings, 0 infos\n" in page
 

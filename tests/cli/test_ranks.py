@@ -31,6 +31,14 @@ def test_patterns_and_directories_name_the_ranks(
         assert [row[:4] for row in report["tables"][0]["rows"]] == [["jit_train", "2", "order", True]]
 
 
+def test_a_folder_too_high_names_the_one_with_the_ranks(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ranks", str(job)]) == 3
+    assert f"holds one folder, dumps, which holds the ranks; name that: '{job}/dumps'" in capsys.readouterr().err
+    single = job.with_name("single")
+    shutil.copytree(job / "dumps" / "0", single / "0")  # a job of one rank is none too high
+    assert run(["ranks", str(single)]) == 0
+
+
 @pytest.mark.parametrize("columns", ["80", "160"])
 def test_the_verdict_comes_first(
     job: Path, columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

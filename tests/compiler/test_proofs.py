@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import hlo_inspect
 from hlo_inspect.cli.main import run
 from tests.compiler.test_compile import answer, rows
 
@@ -112,3 +113,8 @@ def test_the_bytes_after_are_those_of_the_authors_edit(
             facts = truth[side]["facts"]
             assert row[f"needed_bytes_{side}"] == pytest.approx(facts["memory.needed_bytes"], rel=allowed)
             assert row[f"sent_bytes_{side}"] == pytest.approx(facts["collectives.executed_wire_bytes"], rel=allowed)
+
+
+def test_python_has_the_same_table() -> None:
+    records = hlo_inspect.prove(STEP, thresholds=["HI505=1GiB"]).table("proofs").records()
+    assert [(row["rule"], row["verdict"]) for row in records] == [("HI101", "confirmed")]

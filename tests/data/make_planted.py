@@ -198,6 +198,22 @@ def _() -> Any:  # The mean over devices of each microbatch is added up, with a 
     return step(lambda g: lax.pmean(g, "d") / 8, lambda g: g), step(lambda g: g / 8, lambda g: lax.pmean(g, "d"))
 
 
+@pair("accumulated-all-reduce.layers", (8 - 1) * 4 * 7 * MIB // 4, "4 gradients of 1 MiB send 2 x 7/8 of that, 8 times")
+def _() -> Any:  # The backward pass over scanned layers sums over devices and stacks; microbatches add up the stacks.
+    def loss(weights: Array, x: Array) -> Array:
+        return jnp.mean(lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, weights)[0] ** 2)
+
+    def run(weights: Array, batches: Array) -> Array:
+        def add(total: Array, x: Array) -> Any:
+            return total + jax.grad(loss)(weights, x), None
+
+        return lax.scan(add, jnp.zeros_like(weights), batches)[0]
+
+    weights, batches = array(4, 512, 512), array(8, 512, 512, spec=P(None, "d"))
+    fault = lowered(run, weights, batches, out_shardings=NamedSharding(LINE, WHOLE))
+    return fault, mapped(lambda weights, batches: lax.pmean(run(weights, batches), "d"), (weights, batches), P())
+
+
 @pair("repeated-collective", 5 * 2 * 7 * MIB, "2 of 3 sums of f32[1024,1024] send 2 x 7/8 of 4 MiB in 5 iterations", off="cse")
 def _() -> Any:
     def loop(is_fault: bool) -> Any:
@@ -428,6 +444,24 @@ def _() -> Any:  # Two arrays change places. Two iterations in one body need no 
         lowered(lambda x, y: lax.fori_loop(0, 10, swapped, (x, y)), *arguments, donate_argnums=(0, 1)),
         lowered(lambda x, y: lax.fori_loop(0, 5, in_place, (x, y)), *arguments, donate_argnums=(0, 1)),
     )
+
+
+@pair("host-callback", 4 * MIB, "f32[512,512], 1 MiB, is printed in each of 4 iterations")
+def _() -> Any:  # A print that was forgotten in a scan over layers. The twin returns the sums.
+    def step(prints: bool) -> Any:
+        def run(weights: Array, x: Array) -> Any:
+            def layer(x: Array, w: Array) -> Any:
+                x = jnp.tanh(x @ w)
+                if prints:
+                    jax.debug.print("{x}", x=x)
+                return x, jnp.sum(x)
+
+            x, sums = lax.scan(layer, x, weights)
+            return x, sums[None]
+
+        return mapped(run, (array(4, 512, 512), array(8 * 512, 512, spec=P("d"))), (P("d"), P("d")))
+
+    return step(True), step(False)
 
 
 @pair("copied-update-slice", 16 * 2 * 4 * MIB, "2 copies of f32[1024,1024], 4 MiB, in 16 iterations", "cpu gpu")

@@ -236,6 +236,7 @@ def test_names_have_no_blanks_and_occur_once() -> None:
         (["--profile", "h100-sxm"], "name the mesh axes d0 (2), d1 (2) by --axis, for example --axis d0=DP"),
         (["--profile", "h100-sxm", "--axis", "d7=DP"], "--axis d7=DP: the mesh has no axis d7; it has d0 (2), d1 (2)"),
         (["--profile", "h100-sxm", "--axis", "d0=PP"], "--axis d0=PP: write AXIS=WORD with a word of TP, DP, EP"),
+        (["--profile", "h100-sxm", "--axis", "d0=DP,d1"], "--axis d1: write AXIS=WORD with a word of TP, DP, EP"),
         (["--profile", "h100-sxm", "--axis", "d0=DP", "--axis", "d0=TP"], "--axis d0=TP: the axis d0 has a word already"),
     ],
 )
@@ -258,6 +259,9 @@ def test_a_file_is_written_as_a_whole_and_reproducible(tmp_path: Path, capsys: p
     assert run([*command, str(out)]) == 0
     first = out.read_bytes()
     assert run([*command, str(out)]) == 0
+    assert out.read_bytes() == first
+    listed = [word for word in command if word not in {"--axis", "d0=DP", "d1=TP"}]
+    assert run([*listed[:-1], "--axis", "d0=DP,d1=TP", "-o", str(out)]) == 0  # as --mesh takes its list
     assert out.read_bytes() == first
     assert run([*command, str(tmp_path)]) == 2
     assert "is a folder; the text dialects need a file" in capsys.readouterr().err

@@ -5,6 +5,8 @@ An all-gather of two devices sends its operand, an all-reduce too (2 x 1/2).
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import hlo_inspect
@@ -124,6 +126,55 @@ ENTRY main {
     assert [finding.stake for finding in found_by("wide-collective", text)] == [MIB]
 
 
+TILED = """HloModule step, is_scheduled=true, num_partitions=2
+
+ENTRY main {
+  p = bf16[512,1024]{1,0:T(8,128)(2,1)} parameter(0)
+  c = f32[512,1024]{1,0:T(8,128)} convert(p), metadata={op_name="jit(f)/all_to_all"}
+  r = f32[524288]{0:T(1024)} reshape(c)
+  a = f32[524288]{0:T(1024)} all-to-all(r), channel_id=1, replica_groups={{0,1}}, dimensions={0}
+  ROOT n = f32[524288]{0:T(1024)} negate(a), metadata={op_name="jit(f)/neg"}
+}
+"""
+
+
+def test_a_tpu_sends_what_the_program_widens_under_any_name() -> None:
+    """Half of 2 MiB leaves each of two devices; in bf16 half of that. A conversion back shows that the compiler made both."""
+    assert [finding.stake for finding in found_by("wide-collective", TILED, "wide-collective=1")] == [MIB // 2]
+    back = TILED.replace("f32[524288]{0:T(1024)} negate(a)", "bf16[524288]{0:T(1024)} convert(a)")
+    assert found_by("wide-collective", back, "wide-collective=1") == []
+    unnamed = TILED.replace(', metadata={op_name="jit(f)/all_to_all"}\n  r', "\n  r")
+    assert found_by("wide-collective", unnamed, "wide-collective=1") == []
+
+
+def test_the_text_before_optimizations_shows_conversions_of_the_program(tmp_path: Path) -> None:
+    text = example("wide-collective").replace("convert_element_type", "transpose")
+    after = tmp_path / "module_0001.jit_f.cpu_after_optimizations.txt"
+    before = tmp_path / "module_0001.jit_f.before_optimizations.txt"
+    after.write_text(text, encoding="utf-8")
+    for narrow, stakes in (("bf16", [MIB]), ("f16", [])):
+        program = f"HloModule f\n\nENTRY e {{\n  p = f32[8]{{0}} parameter(0)\n  ROOT c = {narrow}[8]{{0}} convert(p)\n}}\n"
+        before.write_text(program, encoding="utf-8")
+        findings = hlo_inspect.inspect(after, "findings").findings
+        assert [finding.stake for finding in findings if finding.name == "wide-collective"] == stakes
+
+
+def test_a_conversion_before_a_loop_counts_in_each_iteration() -> None:
+    """Three gathers of 2 MiB, of which bf16 saves half: the loop never changes the widened array."""
+    text = example("invariant-collective")
+    entry = text[text.index("ENTRY") :]
+    widened = (
+        "ENTRY main {\n  i = s32[] parameter(0)\n"
+        "  h = bf16[512,1024]{1,0} parameter(1)\n  y = f32[1024,1024]{1,0} parameter(2)\n"
+        '  w = f32[512,1024]{1,0} convert(h), metadata={op_name="jit(f)/convert_element_type"}\n'
+        "  s = (s32[], f32[512,1024], f32[1024,1024]) tuple(i, w, y)\n"
+        "  ROOT r = (s32[], f32[512,1024], f32[1024,1024]) while(s), condition=more, body=body,\n"
+        '    backend_config={"known_trip_count":{"n":"3"}}\n}\n'
+    )
+    assert found_by("wide-collective", text) == []
+    assert [finding.stake for finding in found_by("wide-collective", text.replace(entry, widened))] == [3 * MIB]
+
+
 def test_a_chain_of_small_sums_is_silent() -> None:
     """Each sum needs the one before."""
     lines = [f"  r{n} = f32[65536]{{0}} all-reduce(r{n - 1}), replica_groups={{{{0,1}}}}, to_apply=add" for n in range(1, 9)]
@@ -193,6 +244,32 @@ def test_recomputation_is_no_repetition() -> None:
 def test_a_sum_that_each_iteration_reads_is_silent() -> None:
     text = example("accumulated-all-reduce").replace("custom-call(p, i)", "custom-call(p, i, t)")
     assert found_by("accumulated-all-reduce", text) == []
+
+
+SELECT = """  q = s32[] constant(0)
+  b = pred[] compare(n, q), direction=EQ
+  k = pred[1024,1024]{1,0} broadcast(b), dimensions={}
+  e = f32[] constant(0)
+  z = f32[1024,1024]{1,0} broadcast(e), dimensions={}
+  v = f32[1024,1024]{1,0} select(k, z, t)
+  u = f32[1024,1024]{1,0} add(v, r)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "stakes"),
+    [
+        ("", "", [2 * 4 * MIB]),  # TPU begins with zeros by a select in the first iteration
+        ("e = f32[] constant(0)", "e = f32[] constant(1)", []),
+        ("q = s32[] constant(0)", "q = s32[] replica-id()", []),  # another iteration on each device
+        ("add(v, r)", "add(v, t)", []),  # the state is read twice
+    ],
+)
+def test_a_sum_may_begin_with_selected_zeros(old: str, new: str, stakes: list[int]) -> None:
+    """Three sums of 4 MiB, of which the last is enough."""
+    text = example("accumulated-all-reduce").replace("  u = f32[1024,1024]{1,0} add(t, r)\n", SELECT.replace(old, new))
+    assert "select(k, z, t)" in text
+    assert [finding.stake for finding in found_by("accumulated-all-reduce", text)] == stakes
 
 
 def test_a_gather_of_what_the_loop_changes_is_silent() -> None:

@@ -54,6 +54,10 @@ def advice(text: str) -> list[Finding]:
     return [finding for finding in findings if finding.rule in {"HI101", "HI505"}]
 
 
+HALVES = (
+    "upper = f32[512,1024]{1,0} slice(cache), slice={[0:512], [0:1024]}\n"
+    "  lower = f32[512,1024]{1,0} slice(cache), slice={[512:1024], [0:1024]}"
+)
 UPDATED = "ROOT new = f32[1024,1024]{1,0} fusion(cache, row, at), kind=kLoop, calls=write"
 
 
@@ -67,6 +71,8 @@ UPDATED = "ROOT new = f32[1024,1024]{1,0} fusion(cache, row, at), kind=kLoop, ca
         "  loop = (s32[], f32[1024,1024]{1,0}, f32[1,1024]{1,0}) while(state), body=body, condition=condition\n"
         "  ROOT new = f32[1024,1024]{1,0} get-tuple-element(loop), index=1",
         "ROOT new = f32[1024,1024]{1,0} multiply(cache, cache)",
+        f"{HALVES}\n  written = f32[512,1024]{{1,0}} dynamic-update-slice(upper, row, at, at)\n"
+        "  ROOT new = f32[1024,1024]{1,0} concatenate(written, lower), dimensions={0}",
     ],
 )
 def test_arrays_written_in_part_or_elementwise_could_be_donated(new: str) -> None:
@@ -81,6 +87,9 @@ def test_arrays_written_in_part_or_elementwise_could_be_donated(new: str) -> Non
         f"h = f32[1024,1024]{{1,0}} dot(x, w), {DOT}\n  ROOT y = f32[1024,1024]{{1,0}} dot(h, v), {DOT}",
         f"h = f32[1024,1024]{{1,0}} dot(x, w), {DOT}\n  ROOT y = f32[1024,1024]{{1,0}} add(x, h)",  # a residual
         'ROOT y = f32[1024,1024]{1,0} custom-call(x, w, v), custom_call_target="attention"',
+        # one half of the input stays, as in a coupling layer of a flow
+        f"{HALVES.replace('cache', 'x')}\n  p = f32[512,1024]{{1,0}} dot(upper, w), {DOT}\n"
+        "  ROOT y = f32[1024,1024]{1,0} concatenate(p, lower), dimensions={0}",
     ],
 )
 def test_a_forward_pass_keeps_its_weights(new: str) -> None:

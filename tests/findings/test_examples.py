@@ -56,6 +56,7 @@ MENDED: dict[str, tuple[str, str]] = {
     "HI403": ("f32[1048576]{0} convert(r)", "bf16[1048576]{0} negate(r)"),
     "HI402": ("f64[4096,1024]{1,0} convert(x)\n  ROOT z = f64", "f32[4096,1024]{1,0} sine(x)\n  ROOT z = f32"),
     "HI508": ("tuple(m, u, c)", "tuple(m, u, q)"),
+    "HI510": ("xla_ffi_python_gpu_callback", "fused_kernel"),
     "HI509": ("dynamic-update-slice(c, v, n, z)", "dynamic-update-slice(p, v, n, z)"),
     "HI212": ("b = f32[1024,1024]{1,0} all-gather(p)", "b = f32[1024,1024]{1,0} all-gather(n)"),
     "HI213": ("all-reduce(y)", "all-to-all(y)"),

@@ -24,7 +24,7 @@ RULES = {
     *("sliced-all-reduce", "sliced-all-gather", "wide-collective", "constant-collective", "accumulated-all-reduce"),
     *("repeated-collective", "small-collectives", "invariant-collective", "involuntary-rematerialization"),
     *("replicated-weight", "missing-recomputation", "missing-offload", "copied-loop-carry", "copied-update-slice"),
-    *("widened-matmul", "double-precision", "unsharded-batch"),
+    *("widened-matmul", "double-precision", "host-callback", "unsharded-batch"),
 }
 """Rules with a pair; the example of "HI218" is no program."""
 FLOPS = {"widened-matmul", "double-precision"}
@@ -60,9 +60,10 @@ def test_a_fault_fires_its_rule_and_its_twin_is_silent(pair: str, tmp_path: Path
     assert {finding.severity for finding in fault} == {"warning"}
     sources = {finding.source for finding in fault if finding.source is not None}
     assert all(source.startswith("/train/make_planted.py:") for source in sources)
-    least = min(int(finding.stake or 0) for finding in fault)
-    assert findings_of(rule, source, f"{rule}={least}") == fault
-    assert len(findings_of(rule, source, f"{rule}={least + 1}")) < len(fault)
+    if rule != "host-callback":  # each call is a finding
+        least = min(int(finding.stake or 0) for finding in fault)
+        assert findings_of(rule, source, f"{rule}={least}") == fault
+        assert len(findings_of(rule, source, f"{rule}={least + 1}")) < len(fault)
     assert findings_of(rule, source_of(pair, "mended", tmp_path)) == []
 
 

@@ -28,6 +28,23 @@ def _encoding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("_encoding")
+def test_a_run_with_more_passes_reads_again_what_lacks_them(tmp_path: Path) -> None:
+    job, store = write_job(tmp_path / "dumps"), tmp_path / "store"
+    noise = tmp_path / "noise.txt"
+    noise.write_bytes(b"\0\1\2" * 99)
+    collect(store, job, noise, "--tables", "params", status=3)
+    page = call_text("collect", "-j", "1", job, noise, "--passes", "top,optimizer", "--store", store).stdout
+    assert "4 inputs of the store without all of optimizer, top: read again" in page  # what cannot be read lacks no pass
+    latest = max(raw_rows(store), key=lambda row: row["read_at"])
+    assert {"summary", "params", "memory", "top", "optimizer"} <= set(latest["passes"])
+    assert latest["kernels.count"] == 1  # the sum
+    of_parameters = [row for row in raw_rows(store, "params") if row["read_at"] == latest["read_at"]]
+    assert of_parameters  # tables of the run before stay
+    table, _ = collect(store, job, noise, "--passes", "optimizer")
+    assert (table["read"], table["equal"], table["skipped"]) == (0, 0, 5)
+
+
+@pytest.mark.usefixtures("_encoding")
 def test_rows_of_a_job_with_a_truncated_and_an_unreadable_file(tmp_path: Path) -> None:
     job = write_job(tmp_path / "dumps")
     truncated = job / "cut.txt"
@@ -51,7 +68,8 @@ def test_rows_of_a_job_with_a_truncated_and_an_unreadable_file(tmp_path: Path) -
     assert row["changed"].timestamp() == pytest.approx(path.stat().st_mtime, abs=1e-5)
     assert (row["stage"], row["status"], row["line"], row["schema_version"]) == ("cpu_after_optimizations", "ok", 1, 1)
     assert (row["module.name"], row["params.bytes"], row["opcode.add"], row["opcode.dot"]) == ("jit_f1", 8 + 8, 1, 0)
-    assert row["memory.peak_bytes"] is None
+    assert row["memory.peak_bytes"] == 8 + 8 + 8  # without asking: two parameters and their sum
+    assert row["time.step_s"] is None
     assert rows[str(truncated)]["status"] == "partial"
     assert rows[str(job / "notes.txt")]["status"] == "empty"
     assert (rows[str(binary)]["status"], rows[str(binary)]["params.bytes"]) == ("unreadable", None)

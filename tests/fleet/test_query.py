@@ -19,6 +19,7 @@ from hlo_inspect.fleet.fleet_inputs import parse_assignments
 from hlo_inspect.fleet.query_reports import find_query, named_queries, query_report
 from hlo_inspect.fleet.store import Store
 from hlo_inspect.report.formats import FORMATS, RenderOptions
+from hlo_inspect.report.layout import make_grid
 from tests.calling import call_text
 from tests.fleet.stores import ask, collect, raw_rows, text_of, write_job
 
@@ -169,7 +170,9 @@ def test_lines_and_parquet_of_one_store_answer_together(tmp_path: Path, monkeypa
     monkeypatch.setattr(run, "best_encoding", lambda: "parquet")
     collect(tmp_path / "store", second)
     sql = 'SELECT "module.name", labels, "custom_calls.target.<target>", lower_bounds, passes FROM modules ORDER BY 1'
-    assert ask(tmp_path / "store", sql) == [f'jit_f{n},{{}},{{}},{{}},"[""summary"", ""fingerprint""]"' for n in range(2)]
+    assert ask(tmp_path / "store", sql) == [
+        f'jit_f{n},{{}},{{}},{{}},"[""summary"", ""fingerprint"", ""memory""]"' for n in range(2)
+    ]
 
 
 @pytest.mark.parametrize("encoding", ["parquet", "jsonl"])
@@ -275,3 +278,9 @@ def test_an_error_of_a_query_names_no_part(two_parts: tuple[Path, Path]) -> None
     store, _ = two_parts
     done = call_text("query", store, "SELECT regexp_matches(input, '(') FROM modules")
     assert (done.returncode, done.stderr.count("\n"), "damaged" in done.stderr) == (2, 1, False)
+
+
+def test_a_column_of_nulls_keeps_its_name(database: Database) -> None:
+    result = database.query("SELECT input, NULL AS nothing, 1 AS one FROM modules", {})
+    grid = make_grid(query_report("store", "Rows", result).table("rows"), 80)
+    assert grid.header[1:] == ("nothing", "one")

@@ -8,7 +8,7 @@ from hlo_inspect.graph.frames import Frames
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.rows import ColumnTable, HeadTable
+from hlo_inspect.hlo.rows import join_rows
 from tests.analysis.cost.small import as_xla, module_of
 from tests.hlo.reading import rows_of
 
@@ -26,7 +26,7 @@ def test_a_view_has_the_rows_of_a_computation_with_their_lines() -> None:
     computation = Computation("f", 3, is_entry=False)
     parts = [rows_of([("", "a", "f32[] parameter", "0)"), ("", "b", "f32[] constant", "7)")], 4)]
     parts.append(rows_of([("ROOT ", "c", "f32[] add", "%a, %b)")], 9))
-    computation.rows = ColumnTable(HeadTable()).joined(parts)
+    computation.rows = join_rows(parts)
     views = Views({"f": computation})
     view = views.for_computation("f")
     assert views.for_computation("f") is view

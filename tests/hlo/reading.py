@@ -10,7 +10,7 @@ from hlo_inspect.hlo.input.source import Openable, open_source
 from hlo_inspect.hlo.instruction import Instruction, operands_end
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.read.reader import read_modules
-from hlo_inspect.hlo.rows import ColumnTable, HeadTable, Rows
+from hlo_inspect.hlo.rows import HeadTable, Rows
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.wants import Wants
 
@@ -44,7 +44,7 @@ def kept_instructions(parsed: Module) -> list[tuple[str, str, str]]:
 def rows_of(rows: Iterable[Row], line: int, heads: HeadTable | None = None) -> Rows:
     """Return rows by columns, the first of them on `line`."""
     marks, names, texts, tails = zip(*rows, strict=True)
-    return Rows(names, ColumnTable(heads or HeadTable()).column(texts, marks), tails, range(line, line + len(names)))
+    return Rows(names, (heads or HeadTable()).column(texts, marks), tails, range(line, line + len(names)))
 
 
 def body(computation: Computation) -> list[Instruction]:

@@ -7,7 +7,7 @@ import pytest
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import MAX_UNPACKED, Computation, Module
 from hlo_inspect.hlo.read import parser
-from hlo_inspect.hlo.rows import NO_ROWS, ColumnTable, HeadTable, Rows, packed
+from hlo_inspect.hlo.rows import NO_ROWS, HeadTable, Rows, join_rows, packed
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.header import Header
 from hlo_inspect.hlo.values.shape_text import ShapeError
@@ -84,26 +84,24 @@ def scalars(left: str, right: str, number: int) -> list[tuple[Row, int]]:
 
 def test_rows_on_consecutive_lines_have_a_range_of_lines() -> None:
     p, q, r = ("", "p", "f32[] parameter", "0)"), ("", "q", "f32[] sqrt", "p)"), ("ROOT ", "r", "f32[] negate", "q)")
-    table = ColumnTable(HeadTable())
     first, second = rows_of([p, q], 3), rows_of([r], 5)
-    assert table.joined([first]) is first
-    whole = table.joined([first, second])
+    assert join_rows([first]) is first
+    whole = join_rows([first, second])
     assert (list(whole), whole.lines) == ([p, q, r], range(3, 6))
-    rows = table.joined([first, second, rows_of([p, q], 8), rows_of([r], 10)])
+    rows = join_rows([first, second, rows_of([p, q], 8), rows_of([r], 10)])
     assert (list(rows), rows.lines) == ([p, q, r, p, q, r], [3, 4, 5, 8, 9, 10])
     assert [rows[index] for index in range(6)] == list(rows)
     assert list(NO_ROWS) == []
 
 
-def test_rows_with_the_same_heads_share_a_column() -> None:
+def test_a_column_has_the_heads_and_the_root_of_rows() -> None:
     p, q = ("", "p", "f32[] parameter", "0)"), ("ROOT ", "q", "f32[] sqrt", "%p)")
-    table = ColumnTable(HeadTable())
+    table = HeadTable()
     column = table.column((p[2], q[2]), (p[0], q[0]))
-    assert table.column((p[2], q[2]), (p[0], q[0])) is column
     assert column.root is column.heads[1]
     assert table.column((p[2], q[2]), (q[0], p[0])).root is column.heads[0]
     assert table.column((p[2], q[2]), (q[0], q[0])).root is None
-    more = table.joined([Rows(("a", "b"), column, ("0)", "%a)"), range(2)), rows_of([p], 2)])
+    more = join_rows([Rows(("a", "b"), column, ("0)", "%a)"), range(2)), rows_of([p], 2)])
     assert (column.opcodes, more.opcodes) == (("parameter", "sqrt"), ("parameter", "sqrt", "parameter"))
     with pytest.raises(ShapeError):
         table.column(("f32[2 add",), ("",))
@@ -111,7 +109,6 @@ def test_rows_with_the_same_heads_share_a_column() -> None:
 
 def test_joined_rows_have_the_column_of_all_their_heads() -> None:
     p, f = ("", "p", "s32[] parameter", "0)"), ("ROOT ", "f", "f32[8] fusion", "%p), kind=kLoop, calls=%g")
-    table = ColumnTable(HeadTable())
-    parts = [rows_of([p, f], 3), rows_of([p], 9)]
-    assert table.joined(parts).column is table.column((p[2], f[2], p[2]), ("", "ROOT ", ""))
+    column = join_rows([rows_of([p, f], 3), rows_of([p], 9)]).column
+    assert (column.texts, column.marked, column.calling) == ((p[2], f[2], p[2]), frozenset({1}), (1,))
     assert NO_ROWS.column.calling == ()

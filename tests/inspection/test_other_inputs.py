@@ -95,6 +95,40 @@ def test_memory_reads_an_out_of_memory_log_of_a_gpu() -> None:
     assert columns(report, "live_at_peak", "name", "bytes") == [("concatenate", 4096 * 128 * 3 * 4)]
     with pytest.raises(hlo_inspect.InputError, match="only XLA's out-of-memory report"):
         hlo_inspect.inspect(GPU_LOG, "params")
+    assert hlo_inspect.inspect(GPU_LOG, "summary") == report
+
+
+ASSIGNMENT = """BufferAssignment:
+allocation 0: size 256, parameter 1, shape |f32[64]| at ShapeIndex {}:
+ value: <3 p.1 @0> (size=256,offset=0): f32[64]{0}
+allocation 1: size 512, maybe-live-out:
+ value: <5 out @0> (size=512,offset=0): f32[128]{0}
+allocation 2: size 1024, preallocated-temp:
+ value: <6 a @0> (size=768,offset=0): f32[192]{0}
+ value: <7 b @0> (size=256,offset=768): f32[64]{0}
+
+Total bytes used: 1792 (1.8KiB)
+
+Used values:
+<3 p.1 @0>
+"""
+
+
+@pytest.mark.parametrize("prefix", ["", "> ", "I0610 12:00:01.123456 12345 buffer_assignment.cc:1234] "])
+def test_memory_reads_a_quoted_buffer_assignment(prefix: str) -> None:
+    text = "We saw this:\n" + "".join(f"{prefix}{line}\n" for line in ASSIGNMENT.splitlines())
+    report = hlo_inspect.inspect(text, "memory")
+    sizes = [report.facts[f"memory.{name}_bytes"] for name in ("argument", "output", "temp", "needed")]
+    assert sizes == [256, 512, 1024, 256 + 512 + 1024]
+    assert report.input.first_line == 2
+    with pytest.raises(hlo_inspect.InputError, match="holds no HLO module"):
+        hlo_inspect.inspect(text, "params")
+
+
+def test_figures_of_a_part_of_a_buffer_assignment_are_lower_bounds() -> None:
+    report = hlo_inspect.inspect("...\n" + ASSIGNMENT.replace("allocation 1:", "some lines"), "memory")
+    facts = report.facts
+    assert (facts["memory.needed_bytes"], facts["memory.needed_bytes.lower_bound"]) == (None, 256 + 1024)
 
 
 def test_an_out_of_memory_report_is_joined_with_its_module() -> None:

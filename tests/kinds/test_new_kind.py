@@ -6,6 +6,7 @@ The new kinds are in no version of XLA. A row of the table is added in a fresh p
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -160,7 +161,8 @@ def answers(case: Case, folder: Path) -> dict[str, tuple[int, str]]:
     places["ranks"] = ranks / "rank*.txt"
     lines = [[argument.format_map(places) for argument in line] for line in LINES.values()]
     command = [sys.executable, "-m", "tests.kinds.program", case.row]
-    done = subprocess.run(command, input=json.dumps(lines), capture_output=True, text=True, timeout=600, check=True)
+    wide = {**os.environ, "COLUMNS": "200"}  # else the length of the paths decides which columns have room
+    done = subprocess.run(command, input=json.dumps(lines), capture_output=True, text=True, timeout=600, check=True, env=wide)
     return dict(zip(LINES, json.loads(done.stdout), strict=True))
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS, WANTS
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.input import source
+from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.read import native_runs
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.native import library
 from tests.fuzz.mutate import Mutator
+from tests.hlo.reading import modules
 from tests.native.states import read
 
 DATA = Path(__file__).parents[1] / "data"
@@ -36,6 +41,34 @@ def test_dumps() -> None:
     for number, path in enumerate(DUMPS):
         text, wants = path.read_bytes(), WANTED[number % len(WANTED)]
         assert read(text, wants, native=True) == read(text, wants, native=False), path
+
+
+def test_classes() -> None:
+    """Texts that the native reader reads whole have the same classes without it."""
+    compared = 0
+    for path in DUMPS:
+        for module, other in zip(*[modules_of(path.read_bytes(), native) for native in (True, False)], strict=True):
+            if all(computation.rows.extent is not None for computation in module.computations.values()):
+                assert classes_of(module) == classes_of(other), path
+                compared += 1
+    assert compared > 50
+
+
+def modules_of(text: bytes, native: bool) -> list[Module]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(library.VARIABLE, str(int(native)))
+        library.load.cache_clear()
+        read_modules = modules(text, WANTED[1])
+    library.load.cache_clear()
+    return read_modules
+
+
+def classes_of(module: Module) -> list[list[int]]:
+    """Return the classes of rows by computation, and those of computations, numbered as they come."""
+    classes = Views(module.computations).classes
+    numbers: defaultdict[int, int] = defaultdict(count().__next__)
+    of_rows = [classes.of_rows(View(computation)) for computation in module.computations.values()]
+    return [list(map(numbers.__getitem__, some)) for some in (*of_rows, map(classes.of_computation, module.computations))]
 
 
 @pytest.mark.parametrize("first", range(0, 160, MUTANTS))

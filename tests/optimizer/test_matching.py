@@ -380,6 +380,30 @@ def test_a_velocity_of_a_vector_field_is_no_momentum() -> None:
     assert rules_of(step_of(*lines, *DOWN, outputs="new o", states=2)) == []
 
 
+def force(name: str, source: str) -> tuple[str, str]:
+    """Return the gradient of a quadratic energy of an array."""
+    first, second = "lhs_contracting_dims={1}, rhs_contracting_dims={0}", "lhs_contracting_dims={0}, rhs_contracting_dims={0}"
+    return (
+        f"{name}h = f32[9,4]{{1,0}} dot(%x, %{source}), {first}",
+        f"{name} = f32[4,4]{{1,0}} dot(%x, %{name}h), {second}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("position", "is_trained"),
+    [
+        (("d = multiply v tenth", "p = add m1 d"), False),  # leapfrog: m1 + dt * v
+        (("k = multiply m1 nine", "d = multiply v tenth", "p = add k d"), True),  # the teacher of a weight v
+    ],
+)
+def test_positions_and_velocities_are_no_sgd(position: tuple[str, ...], is_trained: bool) -> None:
+    """`w` takes two half steps down the energy, before and behind the step of `m1`, which `w` makes."""
+    kick = ("a = multiply first rate", "v = add w a")
+    again = ("b = multiply second rate", "new = add v b")
+    text = step_of(*force("first", "m1"), *kick, *position, *force("second", "p"), *again, outputs="new p", states=1)
+    assert ("sgd" in rules_of(text)) is is_trained
+
+
 def test_a_product_with_a_matrix_and_its_transpose_is_a_gradient() -> None:
     back = "o = f32[4,4]{1,0} dot(%m1, %t), lhs_contracting_dims={0}, rhs_contracting_dims={0}"
     assert rules_of(step_of(dot("f", "m1", "w"), "t = tanh f", back, *DOWN, states=1)) == ["sgd"]

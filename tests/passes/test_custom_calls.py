@@ -176,7 +176,7 @@ def test_scores_of_a_backward_are_recomputation() -> None:
     line = f'ROOT %b = ({operand}, u8[0]) custom-call(%p, %p, %p), custom_call_target="__cudnn$fmhaSoftmaxBackward", {config}'
     report = hlo_inspect.inspect(f"HloModule m\n\nENTRY %e {{\n  %p = {operand} parameter(0)\n  {line}\n}}\n", "cost")
     (note,) = [note for note in report.notes if "is recomputation" in note]
-    assert note.endswith(f"20 % or more is recomputation; {4 << 29:,} FLOPs or fewer without it")
+    assert note.endswith("20 % or more is recomputation; 2.15 GFLOP or less without it")
 
 
 def test_the_printed_template_is_yaml_for_any_target() -> None:
@@ -202,3 +202,50 @@ def test_markers_are_one_row_of_a_page() -> None:
     for name in ("custom_call_groups", "custom_call_target_groups"):
         assert {row[:2] for row in report.table(name).rows} == {("[2 marker targets]", 3), ("__cublas$gemm", 1)}
     assert (report.facts["custom_calls.count"], report.facts["custom_calls.marker_count"]) == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("target", "is_callback"),
+    [
+        ("xla_python_cpu_callback", True),
+        ("xla_python_gpu_callback", True),
+        ("xla_ffi_python_gpu_callback", True),
+        ("xla_ffi_partitioned_python_cpu_callback", True),
+        ("my_python_callback", False),
+        ("xla_ffi_sort", False),
+    ],
+)
+def test_calls_of_python_on_the_host_count_by_their_runs(target: str, is_callback: bool) -> None:
+    """A loop calls it six times, with 64 bytes to the host and 64 back."""
+    text = f"""HloModule m, is_scheduled=true, entry_computation_layout={{(f32[16]{{0}})->(s32[], f32[16]{{0}})}}
+
+%body (t: (s32[], f32[16])) -> (s32[], f32[16]) {{
+  %t = (s32[], f32[16]{{0}}) parameter(0)
+  %i = s32[] get-tuple-element(%t), index=0
+  %v = f32[16]{{0}} get-tuple-element(%t), index=1
+  %one = s32[] constant(1)
+  %j = s32[] add(%i, %one)
+  %c = f32[16]{{0}} custom-call(%v), custom_call_target="{target}"
+  ROOT %n = (s32[], f32[16]{{0}}) tuple(%j, %c)
+}}
+
+%cond (u: (s32[], f32[16])) -> pred[] {{
+  %u = (s32[], f32[16]{{0}}) parameter(0)
+  %k = s32[] get-tuple-element(%u), index=0
+  %six = s32[] constant(6)
+  ROOT %lt = pred[] compare(%k, %six), direction=LT
+}}
+
+ENTRY %main (x: f32[16]) -> (s32[], f32[16]) {{
+  %x = f32[16]{{0}} parameter(0)
+  %zero = s32[] constant(0)
+  %start = (s32[], f32[16]{{0}}) tuple(%zero, %x)
+  ROOT %w = (s32[], f32[16]{{0}}) while(%start), condition=%cond, body=%body
+}}
+"""
+    report = hlo_inspect.inspect(text, "custom-calls")
+    facts = [report.facts[f"custom_calls.host_callback_{name}"] for name in ("count", "bytes")]
+    assert facts == ([6, 6 * 128] if is_callback else [0, 0])
+    tables = {table.name: table.records() for table in report.tables}
+    rows = [(row["target"], row["runs"], row["bytes"]) for row in tables.get("host_transfers", [])]
+    assert rows == ([(target, 6, 6 * 128)] if is_callback else [])

@@ -8,6 +8,7 @@ import lzma
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,79 @@ def test_kernels_faster_than_their_bound_and_events_of_no_instruction_are_findin
     (unattributed,) = report.findings
     assert unattributed.rule == "HI703"
     assert "1 event, 0.01 µs a step, of no instruction: graph node; record with XLA_FLAGS" in unattributed.message
+
+
+def gpu_profile(kernels: Mapping[str, list[tuple[str, int, int]]], **chip: int | str) -> bytes:
+    """Return a profile of a GPU. A kernel is its instruction, start and duration in nanoseconds; lines are streams."""
+    streams: dict[str, list[Event]] = {
+        f"Stream #{number}({line})": [(op, start, length, {"hlo_op": op, "program_id": 3}) for op, start, length in events]
+        for number, (line, events) in enumerate(kernels.items())
+    }
+    return space(plane("/device:GPU:0", streams, own_stats=chip))
+
+
+def test_parts_of_a_step_add_up_to_its_mean_although_kernels_overlap(dump: Path, tmp_path: Path) -> None:
+    profile = tmp_path / "host.xplane.pb"
+    runs = range(0, 3000, 1000)
+    compute = [("double", 2000 + run, 100 + run // 10) for run in runs]
+    compute += [("last", 2400 + run, 10) for run in runs]
+    profile.write_bytes(gpu_profile({"a": compute, "b": [("all-reduce", 2050 + run, 150) for run in runs]}))
+    dump.write_text(
+        dump.read_text(encoding="utf-8").replace("  ROOT all", "  last = f32[8]{0} negate(p)\n  ROOT all"), encoding="utf-8"
+    )
+    (report,) = reports(profile, dump)
+    # double lasts 100, 200 and 300 ns and the all-reduce 150 ns from 50 ns on, so a step of 410 ns is busy for 210, 210 and 310
+    assert report.facts["measured.kernels_s"] == pytest.approx(360e-9)  # 200 + 10 + 150, two at a time
+    parts = {row["part"]: row["time_s"] for row in report.table("measured_parts").records()}
+    busy = 730e-9 / 3
+    assert parts == {
+        "kernels": pytest.approx(busy - 150e-9),
+        "collectives, d0": pytest.approx(150e-9),
+        "idle": pytest.approx(410e-9 - busy),
+    }
+    rows = report.table("measured_by_device")
+    assert rows.title == "Devices: mean step and busy time"  # of two devices one is in the profile: no waiting
+    (device,) = rows.records()
+    assert device["step_s"] == pytest.approx(410e-9)
+    assert device["busy_s"] == pytest.approx(busy)
+
+
+def test_a_bound_below_a_nanosecond_gives_no_ratio_but_the_lost_time(dump: Path, tmp_path: Path) -> None:
+    profile = tmp_path / "host.xplane.pb"
+    profile.write_bytes(gpu_profile({"a": [("double", 2000, 50), ("all-reduce", 2100, 50)]}))
+    for elements, has_ratio in ((8, False), (1_000_000, True)):
+        dump.write_text(dump.read_text(encoding="utf-8").replace("[8]", f"[{elements}]"), encoding="utf-8")
+        (report,) = reports(profile, dump, profile="h100-sxm")
+        row = next(row for row in report.table("measured_kernels").records() if row["name"] == "double")
+        bound = 12 * elements / 3.352e12  # two operands and a result of 4 bytes an element: 0.03 ns, and 3.58 us
+        assert row["bound_s"] == pytest.approx(bound)
+        assert row["lost_s"] == pytest.approx(50e-9 - bound)
+        assert row["ratio"] == (pytest.approx(50e-9 / bound, rel=1e-3) if has_ratio else None)
+
+
+@pytest.mark.parametrize(
+    ("chip", "name"),
+    [
+        ({"device_vendor": "Nvidia", "compute_cap_major": 9, "core_count": 132, "memory_size": 85_520_809_984}, "h100-sxm"),
+        ({"device_vendor": "Nvidia", "compute_cap_major": 9, "core_count": 132, "memory_size": 150_754_820_096}, "h200"),
+        ({"device_vendor": "AMD", "compute_cap_major": 9, "compute_cap_minor": 4, "core_count": 304, "memory_size": 192 << 30},
+         "mi300x"),
+        ({"device_type_string": "TPU v6 lite"}, "tpu-v6e"),
+        ({"device_vendor": "Nvidia", "compute_cap_major": 9}, None),  # several have this compute capability
+        ({"device_vendor": "Nvidia", "compute_cap_major": 9, "core_count": 132, "memory_size": 10**11}, None),  # H100 NVL
+        ({"device_type_string": "TPU v99"}, None),
+    ],
+)  # fmt: skip
+def test_the_chip_of_a_profile_chooses_the_hardware_profile(
+    chip: dict[str, int | str], name: str | None, dump: Path, tmp_path: Path
+) -> None:
+    profile = tmp_path / "host.xplane.pb"
+    profile.write_bytes(gpu_profile({"a": [("double", 2000, 50)]}, **chip))
+    (report,) = reports(profile, dump)
+    stated = None if name is None else load_profile(name).name
+    assert report.profile == stated
+    (named,) = reports(profile, dump, profile="a100-sxm-80gb")
+    assert named.profile == "a100-sxm-80gb"
 
 
 def test_without_jaxlib_the_module_comes_from_a_dump(

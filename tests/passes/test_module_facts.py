@@ -112,3 +112,36 @@ def test_each_rule_has_its_severity() -> None:
     assert {page.code for page in READING_PROBLEMS if page.severity == "error"} == errors
     warnings = {f"HI{n:03}" for n in (1, 3, 4, 5, 6, 13, 15)}
     assert {page.code for page in READING_PROBLEMS if page.severity == "warning"} == warnings
+
+
+UNPARTITIONED = """HloModule jit_f, num_partitions=4, entry_computation_layout={(f32[8,16]{1,0})->f32[8,16]{1,0}}
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+
+ENTRY main.3 {
+  x = f32[8,16]{1,0} parameter(0), sharding={devices=[4,1]<=[4]}
+  ROOT r = f32[8,16]{1,0} all-reduce(x), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum
+}
+"""
+ALL_DEVICES = UNPARTITIONED.replace("{{0,1}}", "{{0,1},{2,3}}")
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        (UNPARTITIONED, "global"),
+        (ALL_DEVICES, "per_device"),
+        (ALL_DEVICES.replace("{{0,1},{2,3}}", "[2,2]<=[4]"), "per_device"),
+        (ALL_DEVICES.replace("{{0,1},{2,3}}", "{}"), "per_device"),
+        (UNPARTITIONED.replace(", sharding={devices=[4,1]<=[4]}", ""), "per_device"),
+        (UNPARTITIONED.replace("main.3", "main.3_spmd"), "per_device"),
+    ],
+)
+@pytest.mark.parametrize("command", ["summary", "collectives", "params"])
+def test_a_sharded_text_whose_groups_leave_devices_out_is_global(text: str, shapes: str, command: str) -> None:
+    """XLA's partitioner puts every device into a group."""
+    assert hlo_inspect.inspect(text, command).facts["module.shapes"] == shapes

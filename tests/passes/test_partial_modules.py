@@ -35,6 +35,48 @@ def test_the_table_shows_the_bytes_of_one_run() -> None:
     assert (row["operand_bytes"], row["wire_bytes"], row["executed_operand_bytes"], row["runs"]) == (8192, 8192, None, None)
 
 
+QUOTED_CALL = (
+    'I see %c = f32[64,32]{1,0:S(1)} custom-call(%a), custom_call_target="sort_it"\nand %h = f32[8]{0:S(5)} copy(%c)\nin it.\n'
+)
+
+
+def test_a_quoted_custom_call_counts() -> None:
+    report = hlo_inspect.inspect(QUOTED_CALL, "custom-calls")
+    assert [(row["target"], row["count"], row["runs"]) for row in report.table("custom_calls").records()] == [
+        ("sort_it", 1, None)
+    ]
+    assert (report.facts["custom_calls.unknown_count"], report.facts["custom_calls.bytes"]) == (1, None)
+    assert report.findings[0].rule == "HI011"
+
+
+def test_memory_spaces_of_quoted_lines_are_on_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "quoted.txt"
+    path.write_text(QUOTED_CALL, encoding="utf-8")
+    spaces = {row["name"]: row["memory_space"] for row in hlo_inspect.inspect(path, "memory").table("largest_arrays").records()}
+    assert spaces == {"c": 1}  # %h is smaller than a hundredth
+    assert run(["memory", str(path)]) == 0
+    assert "memory space" in capsys.readouterr().out
+
+
+def test_pages_use_the_words_of_whole_modules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "quoted.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    assert run(["summary", str(path)]) == 0
+    heads = {
+        word for line in capsys.readouterr().out.splitlines() if line.startswith(("kind ", "axis ")) for word in line.split()
+    }
+    assert {"operands", "sent"} <= heads
+    assert heads.isdisjoint({"operand", "wire"})
+
+
+def test_lint_answers_for_a_part_that_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "quoted.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    assert run(["lint", str(path)]) == 3
+    assert run(["lint", str(path), "--allow-partial"]) == 0
+    assert "1 module, 0 errors, 0 warnings, 1 info" in capsys.readouterr().out
+
+
 def test_the_page_says_nothing_of_a_step() -> None:
     """Two lines tell neither how often they run nor what program they are of: 64 x 32 x 4 bytes go into the all-reduce once."""
     report = hlo_inspect.inspect(TEXT, "summary")
@@ -235,7 +277,8 @@ def test_a_cut_text_for_one_device_is_for_one_device() -> None:
     assert hlo_inspect.inspect(text[: text.index("  p = ")], "params").facts["module.shapes"] == "per_device"
 
 
-def test_xla_s_memory_report_is_shown_as_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", ["memory", "summary"])
+def test_xla_s_memory_report_is_shown_as_printed(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The labels of its allocations are quoted lines, whose bytes in a step are unknown; those of the report are."""
     log = tmp_path / "log"
     log.write_text("""Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm. Exceeded hbm capacity by 25.74G.
@@ -249,7 +292,7 @@ Total hbm usage >= 41.74G:
      Allocation type: HLO temp
      ==========================
 """)
-    assert run(["memory", str(log)]) == 0
+    assert run([command, str(log)]) == 0
     page = " ".join(capsys.readouterr().out.split())
     assert "copy.4 s32[8388608,8,4] 32.0 GiB 31.0 GiB HLO temp" in page
     assert "reserved 528.0 MiB" in page

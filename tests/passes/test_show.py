@@ -259,8 +259,9 @@ def test_a_missing_path_and_a_backward_one_are_named() -> None:
 
 
 COLUMNS = {
-    "show": "name opcode shape bytes expression computation runs runs_lower_bound flops accessed_bytes bound_s "
-    "bound_s_lower_bound phase op_name source line",
+    "show": "name opcode shape bytes expression computation runs runs_lower_bound flops accessed_bytes "
+    "executed_wire_bytes executed_wire_bytes_lower_bound bound_s bound_s_lower_bound estimate_s estimate_s_lower_bound phase "
+    "op_name source line",
     "operands": "number name shape",
     "users": "name opcode shape line",
     "feeds": "steps name opcode shape bytes into expression phase computation op_name source line",

@@ -102,3 +102,20 @@ StackFrames
     assert columns(hlo_inspect.inspect(text, "show", name="model.py:10").table("show"), "name") == [("y",)]
     with pytest.raises(NoSuchInstructionError, match=r"from step.py:7 itself; it calls /train/model.py:10"):
         hlo_inspect.inspect(text, "show", name="step.py:7")
+
+
+def test_the_instructions_of_a_line_are_a_table_of_figures() -> None:
+    """`z` squares 64 × 64 numbers once; `w` sends the 16 KiB of its operand."""
+    table = show("model.py:12").table("show")
+    figures = ("name", "runs", "flops", "accessed_bytes", "executed_wire_bytes")
+    assert columns(table, *figures) == [("z", 1, 4096, 48 * KIB, None), ("w", 1, 0, 32 * KIB, 16 * KIB)]
+    (expression,) = (column for column in table.columns if column.name == "expression")
+    assert expression.only_verbose
+
+
+def test_with_a_profile_the_table_has_times() -> None:
+    report = hlo_inspect.inspect(TEXT, "show", name="model.py:10", profile="h100-sxm")
+    ((bound, estimate),) = columns(report.table("show"), "bound_s", "estimate_s")
+    assert bound == pytest.approx(32 * KIB / 3.352e12)  # y reads and writes 16 KiB, at 3,352 GB/s
+    assert isinstance(estimate, float)
+    assert estimate > 32 * KIB / 3.352e12

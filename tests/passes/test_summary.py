@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import hlo_inspect
+from hlo_inspect.analysis.cost.roofline import percent
 from hlo_inspect.report.model import Amount, Report
 from hlo_inspect.report.page import NO_BREAK, headline_text
 from hlo_inspect.report.table import Value, lower_bound
@@ -258,7 +259,7 @@ ENTRY %main (w: f32[16,16], x: f32[8,16]) -> (f32[16,16], f32[8,16]) {
     assert list(first_lines) == ["", "compute", "collectives", "memory", "largest", "findings"]
     assert first_lines[""] == "train step: sgd on 1 weight (1.00 KiB on each of 2 devices, mesh d0=2)"
     assert first_lines["compute"].startswith("8.19 kFLOP matmul, ")  # 2 × 2 × 8 × 16 × 16
-    assert first_lines["collectives"] == "1 run, 1.00 KiB of operands, 1.00 KiB sent along d0"  # 2 (n - 1) / n × 1 KiB
+    assert first_lines["collectives"] == "1 run, 1.00 KiB sent along d0"  # 2 (n - 1) / n × 1 KiB
     assert first_lines["memory"] == "arguments 1.50 KiB, 1 of 2 donated (67 % of the bytes), unaliased outputs 512 B"
     assert first_lines["largest"] == "1.00 KiB f32[16,16] g"
     assert first_lines["findings"].startswith("0 errors, ")
@@ -292,14 +293,14 @@ ENTRY e {
 def test_flops_without_those_of_a_custom_call_are_a_lower_bound() -> None:
     """Eight elements are negated; what is called has no rule."""
     summary = hlo_inspect.inspect(UNKNOWN_CALL, "summary")
-    assert lines(summary)["compute"] == ">= 8 FLOP, 128 B accessed; FLOPs of mine unknown"
+    assert lines(summary)["compute"] == ">= 8 FLOP, 128 B accessed in 2 kernel runs; FLOPs of mine unknown"
     alone = UNKNOWN_CALL.replace("custom-call(n)", "custom-call(p)").replace("  n = f32[8]{0} negate(p)\n", "")
     summary = hlo_inspect.inspect(alone, "summary")
     assert lines(summary)[""].startswith("a custom call of mine on 1 parameter")
-    assert lines(summary)["compute"] == "64 B accessed; FLOPs of mine unknown"
+    assert lines(summary)["compute"] == "64 B accessed in 1 kernel run; FLOPs of mine unknown"
     summary = hlo_inspect.inspect(alone.replace(', custom_call_target="mine"', ""), "summary")
     assert lines(summary)[""].startswith("a custom call on 1 parameter")
-    assert lines(summary)["compute"] == "64 B accessed; FLOPs of 1 custom call unknown"
+    assert lines(summary)["compute"] == "64 B accessed in 1 kernel run; FLOPs of 1 custom call unknown"
 
 
 def test_a_text_that_is_cut_off_says_so_first_of_all() -> None:
@@ -344,7 +345,7 @@ def test_the_first_lines_of_the_sample(seed_001: Report) -> None:
     assert first_lines["compute"].startswith("631.4 GFLOP matmul (14 % recompute), ")
     sent = 2 * 7 * 100_663_296 // 8 / 2**20  # sent by the 12 recomputed all-reduces of 8 devices
     assert first_lines["collectives"] == (
-        f"43 runs, 347.4 MiB of operands, 575.5 MiB sent: d1 532.1 MiB, d0 43.4 MiB; recompute 12 runs, {sent:.1f} MiB"
+        f"43 runs, 575.5 MiB sent: d1 532.1 MiB, d0 43.4 MiB; recompute 12 runs, {sent:.1f} MiB"
     )
     assert first_lines["memory"] == "arguments 185.2 MiB, 233 of 239 donated (99.96 % of the bytes)"
 
@@ -408,3 +409,25 @@ def test_time_of_a_large_program_is_the_longest_of_flops_bytes_and_collectives(m
     assert isinstance(row.parts[0], Amount)
     assert lower_bound(row.parts[0].value) == facts["time.collective_s"]
     assert row.parts[-1] == " by collectives alone; `hlo-inspect time` adds the other parts"
+
+
+def test_the_first_lines_count_kernels_and_their_fixed_costs() -> None:
+    """Three small kernels take little more than their launches."""
+    text = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  p = f32[1024]{0} parameter(0)
+  a = f32[1024]{0} negate(p)
+  b = f32[1024]{0} exponential(a)
+  ROOT c = f32[1024]{0} tanh(b)
+}
+"""
+    report = hlo_inspect.inspect(text, ("summary", "time", "top"), profile="h100-sxm")
+    first_lines = lines(report)
+    assert "24.0 KiB accessed in 3 kernel runs" in first_lines["compute"]  # each reads and writes 4 KiB
+    overhead, estimate = 1e-6, report.facts["time.estimate_step_s"]  # a launch in XLA's model of a kernel
+    assert isinstance(estimate, float)
+    assert report.facts["kernels.executed_count"] == 3
+    share = 3 * overhead / estimate
+    assert share > 0.9
+    assert first_lines["time"].endswith(f": {percent(share)} fixed costs of kernels")

@@ -242,11 +242,11 @@ def test_the_page_says_how_much_of_its_rows_is_hidden() -> None:
     """A transpose of 16 MiB hides its 6.0 us of one gather, a product hides another whole: 18.6 us and 24 MiB on the links."""
     report = hlo_inspect.inspect(DATA / "gpu/gathered_matmul.after.txt", "top", profile="h100-sxm")
     hidden = next(row for row in report.headline if row.label == "rows")
-    transpose, gather = 1e-6 + 2**24 / 3352e9, 18.6e-6 + 3 * 2**23 / (0.824 * 450e9)
-    assert (
-        headline_text(hidden).replace("\u00a0", " ").startswith(f"estimates add up to {1e6 * (transpose + gather):.1f} µs more")
-    )
+    bounds = 2**24 / 3352e9 + 3 * 2**23 / 450e9
+    estimates = (1e-6 + 2**24 / 3352e9) + (18.6e-6 + 3 * 2**23 / (0.824 * 450e9))
+    text = f"bounds add up to {1e6 * bounds:.1f} µs more than the step, estimates {1e6 * estimates:.1f} µs more"
+    assert headline_text(hidden).replace("\u00a0", " ").startswith(text)
     time = hlo_inspect.inspect(DATA / "gpu/gathered_matmul.after.txt", "time", profile="h100-sxm").facts["time.estimate_step_s"]
     assert isinstance(time, float)
-    assert totals(report.table("kernels"))["estimate_s"] == pytest.approx(time + transpose + gather, rel=1e-3)
+    assert totals(report.table("kernels"))["estimate_s"] == pytest.approx(time + estimates, rel=1e-3)
     assert not hlo_inspect.inspect(DATA / "gpu/gathered_matmul.after.txt", "top").headline

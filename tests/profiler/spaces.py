@@ -24,7 +24,10 @@ def space(*planes: str) -> bytes:
 
 
 def plane(
-    name: str, lines: Mapping[str, Iterable[Event]], metadata: Mapping[str, Mapping[str, int | str]] | None = None
+    name: str,
+    lines: Mapping[str, Iterable[Event]],
+    metadata: Mapping[str, Mapping[str, int | str]] | None = None,
+    own_stats: Mapping[str, int | str] | None = None,
 ) -> str:
     """Return the text of a plane. `metadata` has the stats of events of a name, and their display name as `display_name`."""
     names: dict[str, int] = {}
@@ -48,6 +51,7 @@ def plane(
         display = f'display_name: "{own.pop("display_name")}"' if "display_name" in own else ""
         described = f'id: {number} name: "{event}" {display} {" ".join(stat(*pair) for pair in own.items())}'
         text += f"event_metadata {{ key: {number} value {{ {described} }} }}\n"
+    text += "".join(stat(*pair) + "\n" for pair in (own_stats or {}).items())
     for key, number in stats.items():
         text += f'stat_metadata {{ key: {number} value {{ id: {number} name: "{key}" }} }}\n'
     return text + "}\n"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hlo_inspect.profiler.device_events import ABSURD, OUTSIDE
+from hlo_inspect.profiler.measurements import DeviceKey, ProgramMeasurements, SampleTimes
 from hlo_inspect.profiler.outline import ProgramOutline
-from hlo_inspect.profiler.profile import ProfileFile
+from hlo_inspect.profiler.profile import ProfileFile, measure
 from tests.profiler.spaces import Event, measured, plane, self_times, space, steps
 from tests.profiler.test_modules import EXPECTED
 
@@ -82,6 +85,26 @@ def test_devices_wait_for_the_last_of_their_group() -> None:
     assert result.waits("all-reduce", [[0, 4], [2, 3]]) is None
 
 
+def test_devices_of_two_hosts_wait_by_their_durations() -> None:
+    """The clocks of hosts differ by a second. All devices end together, so the one of the shortest execution began last."""
+    durations = {(0, 0): 50, (0, 1): 20, (1, 0): 40, (1, 1): 35}
+    result = ProgramMeasurements(hosts=2)
+    for (host, ordinal), duration in durations.items():
+        key, start = DeviceKey(host, 0, ordinal), 10**6 * host + 100 - duration
+        result.samples.append(SampleTimes(key, 1, 0, 1, start, 200, 100))
+        executions = np.array([start]), np.array([start + duration])
+        result.collectives.setdefault("all-reduce", {})[0, key] = executions
+    waits = result.waits("all-reduce", [[0, 1, 2, 3]])
+    assert waits is not None
+    assert {(key.host, key.ordinal): tuple(of_device) for key, of_device in waits.items()} == {
+        (0, 0): (30, 0, 0, 1),
+        (0, 1): (0, 30 + 20 + 15, 1, 1),  # all others wait for it
+        (1, 0): (20, 0, 0, 1),
+        (1, 1): (15, 0, 0, 1),
+    }
+    assert result.waits("all-reduce", [[0, 1], [2, 3]]) is None  # which host has device 2 is not said
+
+
 def tpu(ops: list[Event], asynchronous: list[Event] | None = None) -> bytes:
     lines: dict[str, list[Event]] = {
         "XLA Modules": [("jit_step(7)", 2000, 100, {"run_id": 8}), ("jit_step(7)", 3000, 120, {"run_id": 9})]
@@ -142,6 +165,30 @@ def test_two_kernels_of_a_stream_of_its_own_are_two_executions() -> None:
     }
     result = measured(space(plane("/device:GPU:0", events)), OUTLINE)
     assert {name: times.count for name, times in result.instructions.items()} == {"inner": 3, "body.1": 2}
+
+
+def test_threads_that_launch_kernels_are_no_devices() -> None:
+    kernels = [gpu_event(op, 2000 + 500 * run + wait, 60) for run in range(3) for op, wait in (("add", 0), ("body.1", 100))]
+    device = plane("/device:GPU:0", {"Stream #1(Kernel)": kernels})
+    launches = [cpu_event("add", 1900 + 500 * run, 8, run=None, correlation_id=run) for run in range(3)]
+    without_id = [cpu_event("add", 1900 + 500 * run, 8, run=None) for run in range(3)]
+    for host in (launches, without_id):
+        threads = plane("/host:CPU", {"Host Threads/583": host})
+        for planes in ((device, threads), (threads, device)):
+            result = measured(space(*planes), OUTLINE)
+            assert (result.platform, len(result.devices), result.runs) == ("gpu", 1, 3)
+            assert self_times(result) == {"add": 180, "body.1": 180}  # 3 runs of 60 ns
+
+
+def test_a_program_of_the_host_runs_beside_one_of_a_gpu() -> None:
+    own = [cpu_event("add", 2000, 10)]
+    other: Event = ("kernel", 2000, 60, {"hlo_op": "add", "hlo_module": "jit_other", "program_id": 8})
+    data = space(plane("/device:GPU:0", {"Stream #1(Kernel)": [other]}), plane("/host:CPU", {"a": own}))
+    programs = measure([ProfileFile("profile", io.BytesIO(data))], {"jit_step(7)": OUTLINE, "jit_other(8)": OUTLINE})
+    assert {label: (times.platform, self_times(times)["add"]) for label, times in programs.items()} == {
+        "jit_step(7)": ("cpu", 10),
+        "jit_other(8)": ("gpu", 60),
+    }
 
 
 def test_absurd_and_aggregated_events_are_counted() -> None:

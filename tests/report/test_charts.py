@@ -274,7 +274,7 @@ ENTRY e {
     for name in ("collectives-by-axis", "collective-sizes", "largest-collectives"):
         assert drawn[name].sentence.endswith(": 1 of unknown size."), name
     assert drawn["largest-collectives"].text == "a: 4.00 KiB among {{0,1},{1,0}}"
-    assert drawn["collective-sizes"].text.endswith("; collective-permute up to 4.00 KiB: 1 run of 1 collective")
+    assert drawn["collective-sizes"].text.endswith("collective-permute up to 4.00 KiB: 4.00 KiB sent")
 
 
 def test_each_device_of_a_mesh_is_a_cell_and_a_large_mesh_is_cut_aloud(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_different_tables_are_refused(rendered: Callable[..., str], sample: Repo
 
 def test_rows_are_cut_only_when_asked(rendered: Callable[..., str]) -> None:
     report = _report(("x", 1, 2), ("y", 3, 4), ("z", 5, 6))
-    assert _read(rendered("csv", report, top=1))[1:] == [["x", "1", "2"], ["[2 others]", "", "10"]]
+    assert _read(rendered("csv", report, top=1))[1:] == [["x", "1", "2"], ["[2 more]", "", "10"]]
 
 
 def test_a_table_that_is_not_there(rendered: Callable[..., str], sample: Report) -> None:

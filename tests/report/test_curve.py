@@ -47,6 +47,14 @@ def test_bands_say_where_a_text_begins() -> None:
     assert curve[-2].index("|backward") == 10 + 31
 
 
+def test_the_axis_has_its_positions() -> None:
+    (axis,) = [line for line in lines([(i, 1024, "", "") for i in range(0, 120, 3)]) if "schedule" in line]
+    words = axis.split()
+    assert (words[0], words[-1]) == ("0", "117")
+    assert " ".join(words[1:-1]) == "position in the schedule"
+    assert "schedule" not in "".join(lines([(0, 1024, "", "")], 20))
+
+
 def test_an_empty_curve() -> None:
     assert lines([(0, 0, "", "")]) == ["none"]
     assert lines([]) == ["none"]

@@ -143,7 +143,7 @@ def test_integers_that_javascript_cannot_hold_are_texts() -> None:
 def test_top_cuts_tables(sample: Report) -> None:
     cut = PageData(_page(sample, top=3)).table("collectives")
     assert len(cut.rows) == 4
-    assert cut.rows[-1][0] == "[22 others]"
+    assert cut.rows[-1][0] == "[22 more]"
 
 
 def test_markup_of_a_dump_stays_text(sample: Report) -> None:

@@ -138,7 +138,7 @@ def test_rows_are_cut_only_when_asked(rendered: Callable[..., str], sample: Repo
     cut = json.loads(rendered("json", sample, top=24, table="collectives"))["tables"]
     assert len(whole["rows"]) == 25
     assert [len(table["rows"]) for table in cut] == [25]
-    assert cut[0]["rows"][-1][:4] == ["[1 other]", None, 52428800, 26214400]
+    assert cut[0]["rows"][-1][:4] == ["[1 more]", None, 52428800, 26214400]
     assert cut[0]["total"] == whole["total"] == [None, None, 681574400, None, *[None] * 6]
 
 

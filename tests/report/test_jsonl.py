@@ -27,7 +27,7 @@ def test_the_rest_is_that_of_json(rendered: Callable[..., str], sample: Report) 
 
 def test_tables_as_asked(rendered: Callable[..., str], sample: Report) -> None:
     (table,) = json.loads(rendered("jsonl", sample, table="opcodes", top=1))["tables"]
-    assert [row["opcode"] for row in table["rows"]] == ["fusion", "[2 others]"]
+    assert [row["opcode"] for row in table["rows"]] == ["fusion", "[2 more]"]
 
 
 def test_no_reports_are_no_lines(rendered: Callable[..., str]) -> None:

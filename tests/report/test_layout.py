@@ -27,6 +27,8 @@ PATH = "jit(step)/layer_7/attention/dot_general"
         ("/home/me/train.py:12", 9, "…in.py:12"),
         ("jit(step)/layer/dot", 8, "…yer/dot"),
         ("あいうえお", 7, "あ … お"),  # two cells each: a half does not exist
+        ("params['encoder']['mlp']['kernel']", 21, "…['mlp']['kernel']"),  # whole keys at the end
+        ("params['encoder']['mlp']['kernel']", 8, "para…l']"),
         ("", 0, ""),
     ],
 )
@@ -119,7 +121,7 @@ def test_columns_without_a_detail_stay_unless_they_are_equal_and_too_wide() -> N
 def test_rows_that_would_look_equal_get_the_column_that_tells_them_apart() -> None:
     columns = (Column("name"), Column("source", detail=1, width=30), Column("phase", detail=2), Column("shape", detail=5))
     rows = (("fusion", "a.py:1", "forward", "f32[8]"), ("fusion", "a.py:1", "forward", "f32[4]"), ("dot", "a.py:2", "", ""))
-    assert make_grid(Table("t", "T", columns, rows), 18 + 30 + 9 + 4).header == ("name", "phase", "shape")
+    assert make_grid(Table("t", "T", columns, rows), 18 + 30 + 9 + 4).header == ("name", "source", "shape")
     different = (("fusion", "a.py:1", "forward", "f32[8]"), ("fusion", "a.py:3", "forward", "f32[4]"), rows[2])
     assert make_grid(Table("t", "T", columns, different), 18 + 30 + 9 + 4).header == ("name", "source", "phase")
     same = tuple((name, source, phase, "f32[8]") for name, source, phase, _ in rows)
@@ -196,7 +198,7 @@ def test_labels_stand_in_a_column_of_numbers() -> None:
     columns = (Column("number", "number"), Column("bytes", "bytes", summed=True), Column("line", "number"))
     rows = tuple((number, 1024, 100 + number) for number in range(5))
     grid = make_grid(Table("params", "Parameters", columns, rows).top(2), 80)
-    assert grid.rows == (("0", "1.00 KiB", "100"), ("1", "1.00 KiB", "101"), ("[3 others]", "3.00 KiB", ""))
+    assert grid.rows == (("0", "1.00 KiB", "100"), ("1", "1.00 KiB", "101"), ("[3 more]", "3.00 KiB", ""))
     assert grid.total == ("total", "5.00 KiB", "")
     assert not grid.has_unknown
 
@@ -235,9 +237,9 @@ def test_a_bound_stands_in_the_cell_of_the_unknown_value() -> None:
 
 def test_bounds_of_rows_that_are_cut() -> None:
     table = _bounded().top(1)
-    assert make_grid(table, 80).rows == (("a", "3"), ("[3 others]", ">= 12"))
+    assert make_grid(table, 80).rows == (("a", "3"), ("[3 more]", ">= 12"))
     assert make_grid(table, 80).total == ("total", ">= 15")
-    assert table.flat().rows[1] == ("[3 others]", None, 12)  # raw values: the sum is unknown, its bound is not
+    assert table.flat().rows[1] == ("[3 more]", None, 12)  # raw values: the sum is unknown, its bound is not
     assert table.flat().total == (None, None, 15)
 
 
@@ -280,3 +282,11 @@ def test_values_take_several_lines_and_are_whole() -> None:
     assert row[2].replace("\n", "").replace(" ", "") == value.replace(" ", "")
     assert row[2].splitlines()[0] == "(f32[1024,512]{1,0},"[: len(row[2].splitlines()[0])]
     assert max(map(len, row[2].splitlines())) <= 60 - 11 - 8 - 3 - 6
+
+
+def test_no_column_that_tells_rows_apart_makes_a_page_too_wide() -> None:
+    columns = (Column("name"), Column("bytes", "bytes"), Column("scope", width=28, detail=3), Column("phase", detail=3))
+    rows = (("a", 1, "layer/attention", "forward"), ("a", 1, "layer/mlp", "backward"), ("a", 1, "layer/norm", "forward"))
+    table = Table("t", "t", columns, rows)
+    assert make_grid(table, 60).header == ("name", "size", "scope")  # tells three rows apart
+    assert make_grid(table, 25).header == ("name", "phase")  # tells two apart, and fits

@@ -78,7 +78,7 @@ def test_tables_are_read_back(rendered: Callable[..., str], sample: Report) -> N
     assert collectives[4][0] == "[bold]all-reduce.3[/]"
     assert collectives[5][0] == "=all|gather.4"
     assert collectives[6][0] == r"scatter\x1b[31m.5"
-    assert collectives[21][:4] == ["[5 others]", "", "230.0 MiB", "115.0 MiB"]  # 42 + 44 + 46 + 48 + 50, and half of it
+    assert collectives[21][:4] == ["[5 more]", "", "230.0 MiB", "115.0 MiB"]  # 42 + 44 + 46 + 48 + 50, and half of it
     assert collectives[22][:4] == [
         "total",
         "",

@@ -49,7 +49,7 @@ def test_a_report_is_a_page(sample: Report, monkeypatch: pytest.MonkeyPatch, *, 
         "631.4 GFLOP <matmul>",
         "HI101",
         "=all|gather.4",
-        "[5 others]",
+        "[5 more]",
         ">= 305.0 MiB",
     ):
         assert words in text

@@ -74,10 +74,10 @@ def test_the_rows_of_a_table_are_made_when_it_is_cut() -> None:
     assert not asked
     top = table.top(2)
     third = at_least(2, "its size is unknown")
-    assert top.rows == (("i0", 8), ("i1", 4), ("[2 others]", 2 + third))
+    assert top.rows == (("i0", 8), ("i1", 4), ("[2 more]", 2 + third))
     assert asked == {"name": 2, "size": 4}
     assert (top.others, top.sums, top.total) == (2, (None, 14 + third), (None, None))
-    assert top.flat().rows == (("i0", 8, 8), ("i1", 4, 4), ("[2 others]", None, 4))
+    assert top.flat().rows == (("i0", 8, 8), ("i1", 4, 4), ("[2 more]", None, 4))
     assert top.flat().total == (None, None, 16)  # 8 + 4 + 2 + 2
     assert list(table.rows) == [("i0", 8), ("i1", 4), ("i2", third), ("i3", 2)] == list(table.made().rows)
     assert asked == {"name": 6, "size": 8}
@@ -113,7 +113,7 @@ def test_a_table_that_is_cut_can_be_cut_again() -> None:
     table = sized([16, 8, None, 1], Counter())
     assert table.top(3).top(3) == table.top(3)
     assert table.top(3).top(1) == table.top(1)
-    assert table.top(1).flat().rows == (("i0", 16, 16), ("[3 others]", None, 11))
+    assert table.top(1).flat().rows == (("i0", 16, 16), ("[3 more]", None, 11))
 
 
 def test_a_report_holds_nothing_that_its_rows_are_about() -> None:

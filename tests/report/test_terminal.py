@@ -62,7 +62,8 @@ def test_a_title_that_is_longer_than_a_line_is_wrapped(rendered: Callable[..., s
 
 def test_sums_are_those_of_the_rows(rendered: Callable[..., str], sample: Report) -> None:
     text = rendered("table", sample, width=80, table="collectives")
-    assert _line(text, "[5 others]").split() == ["[5", "others]", "230.0", "MiB", "115.0", "MiB"]  # 42 + 44 + 46 + 48 + 50
+    cut = _line(text, "[5 more]").split()
+    assert cut == ["[5", "more]", "230.0", "MiB", "115.0", "MiB"]  # 42 + 44 + 46 + 48 + 50
     assert _line(text, "total").split() == ["total", "650.0", "MiB", ">=", "305.0", "MiB"]  # 2 + 4 + … + 50
     buffers = rendered("table", sample, table="buffers", raw_bytes=True)
     assert _line(buffers, "total").split() == ["total", "294", "194,152,460"]
@@ -70,7 +71,7 @@ def test_sums_are_those_of_the_rows(rendered: Callable[..., str], sample: Report
 
 def test_the_total_of_rows_that_are_cut_bounds_all(rendered: Callable[..., str], sample: Report) -> None:
     text = rendered("table", sample, width=80, table="collectives", top=3)
-    assert _line(text, "[22 others]").split()[-3:] == [">=", "299.0", "MiB"]  # 305 - 1 - 2 - 3
+    assert _line(text, "[22 more]").split()[-3:] == [">=", "299.0", "MiB"]  # 305 - 1 - 2 - 3
     assert _line(text, "total").split()[-3:] == [">=", "305.0", "MiB"]
 
 
@@ -97,9 +98,9 @@ def test_the_first_lines(rendered: Callable[..., str], sample: Report) -> None:
 
 def test_rows_as_asked(rendered: Callable[..., str], sample: Report) -> None:
     text = rendered("table", sample, table="collectives", top=0, width=80)
-    assert "others]" not in text
+    assert "more rows]" not in text
     assert "all-reduce.24" in text
-    assert "[22 others]" in rendered("table", sample, table="collectives", top=3, width=80)
+    assert "[22 more]" in rendered("table", sample, table="collectives", top=3, width=80)
 
 
 def test_text_of_the_dump_is_printed_as_it_stands(rendered: Callable[..., str], sample: Report) -> None:

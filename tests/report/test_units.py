@@ -56,7 +56,7 @@ MIB = 1024 * 1024
         (False, "count", "no"),
         ("[bold]x", "text", "[bold]x"),
         ("a\x1b[31m\nb", "text", "a\\x1b[31m\\nb"),
-        ("[20 others]", "count", "[20 others]"),
+        ("[20 more]", "count", "[20 more]"),
     ],
 )
 def test_format_value(value: Value, unit: Unit, expected: str) -> None:

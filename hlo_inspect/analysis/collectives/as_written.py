@@ -18,13 +18,11 @@ from hlo_inspect.graph.readers import ViewRow
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.collective_kinds import KIND_TABLE
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import DEVICE_NUMBERS
+from hlo_inspect.hlo.opcodes import AFTER_COLLECTIVE_PASSES, DEVICE_NUMBERS, opcodes_that_are
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.request import PlatformName
 
-_LATER = frozenset({"fusion", "all-reduce-start", "all-gather-start", "collective-permute-start", "async-start", "copy-start"})
-"""Opcodes that XLA's passes make after those of collectives."""
-_RESHAPES = frozenset({"reshape", "bitcast", "copy", "convert"})
+_RESHAPES = opcodes_that_are("relayout") | {"convert"}
 _MAX_OFFSET = 16
 """Instructions that are followed from the start of a slice to the device's number."""
 
@@ -33,7 +31,7 @@ def is_as_written(module: Module, shapes_are: ShapesAre | None, platform: Platfo
     """Return True for a partitioned program from before XLA's collective passes, unless it is compiled for a CPU."""
     if module.header.is_scheduled or shapes_are != "per_device" or "all-reduce" not in module.opcodes:
         return False
-    return _LATER.isdisjoint(module.opcodes) and platform != "cpu" and not _is_of_cpu(Path(module.path))
+    return AFTER_COLLECTIVE_PASSES.isdisjoint(module.opcodes) and platform != "cpu" and not _is_of_cpu(Path(module.path))
 
 
 def _is_of_cpu(path: Path) -> bool:

@@ -28,6 +28,11 @@ class ExecutedTotals:
     operand_bytes: Quantity
     wire_bytes: Quantity
 
+    def beside(self, missing: str) -> ExecutedTotals:
+        """Return the totals as lower bounds if collectives may be `missing` for this reason."""
+        figures = (self.count, self.operand_bytes, self.wire_bytes)
+        return ExecutedTotals(*(at_least(least(figure), missing) for figure in figures)) if missing else self
+
 
 _FIGURES = ("count", "operand_bytes", "wire_bytes")
 NOT_EXECUTED = ExecutedTotals(0, 0, 0)

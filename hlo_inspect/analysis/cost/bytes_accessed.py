@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hlo_inspect.analysis.cost.figures import UnknownCostError
+from hlo_inspect.analysis.cost.figures import NOT_MOVED, UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation, Traffic, elements, shape_size, wrapped
 from hlo_inspect.graph.view import View
-from hlo_inspect.hlo.opcodes import ASYNC_ENDS, LITERAL_OPCODES, MARKERS, NAMING, opcodes_that_are
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, LITERAL_OPCODES, MARKERS, NAMING, TABLE, opcodes_that_are
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape, array_leaves, leaf_indices, subshape
 
 FREE = (NAMING | MARKERS | LITERAL_OPCODES) - {"opt-barrier", "tuple"}
@@ -25,12 +25,20 @@ Access = tuple[int, Shape]
 
 
 def accessed_bytes(op: Operation) -> Traffic:
-    """Count by the opcode's own rule, else all results and operands once, as `HloCostAnalysis::Preprocess` does."""
+    """Count by the opcode's own rule, else all results and operands once, as `HloCostAnalysis::Preprocess` does.
+
+    A start moves its operands only, its done moves the result. A barrier moves nothing, nor does the end of a computation.
+    """
     traffic = Traffic()
     if op.opcode not in FREE:
         rule = _RULES.get(op.opcode)
         for size, shape in rule(op) if rule else _all(op):
             traffic.add(size, shape)
+    if op.opcode in _MOVES_A_PART:
+        moved = Traffic()
+        for size, shape in _MOVES_A_PART[op.opcode](op):
+            moved.add(size, shape)
+        traffic.spaces = moved.spaces | {NOT_MOVED: traffic.bytes - moved.bytes + moved.spaces.get(NOT_MOVED, 0)}
     return traffic
 
 
@@ -190,6 +198,15 @@ _RULES: dict[str, Callable[[Operation], Iterable[Access]]] = {
     "cross-replica-sum": _all_reduce,
     "transpose": _transpose,
 }
+
+_STARTS = frozenset(name for name, opcode in TABLE.items() if opcode.half == "start") | (TRANSFERS - TRANSFER_ENDS)
+_ENDS_OF_COMPUTATIONS = frozenset(name for name in ASYNC_ENDS if TABLE[name].is_wrapper) | {"async-update", "async-done"}
+_MOVES_A_PART: Mapping[str, Callable[[Operation], Iterable[Access]]] = {
+    **dict.fromkeys(_STARTS, _operands),
+    **dict.fromkeys(ASYNC_ENDS - TRANSFER_ENDS, lambda op: _leaves(op.shape)),
+    **dict.fromkeys(_ENDS_OF_COMPUTATIONS | {"opt-barrier"}, lambda _: ()),
+}
+"""The accesses of these opcodes that move bytes: XLA's count has others too."""
 
 BYTES_BY_ATTRIBUTES = frozenset({"transpose"})
 """Opcodes whose rule above reads attributes; all other bytes follow from shapes."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Set
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.cost.bytes_accessed import (
-    BYTES_BY_ATTRIBUTES,
     TRANSFER_ENDS,
     FusedTraffic,
     FusionReader,
@@ -31,7 +30,6 @@ from hlo_inspect.analysis.cost.figures import (
 )
 from hlo_inspect.analysis.cost.operation import RUNNERS, Counted, Operation, callee_names, callees, elements, row_gap, wrapped
 from hlo_inspect.analysis.cost.work import (
-    BY_SHAPES,
     COMPARING,
     ELEMENTWISE,
     OF_STEP,
@@ -42,23 +40,12 @@ from hlo_inspect.analysis.cost.work import (
     tally_key,
     work_of,
 )
-from hlo_inspect.graph.fingerprints import Fingerprints
+from hlo_inspect.graph.row_classes import RowClasses
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.opcodes import TABLE, CalleeAttribute
-
-
-def _spellings(opcodes: Set[str]) -> frozenset[str]:
-    """Return the opcodes and the short spellings of their asynchronous starts."""
-    return frozenset(opcodes).union(name for name in TABLE if wrapped(name) in opcodes)
-
+from hlo_inspect.hlo.opcodes import CalleeAttribute
 
 _GATHERS = frozenset({"gather", "scatter"})
-_WITHOUT_KEY = _spellings(RUNNERS | TRANSFER_ENDS | {"fusion", CUSTOM_CALL})
-"""Opcodes whose cost depends on more than their own row and the heads of their operands."""
-_BY_HEADS = _spellings(BY_SHAPES - BYTES_BY_ATTRIBUTES)
-"""Opcodes whose cost depends on the heads of row and operands, and on no attribute."""
-
 _T = TypeVar("_T")
 
 
@@ -76,21 +63,23 @@ class FusedCost(NamedTuple):
 class Costs:
     """The work of applied computations by opcode and the cost of fused computations, by name, as far as they are counted.
 
-    `calls` holds the custom calls with the cost of one run, by computation and name. `missing` holds the attributes that the
-    text lacks, by computation and row.
+    Rows and computations of one class share a cost without gaps: `by_class` has those of rows. `calls` holds the custom calls
+    with the cost of one run, by computation and name. `missing` holds the attributes that the text lacks, by computation and
+    row.
     """
 
-    def __init__(self, fingerprints: Fingerprints, user_rules: UserRules) -> None:
+    def __init__(self, classes: RowClasses, user_rules: UserRules) -> None:
         self.applied: dict[str, Tally] = {}
         self.fused: dict[str, FusedCost] = {}
+        self.classes = classes
         self.calls: dict[tuple[str, str], tuple[Instruction, CallCost]] = {}
         self.missing: dict[tuple[str, int], MissingAttribute] = {}
-        self._fingerprints = fingerprints
         self._user_rules = user_rules
-        self._row_cache: dict[tuple[str, ...], InstructionCost] = {}
-        self._call_cache: dict[tuple[Hashable, ...], tuple[CallCost, InstructionCost]] = {}
-        self._applied_by_fingerprint: dict[int, Tally] = {}
-        self._fused_by_fingerprint: dict[int, FusedCost] = {}
+        self.by_class: dict[int, InstructionCost] = {}
+        self._calls_by_class: dict[int, tuple[CallCost, InstructionCost]] = {}
+        self._applied_by_class: dict[int, Tally] = {}
+        self._fused_by_class: dict[int, FusedCost] = {}
+        self._with_calls: set[str] = set()
 
     def gap(self, view: View, row: int, error: UnknownCostError) -> CostGap:
         """Return the gap that an error leaves at a row, and note an attribute that the text lacks."""
@@ -102,18 +91,16 @@ class Costs:
     # -- instructions ---------------------------------------------------------------------------------------------------
 
     def of_row(self, view: View, row: int) -> InstructionCost:
-        """Return the cost of a row that runs no other computation; equal rows share one."""
-        key = _cost_key(view, row)
-        cost = self._row_cache.get(key) if key is not None else None
+        """Return the cost of a row that runs no other computation."""
+        number = self.classes.of_rows(view)[row]
+        cost = self.by_class.get(number)
         if cost is None:
             opcode = wrapped(view.opcodes[row])
-            if opcode == "fusion":
-                return self._fusion(view, row)
             if opcode == CUSTOM_CALL:
-                return self._custom_call(Operation(view, row))
-            cost = self._instruction(Operation(view, row))
-            if key is not None and not cost.gaps:
-                self._row_cache[key] = cost
+                return self._custom_call(Operation(view, row), number)
+            cost = self._fusion(view, row) if opcode == "fusion" else self._instruction(Operation(view, row))
+            if not cost.gaps and opcode not in TRANSFER_ENDS:  # whose costs depend on the operands of their operands
+                self.by_class[number] = cost
         return cost
 
     def _fusion(self, view: View, row: int) -> InstructionCost:
@@ -159,50 +146,49 @@ class Costs:
             raise UnknownCostError(f"it has no {attribute} that can be read")
         return get_counted(self.applied, name).work
 
-    def _custom_call(self, op: Operation) -> InstructionCost:
-        """Return the cost of a custom call and note the call in `calls`; equal calls share one cost."""
-        key = self._call_key(op)
-        costs = self._call_cache.get(key) if key is not None else None
+    def _custom_call(self, op: Operation, number: int) -> InstructionCost:
+        """Return the cost of a custom call, and note the call in `calls`."""
+        costs = self._calls_by_class.get(number)
         if costs is None:
             call = call_cost(op, self._user_rules)
             costs = call, _cost_of_call(op, call)
-            if key is not None and not costs[1].gaps:
-                self._call_cache[key] = costs
+            if not costs[1].gaps and not self._user_rules and op.custom_call_target not in KERNEL_TARGETS:
+                self._calls_by_class[number] = costs  # which depend neither on the name nor on metadata
         self.calls[op.view.computation.name, op.instruction.name] = op.instruction, costs[0]
         return costs[1]
-
-    def _call_key(self, op: Operation) -> tuple[Hashable, ...] | None:
-        """Return a key that custom calls of equal cost share; None if the cost may depend on name or metadata."""
-        heads = _operand_heads(op.view, op.index)
-        if heads is None or self._user_rules or op.custom_call_target in KERNEL_TARGETS:
-            return None
-        form, places = op.instruction.parts_without("metadata")
-        return op.view.rows.heads[op.index], form, *places, *heads
 
     # -- computations ---------------------------------------------------------------------------------------------------
 
     def copy_counted(self, counted: Counted, name: str) -> bool:
-        """Return True if a computation is counted, after copying the cost of one with the same fingerprint."""
+        """Return True if a computation is counted, after copying the cost of one of its class."""
         if counted == "fused":
-            return _copy_counted(name, self._fingerprints, self.fused, self._fused_by_fingerprint)
-        return _copy_counted(name, self._fingerprints, self.applied, self._applied_by_fingerprint)
+            return _copy_counted(name, self.classes, self.fused, self._fused_by_class)
+        return _copy_counted(name, self.classes, self.applied, self._applied_by_class)
 
     def count(self, counted: Counted, view: View) -> None:
         """Count a fused or applied computation."""
         name = view.computation.name
-        work = self._work_by_opcode(view)
-        fingerprint = self._fingerprints.get(name)
+        number, work = self.classes.of_computation(name), self._work_by_opcode(view)
+        is_shared = not self._holds_calls(view)
         if counted == "applied":
             self.applied[name] = work
-            if fingerprint is not None and not work.gaps:
-                self._applied_by_fingerprint[fingerprint] = work
+            if is_shared and not work.gaps:
+                self._applied_by_class[number] = work
             return
         traffic = self._traffic(view)
         size, spaces = (traffic, None) if isinstance(traffic, CostGap) else (traffic.total.bytes, traffic.total.spaces)
         cost = InstructionCost.from_work("fusion", work, size, spaces)
         fused = self.fused[name] = FusedCost(cost, traffic, self._kernel(view))
-        if fingerprint is not None and not cost.gaps and not (fused.kernel and fused.kernel.gaps):
-            self._fused_by_fingerprint[fingerprint] = fused
+        if is_shared and not cost.gaps and not (fused.kernel and fused.kernel.gaps):
+            self._fused_by_class[number] = fused
+
+    def _holds_calls(self, view: View) -> bool:
+        """Return True if a computation, or one that it calls, holds custom calls: each is noted in `calls`."""
+        name, calling = view.computation.name, view.rows.column.calling
+        called = [callee.name for row in calling for callee in view.called_at(row)]
+        if any(wrapped(view.opcodes[row]) == CUSTOM_CALL for row in calling) or not self._with_calls.isdisjoint(called):
+            self._with_calls.add(name)
+        return name in self._with_calls
 
     def _kernel(self, view: View) -> InstructionCost | None:
         indexed = next((row for row, opcode in enumerate(view.opcodes) if opcode in _GATHERS), None)
@@ -278,33 +264,6 @@ def _cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
     return InstructionCost.from_work(CUSTOM_CALL, work, size, bytes_by_space(op))
 
 
-def _cost_key(view: View, row: int) -> tuple[str, ...] | None:
-    """Return a key of the inputs of a row's cost: shape, opcode, operand shapes, and attributes of some opcodes.
-
-    Return None if the cost depends on more, or if the key would take longer than the cost itself.
-    """
-    opcode, heads = view.opcodes[row], _operand_heads(view, row)
-    if heads is None or opcode in _WITHOUT_KEY:
-        return None
-    head = view.rows.column.texts[row]
-    if opcode in _BY_HEADS:  # as most
-        return head, *heads
-    tail = view.tails[row]
-    start = tail.find("), ")
-    end = tail.find(", metadata={", start)
-    attributes = tail[start:] if end < 0 else tail[start:end] + tail[tail.find("}", end) :]
-    return None if '"' in attributes else (head, attributes, *heads)
-
-
-def _operand_heads(view: View, row: int) -> list[str] | None:
-    """Return shape and opcode of each operand of a row; None if these may not be enough."""
-    whole = view.whole_operands(row)
-    if view.ambiguous or view.rows.column.shapeless or whole is None:
-        return None
-    texts = view.rows.column.texts
-    return [texts[operand] for operand in whole]
-
-
 def get_counted(table: Mapping[str, _T], name: str) -> _T:
     """Return the cost of a computation. Raise UnknownCostError if the text lacks it or it calls itself."""
     if name not in table:
@@ -312,11 +271,11 @@ def get_counted(table: Mapping[str, _T], name: str) -> _T:
     return table[name]
 
 
-def _copy_counted(name: str, fingerprints: Fingerprints, counted: dict[str, _T], by_fingerprint: Mapping[int, _T]) -> bool:
-    """Return True if `counted` has the computation, after copying the entry of one with the same fingerprint."""
+def _copy_counted(name: str, classes: RowClasses, counted: dict[str, _T], by_class: Mapping[int, _T]) -> bool:
+    """Return True if `counted` has the computation, after copying the entry of one of its class."""
     if name not in counted:
-        fingerprint = fingerprints.get(name)
-        if fingerprint is None or fingerprint not in by_fingerprint:
+        number = classes.of_computation(name)
+        if number not in by_class:
             return False
-        counted[name] = by_fingerprint[fingerprint]
+        counted[name] = by_class[number]
     return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import struct
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import add
@@ -36,11 +36,12 @@ So these FLOPs take no time in a lower bound.
 """
 
 SPACE = "space."
+NOT_MOVED = -1
+"""The memory space of bytes that XLA's model counts and no memory moves: tables of pointers, results that others write."""
 
 _EXACT = FIGURES.index("matmul_flops")
 EXACT_UP_TO = 2**24
 """The largest integer up to which float32 rounds none."""
-_FLOAT = struct.Struct("f")
 
 NO_LINE = 0
 
@@ -340,8 +341,11 @@ def _rounded_sum(start: float, addends: Sequence[float]) -> float:
 
     A sum of two of them is exact enough in float64 to be rounded once more.
     """
-    pack, unpack = _FLOAT.pack, _FLOAT.unpack
-    rounded = {addend: unpack(pack(float(addend)))[0] for addend in set(addends)}
-    for addend in map(rounded.__getitem__, addends):
-        (start,) = unpack(pack(start + addend))
-    return start
+    numbers = set(addends)
+    rounded = dict(zip(numbers, array("f", numbers), strict=True))
+    whole = array("f", [start])
+    for addend in map(rounded.__getitem__, filter(None, addends)):
+        whole[0] += addend
+    if whole[0] == math.inf:
+        raise OverflowError
+    return whole[0]

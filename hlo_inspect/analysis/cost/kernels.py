@@ -8,6 +8,7 @@ are one kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.figures import (
@@ -28,7 +29,6 @@ from hlo_inspect.graph.view import InstructionPlace, View
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import (
     ASYNC_ENDS,
-    CALLING_OPCODES,
     DEVICE_NUMBERS,
     LITERAL_OPCODES,
     MARKERS,
@@ -46,8 +46,14 @@ _NO_KERNEL_SPELLINGS = NO_KERNELS | {name for name in TABLE if wrapped(name) in 
 SLICING = frozenset({"slice", "dynamic-slice"})
 """Opcodes that read a part of their operand."""
 _STARTS = frozenset(name for name, opcode in TABLE.items() if opcode.half == "start")
-_WITH_OWN_TIMES = CALLING_OPCODES | STARTING_COLLECTIVES | _STARTS | {CUSTOM_CALL}
-"""Opcodes of kernels of which more than the cost decides the times."""
+_AT_OWN_TIMES = STARTING_COLLECTIVES | _STARTS | {CUSTOM_CALL}
+"""Opcodes of kernels of which more than the class decides the times in a step."""
+_COMPUTED = frozenset(
+    name
+    for name, opcode in TABLE.items()
+    if not (opcode.collective or opcode.half) and opcode.base not in {CUSTOM_CALL, "fusion"}
+)
+"""Opcodes in fusions that neither are collectives nor start or end them."""
 _KINDS = {name: opcode.base for name, opcode in TABLE.items()}
 
 
@@ -74,11 +80,13 @@ class Kernel(NamedTuple):
     `kind` is its opcode; for an asynchronous kernel, the opcode of the wrapped operation. `parts` are the instruction and its
     dones. XLA's model counts the bytes of both, more than the kernel moves. `started` holds the bytes that a start reads and
     its done writes. A custom call without a rule `is_unknown`: its work is not counted. `row` is the row of its `instruction`
-    in its computation, `view`. `number` is its own in the module, unlike its place: one line may define a name twice. `twin`
-    is the number of the first kernel from which it differs only in name, operands of equal shapes, and metadata.
+    in its computation, `view`. `number` is its own in the module, unlike its place: one line may define a name twice. `like` is
+    the number of the first kernel of the same class and cost, `twin` of the first in the same computation. They are its own
+    number if more decides the times of one run, or those in a step.
     """
 
     number: int
+    like: int
     twin: int
     place: InstructionPlace
     row: int
@@ -154,42 +162,67 @@ def labels_of_kernels(cost: ModuleCost) -> Iterator[Labels]:
                 yield labels
 
 
+class _Equal:
+    """Rows of one class, cost and computation. `part` is their cost.
+
+    `first` is the number of the first kernel if they have equal times in a step, which collectives in fusions have not.
+    """
+
+    __slots__ = ("first", "has_twins", "is_kernel", "kind", "opcode", "part")
+
+    def __init__(self, graph: CallGraph, view: View, row: int, part: CountedCost) -> None:
+        self.part = (part,)
+        self.opcode = view.opcodes[row]
+        self.kind = _KINDS.get(self.opcode, self.opcode)
+        is_marking = self.opcode == CUSTOM_CALL and _is_marker(view, row)
+        self.is_kernel = self.opcode not in _NO_KERNEL_SPELLINGS and not is_marking
+        fused = [callee.name for callee in view.called_at(row)] if self.opcode == "fusion" else []
+        is_computing = all(_COMPUTED.issuperset(graph.opcodes_in(name)) for name in fused)
+        self.has_twins = self.opcode not in _AT_OWN_TIMES and is_computing
+        self.first: int | None = None
+
+
 def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
     """Find the kernels of a module with its cost."""
     unknown = {call.line for call in cost.unknown_calls}
     ends: dict[tuple[str, int], list[CountedCost]] = {}
     results: dict[tuple[str, int], Shape | None] = {}
-    kernels: list[tuple[str, int, tuple[CountedCost]]] = []
+    kernels: list[tuple[int, View, int, int, _Equal]] = []
     other_costs: list[CountedCost] = []
     for name, running in cost.running.items():
-        view, starts, opcodes = running.view, StartRows(running.view), running.view.opcodes
-        counted: dict[InstructionCost, tuple[CountedCost]] = {}  # most instructions equal some others
+        view, starts, classes = running.view, StartRows(running.view), running.classes
+        equals: dict[tuple[InstructionCost, int], _Equal] = {}
         for row, row_cost in zip(running.rows, running.costs, strict=True):
-            part = counted.get(row_cost)
-            if part is None:
-                part = counted[row_cost] = (CountedCost(row_cost, graph.runs(name), cost.runs[name]),)
-            opcode = opcodes[row]
-            if opcode in ASYNC_ENDS:
+            key = row_cost, classes[row]
+            equal = equals.get(key)
+            if equal is None:
+                part = CountedCost(row_cost, graph.runs(name), cost.runs[name])
+                equal = equals[key] = _Equal(graph, view, row, part)
+            if equal.opcode in ASYNC_ENDS:
                 start = _kernel_of_start(cost, name, starts.start_of(row))
-                ends.setdefault(start, []).extend(part)
+                ends.setdefault(start, []).extend(equal.part)
                 results[start] = view.shapes[row]
-            elif opcode in _NO_KERNEL_SPELLINGS or (opcode == CUSTOM_CALL and _is_marker(view, row)):
-                other_costs += part
+            elif equal.is_kernel:
+                kernels.append((view.lines[row], view, row, classes[row], equal))
             else:
-                kernels.append((name, row, part))
+                other_costs += equal.part
     launched = []
-    first: dict[int, int] = {}  # of the kernels of one cost and computation
-    kernels.sort(key=lambda kernel: cost.running[kernel[0]].view.lines[kernel[1]])
-    for number, (name, row, part) in enumerate(kernels):
-        view = cost.running[name].view
-        opcode = view.opcodes[row]
-        kind = _KINDS.get(opcode, opcode)
-        is_unknown = kind == CUSTOM_CALL and view.lines[row] in unknown
-        started = _copied_bytes(view, row, results.get((name, row))) if opcode in _STARTS else None
-        parts = (*part, *ends.pop((name, row))) if (name, row) in ends else part
-        is_plain = opcode not in _WITH_OWN_TIMES and parts is part and "backend_config" not in view.tails[row]
-        twin = first.setdefault(id(part), number) if is_plain else number
-        launched.append(Kernel(number, twin, view.place(row), row, kind, view, cost.labeller, parts, is_unknown, started))
+    first: dict[tuple[InstructionCost, int], int] = {}
+    kernels.sort(key=itemgetter(0))
+    for number, (line, view, row, class_number, equal) in enumerate(kernels):
+        position, opcode, like, twin = view.places[row], equal.opcode, number, number
+        parts: tuple[CountedCost, ...] = equal.part
+        is_unknown = equal.kind == CUSTOM_CALL and line in unknown
+        started = None
+        if opcode in _STARTS:
+            started = _copied_bytes(view, row, results.get((position[0], row)))
+        elif not is_unknown:
+            like = first.setdefault((parts[0].cost, class_number), number)
+        if ends and (position[0], row) in ends:
+            parts = (*parts, *ends.pop((position[0], row)))
+        elif equal.has_twins:
+            equal.first = twin = number if equal.first is None else equal.first
+        launched.append(Kernel(number, like, twin, position, row, equal.kind, view, cost.labeller, parts, is_unknown, started))
     other_costs += [part for parts in ends.values() for part in parts]
     return Kernels(launched, other_costs)
 

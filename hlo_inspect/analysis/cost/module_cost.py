@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -15,6 +16,7 @@ from hlo_inspect.analysis.cost.computation import Costs, get_counted
 from hlo_inspect.analysis.cost.custom_calls.step_calls import StepCall
 from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 from hlo_inspect.analysis.cost.figures import (
+    CUSTOM_CALL,
     FIGURES,
     NO_LINE,
     CostFigure,
@@ -91,12 +93,14 @@ class RunningComputation:
     """A computation that runs itself.
 
     `rows` are its own instructions in XLA's order, without those that run other computations. `costs` holds the cost of one run
-    of each; equal rows share one. `as_xla` is XLA's count of one run, with those computations and without custom calls.
+    of each. Those of one class share it, unless it has gaps; `classes` has the class of each row of `view`. `as_xla` is XLA's
+    count of one run, with those computations and without custom calls.
     """
 
     view: View
     rows: Sequence[int]
     costs: Sequence[InstructionCost]
+    classes: Sequence[int]
     as_xla: XlaSum
 
     @property
@@ -212,28 +216,33 @@ def module_cost(
     `user_rules` are the user's rules for custom calls. `labeller` labels costs; without it names alone give the labels.
     """
     labeller = labeller or Labeller(Provenances(module.frames))
+    counter = _ModuleCounter(module, views or Views(module.computations), user_rules)
     if module.entry is None:
         gap, as_xla = CostGap(module.first_line, "the module has no entry computation"), XlaSum()
         as_xla.miss(FIGURES, gap)
-        return ModuleCost(as_xla, dict.fromkeys(FIGURES, unknown(str(gap))), labeller)
-    counter = _ModuleCounter(module, views or Views(module.computations), user_rules)
+        counter.count_custom_calls(module.computations)
+        figures = dict.fromkeys(FIGURES, unknown(str(gap)))
+        return ModuleCost(as_xla, figures, labeller, calls=_step_calls(counter, graph))
     counter.count_from(module.entry.name)
     own = {name: running.figures for name, running in counter.runs.items()}
     step = graph.bounds(own)
-    calls = [
-        StepCall(instruction, cost, graph.runs(instruction.computation.name))
-        for instruction, cost in counter.costs.calls.values()
-    ]
     return ModuleCost(
         counter.runs[module.entry.name].as_xla,
         {figure: countable(step.get(figure, 0)) for figure in FIGURES},
         labeller,
         counter.runs,
         figure_runs(graph, own),
-        tuple(sorted(calls, key=lambda call: call.line)),
+        _step_calls(counter, graph),
         has_xla_order=counter.has_xla_order,
         missing_attributes=tuple(counter.costs.missing.values()),
     )
+
+
+def _step_calls(counter: _ModuleCounter, graph: CallGraph) -> tuple[StepCall, ...]:
+    """Return the custom calls that were counted, in the order of the text."""
+    counted = counter.costs.calls.values()
+    calls = [StepCall(instruction, cost, graph.runs(instruction.computation.name)) for instruction, cost in counted]
+    return tuple(sorted(calls, key=lambda call: call.line))
 
 
 class _ModuleCounter:
@@ -244,7 +253,7 @@ class _ModuleCounter:
     """
 
     def __init__(self, module: Module, views: Views, user_rules: UserRules) -> None:
-        self.costs = Costs(views.fingerprints, user_rules)
+        self.costs = Costs(views.classes, user_rules)
         self.runs: dict[str, RunningComputation] = {}
         self.has_xla_order = True
         self._views = views
@@ -257,6 +266,14 @@ class _ModuleCounter:
                 self.runs[name] = self._run(self._views.for_computation(name))
             elif self._is_missing((counted, name)):  # none of the same fingerprint was counted since
                 self.costs.count(counted, self._views.for_computation(name))
+
+    def count_custom_calls(self, names: Iterable[str]) -> None:
+        """Count the custom calls of computations of which the text does not say how often they run."""
+        for view in map(self._views.for_computation, names):
+            for row, opcode in enumerate(view.opcodes):
+                if opcode == CUSTOM_CALL:
+                    with suppress(UnknownCostError):
+                        self.costs.of_row(view, row)
 
     def _needed(self, role_and_name: tuple[Counted, str]) -> list[tuple[Counted, str]]:
         """Return the uncounted computations whose costs are parts of one computation's cost, as far as the text names them."""
@@ -277,30 +294,32 @@ class _ModuleCounter:
 
     def _run(self, view: View) -> RunningComputation:
         """Return the cost of a computation that runs itself; an uncounted computation that it runs leaves a gap."""
+        opcodes, classes, by_class = view.opcodes, self.costs.classes.of_rows(view), self.costs.by_class
         rows: list[int] = []
         costs: list[InstructionCost] = []
         as_xla, addends = XlaSum(), list[Sequence[float]]()
         for row in xla_order(view):
-            opcode = view.opcodes[row]
+            opcode = opcodes[row]
             if opcode in FREE:
                 continue
-            try:
-                if opcode in _RUNNER_SPELLINGS:
-                    part = self._sum_of_run(view, row)
-                    addends.append(part.amounts)
-                    as_xla.miss_all(part.gaps)
-                    continue
-                cost = self.costs.of_row(view, row)
-            except UnknownCostError as error:
-                cost = InstructionCost.unknown(opcode, self.costs.gap(view, row, error))
+            cost = by_class.get(classes[row])
+            if cost is None:  # the first of its class, or one whose cost is its own
+                try:
+                    if opcode in _RUNNER_SPELLINGS:
+                        part = self._sum_of_run(view, row)
+                        addends.append(part.amounts)
+                        as_xla.miss_all(part.gaps)
+                        continue
+                    cost = self.costs.of_row(view, row)
+                except UnknownCostError as error:
+                    cost = InstructionCost.unknown(opcode, self.costs.gap(view, row, error))
+                as_xla.miss_all(cost.gaps_of_xla)
             rows.append(row)
             costs.append(cost)
             addends.append(cost.as_xla)
-            if cost.gaps_of_xla:
-                as_xla.miss_all(cost.gaps_of_xla)
         as_xla.add(*addends)
         self.has_xla_order = self.has_xla_order and not view.has_undefined_operands
-        return RunningComputation(view, rows, costs, as_xla)
+        return RunningComputation(view, rows, costs, classes, as_xla)
 
     def _sum_of_run(self, view: View, row: int) -> XlaSum:
         """Sum XLA's counts of the computations that a row runs.

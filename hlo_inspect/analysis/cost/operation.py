@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hlo_inspect.analysis.cost.figures import CostGap, MissingAttributeError, UnknownCostError
+from hlo_inspect.analysis.cost.figures import NOT_MOVED, CostGap, MissingAttributeError, UnknownCostError
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
@@ -227,7 +227,10 @@ def shape_size(shape: Shape | None) -> int:
 
 @dataclass(slots=True)
 class Traffic:
-    """Bytes that are read and written. `spaces` holds those outside the default memory, by the memory space of the layout."""
+    """Bytes that are read and written.
+
+    `spaces` holds those outside the default memory, by the memory space of the layout, and those that are `NOT_MOVED`.
+    """
 
     bytes: int = 0
     spaces: dict[int, int] = field(default_factory=dict)
@@ -235,6 +238,6 @@ class Traffic:
     def add(self, size: int, shape: Shape | None) -> None:
         """Add bytes of an array, or of a tuple's table of pointers."""
         self.bytes += size
-        space = shape.memory_space if isinstance(shape, ArrayShape) else 0
+        space = shape.memory_space if isinstance(shape, ArrayShape) else NOT_MOVED
         if space and size:
             self.spaces[space] = self.spaces.get(space, 0) + size

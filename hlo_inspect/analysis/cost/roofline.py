@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, MAX_COUNT, SHARED, SPACE, Tally
+from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, MAX_COUNT, NOT_MOVED, SHARED, SPACE, Tally
 from hlo_inspect.analysis.cost.work import HIGHEST
 from hlo_inspect.figure import Figure, Quantity, at_least, known_part, least, reason
 from hlo_inspect.hlo.values.shapes import HOST_SPACE
@@ -52,8 +52,12 @@ _TPU_ON_CHIP = range(1, 7)
 
 
 def share_of(part: Quantity, whole: Quantity) -> float | None:
-    """Return the share that the known part of a time has of the `whole`; None if that is 0 or a lower bound."""
-    return least(part) / whole if whole and not isinstance(whole, Figure) else None
+    """Return the share that the known part of a time has of the `whole`; None if that is 0 or a lower bound.
+
+    A time of which nothing is known has no share, nor has one with an upper bound.
+    """
+    is_open = isinstance(part, Figure) and (part.greatest is not None or not part.least)
+    return None if is_open or not whole or isinstance(whole, Figure) else least(part) / whole
 
 
 def rate(unit: str, profile: HardwareProfile) -> tuple[float, str] | None:
@@ -162,7 +166,7 @@ def units_elsewhere(profile: HardwareProfile) -> frozenset[str]:
     which is device memory too.
     """
     spaces = _TPU_ON_CHIP if profile.is_tpu else (HOST_SPACE,)
-    return frozenset(f"{SPACE}{space}" for space in spaces)
+    return frozenset(f"{SPACE}{space}" for space in (NOT_MOVED, *spaces))
 
 
 def bound(compute: float | None, memory: float | None) -> str | None:

@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives.collective_results import CollectiveResult, place_of, results_of, runs_of
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
+from hlo_inspect.analysis.collectives.loop_collectives import initial_value
 from hlo_inspect.analysis.cost.computation import Costs
 from hlo_inspect.analysis.cost.figures import FIGURES, UnknownCostError
 from hlo_inspect.analysis.cost.operation import callees
+from hlo_inspect.analysis.cost.program_conversions import ProgramConversions, is_named_conversion
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.readers import ViewRow, maker_behind, maker_of, readers_behind
 from hlo_inspect.graph.view import View, Views
@@ -31,7 +33,9 @@ class WidelySent(NamedTuple):
     saved: int
 
 
-def find_wide(views: Views, calls: CallGraph, collectives: Iterable[Collective], least: float) -> Iterator[WidelySent]:
+def find_wide(
+    views: Views, calls: CallGraph, collectives: Iterable[Collective], least: float, program: ProgramConversions
+) -> Iterator[WidelySent]:
     """Yield collectives that save `least` bytes or more in a narrower type, without those that sum.
 
     Of several arrays in one collective, those without a conversion save nothing.
@@ -42,7 +46,8 @@ def find_wide(views: Views, calls: CallGraph, collectives: Iterable[Collective],
         sent = (collective.wire_bytes or 0) * results[0].runs
         if sent < least:
             continue
-        conversions = [(result, _narrowing(views, result) or _widening(views, result)) for result in results]
+        finder = _ConversionFinder(views, calls, program)
+        conversions = [(result, finder.narrowing(result) or finder.widening(result)) for result in results]
         wide = [(result, conversion) for result, conversion in conversions if conversion is not None]
         saved = sent * sum(map(_narrowed_bytes, wide)) // max(sum(result.bytes for result in results), 1)
         if wide and saved >= least:
@@ -55,38 +60,62 @@ def _narrowed_bytes(wide: tuple[CollectiveResult, ViewRow]) -> int:
     return result.bytes - result.bytes * BITS.get(_narrow_type(conversion), 0) // BITS[result.shape.dtype]
 
 
-def _narrowing(views: Views, result: CollectiveResult) -> ViewRow | None:
-    """Return a conversion to a narrower type, if each reader of the array is such a one."""
-    types: set[str] = set()
-    first: ViewRow | None = None
-    for reader in readers_behind(views, result.place, result.element, lambda reader: reader.opcode in _MOVES):
-        made = reader.shape if reader is not None and reader.opcode == "convert" and _is_of_program(reader) else None
-        if not isinstance(made, ArrayShape):
+class _ConversionFinder:
+    """Finds the conversions of the program beside the arrays of collectives."""
+
+    def __init__(self, views: Views, calls: CallGraph, program: ProgramConversions) -> None:
+        self._views, self._calls, self._program = views, calls, program
+
+    def narrowing(self, result: CollectiveResult) -> ViewRow | None:
+        """Return a conversion to a narrower type, if each reader of the array is such a one."""
+        first = self._narrowing(result)
+        return first if first is not None and self._program.contains(first) else None
+
+    def _narrowing(self, result: CollectiveResult) -> ViewRow | None:
+        """Return the first of the readers if all convert to one narrower type."""
+        types: set[str] = set()
+        first: ViewRow | None = None
+        for reader in readers_behind(self._views, result.place, result.element, lambda reader: reader.opcode in _MOVES):
+            made = reader.shape if reader is not None and reader.opcode == "convert" else None
+            if not isinstance(made, ArrayShape):
+                return None
+            types.add(made.dtype)
+            if first is None or (reader is not None and is_named_conversion(reader)):
+                first = reader
+        return first if len(types) == 1 and is_narrower(result.shape.dtype, types.pop()) else None
+
+    def widening(self, result: CollectiveResult) -> ViewRow | None:
+        """Return the conversion from a narrower type that makes the operand.
+
+        If a conversion back follows and neither has its own name, the compiler made both.
+        """
+        start = place_of(self._views, result.collective)
+        operand = start.operand(next(iter(result.element), 0)) if start is not None else None
+        made = self._maker(operand)
+        read = made.view.operand_shape(made.row, 0) if made is not None and made.opcode == "convert" else None
+        is_wider = isinstance(read, ArrayShape) and is_narrower(result.shape.dtype, read.dtype)
+        if made is None or not is_wider or (not is_named_conversion(made) and self._narrowing(result) is not None):
             return None
-        types.add(made.dtype)
-        first = first or reader
-    return first if len(types) == 1 and is_narrower(result.shape.dtype, types.pop()) else None
+        return made if self._program.contains(made, before_collective=True) else None
+
+    def _maker(self, operand: ViewRow | None) -> ViewRow | None:
+        """Return the instruction that makes a value, outside of loops that never change it."""
+        for _ in range(_MAX_LOOPS):
+            made = maker_behind(self._views, operand, _PARTS)
+            outside = initial_value(self._views, self._calls, made) if made is not None else None
+            if outside is None:
+                break
+            operand = outside
+        return made
 
 
-def _widening(views: Views, result: CollectiveResult) -> ViewRow | None:
-    """Return the conversion from a narrower type that makes the operand."""
-    start = place_of(views, result.collective)
-    operand = start.operand(next(iter(result.element), 0)) if start is not None else None
-    made = maker_behind(views, operand, _PARTS)
-    read = made.view.operand_shape(made.row, 0) if made is not None and made.opcode == "convert" else None
-    is_wider = isinstance(read, ArrayShape) and is_narrower(result.shape.dtype, read.dtype)
-    return made if made is not None and is_wider and _is_of_program(made) else None
+_MAX_LOOPS = 8
 
 
 def _narrow_type(conversion: ViewRow) -> str:
     shapes = (conversion.view.operand_shape(conversion.row, 0), conversion.shape)
     types = [shape.dtype for shape in shapes if isinstance(shape, ArrayShape)]
     return min(types, key=lambda dtype: BITS.get(dtype, 0))
-
-
-def _is_of_program(conversion: ViewRow) -> bool:
-    """Return True if the program contains a conversion; compilers give theirs the name of a neighbor, or none."""
-    return conversion.op_name.endswith("convert_element_type")
 
 
 _FLOATS = ("f", "bf")
@@ -117,7 +146,7 @@ def find_widened_products(views: Views, calls: CallGraph) -> Iterator[WideWork]:
     """Yield the products whose two operands the program widens. Runs are those of one step; an unknown number counts once."""
     if _PRODUCTS.isdisjoint(views.opcodes):
         return
-    costs = Costs(views.fingerprints, ())
+    costs = Costs(views.classes, ())
     for view, row in _rows(views, calls):
         if view.opcodes[row] in _PRODUCTS and len(view.operand_rows(row)) >= 2:
             types = [_converted_from(views, view, row, number) for number in (0, 1)]
@@ -127,7 +156,7 @@ def find_widened_products(views: Views, calls: CallGraph) -> Iterator[WideWork]:
 
 def find_double_precision(views: Views, calls: CallGraph) -> Iterator[WideWork]:
     """Yield the instructions with results in f64 or c128, with their FLOPs of one step."""
-    costs = Costs(views.fingerprints, ())
+    costs = Costs(views.classes, ())
     for view, row in _rows(views, calls):
         results = [] if view.opcodes[row] in _CALLS else array_leaves(view.shapes[row])
         if any(leaf.dtype in {"f64", "c128"} for _, leaf in results):
@@ -151,7 +180,7 @@ def _converted_from(views: Views, view: View, row: int, number: int) -> str:
         return ""
     made = maker_of(views, ViewRow(view, operand))
     read = made.view.operand_shape(made.row, 0) if made.opcode == "convert" else None
-    if not isinstance(read, ArrayShape) or not _is_of_program(made):
+    if not isinstance(read, ArrayShape) or not is_named_conversion(made):
         return ""
     is_float = read.dtype.startswith(_FLOATS)
     return read.dtype if is_float and _bits(read.dtype) < _bits(shape.dtype) else ""

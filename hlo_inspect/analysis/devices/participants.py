@@ -275,6 +275,15 @@ def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
         return None
     if targets:
         return "global"
-    if any(collective.has("replica_groups") for collective in module.with_opcodes(starting_collectives(module))):
+    grouped = [c for c in module.with_opcodes(starting_collectives(module)) if c.has("replica_groups")]
+    is_sharded = bool(module.device_marks.shardings)
+    if grouped and not (is_sharded and any(_leaves_devices_out(collective, counts) for collective in grouped)):
         return "per_device"
     return "global" if header.printed else None
+
+
+def _leaves_devices_out(collective: Instruction, counts: DeviceCounts) -> bool:
+    """Return True if some device of the program is in no group, as XLA's partitioner leaves none but beside groups of one."""
+    groups = collective.attr("replica_groups")
+    count = _participant_count(group_mode(collective), counts)
+    return groups is not None and max(groups.sizes, default=1) > 1 and count is not None and groups.count < count

@@ -137,17 +137,20 @@ class DeviceMemory:
     @cached_property
     def static_bytes(self) -> int:
         """Static bytes in all memory spaces: arguments, outputs and constants."""
-        return sum(allocation.bytes for allocation in self._static) + self.thread_local.constant_bytes
+        allocations = (allocation for allocation in self.assignment.allocations if allocation.kind != "temporary")
+        return sum(allocation.bytes for allocation in allocations) + self.thread_local.constant_bytes
 
     @cached_property
     def peak_bytes(self) -> int:
-        """`ComputePeakMemory`: static allocations plus the peak of one heap."""
-        return self.static_bytes + max((heap.trace.peak for heap in self.heaps.values()), default=0)
+        """Static allocations plus the peak of one heap, all without the host's memory."""
+        heap = self.peak_heap.trace.peak if self.peak_heap is not None else 0
+        return sum(allocation.bytes for allocation in self._static) + self.thread_local.constant_bytes + heap
 
     @property
     def xla_peak_bytes(self) -> int:
-        """`peak_memory_in_bytes` of `memory_analysis()`; XLA keeps no trace of the heap on CPU."""
-        return self.peak_bytes if self.platform.keeps_trace else self.static_bytes
+        """`ComputePeakMemory`, the peak of `memory_analysis()`: host memory counts. XLA keeps no trace of the heap on CPU."""
+        keeps_trace = self.platform.keeps_trace
+        return self.static_bytes + max((heap.trace.peak for heap in self.heaps.values() if keeps_trace), default=0)
 
     @property
     def needed_bytes(self) -> int:
@@ -165,7 +168,9 @@ class DeviceMemory:
     def space_peak_bytes(self) -> dict[int, int]:
         """Return static allocations plus the peak of the heap for each memory space."""
         peaks: dict[int, int] = {}
-        for allocation in self._static:
+        for allocation in self.assignment.allocations:
+            if allocation.kind == "temporary":
+                continue
             peaks[allocation.space] = peaks.get(allocation.space, 0) + allocation.bytes
         for space, heap in self.heaps.items():
             peaks[space] = peaks.get(space, 0) + heap.trace.peak
@@ -181,14 +186,15 @@ class DeviceMemory:
 
     @property
     def _static(self) -> Iterator[Allocation]:
-        return (allocation for allocation in self.assignment.allocations if allocation.kind != "temporary")
+        return (allocation for allocation in self._device if allocation.kind != "temporary")
 
     # -- the peak -------------------------------------------------------------------------------------------------------
 
     @cached_property
     def peak_heap(self) -> Heap | None:
-        """The heap that reaches the peak; None if there are no temporaries."""
-        return max(self.heaps.values(), key=lambda heap: heap.trace.peak, default=None)
+        """The heap that reaches the peak, not that of the host; None if there are no temporaries."""
+        heaps = (heap for heap in self.heaps.values() if heap.space != HOST_SPACE)
+        return max(heaps, key=lambda heap: heap.trace.peak, default=None)
 
     @property
     def peak_time(self) -> int | None:

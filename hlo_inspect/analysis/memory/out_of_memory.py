@@ -3,8 +3,9 @@
 TPU's compiler prints `Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm.`, a breakdown, and the largest
 allocations with their padding. Its runtime prints `Attempting to reserve 3.95G at the bottom of memory. That was not possible.
 There are 1.92G free`, perhaps followed by the same lists. On GPU an allocation that fails prints `BufferAssignment OOM
-Debugging.`, the sums of the buffer assignment and the buffers at its peak (`BufferAssignment::ToVerboseString`). Printed sizes
-are rounded; exact sizes of arrays follow from their shapes.
+Debugging.`, the sums of the buffer assignment and the buffers at its peak (`BufferAssignment::ToVerboseString`). A warning of
+rematerialization (`hlo_rematerialization.cc`) has the limit and what it could not go below. Printed sizes are rounded; exact
+sizes of arrays follow from their shapes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate("BKMGTP")}
 _SIZE = r"(\d{1,18}(?:\.\d{1,6})?) ?([BKMGTP])(?:iB|B)?(?!\w|\.\d)"
 _USED = lazy_pattern(rf"Used {_SIZE} of {_SIZE} \w++\. Exceeded \w++ capacity by {_SIZE}", re.ASCII)
+_REMATERIALIZED = lazy_pattern(
+    r"Can't reduce memory use below \S{1,20} \((\d{1,18}) bytes\) by rematerialization; only reduced to \S{1,20} "
+    r"\((\d{1,18}) bytes\), down from \S{1,20} \((\d{1,18}) bytes\)",
+    re.ASCII,
+)
 _WANTED = lazy_pattern(
     rf"(?:(?i:out of memory)(?: while trying to allocate| allocating)|Attempting to (?:allocate|reserve)) "
     rf"(?:(\d{{1,18}}) bytes|{_SIZE})",
@@ -79,13 +85,16 @@ class OutOfMemory:
     """An out-of-memory report. Sizes are bytes, None if the report does not have them.
 
     `line`: of the input, 1-based. `parts`: the breakdown, in the words of the report. `wanted`: the allocation that failed,
-    with `free` bytes left. Without `says_failure` the report quotes only the lines below the failure.
+    with `free` bytes left. Without `says_failure` the report quotes only the lines below the failure. `exceeded`: the excess
+    that XLA states. `before`: the bytes used before rematerialization, in a warning of it.
     """
 
     line: int
     space: str
     used: int | None = None
     capacity: int | None = None
+    exceeded: int | None = None
+    before: int | None = None
     wanted: int | None = None
     free: int | None = None
     wanted_for: str = ""
@@ -102,6 +111,10 @@ def read_reports(lines: Iterable[tuple[int, str]]) -> list[OutOfMemory]:
     reports: list[OutOfMemory] = []
     reader: _ReportReader | None = None
     for number, line in lines:
+        if (warning := _REMATERIALIZED.search(line)) is not None:  # one line, in any other report
+            limit, used, before = map(int, warning.groups())
+            reports.append(OutOfMemory(number, "hbm", used, limit, max(0, used - limit), before, says_failure=False))
+            continue
         mention = OUT_OF_MEMORY.search(line)
         if mention is not None and (reader is None or not reader.continues(mention)):
             reader = _ReportReader(OutOfMemory(number, mention[1] or mention[3] or "hbm", says_failure=not mention[3]))
@@ -114,7 +127,15 @@ def read_reports(lines: Iterable[tuple[int, str]]) -> list[OutOfMemory]:
 def _distinct(reports: Iterable[OutOfMemory]) -> Iterator[OutOfMemory]:
     seen = set()
     for report in reports:
-        key = (report.space, report.used, report.wanted, report.wanted_for, tuple(report.parts.items()), tuple(report.largest))
+        key = (
+            report.space,
+            report.used,
+            report.before,
+            report.wanted,
+            report.wanted_for,
+            tuple(report.parts.items()),
+            tuple(report.largest),
+        )
         if key not in seen and (report.used or report.wanted or report.largest or report.wanted_for):
             seen.add(key)
             yield report
@@ -150,7 +171,7 @@ class _ReportReader:
     def _take_total(self, line: str) -> None:
         report = self.report
         if (used := _USED.search(line)) is not None:
-            report.used, report.capacity = _bytes(*used.groups()[:2]), _bytes(*used.groups()[2:4])
+            report.used, report.capacity, report.exceeded = (_bytes(*used.group(first, first + 1)) for first in (1, 3, 5))
         if (wanted := _WANTED.search(line)) is not None:
             report.wanted = int(wanted[1]) if wanted[1] else _bytes(wanted[2], wanted[3])
         if (free := _FREE.search(line)) is not None:

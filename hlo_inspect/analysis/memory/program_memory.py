@@ -11,7 +11,7 @@ from hlo_inspect.analysis.memory.schedule import MemoryFault
 from hlo_inspect.graph.parameters import Interface
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.values.shapes import total
+from hlo_inspect.hlo.values.shapes import HOST_SPACE, total
 from hlo_inspect.request import PlatformName
 
 FIGURES = (
@@ -119,14 +119,18 @@ def _partly_known(
 
 
 def _logical(platform: Platform, reason: str, interface: Interface) -> ProgramMemory:
-    """Return the bytes of arguments and outputs by their shapes, without padding."""
+    """Return the bytes of arguments and outputs on the device by their shapes, without padding."""
     figures: dict[str, int | None] = {}
+    parameters, outputs = (
+        [leaf for leaf in leaves if leaf.shape.memory_space != HOST_SPACE]
+        for leaves in (interface.parameters, interface.outputs)
+    )
     if interface.parameters_known and interface.complete:
-        figures["argument_bytes"] = total(leaf.shape.bytes for leaf in interface.parameters)
+        figures["argument_bytes"] = total(leaf.shape.bytes for leaf in parameters)
     if interface.outputs_known and interface.complete:
-        figures["output_bytes"] = total(leaf.shape.bytes for leaf in interface.outputs)
+        figures["output_bytes"] = total(leaf.shape.bytes for leaf in outputs)
         if interface.donation_known:
-            figures["alias_bytes"] = total(leaf.shape.bytes for leaf in interface.outputs if leaf.alias is not None)
+            figures["alias_bytes"] = total(leaf.shape.bytes for leaf in outputs if leaf.alias is not None)
     return _partly_known(platform, reason, figures)
 
 

@@ -17,8 +17,11 @@ such a later loss reads of an updated weight counts as the weight itself, so tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
+from hlo_inspect.analysis.phases.loop_exits import loop_exits
 from hlo_inspect.graph.orders import strong_components
 from hlo_inspect.graph.value_graph import MOVES, PARAMETER, PRODUCT, REDUCES, SCALAR, NodesAtPlaces, ValueGraph
 from hlo_inspect.optimizer.overview import Overview
@@ -76,6 +79,7 @@ class Components:
 
     The state of a loop and its new values are one component. `component_of` is the component of each node, `operands` are the
     operands of each component. `kinds` joins the kinds of its nodes; `is_cycle` is 1 if its values depend on each other.
+    `exits` are pairs of a loop with a product and a component behind it that is made of its state.
     """
 
     def __init__(self, graph: ValueGraph) -> None:
@@ -84,6 +88,7 @@ class Components:
             self.operands: list[list[int]] = graph.operands
             self.kinds = bytearray(graph.kinds)
             self.is_cycle = bytearray(len(graph))
+            self.exits: list[tuple[int, int]] = []
             return
         self.component_of, count = strong_components(graph.operands)
         component_of = self.component_of
@@ -99,6 +104,7 @@ class Components:
                     operands.append(component_of[other])
                 elif other != node:
                     self.is_cycle[own] = 1
+        self.exits = loop_exits(graph, component_of, self.kinds)
 
     def __len__(self) -> int:
         return len(self.operands)
@@ -148,9 +154,11 @@ class ComponentFacts:
         self._mark(self.bits, self.losses, LOSS)
         spread_back(self.bits, self.operands, LOSS)
         leads_to_loss = [any(self.bits[part] & LOSS for part in arrays) for arrays in self.weights if arrays]
+        constants: list[int] = []
         if not self.losses or not all(leads_to_loss):  # another loss is not returned
             self._mark_what_leads_to_all(LOSS, self.gradients)
-        self._cotangents(self.bits)
+            constants = self._mark_separate_losses()
+        self._cotangents(self.bits, constants=constants)
         if not any(self.bits[number] & COTANGENT for number in self._products):
             self._mark_what_leads_to_all(AGAIN, self.gradients)
             self._cotangents(self.bits, AGAIN)
@@ -268,10 +276,50 @@ class ComponentFacts:
                     if masks[other] == whole and not bits[other] & LOSS:
                         bits[other] |= bit
 
+    def _mark_separate_losses(self) -> list[int]:
+        """Mark the forward passes of several unreturned losses, such as those of critics and an actor.
+
+        The weights of one loss are those whose gradients depend on each other's weights. A product of a constant and of weights
+        of other losses has the first cotangent of a mean: nothing made of it is forward. Return these products.
+        """
+        bits, old = self.bits, enumerate(self.weights)
+        numbers = [number for number, arrays in old if arrays and not any(bits[part] & LOSS for part in arrays)]
+        if len(numbers) < 2 or len(numbers) > MAX_GRADIENTS:
+            return []
+        made_of = [0] * len(bits)
+        for place, number in enumerate(numbers):
+            self._mark(made_of, self.weights[number], 1 << place)
+        spread_on(made_of, self.operands, -1)
+        needed = [reduce(or_, (made_of[part] for part in self.gradients[number]), 0) for number in numbers]
+        groups: dict[int, list[int]] = {}
+        constants: list[int] = []
+        for place, own in enumerate(needed):
+            mutual = sum(1 << other for other, others in enumerate(needed) if own >> other & 1 and others >> place & 1)
+            groups.setdefault(mutual | 1 << place, []).append(place)
+        for mutual, places in groups.items():
+            before = list(bits)
+            self._mark_what_leads_to_all(LOSS, [self.gradients[numbers[place]] for place in places])
+            behind = [0] * len(bits)
+            firsts = [part for part in self._products if not made_of[part] & mutual and self._has_constant(part)]
+            self._mark(behind, firsts, 1)
+            constants += [part for part in firsts if bits[part] & GRADIENT]
+            spread_on(behind, self.operands, 1)
+            for part, is_behind in enumerate(behind):
+                if is_behind:
+                    bits[part] = before[part]
+        return [part for part in constants if not bits[part] & LOSS]
+
+    def _has_constant(self, part: int) -> bool:
+        """Return True if an operand of a component depends on no input."""
+        return any(not self.bits[operand] & FROM_INPUT for operand in self.operands[part])
+
     # -- cotangents -----------------------------------------------------------------------------------------------------
 
-    def _cotangents(self, bits: list[int], forward: int = LOSS) -> None:
-        """Mark the tail of the forward pass (its bit is `forward`), and values that depend on the first cotangents."""
+    def _cotangents(self, bits: list[int], forward: int = LOSS, constants: Sequence[int] = ()) -> None:
+        """Mark the tail of the forward pass (its bit is `forward`), and values that depend on the first cotangents.
+
+        `constants` are products of first cotangents that are constants.
+        """
         operands, kinds = self.operands, self.kinds
         for number in range(len(operands) - 1, -1, -1):
             own = bits[number]
@@ -285,7 +333,9 @@ class ComponentFacts:
         wanted = forward | BEHIND_PRODUCT
         tail = [number for number, own in enumerate(bits) if own & (wanted | BEFORE_PRODUCT) == wanted]
         self._mark(bits, tail, TAIL)
-        begin = tail[0] if tail else len(bits)
+        firsts = [*self._cotangents_behind_loops(bits, forward), *constants]
+        self._mark(bits, firsts, COTANGENT)
+        begin = min([*tail[:1], *firsts], default=len(bits))
         for number, made_of in enumerate(operands[begin:], begin):
             own = bits[number]
             if own & (LOSS | forward):
@@ -296,12 +346,31 @@ class ComponentFacts:
             if merged & COTANGENT or (merged & TAIL and own & GRADIENT):
                 bits[number] = own | COTANGENT
 
+    def _cotangents_behind_loops(self, bits: list[int], forward: int) -> list[int]:
+        """Return the first cotangents of a loss right behind a loop: its products are those of the loop's last iteration."""
+        open_loops = {
+            loop
+            for loop, user in self.parts.exits
+            if bits[user] & forward
+            and (bits[user] & BEFORE_PRODUCT or (self.kinds[user] & PRODUCT and not self.kinds[user] & SCALAR))
+        }
+        is_cotangent = GRADIENT | LOSS | forward
+        return [
+            user
+            for loop, user in self.parts.exits
+            if bits[loop] & forward and loop not in open_loops and bits[user] & is_cotangent == GRADIENT
+        ]
+
     # -- recomputation and moved gradients ------------------------------------------------------------------------------
 
     def _recomputation(self) -> None:
         """Mark values made of or for recomputed products, and values behind a reduction in the tail."""
         bits, operands, kinds = self.bits, self.operands, self.kinds
         again, others = self._products_without_cotangent()
+        constants = [number for number in others if self._has_constant(number)]
+        if constants and self.is_loss_returned:
+            self._cotangents(bits, constants=constants)
+            again, others = self._products_without_cotangent()
         if others:
             self._mark_what_leads_to_all(
                 LOSS, [parts for parts in self.gradients if not any(bits[n] & COTANGENT for n in parts)]

@@ -17,7 +17,7 @@ from hlo_inspect.graph.graph_reader import read_values
 from hlo_inspect.graph.parameters import FLOATS, NO_UPDATE
 from hlo_inspect.graph.value_graph import COLLECTIVE, MOVES, PRODUCT, SUMS, CallFrame, SlicedValue, ValueGraph, nodes_in
 from hlo_inspect.graph.view import InstructionPlace, Views
-from hlo_inspect.hlo.opcodes import base_opcode
+from hlo_inspect.hlo.opcodes import ELEMENTWISE, base_opcode
 from hlo_inspect.hlo.values.header import Header, ShapeIndex
 from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
@@ -235,7 +235,8 @@ class GraphPhases:
         weights = trained_weights(overview, self.graph)
         if not weights:
             return "no update of a weight has a recognized gradient"
-        facts = ComponentFacts(Components(self.graph), weights, _scalars(self.graph))
+        losses = _scalars(self.graph) or _losses_of_members(self.graph, overview)
+        facts = ComponentFacts(Components(self.graph), weights, losses)
         self.step = step_values(self.graph, facts, is_scheduled=header.is_scheduled)
         phases = phases_of_values(self.step)
         reason = _without_loss(self.graph, facts, overview, header) or _implausible(self.graph, facts, phases)
@@ -350,6 +351,43 @@ def _scalars(graph: ValueGraph) -> list[int]:
         if len(nodes) == 1 and leaf.dtype.startswith(FLOATS) and _is_scalar(graph, nodes[0], leaf):
             nodes_of_scalars.append(nodes[0])
     return nodes_of_scalars
+
+
+def _losses_of_members(graph: ValueGraph, overview: Overview) -> list[int]:
+    """Return the outputs with a float for each member of a vmapped ensemble: every weight has the members as its rows.
+
+    A loss is reduced over all other dimensions, a prediction of a model with one output is not.
+    """
+    shapes = [row.matched.array.shape.dimensions for row in overview.rows]
+    members = {shape[:1] for shape in shapes if len(shape) > 1}
+    frame = graph.frames[0]
+    root = frame.view.root
+    if root is None or len(members) != 1 or not all(len(shape) > 1 for shape in shapes):
+        return []
+    losses = []
+    for index, leaf in array_leaves(frame.view.shapes[root]):
+        nodes = nodes_in(ValueGraph.element(frame.value(root), index))
+        if len(nodes) == 1 and leaf.dtype.startswith(FLOATS) and leaf.dimensions in members and _is_reduced(graph, nodes[0]):
+            losses.append(nodes[0])
+    return losses
+
+
+def _is_reduced(graph: ValueGraph, node: int) -> bool:
+    """Return True if an array is a reduction of a larger one, scaled or added to others."""
+    waiting, seen = [node], set[int]()
+    while waiting and len(seen) < MAX_STEPS:
+        number = waiting.pop()
+        seen.add(number)
+        view, row = graph.frames[graph.frame_of[number]].view, graph.row_of[number]
+        if view.opcodes[row] == "reduce":
+            return True
+        if view.opcodes[row] in ELEMENTWISE:
+            waiting += [operand for operand in graph.operands[number] if operand not in seen]
+    return False
+
+
+MAX_STEPS = 64
+"""Elementwise operations between a loss and its reduction."""
 
 
 def _is_scalar(graph: ValueGraph, node: int, leaf: ArrayShape) -> bool:

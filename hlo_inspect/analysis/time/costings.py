@@ -92,9 +92,9 @@ def find_costings(kernels: Kernels, times: TimesOf | None, by_flops: bool) -> li
 
 def find_joined_costings(kernels: Kernels, times: TimesOf | None, by_flops: bool) -> list[Costing]:
     """Return the rows of `find_costings`, joined if they differ in the names of their kernels only."""
-    rows: dict[tuple[int, ...], tuple[list[Kernel], StepCost]] = {}  # kernels and costs keep the objects of the keys
+    rows: dict[tuple[int, int, int], tuple[list[Kernel], StepCost]] = {}  # kernels and costs keep the objects of the keys
     for kernel, cost in zip(kernels.launched, step_costs(kernels.launched, times, by_flops), strict=True):
-        key = id(cost), id(kernel.labels), id(kernel.shape), id(kernel.kind)
+        key = kernel.twin, id(cost), id(kernel.labels)
         together = rows.get(key)
         if together is None:
             together = rows[key] = [], cost
@@ -110,8 +110,10 @@ def find_joined_costings(kernels: Kernels, times: TimesOf | None, by_flops: bool
 def step_costs(kernels: Sequence[Kernel], times: TimesOf | None, by_flops: bool) -> list[StepCost]:
     """Return the cost of each kernel in one step, without its share; kernels of one cost and time share an object."""
     cost_of_key: dict[tuple[int, int], StepCost] = {}
-    costs = []
+    cost_of_twin: dict[int, StepCost] = {}
     for kernel in kernels:
+        if kernel.twin in cost_of_twin:
+            continue
         time = None if times is None else times(kernel)
         key = id(kernel.parts), id(time)  # kernels and times keep these alive
         cost = cost_of_key.get(key)
@@ -119,8 +121,8 @@ def step_costs(kernels: Sequence[Kernel], times: TimesOf | None, by_flops: bool)
             cost = StepCost(countable(kernel.runs), tuple(map(kernel.of_step, _FIGURES)), time, by_flops=by_flops)
             if not kernel.is_unknown:
                 cost_of_key[key] = cost
-        costs.append(cost)
-    return costs
+        cost_of_twin[kernel.twin] = cost
+    return [cost_of_twin[kernel.twin] for kernel in kernels]
 
 
 def _outside(kernels: Kernels, times: TimesOf | None, by_flops: bool) -> list[Costing]:

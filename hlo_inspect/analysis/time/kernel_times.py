@@ -22,13 +22,13 @@ compiler ranks kernels by these figures; neither is a measurement.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import ASYNC_DONE_TARGET
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, Tally, TallyKey
 from hlo_inspect.analysis.cost.kernels import Kernel
-from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times, memory_time, missing_rate
+from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times, memory_time, missing_rate, units_elsewhere
 from hlo_inspect.analysis.devices.participants import ShapesAre
 from hlo_inspect.analysis.tpu_marks import SPLIT_OVER_CORES
 from hlo_inspect.figure import least
@@ -40,6 +40,7 @@ from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, array_leaves
 if TYPE_CHECKING:
     from hlo_inspect.analysis.hardware import HardwareProfile
 
+HOST_LINK = "host link"
 _EMPTY = '"reification_cost":[]'
 _NO_ESTIMATE = 2**62
 """XLA prints the largest integer of 64 bits if it has no estimate."""
@@ -122,7 +123,7 @@ class KernelTime(NamedTuple):
     """Seconds of one run; a lower bound if a part is unknown.
 
     `bound_gap` says what the bound leaves out, `estimate_gap` why the estimate is only a lower bound; empty if complete.
-    `bound_by` is `compute` or `memory`; None if both take as long, or if some work is unknown.
+    `bound_by` is `compute`, `memory` or `host link`; None if two take as long, or if some work is unknown.
     """
 
     bound_s: float
@@ -163,6 +164,11 @@ class _Load(NamedTuple):
     def bound(self) -> float:
         return max(self.compute, self.memory, self.host)
 
+    @property
+    def bound_by(self) -> str | None:
+        slower = bound(self.compute, max(self.memory, self.host))
+        return HOST_LINK if slower == "memory" and self.host > self.memory else slower
+
 
 def no_bytes_reason(module: Module) -> str:
     """Return the reason why the bytes that a module moves are unknown; empty if they are known.
@@ -199,44 +205,30 @@ class KernelTimes:
         self._views = views
         self._is_tpu = profile.is_tpu
         self._known: dict[int, KernelTime] = {}
-        self._cache: dict[Hashable, tuple[KernelTime, list[Shape | None]]] = {}
 
     def for_kernel(self, kernel: Kernel) -> KernelTime:
         """Return the times of one run of a kernel; for a collective, the times of its work on the device itself."""
-        cached = self._known.get(kernel.twin)
+        cached = self._known.get(kernel.like)
         if cached is None:
-            cached = self._known[kernel.twin] = self._find_equal(kernel)
+            only_waits = self._only_waits(kernel)
+            cached = self._known[kernel.like] = KernelTime(0.0, 0.0) if only_waits else self._find(kernel)
         return cached
 
-    def _find_equal(self, kernel: Kernel) -> KernelTime:
-        """Return the times of a kernel. Kernels of equal cost, shapes and compiler's estimate share one object."""
-        if self._only_waits(kernel):
-            return KernelTime(0.0, 0.0)
-        view, row = kernel.view, kernel.row
-        stated = compiler_estimate(view, row)
-        if kernel.is_unknown or kernel.started is not None:
-            return self._find(kernel, stated)
-        key: tuple[Hashable, ...] = kernel.parts[0].cost, stated
-        shapes: list[Shape | None] = []
-        if self._is_tpu:
-            shapes = [view.shapes[row], *view.operand_shapes(row)]
-            key = (*key, kernel.fusion_kind, SPLIT_OVER_CORES in view.tails[row], *map(id, shapes))
-        cached = self._cache.get(key)
-        if cached is None:  # kept with the shapes, so that no other shapes get their ids
-            cached = self._cache[key] = (self._find(kernel, stated), shapes)
-        return cached[0]
+    def for_each(self, kernels: Iterable[Kernel]) -> list[KernelTime]:
+        """Return the times of one run of each of several kernels."""
+        return [self._known.get(kernel.like) or self.for_kernel(kernel) for kernel in kernels]
 
-    def _find(self, kernel: Kernel, stated: CompilerEstimate) -> KernelTime:
-        load = self._load(kernel)
+    def _find(self, kernel: Kernel) -> KernelTime:
+        load, stated = self._load(kernel), compiler_estimate(kernel.view, kernel.row)
         estimate = load.bound
         if not self.bytes_gap:
             estimate = max(estimate, self._of_tpu(kernel, load) if self._is_tpu else self._of_gpu(kernel, load))
         rate_gap = missing_rate(kernel.parts[0].cost.work, self.profile, load.bound * self.devices)
-        bound_gap = self._bound_gap(kernel) or rate_gap
+        bound_gap = self._bound_gap(kernel) or rate_gap or self._bandwidth_gap(load)
         return KernelTime(
             load.bound,
             estimate,
-            None if kernel.is_unknown or rate_gap else bound(load.compute, max(load.memory, load.host)),
+            None if kernel.is_unknown or rate_gap else load.bound_by,
             stated.in_seconds(self.profile.clock if self._is_tpu else None),  # GPUs state times beside their cycles
             stated.cycles,
             bound_gap,
@@ -295,6 +287,15 @@ class KernelTimes:
         gaps = kernel.parts[0].cost.gaps
         gap = gaps.get("flops") or gaps.get("bytes")
         return str(gap) if gap is not None else ""
+
+    def _bandwidth_gap(self, load: _Load) -> str:
+        """Return the reason why bytes of the kernel have no time; empty if they have, or if there are none."""
+        units = {key.unit for key, row in load.moved.rows.items() if row[-1]}
+        if self.profile.memory_bandwidth is None and units - units_elsewhere(self.profile):
+            return f"the profile {self.profile.name} states no memory bandwidth"
+        if self.profile.host_bandwidth is None and HOST_MEMORY in units:
+            return f"the profile {self.profile.name} states no bandwidth to the host"
+        return ""
 
     def _estimate_gap(self, kernel: Kernel) -> str:
         """Return the reason why the kernel has no estimate; empty if it has one.

@@ -1,7 +1,7 @@
 """The accelerator whose figures times are computed with, and the user's changes to these figures.
 
-It is the accelerator that a user names, else the accelerator that the dump names. A dump names it by files beside it, or by
-marks of a TPU's generation.
+It is the accelerator that a user names, else the one of a recorded profile, else the one of the dump. A dump names it by files
+beside it, or by marks of a TPU's generation.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
 from hlo_inspect.analysis.hardware_figures import HardwareFigure
-from hlo_inspect.analysis.target_files import described_gpu, described_tpu
+from hlo_inspect.analysis.target_files import TPUS, described_gpu, described_tpu
 from hlo_inspect.analysis.time.placement import Placement
 from hlo_inspect.analysis.tpu_marks import has_tiles, tpu_marks
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.profiler.chip import NO_CHIP, ProfiledChip
 
 _GPUS = (
     (lazy_pattern(r"GB200\b"), "gb200"),
@@ -68,6 +69,34 @@ def dumped_device(module: Module) -> DumpedDevice:
     return DumpedDevice(gpu, f"{name} in the file about the GPU beside the dump")
 
 
+_GIB = 1 << 30
+_GPU_CHIPS = {
+    ("Nvidia", (7, 0), 80): (("v100-sxm2", 0, 40),),
+    ("Nvidia", (8, 0), 108): (("a100-sxm-40gb", 30, 50), ("a100-sxm-80gb", 70, 90)),
+    ("Nvidia", (8, 9), 58): (("l4", 0, 30),),
+    ("Nvidia", (8, 9), 142): (("l40s", 40, 50),),
+    ("Nvidia", (9, 0), 114): (("h100-pcie", 70, 90),),
+    ("Nvidia", (9, 0), 132): (("h100-sxm", 70, 90), ("h200", 130, 150)),
+    ("Nvidia", (10, 0), 148): (("b200", 160, 200),),
+    ("AMD", (9, 0), 110): (("mi250x", 60, 70),),
+    ("AMD", (9, 4), 304): (("mi300x", 180, 200),),
+}
+"""Hardware profiles by vendor, compute capability and multiprocessors of a GPU, each with the GiB of memory it can have."""
+
+
+def profiled_device(chip: ProfiledChip) -> DumpedDevice:
+    """Return the accelerator that the planes of a recorded profile name."""
+    if chip.type:
+        name = TPUS.get(chip.type)
+        there_is_none = f"there is no profile of {chip.type}, which the recorded profile names: name one with --profile"
+        return DumpedDevice(name, f"{chip.type} in the recorded profile" if name is not None else there_is_none)
+    for name, smallest, largest in _GPU_CHIPS.get((chip.vendor, chip.capability, chip.cores), ()):
+        if smallest * _GIB < chip.memory < largest * _GIB:
+            major, minor = chip.capability
+            return DumpedDevice(name, f"{chip.vendor} {major}.{minor}, {chip.cores} multiprocessors, in the recorded profile")
+    return NOTHING_TELLS
+
+
 _PEAKS = ("matmul.", "vector.", "memory.", "links.")
 _NO_PEAKS = ("links.host.", "memory.usable")
 """Figures that bounds rest on."""
@@ -102,11 +131,13 @@ class ProfileChoice(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def choose_profile(options: MachineOptions, module: Module, read_whole: Callable[[], Module | None]) -> ProfileChoice:
+def choose_profile(
+    options: MachineOptions, module: Module, read_whole: Callable[[], Module | None], chip: ProfiledChip = NO_CHIP
+) -> ProfileChoice:
     """Choose the profile for a module, with the changes that a user asks for.
 
-    It is the profile that the user names, else the accelerator that the dump shows, if the module was read with its graph.
-    `read_whole` returns any module with its graph.
+    It is the profile that the user names, else the `chip` of a recorded profile. Without either the dump shows the accelerator,
+    if the module was read with its graph. `read_whole` returns any module with its graph.
 
     Raise UsageError for a change of a figure that the profile does not state, and for options that need a profile if there is
     none.
@@ -114,7 +145,9 @@ def choose_profile(options: MachineOptions, module: Module, read_whole: Callable
     if options.profiles:
         profile, chosen_by = options.profiles[0], "--profile"
     else:
-        device = dumped_device(module) if module.wants.graph else NOTHING_TELLS
+        device = profiled_device(chip)
+        if device == NOTHING_TELLS and module.wants.graph:
+            device = dumped_device(module)
         if device.profile is None and options.needs_profile:
             raise UsageError(
                 "--what-if, --topology and --devices-per-node need a profile, and the dump does not name its accelerator: "

@@ -96,7 +96,8 @@ _HOST_STREAMS = {"to host": TO_HOST, "to device": FROM_HOST}
 _ASYNCHRONOUS = "asynchronous"
 """The stream of asynchronous computations that name no thread."""
 
-_MOVING = opcodes_that_are("block") | {"bitcast"}
+COPYING = opcodes_that_are("block") | {"bitcast"}
+"""Opcodes of copies, which run on a stream of their own if they have a start and a done."""
 _STREAM_ANNOTATION = "_xla_stream_annotation"
 
 
@@ -163,10 +164,10 @@ class _StepBuilder:
     def _scheduled(self, view: View) -> Iterator[Step]:
         open_fusions: dict[InstructionPlace, Collective] = {}
         starts = StartRows(view)
-        for row, opcode in enumerate(view.opcodes):
+        for row, (opcode, position) in enumerate(zip(view.opcodes, view.places, strict=True)):
             if opcode in FREE:
                 continue
-            position, entry = view.place(row), TABLE.get(opcode)
+            entry = TABLE.get(opcode)
             collective = self.collectives.get(position)
             if collective is not None:
                 waits = not (collective.is_async or collective.is_point_to_point)
@@ -188,7 +189,7 @@ class _StepBuilder:
         entry = TABLE.get(view.opcodes[row])
         if entry is None or entry.half != "start" or not self._in_order:
             return ComputeStep(position)
-        is_copy = entry.base in _MOVING
+        is_copy = entry.base in COPYING
         self.streams[position] = (_copy_stream(view, row) if is_copy else _thread(view.instruction_at(row)),)
         return IssueStep(position, waits=False)
 
@@ -220,7 +221,7 @@ class _StepBuilder:
                 continue
             self.parallel[position] = name
             started = self._views.find(name)
-            moves = started is not None and all(opcode in FREE or opcode in _MOVING for opcode in started.opcodes)
+            moves = started is not None and all(opcode in FREE or opcode in COPYING for opcode in started.opcodes)
             stream = _copy_stream(started) if started is not None and moves else _thread(view.instruction_at(row))
             self.streams[position] = (stream,)
             yield IssueStep(position, waits=False)
@@ -244,8 +245,7 @@ class _StepBuilder:
     # -- other streams---------------------------------------------------------------------------------------------------
 
     def _sequential_steps(self, view: View) -> Iterator[Step]:
-        for row, opcode in enumerate(view.opcodes):
-            position = view.place(row)
+        for row, (opcode, position) in enumerate(zip(view.opcodes, view.places, strict=True)):
             if position in self.collectives or position in self.inner or position in self.kernels:
                 yield ComputeStep(position)
             elif wrapped(opcode) in RUNNERS:

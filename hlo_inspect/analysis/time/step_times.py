@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
+from hlo_inspect.analysis.cost.custom_calls.step_calls import with_unknown
 from hlo_inspect.analysis.cost.figures import Tally, countable
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
@@ -17,6 +19,7 @@ from hlo_inspect.figure import (
     Figure,
     Quantity,
     at_least,
+    between,
     first_reason,
     greatest,
     known_part,
@@ -40,7 +43,7 @@ def bytes_time(tally: Tally, times: KernelTimes) -> Quantity:
     return known_part(0.0, times.bytes_gap) if times.bytes_gap else memory_time(tally, times.profile)
 
 
-def estimate_gaps(kernels: Iterable[Kernel], times: KernelTimes) -> str:
+def estimate_gaps(kernels: Sequence[Kernel], times: KernelTimes) -> str:
     """Return the gaps of the kernels' estimates, with the number of kernels; empty if they are complete."""
     return _sum_gaps(kernels, times, lambda time: time.estimate_gap)
 
@@ -54,7 +57,7 @@ def _exposed(step: TimedStep, missing: Sequence[str], count: int) -> Quantity:
     `missing` holds a reason for each of the `count` collectives whose time is unknown.
     """
     gap = f"the time of {len(missing):,} of {count:,} collectives is unknown: {missing[0]}" if missing else ""
-    return known_part(step.exposed_collective_s, step.timeline.reason or gap)
+    return _with_gap(step.exposed_collective_s, step.timeline.reason or gap)
 
 
 def seconds_times_runs(seconds: float | None, runs: Quantity, reason_unknown: str) -> Quantity:
@@ -66,18 +69,22 @@ def seconds_times_runs(seconds: float | None, runs: Quantity, reason_unknown: st
 
 def sum_of(*times: Quantity) -> Quantity:
     """Add up several times; without any the sum is 0."""
-    return known_part(sum([least(time) for time in times], 0.0), first_reason(times))
+    limits = [limit for limit in map(greatest, times) if limit is not None]
+    whole, why = sum([least(time) for time in times], 0.0), first_reason(times)
+    return between(whole, sum(limits) if len(limits) == len(times) else None, why) if why else whole
 
 
 _ROUNDING = 1e-9
+_ALONE = ("compute", "memory", "collectives")
 
 
 class StepTimes(NamedTuple):
     """The times of one step.
 
     `compute`, `memory` and `collectives` are the bounds of all FLOPs, bytes and collectives alone. `kernels` and `exposed` (the
-    exposed part of collectives) add up to `step`. The step is longer if a unit or a link that works for several streams is busy
-    for longer. Each of the three has a bound and an estimate.
+    exposed part of collectives) add up to `step`, unless a kernel of unknown length leaves open how long something is exposed.
+    The step is longer if a unit or a link that works for several streams is busy for longer. Each of the three has a bound and
+    an estimate.
     """
 
     compute: Quantity
@@ -91,14 +98,20 @@ class StepTimes(NamedTuple):
     estimate_step: Quantity
 
     def with_busy(self, busy_s: float) -> StepTimes:
-        """Return these times with a step of at least the busy seconds of a unit or a link."""
-        step, likely = (known_part(max(least(time), busy_s), reason(time)) for time in (self.step, self.estimate_step))
-        return self._replace(step=step, estimate_step=likely)
+        """Return these times with a step of at least the busy seconds of a unit or a link.
 
-    def beside(self) -> tuple[float, float]:
-        """Return the seconds of the bound and the estimate of the step that are neither of kernels nor exposed."""
-        bound = least(self.step) - least(self.kernels) - least(self.exposed)
-        likely = least(self.estimate_step) - least(self.estimate_kernels) - least(self.estimate_exposed)
+        What runs on several units or links at once takes no longer than the step, though its times add up to more.
+        """
+        step, likely = (known_part(max(least(time), busy_s), reason(time)) for time in (self.step, self.estimate_step))
+        alone = (
+            known_part(min(least(time), least(step)), reason(time)) for time in (self.compute, self.memory, self.collectives)
+        )
+        return self._replace(**dict(zip(_ALONE, alone, strict=True)), step=step, estimate_step=likely)
+
+    def beside(self, timelines: Timelines) -> tuple[float, float]:
+        """Return the seconds of the bound and the estimate of the step that are longer than its timelines."""
+        bound = least(self.step) - timelines.bound.kernels_s - timelines.bound.exposed_s
+        likely = least(self.estimate_step) - timelines.estimate.kernels_s - timelines.estimate.exposed_s
         rounding = _ROUNDING * least(self.step)
         return (bound if bound > rounding else 0.0, likely if likely > rounding else 0.0)
 
@@ -118,7 +131,8 @@ def find_step_times(
     timelines: Timelines,
 ) -> StepTimes:
     """Return the times of one step. `kernels` are without collectives; `collectives_alone` is the time of all collectives."""
-    compute, memory = flops_time(cost.opcodes, times), bytes_time(cost.opcodes, times)
+    compute = with_unknown(flops_time(cost.opcodes, times), cost.calls)
+    memory = bytes_time(cost.opcodes, times)
     kernels_bound = known_part(timelines.bound.kernels_s, _sum_gaps(kernels, times, lambda time: time.bound_gap))
     likely = known_part(timelines.estimate.kernels_s, estimate_gaps(kernels, times))
     if timelines.is_scheduled:
@@ -126,11 +140,12 @@ def find_step_times(
         no_estimate = [collective.reason for collective in collectives if collective.estimate_s is None]
         exposed = _exposed(timelines.bound, no_bound, len(collectives))
         likely_exposed = _exposed(timelines.estimate, no_estimate, len(collectives))
-        step, likely_step = sum_of(kernels_bound, exposed), sum_of(likely, likely_exposed)
+        step = known_part(least(kernels_bound) + timelines.bound.exposed_s, first_reason((kernels_bound, exposed)))
+        likely_step = known_part(least(likely) + timelines.estimate.exposed_s, first_reason((likely, likely_exposed)))
     else:
         times_alone = (compute, memory, collectives_alone)
         exposed = likely_exposed = at_least(0.0, NO_SCHEDULE)
-        step = known_part(max(map(least, times_alone)), first_reason(times_alone))
+        step = known_part(max(map(least, times_alone)), first_reason((memory, collectives_alone, compute)))
         likely_step = at_least(max(least(likely), least(step)), NO_SCHEDULE)
     return StepTimes(compute, memory, collectives_alone, kernels_bound, exposed, step, likely, likely_exposed, likely_step)
 
@@ -138,29 +153,37 @@ def find_step_times(
 NOT_STATED = unknown("the text does not state the compiler's own estimates in cycles")
 
 
-def compiler_cycles(kernels: Iterable[Kernel], times: KernelTimes) -> Quantity:
+def compiler_cycles(kernels: Sequence[Kernel], times: KernelTimes) -> Quantity:
     """Add up the compiler's own estimates that are stated in cycles."""
-    stated = ((kernel, times.for_kernel(kernel).compiler_cycles) for kernel in kernels)
-    cycles = [multiply(cycles_of_run, kernel.runs) for kernel, cycles_of_run in stated if cycles_of_run is not None]
+    stated = zip(kernels, times.for_each(kernels), strict=True)
+    cycles = [multiply(time.compiler_cycles, kernel.runs) for kernel, time in stated if time.compiler_cycles is not None]
     return countable(total(cycles)) if cycles else NOT_STATED
 
 
-def compiler_seconds(kernels: Iterable[Kernel], times: KernelTimes) -> Quantity:
+def compiler_seconds(kernels: Sequence[Kernel], times: KernelTimes) -> Quantity:
     """Add up the compiler's own estimates that are a time, or cycles of a known clock."""
-    stated = ((kernel, times.for_kernel(kernel).compiler_s) for kernel in kernels)
-    return sum_of(*[seconds_times_runs(seconds, kernel.runs, "") for kernel, seconds in stated if seconds is not None])
+    stated = zip(kernels, times.for_each(kernels), strict=True)
+    return sum_of(
+        *[seconds_times_runs(time.compiler_s, kernel.runs, "") for kernel, time in stated if time.compiler_s is not None]
+    )
 
 
 _MOST_GAPS = 3
 """Number of reasons named for unknown times."""
 
 
-def _sum_gaps(kernels: Iterable[Kernel], times: KernelTimes, gap_of: Callable[[KernelTime], str]) -> str:
+def _sum_gaps(kernels: Sequence[Kernel], times: KernelTimes, gap_of: Callable[[KernelTime], str]) -> str:
     """Return the gaps of a sum over kernels, with the number of kernels of each kind; empty if it is complete."""
     if times.bytes_gap:
         return times.bytes_gap
-    running = [kernel for kernel in kernels if greatest(kernel.runs) != 0]
-    gaps = Counter(filter(None, (gap_of(times.for_kernel(kernel)) for kernel in running)))
+    counts = Counter(map(attrgetter("twin"), kernels))
+    firsts = {kernel.twin: kernel for kernel in reversed(kernels)}
+    running = [firsts[twin] for twin in counts if greatest(firsts[twin].runs) != 0]
+    gaps: Counter[str] = Counter()
+    for kernel in running:
+        gap = gap_of(times.for_kernel(kernel))
+        if gap:
+            gaps[gap] += counts[kernel.twin]
     return "; ".join([*_listed(gaps), *_unknown_runs(running)])
 
 
@@ -211,11 +234,16 @@ class RowTimes(NamedTuple):
 NO_TIME = RowTimes(0.0, 0.0, None)
 
 
+def _with_gap(seconds: Quantity, gap: str) -> Quantity:
+    """Return the time as a lower bound if there is a gap."""
+    return known_part(least(seconds), gap) if gap else seconds
+
+
 class TimesInStep:
     """The times of all runs of a kernel in the step.
 
     A kernel off the compute stream counts its exposed time. One of the `collectives`, by place, counts the time of its links,
-    hidden or not. Kernels of the compute stream with equal times and runs share one `RowTimes`.
+    hidden or not. Kernels with one `twin` share a `RowTimes`.
     """
 
     def __init__(
@@ -225,25 +253,12 @@ class TimesInStep:
         self._timelines = timelines
         self._collectives = collectives
         self._known: dict[int, RowTimes] = {}
-        self._cache: dict[tuple[int, int, int, int], RowTimes] = {}
 
     def for_kernel(self, kernel: Kernel) -> RowTimes:
         """Return the times of a kernel."""
         cached = self._known.get(kernel.twin)
         if cached is None:
-            cached = self._known[kernel.twin] = self._find_equal(kernel)
-        return cached
-
-    def _find_equal(self, kernel: Kernel) -> RowTimes:
-        position = kernel.place
-        collective = self._collectives.get(position)
-        bound, estimate = self._timelines.bound.computed.get(position), self._timelines.estimate.computed.get(position)
-        if collective is not None or bound is None or estimate is None:
-            return self._find(kernel, collective)
-        key = (id(self._times.for_kernel(kernel)), id(kernel.parts), bound, estimate)  # times and kernels keep these alive
-        cached = self._cache.get(key)
-        if cached is None:
-            cached = self._cache[key] = self._find(kernel, None)
+            cached = self._known[kernel.twin] = self._find(kernel, self._collectives.get(kernel.place))
         return cached
 
     def _find(self, kernel: Kernel, collective: CollectiveTime | None) -> RowTimes:
@@ -255,10 +270,10 @@ class TimesInStep:
             estimate_gap = "" if collective.estimate_s is not None else collective.reason
         unknown_runs = next(_unknown_runs([kernel]), "")
         waited = timelines.estimate.exposed_seconds(kernel) if timelines.is_scheduled else None
-        exposed = None if waited is None else known_part(waited, estimate_gap or unknown_runs)
-        estimate = known_part(timelines.estimate.kernel_seconds(kernel), estimate_gap or unknown_runs)
+        exposed = None if waited is None else _with_gap(waited, estimate_gap or unknown_runs)
+        estimate = _with_gap(timelines.estimate.kernel_seconds(kernel), estimate_gap or unknown_runs)
         return RowTimes(
-            known_part(timelines.bound.kernel_seconds(kernel), bound_gap or unknown_runs),
+            _with_gap(timelines.bound.kernel_seconds(kernel), bound_gap or unknown_runs),
             estimate,
             None if own.compiler_s is None else known_part(own.compiler_s * least(kernel.runs), unknown_runs),
             bound_by,

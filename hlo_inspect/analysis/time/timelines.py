@@ -21,16 +21,21 @@ from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.program_steps import IssuedWork, WaitStep
 from hlo_inspect.analysis.time.stream_clock import TICKS
 from hlo_inspect.analysis.time.timeline import BranchTaken, InstructionTimes, Timeline
+from hlo_inspect.figure import Quantity, between, known_part, least, total
 from hlo_inspect.graph.calls import place
 from hlo_inspect.graph.orders import operands_first
 from hlo_inspect.graph.view import InstructionPlace, View, Views
+
+LONGEST = 1e6
+"""The seconds of a kernel that may be as long as it likes: longer than all that runs beside it."""
 
 
 class TimedStep:
     """A step of a program.
 
-    `seconds` are the seconds of one run of each kernel and collective by place, if known; `streams` are the streams of each
-    collective.
+    `seconds` are the seconds of one run of each kernel and collective by place; `streams` are the streams of each collective.
+    `gaps` are the reasons of kernels and collectives that may take longer. What runs beside a kernel is exposed for its known
+    time or for less, and so is a copy beside a collective.
     """
 
     def __init__(
@@ -39,6 +44,7 @@ class TimedStep:
         seconds: Mapping[InstructionPlace, float],
         streams: Callable[[Collective], Sequence[str]],
         branch: BranchTaken,
+        gaps: Mapping[InstructionPlace, str],
     ) -> None:
         self.work = work
         self._seconds = seconds
@@ -48,6 +54,15 @@ class TimedStep:
             return work.streams.get(position, ()) if collective is None else streams(collective)
 
         self.timeline = Timeline(work.program, seconds.__getitem__, streams_of, branch)
+        kernels = [position for position in gaps if position in self.computed] if gaps and work.issued else []
+        collectives = [position for position in gaps if position in work.issued] if work.streams else []
+        self._why = f"it runs beside work of unknown length: {next(map(gaps.__getitem__, (*kernels, *collectives)), '')}"
+        self._longer = [
+            Timeline(work.program, {**seconds, **dict.fromkeys(open_ended, LONGEST)}.__getitem__, streams_of, branch)
+            for open_ended in (kernels, collectives)
+            if open_ended
+        ]
+        self._shrinks = bool(collectives)
 
     def collective_at(self, position: InstructionPlace) -> Collective | None:
         """Return the collective that an instruction is, starts or wraps."""
@@ -57,36 +72,64 @@ class TimedStep:
 
     @cached_property
     def kernels_s(self) -> float:
-        """The time that kernels add to the step."""
-        exposed_copies = sum(seconds for position, seconds in self._exposed.items() if self.collective_at(position) is None)
-        return self.timeline.compute + exposed_copies
+        """The least time that kernels add to the step."""
+        copies = [position for position in self._exposed if self.collective_at(position) is None]
+        if self._shrinks:
+            return self.timeline.compute + sum(least(self._range(position)) for position in copies)
+        return self.timeline.compute + sum(self._exposed[position] for position in copies)
 
     @cached_property
-    def exposed_collective_s(self) -> float:
-        """The time that collectives add to the step."""
+    def exposed_s(self) -> float:
+        """The time that collectives then add to the step."""
         return sum(seconds for position, seconds in self._exposed.items() if self.collective_at(position) is not None)
+
+    @property
+    def exposed_collective_s(self) -> Quantity:
+        """The time that collectives add to the step."""
+        if not self.has_ranges:
+            return self.exposed_s
+        return total(self._range(position) for position in self._exposed if self.collective_at(position) is not None)
+
+    @property
+    def has_ranges(self) -> bool:
+        """True if exposed times depend on the unknown lengths of kernels."""
+        return bool(self._longer)
 
     # -- each -----------------------------------------------------------------------------------------------------------
 
-    def kernel_seconds(self, kernel: Kernel) -> float:
+    def kernel_seconds(self, kernel: Kernel) -> Quantity:
         """Return the time that all runs of a kernel add to the step; for a collective the time of its runs, hidden or not."""
         position = kernel.place
         collective = self.collective_at(position)
         if collective is not None:
             return self.site_of(collective).busy
         runs = self.computed.get(position)
-        return self._exposed.get(position, 0.0) if runs is None else runs * self.timeline.ticks(position) / TICKS
+        return self._range(position) if runs is None else runs * self.timeline.ticks(position) / TICKS
 
-    def exposed_seconds(self, kernel: Kernel) -> float | None:
+    def exposed_seconds(self, kernel: Kernel) -> Quantity | None:
         """Return the exposed time of all runs of a kernel that runs beside the compute stream; None for one of that stream."""
         position = kernel.place
         collective = self.collective_at(position)
         if collective is not None:
-            return self.site_of(collective).exposed
-        return None if position in self.computed else self._exposed.get(position, 0.0)
+            return self.exposed_of(collective)
+        return None if position in self.computed else self._range(position)
+
+    def exposed_of(self, collective: Collective) -> Quantity:
+        """Return the exposed time of all runs of a collective."""
+        position = place(collective.start)
+        if position not in self.work.issued:
+            return self._range(place(collective.inner))
+        return self._between([timeline.site(position).exposed for timeline in (self.timeline, *self._longer)])
+
+    def window_of(self, collective: Collective) -> Quantity:
+        """Return the time of kernels between start and done, in all runs of a collective."""
+        position = place(collective.start)
+        window = self.timeline.site(position).window
+        is_open = any(timeline.site(position).window > window for timeline in self._longer)
+        return known_part(window, self._why if is_open else "")
 
     def site_of(self, collective: Collective) -> InstructionTimes:
-        """Return the times of all runs of a collective."""
+        """Return the times of all runs of a collective, beside kernels as short as possible."""
         position = place(collective.start)
         if position in self.work.issued:
             return self.timeline.site(position)
@@ -101,13 +144,30 @@ class TimedStep:
 
     @cached_property
     def _exposed(self) -> Mapping[InstructionPlace, float]:
-        """The exposed time by instruction.
+        """The exposed time by instruction, beside kernels as short as possible."""
+        return self._exposed_in(self.timeline)
+
+    @cached_property
+    def _exposed_beside(self) -> list[Mapping[InstructionPlace, float]]:
+        """The exposed time by instruction, beside work as short as possible and as long as it may be."""
+        return [self._exposed, *map(self._exposed_in, self._longer)]
+
+    def _range(self, position: InstructionPlace) -> Quantity:
+        """Return the exposed time of an instruction."""
+        return self._between([exposed.get(position, 0.0) for exposed in self._exposed_beside])
+
+    def _between(self, ends: Sequence[float]) -> Quantity:
+        most = max(ends)
+        return between(min(ends), most if most < LONGEST / 2 else None, self._why)
+
+    def _exposed_in(self, timeline: Timeline) -> Mapping[InstructionPlace, float]:
+        """Return the exposed time by instruction.
 
         The exposed time of a computation off the compute stream is split by the times inside.
         """
         seconds_at: defaultdict[InstructionPlace, float] = defaultdict(float)
         for position in self.work.issued:
-            exposed = self.timeline.site(position).exposed
+            exposed = timeline.site(position).exposed
             for inner, share in self._shares(position).items():
                 seconds_at[inner] += exposed * share
         return seconds_at
@@ -151,7 +211,7 @@ def find_timelines(
     def streams(collective: Collective) -> Sequence[str]:
         return collectives[place(collective.start)].streams
 
-    times = list(map(kernels.for_kernel, work.kernels.values()))
+    times = kernels.for_each(work.kernels.values())
 
     def seconds(
         of_kernel: Callable[[KernelTime], float], of_collective: Callable[[CollectiveTime], float]
@@ -164,9 +224,22 @@ def find_timelines(
     def estimate_s(time: CollectiveTime) -> float:
         return time.estimate_s if time.estimate_s is not None else time.bound_s or 0.0
 
+    def gaps(
+        of_kernel: Callable[[KernelTime], str], of_collective: Callable[[CollectiveTime], float | None]
+    ) -> dict[InstructionPlace, str]:
+        by_place = {position: of_kernel(time) for position, time in zip(work.kernels, times, strict=True)}
+        for position, collective in work.collectives.items():
+            time = collectives[place(collective.start)]
+            by_place[position] = time.reason if of_collective(time) is None else ""
+        return {position: why for position, why in by_place.items() if why}
+
     bound = seconds(attrgetter("bound_s"), lambda time: time.bound_s or 0.0)
     estimate = seconds(attrgetter("estimate_s"), estimate_s)
-    return Timelines(TimedStep(work, bound, streams, "first"), TimedStep(work, estimate, streams, "last"), is_scheduled)
+    return Timelines(
+        TimedStep(work, bound, streams, "first", gaps(attrgetter("bound_gap"), attrgetter("bound_s"))),
+        TimedStep(work, estimate, streams, "last", gaps(attrgetter("estimate_gap"), attrgetter("estimate_s"))),
+        is_scheduled,
+    )
 
 
 class IndependentCompute(NamedTuple):

@@ -1,4 +1,4 @@
-"""Busy time of each resource in one step, the bottleneck, and the bound of model FLOPs utilization (MFU).
+"""Busy time of each resource in one step, its longest parts, and the bound of model FLOPs utilization (MFU).
 
 MFU counts the FLOPs that a model needs: matrix multiplications without recompute, and the part of attention that static masks
 let through. See appendix B of "PaLM: Scaling Language Modeling with Pathways" (2022). Each counts at the peak of its unit and
@@ -9,22 +9,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
-from hlo_inspect.analysis.cost.custom_calls.step_calls import total_of_step
+from hlo_inspect.analysis.cost.custom_calls.step_calls import total_of_step, with_unknown_matmuls
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, Tally
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import engine_times, rate
 from hlo_inspect.analysis.time.collective_times import ALL, CollectiveTime
-from hlo_inspect.analysis.time.kernel_times import KernelTimes
+from hlo_inspect.analysis.time.kernel_times import HOST_LINK, KernelTimes
 from hlo_inspect.analysis.time.program_steps import FROM_HOST, TO_HOST
 from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.analysis.time.timelines import TimedStep
-from hlo_inspect.figure import Quantity, at_least, known_part, least, reason
+from hlo_inspect.figure import Quantity, at_least, between, known_part, least, reason
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
 
-MATRIX_UNIT, VECTOR_UNIT, MEMORY, HOST_LINK = "matrix unit", "vector unit", "memory", "host link"
+MATRIX_UNIT, VECTOR_UNIT, MEMORY = "matrix unit", "vector unit", "memory"
 
 
 def resource_seconds(
@@ -66,7 +65,7 @@ _MATMUL_FLOPS = FIGURES.index("matmul_flops")
 def model_seconds(cost: ModuleCost, times: KernelTimes) -> Quantity:
     """Return the time of the FLOPs that MFU counts, at the peaks."""
     tally = cost.tally("phase")
-    gap = reason(tally.bounds("matmul_flops"))
+    gap = reason(with_unknown_matmuls(tally.bounds("matmul_flops"), cost.calls))
     seconds, fastest = 0.0, 0.0
     for key, row in tally.rows.items():
         if key.label == RECOMPUTE or key.unit == MASKED or not row[_MATMUL_FLOPS]:
@@ -90,32 +89,14 @@ def executed_seconds(cost: ModuleCost, times: KernelTimes) -> Quantity:
     return known_part(seconds / times.devices, reason(tally.bounds("matmul_flops")))
 
 
-def utilization_bound(model: Quantity, step: Quantity) -> float | None:
-    """Return the largest share of the peak that the step can reach; None if unknown."""
-    return None if reason(model) or not least(step) else least(model) / least(step)
-
-
-class Bottleneck(NamedTuple):
-    """The resource that is busy longest. Made `factor` times faster, it ties with `next_resource`.
-
-    Both are None if there is no other.
-    """
-
-    resource: str
-    seconds: float
-    next_resource: str | None
-    factor: float | None
-
-
-def bottleneck(busy: Mapping[str, Quantity]) -> Bottleneck | None:
-    """Return the bottleneck, given the bound of each resource's busy time; None if none is busy."""
-    ordered = sorted(
-        ((least(time), name) for name, time in busy.items() if least(time) > 0),
-        key=lambda resource: (-resource[0], resource[1]),
-    )
-    if not ordered:
+def utilization_bound(model: Quantity, step: Quantity) -> Quantity | None:
+    """Return the largest share of the peak that the step can reach; less if the step is longer; None if unknown."""
+    if reason(model) or not least(step):
         return None
-    (longest, name), *others = ordered
-    if not others:
-        return Bottleneck(name, longest, None, None)
-    return Bottleneck(name, longest, others[0][1], longest / others[0][0])
+    most = least(model) / least(step)
+    return between(0.0, most, reason(step)) if reason(step) else most
+
+
+def longest_parts(parts: Mapping[str, Quantity]) -> list[str]:
+    """Return the parts of a step that take time, the bottleneck first."""
+    return sorted((name for name, time in parts.items() if least(time) > 0), key=lambda name: (-least(parts[name]), name))

@@ -7,45 +7,75 @@ from importlib import import_module
 
 import click
 
-from hlo_inspect.passes import PASSES, SUMMARIES, WORKLOAD, find_pass, workload_pass
+from hlo_inspect.passes import PASSES, PASSES_OF_COMMANDS, WORKLOAD, find_pass, workload_pass
 from hlo_inspect.version import __version__
 
-COMMANDS: dict[str, str] = {
-    **SUMMARIES,
-    "list": "List the modules: one row each, the largest first.",
-    "check": "Check facts against a policy: exit status 1 when one fails.",
-    "lint": "List the findings of all rules, the largest saving first; with a baseline only what is new.",
-    "diff": "Compare OLD with NEW: facts that differ first, then the changes that explain them.",
-    "report": "Write one HTML file: time of the step, kernels, collectives, memory, parameters, findings.",
-    "show": "Show one instruction: its operands, users and source line; or a source line; or the paths between two.",
-    "measured": "Show the measured time of a step beside its bound: kernels, collectives, waiting, runs and devices.",
-    "export": "Write a step as input of a network simulator: ASTRA-sim 2 (Chakra), SimAI or ASTRA-sim 1.0.",
-    "normalize": "Print the module with canonical names, for git diff and golden tests.",
-    "ranks": "Compare the programs of all ranks of a job: which rank deviates, in which instruction, whether it hangs.",
-    "history": "Show which compiler pass changed the module, from a dump directory with a file for each pass.",
-    "bisect": "Find the compiler passes or flags on which a condition depends, by compiles without each of them.",
-    "compile": "Compile a program for a target, without its devices, and show the summary of what comes out.",
-    "remesh": "Compile the program of a dump for other meshes, and compare them.",
-    "recompiles": "Show why each function was compiled again: one row per compile, with its reasons.",
-    "collect": "Keep the facts of any number of dumps in a store, on one machine or a cluster.",
-    "query": "Ask a store of `collect` with SQL, or a named query.",
-    "skill": "Print a SKILL.md for agents: which command answers which question, and how to read it.",
-    "mcp": "Serve summary, top, show, diff, check and lint over the Model Context Protocol.",
-    "profiles": "List the hardware profiles, or show one with the sources of its figures.",
-    "rules": "List the findings that exist.",
-    "rule": "Show what a finding means, why it matters and how to fix it.",
+OVERVIEW = "summary"
+"""Command of a file without a command."""
+
+GROUPS: dict[str, dict[str, str]] = {
+    "Begin": {
+        "summary": "Show one page: the program, its costs and what looks wrong.",
+        "report": "Write one HTML file with pictures and tables.",
+        "lint": "List what looks wrong, the largest saving first.",
+    },
+    "Ask": {
+        "list": "List the modules: one row each, the largest first.",
+        "params": "List parameters: role, sharding, donated or why not.",
+        "collectives": "List collectives: bytes sent, mesh axis, runs and source line.",
+        "time": "Show the time of a step by part, and its bottleneck.",
+        "top": "List kernels by cost, with shape and source line.",
+        "memory": "Show if it fits, what is live at the peak, the largest arrays.",
+        "optimizer": "Show rule and constants of the optimizer, weights and moments.",
+        "cost": "Count FLOPs and bytes by opcode, phase and source line.",
+        "fusions": "List fusions by kind, root and content.",
+        "custom-calls": "List custom calls by target, with the work of each.",
+        "show": "Show an instruction, a line of Python, or a path between two.",
+        "measured": "Show measured times of a step beside its bound.",
+        "compile": "Compile a program for a target, and show its summary.",
+    },
+    "Compare": {
+        "diff": "Compare two dumps: what changed for the step, then why.",
+        "history": "Show which compiler pass changed the module.",
+        "bisect": "Find the compiler passes or flags behind a fault.",
+        "recompiles": "Show why each function was compiled again.",
+        "ranks": "Compare the programs of all ranks: which deviates, who hangs.",
+        "remesh": "Compile the program of a dump for other meshes.",
+        "normalize": "Print the module with canonical names, for git diff.",
+        "fingerprint": "Print hashes of program, schedule and cache key.",
+    },
+    "CI": {
+        "check": "Check facts against a policy: exit status 1 when one fails.",
+    },
+    "Fleets": {
+        "collect": "Keep the facts of any number of dumps in a store.",
+        "query": "Ask a store of `collect` with SQL, or a named query.",
+    },
+    "Other": {
+        "export": "Write a step as input of a network simulator.",
+        WORKLOAD: "Read or convert a workload file of a network simulator.",
+        "profiles": "List the hardware profiles, or show one with its sources.",
+        "rules": "List the findings that exist.",
+        "rule": "Show what a finding means, why it matters and how to fix it.",
+        "skill": "Print a SKILL.md for agents.",
+        "mcp": "Serve these answers over the Model Context Protocol.",
+        "help": "Show this page, a command's help, or the shared options.",
+    },
 }
-"""Summary of each command in the list of commands."""
+"""Commands by group, each with its line in the list of commands."""
+
+COMMANDS: dict[str, str] = {name: line for commands in GROUPS.values() for name, line in commands.items()}
+_LONGEST = max(map(len, COMMANDS))
 
 _FILES = {"list": "of_pass", **dict.fromkeys(("profiles", "rules", "rule"), "reference")}
 """The files of commands that are not called like them."""
-_BUILTIN = frozenset({"list", "compile"})
+_BUILTIN = frozenset({"list", "compile", "help"})
 """Commands whose names Python has for functions of its own."""
 
 
 def find_command(name: str) -> click.Command | None:
     """Return the command of a name or alias; None if there is none."""
-    if name in COMMANDS and name not in SUMMARIES:
+    if name in COMMANDS and name not in PASSES_OF_COMMANDS:
         module = import_module(f"{__name__}.{_FILES.get(name, name)}")
         command: click.Command = getattr(module, f"{name}_command" if name in _BUILTIN else name)
         return command
@@ -78,15 +108,15 @@ class _Commands(click.Group):
             from hlo_inspect.errors import did_you_mean
 
             if os.path.exists(args[0]):  # noqa: PTH110 - unlike pathlib it takes any text, as of a name that is too long
-                return "summary", find_command("summary"), args
+                return OVERVIEW, find_command(OVERVIEW), args
 
             message = error.message.removesuffix(".") + (did_you_mean(args[0], COMMANDS) or ".")
             raise click.UsageError(message, ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, COMMANDS[name]) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        for group, commands in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(f"{name:<{_LONGEST}}", line) for name, line in commands.items()])
 
 
 def _print_version(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
@@ -110,5 +140,6 @@ def cli() -> None:
     partial module. Other inputs are workload files of network simulators, XLA's memory reports, and with the extra [xla]
     serialized HLO (.pb), StableHLO and recorded profiles (.xplane.pb).
 
-    Begin with `hlo-inspect summary INPUT`, or `hlo-inspect FILE` for short.
+    Begin with `hlo-inspect summary INPUT`, or `hlo-inspect FILE` for short. `hlo-inspect help options` has the options that
+    commands share.
     """

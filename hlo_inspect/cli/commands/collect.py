@@ -38,7 +38,7 @@ _SHOWN_FAILURES = 20
 @click.option(
     "--tables", metavar="NAME,…", callback=comma_separated, help="Keep the rows of these tables, as collectives,params."
 )
-@click.option("--passes", metavar="NAME,…", callback=comma_separated, help="Add the facts of these passes, as memory,time.")
+@click.option("--passes", metavar="NAME,…", callback=comma_separated, help="Add the facts of these passes, as time,optimizer.")
 @click.option("--label", "labels", metavar="NAME=VALUE", multiple=True, help="Label all inputs, for example build=123.")
 @click.option(
     "--label-from",
@@ -60,7 +60,8 @@ def collect(*, output: OutputOptions, request: Request, **options: Any) -> int: 
     """Read any number of inputs and keep their facts in a store, which `query` answers from.
 
     STORE gets parts of Parquet with the extra [fleet], else of JSON lines. An input of the same path, size and time of change
-    is not read again, and equal texts are analyzed once. A process that dies costs the input that it had.
+    is not read again unless it lacks a pass of --passes or --tables. Equal texts are analyzed once. A process that dies costs
+    the input that it had.
 
     -j is the number of processes, by default that of the cores that this process may use. With `--cluster local` it is the
     number of threads.

@@ -17,7 +17,7 @@ from hlo_inspect.cli.options import (
     reading_command,
     request_options,
 )
-from hlo_inspect.cli.output import deliver, deliver_bytes, refuse_to_overwrite
+from hlo_inspect.cli.output import deliver, deliver_bytes, deliver_lines, refuse_to_overwrite
 from hlo_inspect.cli.report_stream import ReportStream, split_instruction_name
 from hlo_inspect.passes import MEASURED, MODULE_FACTS
 from hlo_inspect.report.formats import FORMATS_FOR_PEOPLE
@@ -42,7 +42,13 @@ def command_of(pass_: Question) -> click.Command:
     @fail_on_option
     @inputs_argument("INPUT... [NAME]" if pass_.takes_name else "INPUT...", required=not pass_.takes_recorded)
     def run(
-        inputs: tuple[str, ...], fail_on: Severity | None, *, output: OutputOptions, request: Request, to: str | None = None
+        inputs: tuple[str, ...],
+        fail_on: Severity | None,
+        *,
+        output: OutputOptions,
+        request: Request,
+        to: str | None = None,
+        facts: bool = False,
     ) -> int:
         if pass_.takes_name:
             inputs, name = split_instruction_name(inputs)
@@ -57,6 +63,8 @@ def command_of(pass_: Question) -> click.Command:
             inputs, request = inputs or (request.recorded,), replace(request, also=(MEASURED,))
         elif not inputs:
             raise click.UsageError("Missing argument 'INPUT...'.")
+        if facts:
+            return _screen_facts(inputs, request, output, fail_on)
         request = replace(request, passes=pass_.passes_of_formats.get(output.format, pass_.name))
         needed = output.needed_tables if pass_.name != HASHES else None
         inspected = ReportStream(inputs, request, output, fail_on, needed=needed)
@@ -69,7 +77,23 @@ def command_of(pass_: Question) -> click.Command:
 
     if pass_.writes:
         run = click.option("--to", type=click.Choice(pass_.writes), help="Write the input in this dialect instead.")(run)
+    if pass_.name == OVERVIEW:
+        run = click.option("--facts", is_flag=True, help="Print the facts of the first lines, for a policy or a test.")(run)
     return click.command(pass_.name, cls=SectionedCommand, help=pass_.help())(run)
+
+
+def _screen_facts(inputs: Sequence[str], request: Request, output: OutputOptions, fail_on: Severity | None) -> int:
+    """Print the facts of the summary's first lines as the `checks` of a policy."""
+    from hlo_inspect.checks.screen_facts import PASSES_OF_FACTS, PASSES_OF_TIMES, policy_lines
+
+    if output.format != OutputOptions().format or output.table is not None:
+        raise click.UsageError("--facts prints lines of a policy: --format and --table have no effect.")
+    also = PASSES_OF_FACTS + (PASSES_OF_TIMES if request.profiles else ())
+    asked = replace(request, passes=OVERVIEW, also=also)
+    inspected = ReportStream(inputs, asked, output, fail_on)
+    lines = (line for report in inspected for line in policy_lines(report))
+    deliver_lines(lines, output.output, output.max_chars, "# ")
+    return inspected.status
 
 
 def _rewritten(inputs: Sequence[str], to: str, output: OutputOptions) -> int:

@@ -21,11 +21,12 @@ def profiles(name: str | None, *, output: OutputOptions) -> int:
 
 @click.command("rules", cls=SectionedCommand)
 @output_options()
-def rules(*, output: OutputOptions) -> int:
-    """List the findings that exist: code, name, severity and one line."""
-    from hlo_inspect.passes.rule_pages import rules_report
+@click.argument("name", metavar="[CODE|NAME]", required=False, shell_complete=completion.rules)
+def rules(name: str | None, *, output: OutputOptions) -> int:
+    """List the findings that exist: code, name, severity and one line; or show one, as `rule` does."""
+    from hlo_inspect.passes.rule_pages import rule_report, rules_report
 
-    return deliver([rules_report()], output)
+    return deliver([rules_report() if name is None else rule_report(name)], output)
 
 
 @click.command("rule", cls=SectionedCommand)

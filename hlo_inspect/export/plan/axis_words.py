@@ -72,7 +72,7 @@ def parse_axis_words(context: Context, given: Sequence[str]) -> AxisWords:
         example = next(iter(sizes))
         raise UsageError(f"name the mesh axes {listed} by --axis, for example --axis {example}=DP", place)
     axes: dict[str, set[str]] = {}
-    for text in given:
+    for text in (part for listed in given for part in listed.split(",")):
         match = _GIVEN.fullmatch(text)
         name, word = (match[1], match[2].upper()) if match is not None else (text, "")
         if word not in WORDS:

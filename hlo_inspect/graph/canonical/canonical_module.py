@@ -27,6 +27,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 ENTRY = "main"
 UNUSED = "unused"
 _CHANNEL = lazy_pattern(r"[1-9]\d{0,18}", re.ASCII)
+_NAMING_OTHERS = lazy_pattern(r"(?:channel_id|control-predecessors)=", re.ASCII)
 _MAIN_THREAD = "main"
 _THREAD = "async_execution_thread"
 _SCHEDULED = "is_scheduled"
@@ -89,18 +90,16 @@ class CanonicalModule:
         entry = self.module.entry.name if self.module.entry is not None else None
         speller = Speller(layouts=self.layouts, devices=self.devices, tuning=self._tuning)
         for name in self.module.computations:
-            fingerprint = self._views.fingerprints.get(name) if name != entry else None
-            if fingerprint is not None and not self._views.fingerprints.differs_only_in_names(name):
-                fingerprint = None
-            canonical = unnamed.get(fingerprint) if fingerprint is not None else None
+            number = self._views.classes.of_computation(name) if name != entry and self._has_own_names(name) else None
+            canonical = unnamed.get(number) if number is not None else None
             if canonical is None:
                 view = self.view(name)
                 spellings = [speller.spell(view, index) for index in range(len(view.rows))]
                 canonical = CanonicalComputation(
                     view, spellings, lambda callee: fingerprints.get(callee, _UNKNOWN), row_fingerprints
                 )
-                if fingerprint is not None:
-                    unnamed[fingerprint] = canonical
+                if number is not None:
+                    unnamed[number] = canonical
             computations[name] = canonical
         for name in operands_first(
             computations, lambda name: [called for called in computations[name].callees if called in computations]
@@ -108,6 +107,11 @@ class CanonicalModule:
             if name != entry:  # rarely needed
                 fingerprints[name] = computations[name].fingerprint
         return computations
+
+    def _has_own_names(self, name: str) -> bool:
+        """Return True if the rows of a computation name its own rows alone, and no callees, channels or predecessors."""
+        rows = self.module.computations[name].rows
+        return not rows.column.calling and not any(_NAMING_OTHERS.search(tail) for tail in rows.tails)
 
     @cached_property
     def inner(self) -> Counter[int]:

@@ -43,9 +43,12 @@ _FILE = lazy_pattern(r"\.(?:cc|py|h|cpp|cu|rs|go|txt)$|//|^https?$", re.ASCII)
 OUT_OF_MEMORY = lazy_pattern(
     r"Ran out of memory in memory space (\w++)|(BufferAssignment OOM Debugging)"
     r"|(?i:out of memory)(?: while trying to allocate| allocating) |Attempting to (?:allocate|reserve) \d"
-    r"|Total (\w++) usage >= "
+    r"|Total (\w++) usage >= |Can't reduce memory use below \S{1,20} \("
 )
 """Pattern of the start of XLA's out-of-memory report; the second and third groups also continue it."""
+
+BUFFER_ASSIGNMENT = lazy_pattern(r"(?<![\w-])BufferAssignment:\s*$", re.MULTILINE)
+"""Pattern of the first line of a buffer assignment that is quoted in other text."""
 
 MAX_LINES = 50_000
 """Limit of lines that are kept of such reports."""
@@ -142,11 +145,11 @@ def _number(text: str) -> float:
 
 
 def take_memory_lines(lines: list[tuple[int, str]], text: str, line: int) -> None:
-    """Add the numbered lines of `text`, outside any module, from the first sign of an out-of-memory report on."""
-    if not lines and OUT_OF_MEMORY.search(text) is None:
+    """Add the numbered lines of `text`, outside any module, from the first sign of such a report or assignment on."""
+    if not lines and OUT_OF_MEMORY.search(text) is None and BUFFER_ASSIGNMENT.search(text) is None:
         return
     for number, report_line in enumerate(text.splitlines(), line):
         if len(lines) >= MAX_LINES:
             break
-        if lines or OUT_OF_MEMORY.search(report_line):
+        if lines or OUT_OF_MEMORY.search(report_line) or BUFFER_ASSIGNMENT.search(report_line):
             lines.append((number, report_line[:MAX_LINE_CHARS]))

@@ -240,6 +240,7 @@ def relocate(module: Module, places: SourceMap) -> None:
     read_skipped(module)  # while lines count in the mended text
     module.first_line = places.place(module.first_line)[0]
     module.problems = _relocated(module.problems, places)
+    module.unread = {word: places.place(line)[0] for word, line in module.unread.items()}
     for computation in module.computations.values():  # the entry is one of them
         _relocate_computation(computation, places)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from hlo_inspect.hlo.pasted.mended_text import (
@@ -23,10 +23,11 @@ from hlo_inspect.hlo.pasted.mended_text import (
     wrapped_width,
 )
 from hlo_inspect.hlo.pasted.prefixes import MAX_PREFIX, WINDOW, Match, Prefix, content_start, learn, prefixed_start
+from hlo_inspect.hlo.pasted.strings import MAX_TRIED, header_in_strings, next_string, string_end, string_start
+from hlo_inspect.hlo.pasted.unified_diff import NEW, UnifiedDiff, diff_start
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_PREFIXES = 16
-MAX_TRIED = 100
 PLAIN_STEP = 1 << 15
 WIDTH_CHARS = 1 << 15
 
@@ -39,12 +40,6 @@ _COLOUR = lazy_pattern(r"\x1b\[[0-9;?]*+[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07\x
 _ANY_ENTITY = lazy_pattern(r"&(?:[a-z]{2,6}|#\d{1,6}|#x[0-9a-fA-F]{1,5});", re.ASCII)
 _SPACES = str.maketrans(dict.fromkeys(_NO_BREAK_SPACES, " "))
 _ESCAPE_CODE = lazy_pattern(r"\x1b[\[(]")
-_ESCAPED = lazy_pattern(
-    r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+[^\n]*?\\++n(?:[\"'`]|\\++n|%|ENTRY[ \t]|FileNames\\|[A-Za-z_][\w.\-]*+ (?:\(|\{))",
-    re.ASCII,
-)
-_STRING = lazy_pattern(r"[ \t]*+[\[(]*+[A-Za-z]{0,2}([\"'])")
-_BODY = {quote: lazy_pattern(rf"(?:[^\\{quote}]++|\\.)*+", re.DOTALL) for quote in ("'", '"', "`")}
 
 
 class _Lines:
@@ -79,6 +74,7 @@ class Mender:
         self._unended: Line | None = None  # the part in this string of a line that continues in the next string
         self._width = 0
         self._joined: tuple[JoinedLine, MendedText] | None = None
+        self._diff: UnifiedDiff | None = None
 
     def pieces(self, raw: Iterator[str], next_line: Callable[[], int]) -> Iterator[str]:
         """Yield the first text in whole lines. `next_line` returns the number of a piece's first line until one is mended."""
@@ -126,7 +122,9 @@ class Mender:
         return not (len(piece) >= PLAIN_STEP * 2 and _looks_plain(piece)) and self._has_mark_inside(piece)
 
     def _has_mark_inside(self, piece: str) -> bool:
-        """Return True if other text precedes a header or an entry, or the text is escaped or wrapped."""
+        """Return True if other text precedes a header or an entry, or the text is escaped, wrapped or a diff."""
+        if "\n@@ -" in piece and diff_start(piece) >= 0:
+            return True
         last = piece.rfind("\n", 0, -1) + 1
         if not FRESH.match(piece, last) and _is_prefixed(piece[last : last + (MAX_PREFIX << 1)], []):
             return True
@@ -138,7 +136,8 @@ class Mender:
                 start, end = piece.rfind("\n", 0, position) + 1, piece.find("\n", position)
                 is_first = not piece[start:position].strip()
                 tried += not is_first
-                if is_header and tried <= MAX_TRIED and piece.find("\\n", position, end) >= 0 and _is_escaped(piece[start:end]):
+                may_be_string = piece[position - 1] in "\"'" or piece.find("\\n", position, end) >= 0
+                if is_header and may_be_string and tried <= MAX_TRIED and _is_in_string(piece, start, end):
                     return True
                 if is_first:
                     if is_header and wrapped_width(piece[start : start + WIDTH_CHARS], self._rest_of):
@@ -162,12 +161,18 @@ class Mender:
     def _take(self, lines: _Lines) -> None:
         line = self._cleaned(Line.from_input(lines.waiting.popleft(), self._number))
         self._number += 1
+        if self._diff is None and line.text.startswith("--- ") and diff_start("\n".join([line.text, *lines.peek(2)])) == 0:
+            self._diff = self._new_diff()
+        if self._diff is not None:
+            for side, part in self._diff.take(line):
+                (self.others[-1] if side == NEW else self.text).emit(part)
+            return
         stripped, match = self._without_prefix(line, lines)
         if match is not None and match.key:  # a line without a key continues the last text
             if match.key not in self._streams:
                 self._streams[match.key] = self._new_stream(stripped, lines, line.text[: match.length])
             self._last = self._streams[match.key]
-        for part in self._strings(stripped):
+        for part in self._strings(stripped, lines):
             self._put(part, self._last, lines)
 
     def _cleaned(self, line: Line) -> Line:
@@ -211,7 +216,10 @@ class Mender:
             if is_old:
                 self._note("lines that the diff removes were left out")
             return line._replace(text="") if is_old else line, None
-        return (line, None) if _is_escaped(text) else self._without_new_prefix(line, start, self._next_texts(lines))
+        following = self._next_texts(lines)
+        if header_in_strings(text, following) is not None:
+            return line, None
+        return self._without_new_prefix(line, start, following)
 
     def _without_new_prefix(self, line: Line, start: int, following: list[str]) -> tuple[Line, Match | None]:
         """Return the line from `start`, the start of HLO, if a prefix precedes it; else the whole line."""
@@ -238,40 +246,50 @@ class Mender:
         self.others.append(MendedText(f'the input has several writers; these are the lines that begin like "{sample}"'))
         return self.others[-1]
 
+    def _new_diff(self) -> UnifiedDiff:
+        self._flush()
+        self._note("the input is a diff; this is its old side")
+        self.others.append(MendedText("the input is a diff; this is its new side"))
+        return UnifiedDiff()
+
     # -- text in strings ------------------------------------------------------------------------------------------------
 
-    def _strings(self, line: Line) -> Iterator[Line]:
-        r"""Yield the lines in a line's string, or the line itself. Without `\n` at its end it goes on in the next string."""
-        text = line.text
-        if self._string is None:
-            if not _is_escaped(text):
-                yield line
-                return
-            self._string = text[: text.index("HloModule")]
-            self._note("escapes such as \\n were decoded")
-        start = self._string_start(text)
-        if start is None:
-            self._string = None
-            yield from self._ended_string()
-            yield line
-            return
-        quote = self._string[-1:]
-        end = len(text)
-        if quote in _BODY:
-            body = _BODY[quote].match(text, start)
-            end = body.end() if body is not None else end
-        ended = list(unescaped(line.part(start, end)))
-        ended[0] = Line.joined([*self._ended_string(), ended[0]])
-        self._unended = ended.pop()
-        yield from ended
+    def _strings(self, line: Line, lines: _Lines) -> Iterator[Line]:
+        r"""Yield the lines in a line's strings, or the line itself.
 
-    def _string_start(self, text: str) -> int | None:
-        """Return the start of the string in a line that begins like the first line of strings, or is only a string."""
-        begin = self._string or ""
-        if text.startswith(begin) and (begin or "HloModule" in text):
-            return len(begin)
-        string = _STRING.match(text)
-        return string.end() if string is not None and begin and string[1] == begin[-1] else None
+        A string without `\n` at its end goes on in the next string, unless a comma separates the two.
+        """
+        text, start = line.text, None
+        if self._string is not None:
+            begin = self._string
+            is_like_first = text.startswith(begin) and (begin or "HloModule" in text)
+            start = len(begin) if is_like_first else string_start(text, begin[-1:])
+            if start is None:
+                self._string = None
+                yield from self._ended_string()
+        if start is None:
+            start = self._enter_strings(text, self._next_texts(lines) if "HloModule" in text else ())
+            if start is None:
+                yield line
+        while start is not None:
+            end = string_end(text, start, text[start - 1 : start])
+            ended = list(unescaped(line.part(start, end)))
+            ended[0] = Line.joined([*self._ended_string(), ended[0]])
+            self._unended = ended.pop()
+            yield from ended
+            is_line, start = next_string(text, end)
+            if is_line:
+                yield from self._ended_string()
+            if start is None and "HloModule" in text[end:]:
+                start = self._enter_strings(text, (), end)
+
+    def _enter_strings(self, text: str, following: Iterable[str], position: int = 0) -> int | None:
+        """Return the start of the first string with a header from `position` on, whose line its strings begin like."""
+        start = header_in_strings(text, following, position)
+        if start is not None:
+            self._string = text[:start]
+            self._note("escapes such as \\n were decoded")
+        return start
 
     def _ended_string(self) -> list[Line]:
         """Return the rest of a string as a list; empty if there is none."""
@@ -322,7 +340,7 @@ def _looks_plain(piece: str) -> bool:
             return False
         if piece.startswith("HloModule", start):
             first = piece[start : start + WIDTH_CHARS]
-            if _is_escaped(first[:4096]) or wrapped_width(first, str):
+            if header_in_strings(first[:4096], ()) is not None or wrapped_width(first, str):
                 return False
     return True
 
@@ -342,13 +360,10 @@ def _is_prefixed(line: str, following: list[str]) -> bool:
     return learn(line, start, following, is_cut=is_cut) is not None or _is_header_of(line, start, following)
 
 
-def _is_escaped(line: str) -> bool:
-    r"""Return True if `\n` as two characters follows a header in a line, outside the header's own strings."""
-    start = line.find("HloModule")
-    if start < 0:
-        return False
-    escaped = _ESCAPED.match(line, start)
-    return escaped is not None and (line[:start].rstrip().endswith(("'", '"', "`")) or "ENTRY" in line[escaped.end() - 6 :])
+def _is_in_string(piece: str, start: int, end: int) -> bool:
+    """Return True if a header in the line from `start` to `end` is in a string of a program or JSON."""
+    following = piece[end + 1 : end + 1 + WIDTH_CHARS].split("\n", WINDOW)[:WINDOW]
+    return header_in_strings(piece[start:end], following) is not None
 
 
 def _is_header_of(line: str, start: int, following: list[str]) -> bool:

@@ -102,7 +102,7 @@ def prefixed_start(line: str) -> int | None:
     return start if start is not None and line[:start].strip() else None
 
 
-def _is_content(line: str) -> bool:
+def is_content(line: str) -> bool:
     """Return True if a line is HLO without a prefix."""
     return _BETWEEN.match(line) is not None or (content_start(line) is not None and prefixed_start(line) is None)
 
@@ -123,9 +123,9 @@ def learn(line: str, start: int, following: Iterable[str], *, is_cut: bool = Fal
     matches = list(map(pattern.match, ahead))
     matched = [match for match in matches if match is not None]
     near = sum(match is not None for match in matches[:8])
-    if ahead and not is_cut and not any(_is_content(match.string[match.end() :]) for match in matched):
+    if ahead and not is_cut and not any(is_content(match.string[match.end() :]) for match in matched):
         return None
-    if text.lstrip().startswith("//") and any(map(_is_content, ahead)):
+    if text.lstrip().startswith("//") and any(map(is_content, ahead)):
         return None  # comments of a module without prefixes
     if near < (1 if is_known else min(2, len(ahead))) if ahead else not is_known:
         return None

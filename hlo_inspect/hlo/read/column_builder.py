@@ -79,10 +79,8 @@ class ColumnBuilder:
         """Return the heads of a computation, which those with the same heads and root share."""
         columns = self._columns
         first, end = columns.extent(number)
-        texts = tuple(map(columns.head_texts.__getitem__, columns.heads[first:end]))
-        marks = [""] * len(texts)
-        marks[columns.roots[number] - first] = "ROOT "
-        form = self._forms[columns.heads_forms[number]] = self._builder.columns.column(texts, tuple(marks))
+        heads = [self._heads[head] for head in columns.heads[first:end]]
+        form = self._forms[columns.heads_forms[number]] = HeadColumn(heads, frozenset({columns.roots[number] - first}))
         return form
 
     # -- rows to keep ---------------------------------------------------------------------------------------------------

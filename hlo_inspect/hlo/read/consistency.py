@@ -1,7 +1,7 @@
 """Consistency of a module: names (`NameCheck`) and roots (`RootCheck`).
 
-Every used name has to be defined exactly once. A valid module takes a few set operations over many rows; only doubtful rows are
-read separately. The check also finds the entry parameters without users.
+Every used name has to be defined exactly once. The native reader sees that while it reads; these checks are for what it leaves
+to the readers in Python. They also find the entry parameters without users.
 
 Without a ROOT mark the last instruction is the root, so a missing line changes the root. Its shape is compared with the
 computation's signature (`(p: f32[2]) -> f32[2]`), as XLA's parser does. It is also compared with the result in the header's
@@ -13,28 +13,20 @@ unmarked computation among marked computations has therefore lost a line.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import LEFT_OUT, operand_names, operands_end, operands_of
 from hlo_inspect.hlo.module import Computation, Module, ParameterReads
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
-from hlo_inspect.hlo.read.fast_path import LineRun
-from hlo_inspect.hlo.rows import HeadColumn, Rows
+from hlo_inspect.hlo.rows import Rows
 from hlo_inspect.hlo.values.shape_text import ShapeError, parse_shape
 from hlo_inspect.hlo.values.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _CALLEES = lazy_pattern(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.\-]*+)|\{{([^{{}}=]*+)\}})", re.ASCII)
 _NAME = lazy_pattern(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
-_COUNTER = lazy_pattern(r"/\*[^*]*+\*/")  # `/*index=5*/`
-_MARKED = lazy_pattern(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
-_PRINTED_SHAPE = lazy_pattern(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASCII)  # text before a name, unless it is a name
-_TWO_NAMES = lazy_pattern(r" %(?<=[\w.\-] %)", re.ASCII)  # starts with plain text, for a fast search
-_TUPLE_INDEX = lazy_pattern(r"#[\d#]*+", re.ASCII)  # of `name#0#1`
 _INDEX = lazy_pattern(r", index=(\d{1,9})", re.ASCII)
-
-_WITHOUT_NAMES = dict.fromkeys(LITERAL_OPCODES, "") | {"": "\n"}  # no opcode: the first line of a computation
 
 NoteProblem = Callable[[str, str, int | None, str | None], None]
 """Callback that receives code, message, line and subject of a problem."""
@@ -66,31 +58,24 @@ class NameCheck:
             computation.reads = ParameterReads()
 
     def check(self, rows: Rows) -> None:
-        """Check rows of the current computation."""
+        """Check rows of the current computation: report names with two definitions, record those without one so far."""
         defined = set(rows.names)
         if len(defined) != len(rows.names) or not self._names.isdisjoint(defined):
             self._note_duplicates(rows)
         self._names.update(defined)
-        (names,) = _operand_names(rows.tails, rows.opcodes)
-        uses = {*names} - {""}
-        if not uses <= self._names:
-            uses = self._check_operands(rows)
-        if self._computation.reads is not None:
-            _note_reads(self._computation.reads, rows, uses)
-
-    def doubtful(self, run: LineRun, columns: Sequence[HeadColumn]) -> Iterator[int]:
-        """Yield the numbers of the parts that may define a name twice or use an undefined name."""
-        if len(run.parts) == 1:  # `check` examines it anyway
-            return
-        opcodes: list[str] = []
-        for (name, _, _, _, _, _), column in zip(run.parts, columns, strict=True):
-            opcodes += ("", *column.opcodes) if name is not None else column.opcodes
-        uses = _operand_names(run.tails, opcodes, len(run.starts))
-        before = len(uses) - len(run.parts)  # 1 unless the first part continues a computation
-        for number, (_, _, first, end, _, _) in enumerate(run.parts):
-            defined = {"", *run.names[first:end]}
-            if len(defined) - 1 != end - first or not defined.issuperset(uses[number + before]):
-                yield number
+        reads, uses = self._computation.reads, set[str]()
+        for line, tail, opcode in zip(rows.lines, rows.tails, rows.opcodes, strict=True):
+            if opcode in LITERAL_OPCODES:
+                continue
+            names = _operand_names(tail)
+            uses.update(names)
+            for name in names if not self._names.issuperset(names) else ():
+                if name not in self._names:
+                    self._pending.setdefault(name, line)
+            if reads is not None and not names and tail.partition(")")[0].strip():
+                reads.known = False
+        if reads is not None:
+            _note_reads(reads, rows, uses)
 
     def _note_duplicates(self, rows: Rows) -> None:
         seen: set[str] = set()
@@ -98,20 +83,6 @@ class NameCheck:
             if name in seen or name in self._names:
                 self._note("HI007", f"{name} is defined twice in computation {self._computation.name}", line, name)
             seen.add(name)
-
-    def _check_operands(self, rows: Rows) -> set[str]:
-        """Return the used names, read operand by operand; record those that have no definition so far."""
-        uses: set[str] = set()
-        for line, tail, opcode in zip(rows.lines, rows.tails, rows.opcodes, strict=True):
-            if opcode not in LITERAL_OPCODES:
-                names = _precise_names(tail)
-                uses.update(names)
-                if self._computation.reads is not None and not names and tail.partition(")")[0].strip():
-                    self._computation.reads.known = False
-                for name in names:
-                    if name not in self._names:
-                        self._pending.setdefault(name, line)
-        return uses
 
     def knows_callees(self, tails: str) -> bool:
         """Return True if every computation that these tails call is defined so far."""
@@ -193,59 +164,14 @@ def _precise_callees(tail: str) -> list[str]:
     return callees
 
 
-def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0) -> list[list[str]]:
-    """Return the names in the operands of rows, with `""` for rows without operands.
-
-    The `starts` first lines of computations have no opcode, and each begins a new list. The first list holds the rows before
-    them.
-    """
-    texts = _operand_texts(tails, opcodes)
-    joined = ", ".join(texts)
-    has_shapes = joined.count(" %") != joined.count(", %")
-    if joined.count("\n") != starts or (has_shapes and _TWO_NAMES.search(joined)):  # an unusual layout, such as line breaks
-        texts = [_WITHOUT_NAMES.get(opcode) or ", ".join(_precise_names(t)) for t, opcode in zip(tails, opcodes, strict=True)]
-        joined = ", ".join(texts)
-    is_bare = "[" not in joined and "/*" not in joined  # then names are split faster than searched
-    if not is_bare and joined.count("%") == joined.count(", ") + 1 - texts.count("") - starts:  # each operand has its mark
-        return [_MARKED.findall(text) for text in joined.split("\n")]
-    joined = joined.replace("%", "")
-    if "/*" in joined:
-        joined = _COUNTER.sub("", joined)
-    if "[" in joined:
-        joined = _PRINTED_SHAPE.sub("", joined)
-    if "#" in joined:
-        joined = _TUPLE_INDEX.sub("", joined)
-    return [text.split(", ") for text in joined.split("\n")]
-
-
-def _operand_texts(tails: Sequence[str], opcodes: Sequence[str]) -> list[str]:
-    """Return the operands of each row, separated by `, ` if printed in the usual way."""
-    without = _WITHOUT_NAMES
-    texts = [without[o] if o in without else tail.partition(")")[0] for tail, o in zip(tails, opcodes, strict=True)]
-    if "(" not in "".join(texts):
-        return texts
-    return [_nested_names(tail) if "(" in text else text for tail, text in zip(tails, texts, strict=True)]
-
-
-def _nested_names(tail: str) -> str:
-    """Return the names in operands with brackets, marked if the text marks them."""
+def _operand_names(tail: str) -> list[str]:
     names = operand_names(tail)
-    if names is None:
-        try:
-            end = operands_end(tail)
-        except tokens.ScanError:
-            return ""
-        if "%" not in tail[:end]:
-            return ", ".join(_precise_names(tail))
-        names = _MARKED.findall(tail, 0, end)
-    return ", ".join([f"%{name}" for name in names])
-
-
-def _precise_names(tail: str) -> list[str]:
+    if names is not None:
+        return names
     try:
         return [operand.name for operand in operands_of(tail) if operand.name is not None]
     except tokens.ScanError:
-        return []
+        return []  # reported as a separate fault
 
 
 # -- roots ------------------------------------------------------------------------------------------------------------------

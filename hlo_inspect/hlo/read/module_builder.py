@@ -12,10 +12,10 @@ from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.read.consistency import NameCheck, RootCheck
 from hlo_inspect.hlo.read.cursor import Span, count_lines
-from hlo_inspect.hlo.read.fast_path import CALLS, LineRun, Part, read_row
+from hlo_inspect.hlo.read.fast_path import CALLS, RowTexts, read_row
 from hlo_inspect.hlo.read.open_computation import CONDITION_ROOTS, OpenComputation
 from hlo_inspect.hlo.read.selective import small_root
-from hlo_inspect.hlo.rows import ColumnTable, Head, HeadColumn, Rows
+from hlo_inspect.hlo.rows import Head, Rows, join_rows
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.shape_text import ShapeError
 from hlo_inspect.hlo.values.shapes import TupleShape
@@ -28,7 +28,6 @@ class ModuleBuilder:
         wants = module.wants
         self.module = module
         self._heads = module.heads
-        self.columns = ColumnTable(module.heads)
         self.holders: set[str] = set()
         self._wants = wants
         self._reads_every_line = wants.reads_every_line
@@ -90,7 +89,7 @@ class ModuleBuilder:
             self._first_parameters = opened.parameters
         computation.instructions = opened.instructions or ()
         if self._wants.graph and opened.parts:
-            computation.rows = self.columns.joined(opened.parts)
+            computation.rows = join_rows(opened.parts)
         opcodes = [column.opcodes for column in opened.columns]
         computation.opcodes = opcodes[0] if len(opcodes) == 1 else tuple(chain.from_iterable(opcodes))
         if opened.scalars:
@@ -164,91 +163,20 @@ class ModuleBuilder:
 
     # -- rows -----------------------------------------------------------------------------------------------------------
 
-    def take_row(self, opened: OpenComputation, row: Row, line: int) -> bool:
-        """Add a row that `parser` read. Return False, adding nothing, if its shape is wrong."""
-        mark, name, head, tail = row
+    def take_rows(self, opened: OpenComputation, texts: RowTexts, line: int, *, is_printed: bool = False) -> bool:
+        """Add rows of a computation, the first on `line`. Return False, adding nothing, if a shape is wrong.
+
+        `is_printed`: `fast_path` read them.
+        """
         try:
-            column = self.columns.column((head,), (mark,))
+            heads = self._heads.column(texts.heads, texts.marks)
         except ShapeError:
             return False
-        self.module.device_marks.note(tail, 0, len(tail))
+        computation, wants = opened.computation, self._wants
+        rows = Rows(texts.names, heads, texts.tails, range(line, line + len(texts.names)))
+        tails = "\n".join(rows.tails)
+        self.module.device_marks.note(tails, 0, len(tails), of_entry=computation.is_entry)
         self.module.noted = None
-        rows = Rows((name,), column, (tail,), range(line, line + 1))
-        self._take(opened, rows, is_printed=False)
-        if self._wants.checked and not self.names.knows_callees(tail):
-            self.names.note_callees(zip(rows.lines, rows.tails, strict=True))
-        if self._roots is not None:
-            self._roots.check_callers(rows)
-        return True
-
-    def take_run(
-        self, run: LineRun, line: int, text: str, opened: OpenComputation | None
-    ) -> tuple[bool, OpenComputation | None]:
-        """Add a run that starts on `line`, in the open computation if there is one.
-
-        Return True if it was added, and the computation that is open after it. Add nothing if a shape is wrong.
-        """
-        column = self.columns.column
-        try:
-            columns = [column(run.heads[first:end], run.marks[first:end]) for _, _, first, end, _, _ in run.parts]
-        except ShapeError:
-            return False, opened
-        self.module.device_marks.note(text, run.start, run.end)
-        self.module.noted = None
-        special = self._special_parts(run, columns)
-        for number, part in enumerate(run.parts):
-            name, is_entry, first, end, first_line, is_closed = part
-            heads = columns[number]
-            if number not in special:
-                computation = Computation(name or "", line + first_line - 1, is_entry=False, shared=self.module.shared)
-                computation.opcodes = heads.opcodes
-                computation.root_opcode = heads.root.opcode if heads.root is not None else None
-                if self._wants.graph:
-                    computation.rows = _rows(run, part, heads, line)
-                self.register(computation)
-                continue
-            if name is not None:
-                opened = self.begin(name, line + first_line - 1, is_entry=is_entry, signature=run.tails[first - 1].lstrip())
-            if opened is not None and first < end:
-                self._take(opened, _rows(run, part, heads, line), is_printed=True)
-            if opened is not None and is_closed:
-                self.end(opened)
-                opened = None
-        if self._wants.checked or self._roots is not None:
-            self._check_callees(run, columns, line)
-        return True, opened
-
-    def _special_parts(self, run: LineRun, columns: Sequence[HeadColumn]) -> set[int]:
-        """Return the numbers of parts that may hold more to keep than opcodes, or a problem."""
-        wants_scalars = self._wants.loops
-        numbers = {
-            number
-            for number, ((name, is_entry, _, _, _, _), heads) in enumerate(zip(run.parts, columns, strict=True))
-            if name is None or is_entry or heads.is_special or heads.root is None or (wants_scalars and heads.root.holds_scalar)
-        }
-        numbers.add(len(run.parts) - 1)  # the last part is the entry if none is marked
-        if self._wants.checked:
-            numbers.update(self.names.doubtful(run, columns))
-        return numbers
-
-    def _check_callees(self, run: LineRun, columns: Sequence[HeadColumn], line: int) -> None:
-        """Check the callees of the rows of a run."""
-        first_rows = [first for _, _, first, _, _, _ in run.parts]
-        calling = [run.tails[first + row] for first, heads in zip(first_rows, columns, strict=True) for row in heads.calling]
-        checks_names = self._wants.checked and not self.names.knows_callees("\n".join(calling))
-        for part, heads in zip(run.parts, columns, strict=True):
-            if checks_names:
-                rows = _rows(run, part, heads, line)
-                self.names.note_callees(zip(rows.lines, rows.tails, strict=True))
-            if self._roots is not None:
-                self._roots.check_callers(_rows(run, part, heads, line))
-
-    def _take(self, opened: OpenComputation, rows: Rows, *, is_printed: bool) -> None:
-        """Add rows of a computation. `is_printed`: `fast_path` read them."""
-        computation, wants, heads = opened.computation, self._wants, rows.column
-        if computation.is_entry:
-            tails = "\n".join(rows.tails)
-            self.module.device_marks.note(tails, 0, len(tails), of_entry=True)
         if opened.may_be_entry or wants.graph:
             opened.parts.append(rows)
         if self._reads_every_line and heads.is_special:
@@ -266,6 +194,11 @@ class ModuleBuilder:
             opened.define(rows.names, heads.heads)
         for index in self._wanted_rows(computation, rows):
             self.keep(opened, rows[index], rows.lines[index], is_printed=is_printed)
+        if wants.checked and not self.names.knows_callees("\n".join([rows.tails[row] for row in heads.calling])):
+            self.names.note_callees(zip(rows.lines, rows.tails, strict=True))
+        if self._roots is not None:
+            self._roots.check_callers(rows)
+        return True
 
     def take_picked(self, opened: OpenComputation, picked: Sequence[tuple[int, Row]], lines: Span) -> int:
         """Keep the wanted rows of `lines`. Only the `picked` rows were read, each with its index.
@@ -358,10 +291,3 @@ class ModuleBuilder:
         for head, line, name in zip(rows.column.heads, rows.lines, rows.names, strict=True):
             if head.problem is not None:
                 self.module.note(*head.problem, line, name)
-
-
-def _rows(run: LineRun, part: Part, heads: HeadColumn, line: int) -> Rows:
-    """Return the rows of a part of a run that starts on `line`."""
-    _, _, first, end, first_line, _ = part
-    first_line += line
-    return Rows(run.names[first:end], heads, run.tails[first:end], range(first_line, first_line + end - first))

@@ -7,7 +7,6 @@ a problem with its location.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.module import UNREADABLE, Module, Problem
 from hlo_inspect.hlo.read import parser
 from hlo_inspect.hlo.read.cursor import Cursor, Span
-from hlo_inspect.hlo.read.fast_path import CLOSER, find_run
+from hlo_inspect.hlo.read.fast_path import CLOSER, find_rows, of_row
 from hlo_inspect.hlo.read.module_builder import ModuleBuilder
 from hlo_inspect.hlo.read.open_computation import OpenComputation
 from hlo_inspect.hlo.read.parser import MAX_DEPTH, NestedComputation, nested_computations, with_names, with_nested_operands
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
 
 MAX_UNREADABLE_RUN = 20
 """Consecutive lines without HLO after which the module counts as truncated before them."""
-
-MIN_NATIVE_CHARS = 1 << 16
-"""Length of the shortest text that is worth the native reader, whose library takes 5 ms to load."""
 
 MIN_RUN_CHARS = 1 << 6
 MAX_RUN_CHARS = 1 << 17
@@ -54,6 +50,8 @@ _STOP = lazy_pattern(rf"\n(?:(?<=[={{]\n)|(\}})|{_ENDS.pattern})")
 
 The group is a closing brace as printers write it.
 """
+_WORD = lazy_pattern(r" ([a-z][a-z0-9_\-]*+)[(=]", re.ASCII)
+"""Pattern of an opcode, or of the name of an attribute, in a line that cannot be read."""
 _CUT_FIRST_LINE = lazy_pattern(r"(?:ENTRY|%)[^\n]*+\n\Z")
 
 
@@ -69,12 +67,11 @@ class ModuleReader:
         self._builder = ModuleBuilder(module)
         self._selection = Selection(module, self._builder.holders)
         self._native: NativeRuns | None = None
-        self._least_native = 1 if os.environ.get("HLO_INSPECT_NATIVE") == "1" else MIN_NATIVE_CHARS
         self._reads_every_line = module.wants.reads_every_line
         self._open: OpenComputation | None = None
         self._seen_entry = False
         self._unreadable_run = 0
-        self._run_mark = (0, 0)
+        self._run_mark: tuple[int, int, dict[str, int]] = (0, 0, {})
         self._run_chars = MAX_RUN_CHARS
         self._read_up_to = 0  # nothing is skipped before this line
         self._in_place: dict[str, int] = {}  # number of computations in place, by name
@@ -134,12 +131,12 @@ class ModuleReader:
         cursor, opened = self._cursor, self._open
         if cursor.text[cursor.position - 1] != "\n":
             return False
-        if self._reads_every_line:
-            return self._columns() or self._run()
         if opened is not None:
-            return self._pick(opened) or self._run()
+            return (not self._reads_every_line and self._pick(opened)) or self._rows(opened)
         if self._seen_entry:
             return False
+        if self._reads_every_line:
+            return self._columns()
         end, line = self._selection.skip(cursor.text, cursor.position, cursor.line)
         if end == cursor.position or _ELISION_AHEAD.search(cursor.text, cursor.position - 1, end):
             return False
@@ -149,19 +146,10 @@ class ModuleReader:
 
     def _columns(self) -> bool:
         """Read computations up to the end of the entry natively. Return False if the next one is left to the other ways."""
-        cursor = self._cursor
-        if self._open is not None or self._seen_entry:
-            return False
-        if len(cursor.text) - cursor.position < self._least_native:
-            if cursor.text.find("\nHloModule", cursor.position) >= 0:
-                return False
-            cursor.load(self._least_native)
-            if len(cursor.text) - cursor.position < self._least_native:
-                return False
         if self._native is None:
-            from hlo_inspect.hlo.read.native_runs import NativeRuns  # small texts need none of it
+            from hlo_inspect.hlo.read.native_runs import NativeRuns  # selective reading needs none of it
 
-            self._native = NativeRuns(cursor, self._builder, self._least_native)
+            self._native = NativeRuns(self._cursor, self._builder)
         taken = self._native.take()
         if taken:
             self._seen_entry = self._module.entry is not None and self._module.entry.is_entry
@@ -193,33 +181,24 @@ class ModuleReader:
             self._close(opened)
         return True
 
-    def _run(self) -> bool:
+    def _rows(self, opened: OpenComputation) -> bool:
         """Read the lines at the cursor that are as printers write them. Return False if the next line is not.
 
-        A run that fails is tried again with fewer lines.
+        Lines that fail are tried again with fewer of them.
         """
-        cursor, inside = self._cursor, self._open is not None
-        if not inside and not parser.starts_computation(cursor.text, cursor.position):
+        cursor = self._cursor
+        if cursor.text.startswith("}", cursor.position):
             return False
-        last = len(cursor.text) if self._reads_every_line else cursor.text.find("\n}", cursor.position - 1) + 2
-        if self._reads_every_line:  # with many small modules: a run ends before the next module
-            last = cursor.text.find("\nHloModule", cursor.position, cursor.position + self._run_chars) + 1 or last
         while True:
-            limit = min(cursor.position + self._run_chars, last) if last > 1 else cursor.position + self._run_chars
-            run = find_run(cursor.text, cursor.position, limit, inside=inside, is_final=cursor.is_final)
-            if run is not None and self._seen_entry and not inside and (run.starts[:2] == [0, 1] or len(run) == 1):
-                return False  # other text may follow the entry
-            if run is not None:
-                taken, self._open = self._builder.take_run(run, cursor.line, cursor.text, self._open)
-                if taken:
-                    break
+            rows = find_rows(cursor.text, cursor.position, cursor.position + self._run_chars, is_final=cursor.is_final)
+            if rows is not None and self._builder.take_rows(opened, rows, cursor.line, is_printed=True):
+                break
             if self._run_chars <= MIN_RUN_CHARS:
                 return False
             self._run_chars = max(MIN_RUN_CHARS, self._run_chars // 8)
         self._run_chars = min(MAX_RUN_CHARS, 2 * self._run_chars)
-        self._seen_entry = self._seen_entry or any(is_entry for _, is_entry, _, _, _, _ in run.parts)
         self._unreadable_run = 0
-        cursor.advance(run.end, run.lines)
+        cursor.advance(rows.end, len(rows.names))
         self._mark_end()
         return True
 
@@ -306,7 +285,7 @@ class ModuleReader:
         if self._module.heads.find(parsed.row[2]) is None:
             raise _shape_fault(cursor.text, start, parsed.row)
         for row in with_nested_operands(self._read_nested(parsed.row, cursor.line)):
-            if not self._builder.take_row(opened, row, cursor.line):
+            if not self._builder.take_rows(opened, of_row(row), cursor.line):
                 raise _shape_fault(cursor.text, start, row)
         self._unreadable_run = 0
         cursor.advance(parsed.end)
@@ -326,6 +305,7 @@ class ModuleReader:
         for computation in nested:
             message = f"{computation.name} is nested in more than {MAX_DEPTH} computations"
             self._note_unreadable(message, computation.line, None, computation.text.count("\n") + 1)
+            self._note_unread(computation.text, computation.line)
         return row
 
     def _read_in_place(self, nested: NestedComputation, depth: int) -> str:
@@ -343,10 +323,12 @@ class ModuleReader:
                 parsed = parser.parse_instruction(text, position)
             except tokens.ScanError as error:
                 self._note_unreadable(error.message, item_line, None, text.count("\n", position) + 1)
+                self._note_unread(text[position:], item_line)
                 break
             for row in with_nested_operands(self._read_nested(parsed.row, item_line, depth)):
-                if not self._builder.take_row(opened, row, item_line):
+                if not self._builder.take_rows(opened, of_row(row), item_line):
                     self._note_unreadable(_shape_fault(text, position, row).message, item_line, None, 1)
+                    self._note_unread(f" {row[2]}({row[3]}", item_line)
             position = tokens.skip_space(text, parsed.end)
         self._builder.end(opened)
         return name
@@ -369,26 +351,41 @@ class ModuleReader:
         cursor, module = self._cursor, self._module
         start_line = cursor.line
         if self._unreadable_run == 0:
-            self._run_mark = (start_line, module.unparsed_lines)
+            self._run_mark = (start_line, module.unparsed_lines, dict(module.unread))
         if position >= len(cursor.text):  # the end of the text, not the line after it
             position = max(cursor.position, len(cursor.text.rstrip()))
+        if not is_kept:
+            self._note_unread(cursor.text[cursor.position : position], start_line)
         cursor.advance(position)
         line, column = cursor.line, cursor.column()
-        cursor.next_line()
-        while cursor.position < len(cursor.text) or cursor.more():
-            if cursor.text[cursor.position] in "}\n" or tokens.FRESH_LINE.match(cursor.text, cursor.position):
-                break
+        is_end = False
+        while not is_end:
+            line_start, line_number = cursor.text.rfind("\n", 0, cursor.position) + 1, cursor.line
             cursor.next_line()
+            if not is_kept:
+                self._note_unread(cursor.text[line_start : cursor.position], line_number)
+            is_end = cursor.position >= len(cursor.text) and not cursor.more()
+            is_end = is_end or cursor.text[cursor.position] in "}\n"
+            is_end = is_end or tokens.FRESH_LINE.match(cursor.text, cursor.position) is not None
         passed = cursor.line - start_line
         self._note_unreadable(message, line, column, passed)
         self._unreadable_run += 0 if is_kept else passed
         if self._unreadable_run < MAX_UNREADABLE_RUN:
             return True
-        first, module.unparsed_lines = self._run_mark
+        first, module.unparsed_lines, module.unread = self._run_mark
         module.problems.drop_from(UNREADABLE, first)
         inside = self._open.computation.name if self._open is not None else None
         module.note("HI002", "the module is truncated here: the next text is not HLO", first, inside)
         return False
+
+    def _note_unread(self, text: str, line: int) -> None:
+        """Note the words of text, from `line` on, of which no instruction is kept."""
+        unread = self._module.unread
+        unread.setdefault("", line)
+        if self._open is not None and self._open.computation.reads is not None:
+            self._open.computation.reads.known = False  # the line may read any parameter
+        for word in _WORD.finditer(text):
+            unread.setdefault(word[1], line + text.count("\n", 0, word.start()))
 
     def _note_unreadable(self, message: str, line: int, column: int | None, lines: int) -> None:
         self._module.unparsed_lines += lines

@@ -38,9 +38,7 @@ _MAX_PAUSE = 64
 class NativeRuns:
     """Native reading at the cursor of a module."""
 
-    def __init__(self, cursor: Cursor, builder: ModuleBuilder, least: int) -> None:
-        """Read at `cursor` for `builder`. Modules of less than `least` characters, of several in a text, are left to others."""
-        self._least = least
+    def __init__(self, cursor: Cursor, builder: ModuleBuilder) -> None:
         self._cursor = cursor
         self._builder = builder
         self._keeps_rows = builder.module.wants.graph
@@ -74,8 +72,6 @@ class NativeRuns:
         """Return True if a computation starts at the cursor, and the module is worth it."""
         cursor, position = self._cursor, self._cursor.position
         if self._builder.has_unmarked_roots or not parser.starts_computation(cursor.text, position):
-            return False
-        if cursor.text.find("\nHloModule", position, position + self._least) >= 0:
             return False
         return native.library() is not None
 

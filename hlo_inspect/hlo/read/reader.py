@@ -11,6 +11,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.read import parser
 from hlo_inspect.hlo.read.cursor import Cursor, TextSource
 from hlo_inspect.hlo.read.module_reader import HEADER, LINE_END, ModuleReader
+from hlo_inspect.hlo.read.stated_spaces import apply_stated_spaces
 from hlo_inspect.hlo.values.header import Header, scan_header
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -41,6 +42,8 @@ def read_modules(source: TextSource, wants: Wants, other_text: OtherText | None 
             module.note("HI003", fault, first_line)
         body = ModuleReader(cursor, module)
         body.read()
+        if "S(" in header.attributes.get("entry_computation_layout", ""):
+            apply_stated_spaces(module)
         module.lines = body.last_line - first_line + 1
         module.bytes = body.end_bytes - begin
         if source.invalid_lines:

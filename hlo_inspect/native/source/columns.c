@@ -20,9 +20,9 @@ typedef struct {
 static const Column COLUMNS[] = {
     NUMBERS(name_start), NUMBERS(name_end), NUMBERS(head), NUMBERS(tail_start), NUMBERS(attributes), NUMBERS(line_end),
     NUMBERS(operand_end), NUMBERS(operands), NUMBERS(call_end), NUMBERS(callee), BYTES(role), NUMBERS(attribute_form),
-    NUMBERS(metadata), BYTES(row_flags), NUMBERS(computation_name), NUMBERS(computation_line), NUMBERS(first_row),
-    NUMBERS(root), NUMBERS(first_line_start), NUMBERS(first_line_end), NUMBERS(computation_end), NUMBERS(heads_form),
-    BYTES(computation_flags), NUMBERS(head_row_end), NUMBERS(head_rows),
+    NUMBERS(metadata), BYTES(row_flags), NUMBERS(row_class), NUMBERS(computation_name), NUMBERS(computation_line),
+    NUMBERS(first_row), NUMBERS(root), NUMBERS(first_line_start), NUMBERS(first_line_end), NUMBERS(computation_end),
+    NUMBERS(heads_form), NUMBERS(computation_class), BYTES(computation_flags), NUMBERS(head_row_end), NUMBERS(head_rows),
     {"defined", offsetof(Reader, columns.defined), sizeof(int32_t), true},
     TEXTS(heads), TEXTS(names), TEXTS(metadata), TEXTS(attribute_forms),
     {"form_bytes", offsetof(Reader, form_bytes), 1, true},

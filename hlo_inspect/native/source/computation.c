@@ -121,6 +121,7 @@ Result read_computation(Reader *reader, Text text, bool is_final) {
     if (result != READ) return result;
     if (open->root == NONE) return REFUSED;
     result = resolve_operands(reader, text, open->first_row);
+    if (result == READ) result = classify(reader, text, open->first_row, open->root);
     if (result == READ) result = add_computation(reader, open->next);
     if (result != READ) return result;
     reader->is_open = false;

@@ -39,7 +39,10 @@ static bool are_valid(Reader *reader, size_t size) {
            fits(&columns->callee, 0, (size_t)interned_count(&reader->names)) && fits(&columns->defined, NONE, computations) &&
            fits(&columns->operand_end, 0, columns->operands.count + 1) && fits(&columns->head_rows, 0, rows) &&
            fits(&columns->call_end, 0, columns->callee.count + 1) && columns->row_flags.count == rows &&
-           columns->operand_end.count == rows && columns->metadata.count == rows && columns->head_rows.count == rows;
+           columns->operand_end.count == rows && columns->metadata.count == rows && columns->head_rows.count == rows &&
+           fits(&columns->row_class, 0, (size_t)interned_count(&reader->classes)) && columns->row_class.count == rows &&
+           fits(&columns->computation_class, NONE, (size_t)interned_count(&reader->classes)) &&
+           columns->computation_class.count == computations;
 }
 
 /* Take the columns as Python does, to buffers of their lengths. */

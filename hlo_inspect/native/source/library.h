@@ -14,7 +14,7 @@
 #endif
 
 /* Version of the columns and functions. A caller of another version does not use the library. */
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 EXPORTED int32_t hlo_version(void);
 
 /* Make a reader. Each list has words separated by commas: opcodes whose parentheses hold no operands; attributes with metadata;

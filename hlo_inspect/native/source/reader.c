@@ -28,7 +28,7 @@ Reader *hlo_reader_begin(uint64_t seed, const char *literals, const char *metada
     reader->seed = seed;
     bool is_ready = interner_begin(&reader->heads, seed) && interner_begin(&reader->names, seed) &&
                     interner_begin(&reader->metadata, seed) && interner_begin(&reader->attribute_forms, seed) &&
-                    interner_begin(&reader->heads_forms, seed) &&
+                    interner_begin(&reader->heads_forms, seed) && interner_begin(&reader->classes, seed) &&
                     take_words(literals, 0, false, reader->literals, &reader->literal_count) &&
                     take_words(metadata, METADATA, false, reader->roles, &reader->role_count) &&
                     take_words(left_out, LEFT_OUT, false, reader->roles, &reader->role_count) &&
@@ -41,9 +41,11 @@ Reader *hlo_reader_begin(uint64_t seed, const char *literals, const char *metada
 void hlo_reader_end(Reader *reader) {
     if (reader == NULL) return;
     free_columns(reader);
-    Interner *interners[] = {&reader->heads, &reader->names, &reader->metadata, &reader->attribute_forms, &reader->heads_forms};
+    Interner *interners[] = {&reader->heads, &reader->names, &reader->metadata, &reader->attribute_forms,
+                             &reader->heads_forms, &reader->classes};
     for (size_t index = 0; index < sizeof interners / sizeof *interners; index++) interner_end(interners[index]);
-    Vector *vectors[] = {&reader->form_bytes, &reader->form, &reader->literal, &reader->used_starts, &reader->used_lengths};
+    Vector *vectors[] = {&reader->form_bytes, &reader->class_bytes, &reader->form, &reader->literal,
+                         &reader->used_starts, &reader->used_lengths};
     for (size_t index = 0; index < sizeof vectors / sizeof *vectors; index++) vector_free(vectors[index]);
     free(reader->names_of_rows);
     free(reader);

@@ -44,9 +44,10 @@ typedef struct {
     Vector attribute_form; /* number of the attributes without names and metadata */
     Vector metadata;       /* number of the metadata; NONE without */
     Vector row_flags;
+    Vector row_class; /* rows of one have texts that differ in names and metadata only */
     /* those of computations */
     Vector computation_name, computation_line, first_row, root, first_line_start, first_line_end,
-        computation_end, heads_form;
+        computation_end, heads_form, computation_class;
     Vector computation_flags;
     /* rows by head, ascending: the rows of each head end at */
     Vector head_row_end, head_rows;
@@ -64,8 +65,9 @@ typedef struct {
 
 typedef struct {
     Columns columns;
-    Interner heads, names, metadata, attribute_forms, heads_forms;
+    Interner heads, names, metadata, attribute_forms, heads_forms, classes;
     Vector form_bytes; /* of `attribute_forms` */
+    Vector class_bytes; /* of `classes` */
     Vector form;       /* of the current row */
     Vector literal;    /* of each head: true if its parentheses hold no operands */
     Vector used_starts, used_lengths; /* the operands of the current computation */
@@ -99,5 +101,8 @@ Result read_computation(Reader *reader, Text text, bool is_final);
 
 /* Find the rows that the operands of the current computation name. Refuse names without a row, or with two. */
 Result resolve_operands(Reader *reader, Text text, size_t first_row);
+
+/* Store the classes of the current computation and of its rows. */
+Result classify(Reader *reader, Text text, size_t first_row, int32_t root);
 
 #endif

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -95,7 +95,8 @@ class UpdateContext:
     `own_inputs` hold its own old value. Its gradient depends on one or more of `gradient_inputs`, and states are in
     `state_inputs`; all are bits. `running_products` are atoms of scalars that each step multiplies by the same number, with
     that number; None if it is an input. `arrays` are those of the training state by the nodes of their values. `averages`
-    returns those of weights by the atoms of the new weights, `returned_scalars` the scalars that the step returns.
+    returns those of weights by the atoms of the new weights, `returned_scalars` the scalars that the step returns. `velocities`
+    returns the nodes of new values that an integrator adds to positions.
     `refused_states` are the `state_inputs` that kept a form from being a gradient.
     """
 
@@ -108,6 +109,7 @@ class UpdateContext:
     arrays: Mapping[int, StateArray]
     averages: Callable[[], Mapping[int, Sequence[WeightAverage]]]
     returned_scalars: Callable[[], Sequence[Sum]]
+    velocities: Callable[[], Container[int]]
     refused_states: int = 0
 
 
@@ -326,6 +328,11 @@ class Update:
     def returned_scalars(self) -> Sequence[Sum]:
         """The scalars that the training step returns."""
         return self._context.returned_scalars()
+
+    @property
+    def is_velocity(self) -> bool:
+        """True if the step adds the array to another one that it depends on, as integrators do."""
+        return self.array.new in self._context.velocities()
 
     def array_of(self, atom: int) -> StateArray | None:
         """Return the array of the training state whose old or new value an atom is."""

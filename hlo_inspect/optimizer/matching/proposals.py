@@ -64,6 +64,7 @@ def make_update(
             expressions.array_by_node,
             lambda: expressions.averages,
             lambda: expressions.returned_scalars,
+            lambda: expressions.velocities,
         ),
         tolerance=COARSE if expressions.flow.graph.coarse[array.new] else EXACT,
     )

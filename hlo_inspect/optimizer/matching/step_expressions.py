@@ -114,6 +114,26 @@ class StepExpressions:
                     averages.setdefault(atom, []).append(WeightAverage(array, share))
         return averages
 
+    @cached_property
+    def velocities(self) -> set[int]:
+        """The nodes of the new values of velocities: `x' = x + c * v`, and the change of `v` depends on `x`.
+
+        Integrators such as leapfrog have them. A step of training decays one of both.
+        """
+        velocities: set[int] = set()
+        for position in [array for array in self.moving if array.shape.elements != 1]:
+            kept, rest = split(self.definition(position), self.forms.leaf(position.old))
+            if key_of(kept) != key_of({ONE: 1.0}):
+                continue
+            for monomial in rest:
+                arrays = [atom for atom, _ in monomial if not self.dependence.are_scalars(atom)]
+                array = self.by_atom.get(arrays[0]) if len(arrays) == 1 and (arrays[0], 1.0) in monomial else None
+                if array is None or array is position or array.shape.dimensions != position.shape.dimensions:
+                    continue
+                if self.inputs_behind(array) & self.own(position):
+                    velocities.add(array.new)
+        return velocities
+
     def _expanded(self, form: Sum) -> Sum:
         """Return a sum with the terms of the sums in it: a computed share `1 - d` is an atom."""
         expanded: Sum = {}

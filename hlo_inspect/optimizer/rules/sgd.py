@@ -53,6 +53,8 @@ def _plain(update: Update) -> Claim | None:
     rate = plain_rate(update, update.rest)
     if rate is None or not LEAST_KEPT <= update.kept.get(ONE, 0.0) <= 1.0 or _find_average(update, rate) is not None:
         return None
+    if update.is_velocity:
+        return None  # leapfrog: positions and velocities are updated from each other
     return Claim(rate, update.rest, {"learning_rate": update.read(rate), "weight_decay": update.decay_of(rate)})
 
 

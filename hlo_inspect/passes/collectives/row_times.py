@@ -95,8 +95,12 @@ def _timed_site(context: Context, collective: Collective, step: TimedStep, reaso
     """Return the figures of all runs. `reason_unknown` says why the time of one run is unknown, if it is."""
     runs, site = runs_of(context, collective), step.site_of(collective)
     missing = reason_unknown or reason(runs)
+    exposed, window = step.exposed_of(collective), step.window_of(collective)
     return TimedSite(
-        runs, known_part(site.busy, missing), known_part(site.window, reason(runs)), known_part(site.exposed, missing)
+        runs,
+        known_part(site.busy, missing),
+        known_part(site.window, reason(runs) or reason(window)),
+        known_part(least(exposed), missing) if missing else exposed,
     )
 
 

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.step_calls import attention_of_step, total_of_step
+from hlo_inspect.analysis.cost.custom_calls.step_calls import (
+    attention_of_step,
+    total_of_step,
+    with_unknown,
+    with_unknown_matmuls,
+)
 from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, CostFigure, Tally
 from hlo_inspect.analysis.cost.kernels import labels_of_kernels
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, bound, percent, rates_taken
@@ -24,6 +29,7 @@ from hlo_inspect.passes.instruction_rows import phase_notes
 from hlo_inspect.report.model import Section
 from hlo_inspect.report.table import Column, Table, TablePlace, Unit, number_of
 from hlo_inspect.report.table_spec import CountedRows, TableSpec
+from hlo_inspect.report.units import format_value
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.cost.module_cost import ModuleCost
@@ -39,16 +45,26 @@ def _of_step(figure: CostFigure) -> Callable[[ModuleCost], Quantity]:
     return lambda cost: cost.step[figure]
 
 
+def _with_calls(matmuls: Callable[[ModuleCost], Quantity]) -> Callable[[ModuleCost], Quantity]:
+    """Return the getter of matrix multiplications of which custom calls without a rule may do some."""
+    return lambda cost: with_unknown_matmuls(matmuls(cost), cost.calls)
+
+
 _AS_XLA = (
     Fact("cost.flops", "flops", "XLA's FLOPs, in float32: a loop counts once, custom calls not at all", _as_xla("flops")),
     Fact("cost.transcendentals", "count", "XLA's count of transcendental functions", _as_xla("transcendentals")),
     Fact("cost.bytes_accessed", "bytes", "XLA's count of bytes accessed", _as_xla("bytes")),
 )
 _MATMULS = "FLOPs of matrix multiplications and custom calls; a loop counts once"
-_AS_XLA_EXACT = Fact("cost.matmul_flops", "flops", _MATMULS, _as_xla("matmul_flops"))
+_AS_XLA_EXACT = Fact("cost.matmul_flops", "flops", _MATMULS, _with_calls(_as_xla("matmul_flops")))
 _EXECUTED = (
-    Fact("cost.executed_flops", "flops", "FLOPs of one step", _of_step("flops")),
-    Fact("cost.executed_matmul_flops", "flops", "FLOPs of matrix multiplications in one step", _of_step("matmul_flops")),
+    Fact("cost.executed_flops", "flops", "FLOPs of one step", lambda cost: with_unknown(cost.step["flops"], cost.calls)),
+    Fact(
+        "cost.executed_matmul_flops",
+        "flops",
+        "FLOPs of matrix multiplications in one step",
+        _with_calls(_of_step("matmul_flops")),
+    ),
     Fact("cost.executed_bytes_accessed", "bytes", "bytes accessed in one step", _of_step("bytes")),
 )
 _OF_CALLS = (
@@ -137,7 +153,7 @@ def _recomputed(context: Context) -> list[str]:
     if again < _LEAST_RECOMPUTED * flops:
         return []
     share, rest = percent(again / flops), flops - again
-    return [f"cost.executed_flops: {share} or more is recomputation; {rest:,} FLOPs or fewer without it"]
+    return [f"cost.executed_flops: {share} or more is recomputation; {format_value(rest, 'flops')} or less without it"]
 
 
 def _uncounted(context: Context) -> list[str]:
@@ -234,11 +250,11 @@ def _cost_table(context: Context, spec: TableSpec, tally: Tally) -> Table:
     if whole:
         rows = [row._replace(share=row.weight / whole) for row in rows]
     flags: dict[str, dict[str, object]] = {"bytes_accessed": {"page_name": step_times.bytes_name(context)}}
+    flags["share"] = {"page_name": "share_of_bytes" if times is None else "share_of_time"}
     hidden = {"share": whole is None, "bound": not any(row.bound for row in rows)}
     flags |= {name: {"detail": _NOT_ON_PAGE} for name, is_hidden in hidden.items() if is_hidden}
     return spec.of(
         sorted(rows, key=attrgetter("order")),
-        title=f"{spec.title}; shares of {'bytes' if times is None else 'time'}" if whole else "",
         columns=spec.with_flags(flags),
         without=_TIMES if times is None else (),
         on_page=spec is _COST or len(rows) > 1,
@@ -282,7 +298,8 @@ class Cost(Pass):
 
     XLA's own figures (`HloCostAnalysis`) count a loop once and custom calls not at all. They are rounded to float32, as in
     XLA. Figures of a step are exact: they count each run of a loop, and custom calls with a known formula or estimate. They
-    are unknown if a trip count is unknown, and for instructions inside the branches of a conditional.
+    are unknown if a trip count is unknown, and for instructions inside the branches of a conditional. FLOPs are lower bounds
+    if the work of a custom call is unknown.
 
     Times are those of the plain roofline: FLOPs at the device's dense peak of their type, bytes at its memory bandwidth.
     """

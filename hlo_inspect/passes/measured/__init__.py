@@ -80,7 +80,7 @@ class _MeasuredStep:
         return unknown(reason(seconds)) if isinstance(seconds, Figure) else seconds / self.step_s
 
 
-_NO_WAIT = "a collective is a permute or asynchronous, or the profile lacks devices of its group"
+_NO_WAIT = "a collective is a permute or asynchronous, the profile lacks devices of its group, or several groups span hosts"
 _NO_PROFILE = "times need a hardware profile: give --profile NAME"
 
 
@@ -181,7 +181,7 @@ def _headline(context: Context, rows: MeasuredRows, facts: Mapping[str, Value]) 
     hosts = f" of {times.hosts} hosts" if times.hosts > 1 else ""
     text = f"{{}} median, {{}} 90th percentile; {runs}{hosts}, {times.platform}"
     yield HeadlineRow("step", tuple(sentence(text, amount("step_s"), amount("step_p90_s"))))
-    yield HeadlineRow("busy", tuple(sentence("{}, idle {} of the step", amount("busy_s"), amount("idle_s"))))
+    yield HeadlineRow("busy", tuple(sentence("{} median, idle {} of the step", amount("busy_s"), amount("idle_s"))))
     if rows.collectives:
         yield HeadlineRow("collectives", tuple(_collective_words(rows, facts)))
     if not isinstance(facts["measured.mfu"], Figure):
@@ -196,12 +196,12 @@ def _headline(context: Context, rows: MeasuredRows, facts: Mapping[str, Value]) 
 
 
 def _collective_words(rows: MeasuredRows, facts: Mapping[str, Value]) -> Parts:
-    """Yield the share of collectives and of waiting."""
+    """Yield the share of collectives and of waiting. Shares are of means, as the times beside them are medians."""
     whole, exposed, wait = rows.kernels_s, facts["measured.exposed_collective_s"], facts["measured.wait_s"]
     share = Amount(exposed / whole if isinstance(exposed, float) and whole else None, "share")
-    yield from sentence("{} of a step, {} of all self times", Amount(exposed, "seconds"), share)
-    if isinstance(wait, float):
-        yield from sentence("; {} of it waiting for the slowest device", Amount(wait, "seconds"))
+    yield from sentence("{} of all self times", share)
+    if isinstance(wait, float) and isinstance(exposed, float) and exposed:
+        yield from sentence("; {} of it waiting for the slowest device", Amount(wait / exposed, "share"))
     yield from _straggler_words(rows)
 
 
@@ -225,10 +225,10 @@ def _straggler_words(rows: MeasuredRows) -> Parts:
 def _bound_words(rows: MeasuredRows, ratio: float, bound: float) -> Parts:
     """Yield how far the step is from its bound, and the kernels that would have to be faster."""
     yield from sentence("{} × the bound of {}", Amount(round(ratio, 2), "number"), Amount(bound, "seconds"))
-    over = sorted((row for row in rows.kernels if row.bound_s is not None), key=lambda row: (row.bound_s or 0) - row.self_s)
+    over = sorted((row for row in rows.kernels if row.lost_s is not None), key=lambda row: -(row.lost_s or 0.0))
     for index, row in enumerate(over[:_NAMED]):
-        lost = Amount(row.self_s - (row.bound_s or 0.0), "seconds")
-        yield from sentence(", {} {}" if index else "; longest above their bound: {} {}", row.name, lost)
+        lost = Amount((row.lost_s or 0.0) / rows.kernels_s if rows.kernels_s else None, "share")
+        yield from sentence(", {} {}" if index else "; most of all self times above their bound: {} {}", row.name, lost)
 
 
 class Measured(Pass):

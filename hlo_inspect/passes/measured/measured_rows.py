@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
@@ -16,6 +17,14 @@ from hlo_inspect.analysis.provenance import Labels
 from hlo_inspect.analysis.time.placement import CollectiveGroups, UnknownTimeError
 from hlo_inspect.hlo.opcodes import CONTROL_FLOW
 from hlo_inspect.profiler.measurements import NO_WAITS, DeviceKey, DeviceWaits, MeasuredInstruction, RecordedProgram
+
+LEAST_BOUND = 1e-9
+"""A shorter bound gives no ratio: what binds such a kernel takes next to no time of it."""
+
+
+def ratio_to(measured: float, bound: float | None) -> float | None:
+    """Return a measured time divided by its bound; None if the bound is unknown or below a nanosecond."""
+    return measured / bound if bound is not None and bound >= LEAST_BOUND else None
 
 
 class KernelRow(NamedTuple):
@@ -44,7 +53,12 @@ class KernelRow(NamedTuple):
 
     @property
     def ratio(self) -> float | None:
-        return self.self_s / self.bound_s if self.bound_s else None
+        return ratio_to(self.self_s, self.bound_s)
+
+    @property
+    def lost_s(self) -> float | None:
+        """The self time above the bound."""
+        return self.self_s - self.bound_s if self.bound_s is not None else None
 
     def rate(self, amount: float | None) -> float | None:
         """Return an amount of a step by self time."""
@@ -103,6 +117,19 @@ class MeasuredRows:
     @property
     def kernels_s(self) -> float:
         return self.times.seconds_of_step(sum(times.self_time for times in self.times.instructions.values()))
+
+    @property
+    def mean_step_s(self) -> float:
+        return self.times.seconds_of_step(sum(sample.step for sample in self.times.samples))
+
+    @property
+    def mean_busy_s(self) -> float:
+        return self.times.seconds_of_step(sum(sample.busy for sample in self.times.samples))
+
+    @property
+    def collectives_s(self) -> float:
+        """The part of the mean busy time that collectives take: their self times, unless they overlap each other."""
+        return min(math.fsum(row.self_s for row in self.collectives), self.mean_busy_s)
 
     def kernel(self, name: str) -> Kernel | None:
         """Return the kernel of an instruction; None for loops and other instructions that are none."""

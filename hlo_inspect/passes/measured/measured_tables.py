@@ -13,7 +13,7 @@ from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
 from hlo_inspect.passes.measured.measured_rows import CollectiveRow, KernelRow, MeasuredRows
 from hlo_inspect.passes.measured.rates import RATES, achieved_rates, rates_table
-from hlo_inspect.profiler.measurements import SECONDS_PER_PS, DeviceWaits, SampleTimes, labels_of_devices, percentile
+from hlo_inspect.profiler.measurements import SECONDS_PER_PS, DeviceWaits, SampleTimes, labels_of_devices
 from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
 
@@ -21,7 +21,7 @@ from hlo_inspect.report.table_spec import TableSpec
 def measured_tables(context: Context, rows: MeasuredRows) -> Iterator[Table]:
     """Yield the tables, the kernels first."""
     has_bounds = context.on_machine.kernel_times is not None
-    flags = {name: {"detail": 0} for name in ("bound_s", "ratio")} if has_bounds else {}
+    flags = {name: {"detail": 0} for name in ("bound_s", "lost_s", "ratio")} if has_bounds else {}
     yield _KERNELS.of(rows.kernels, columns=_KERNELS.with_flags(flags))
     equal = group_rows(rows.kernels, lambda row: (row.kind, row.labels, row.flops, row.bytes, row.runs, row.bound_s))
     groups = sorted(map(_merged, equal), key=lambda row: -row.self_s)
@@ -37,7 +37,8 @@ def measured_tables(context: Context, rows: MeasuredRows) -> Iterator[Table]:
     yield _by(_BY_SCOPE, rows.kernels, lambda row: row.labels.scope)
     yield _by(_BY_SOURCE, rows.kernels, lambda row: row.labels.source)
     devices = _devices(rows)
-    yield _DEVICES.of(devices, on_page=len(devices) > 1)
+    title = "" if rows.waits else "Devices: mean step and busy time"
+    yield _DEVICES.of(devices, title=title, on_page=len(devices) > 1)
     labels = labels_of_devices(rows.times.devices)
     samples = sorted(rows.times.samples, key=lambda sample: -sample.step)
     yield _RUNS.of([_Run(labels[sample.device], sample) for sample in samples])
@@ -57,13 +58,14 @@ _SELF_S = Column("self_s", "seconds", summed=True)
 _SHARE = Column("share", "share", summed=True, page_name="share_of_self", meaning=_SHARE_OF_SELF)
 _BOUNDS = (
     Column("bound_s", "seconds", detail=9, optional=True),
+    Column("lost_s", "seconds", detail=9, optional=True, meaning="self time above the bound: `self_s` - `bound_s`"),
     Column("ratio", "number", detail=9, optional=True, real=True, page_name="self/bound", get=lambda row: _rounded(row.ratio)),
     Column("flops_per_s", "flops_per_s", detail=5, optional=True, get=lambda row: row.rate(row.flops)),
     Column("bytes_per_s", "bytes_per_s", detail=6, optional=True, get=lambda row: row.rate(row.bytes)),
 )
 _KERNELS = TableSpec(
     "measured_kernels",
-    "Measured instructions by self time; medians are of one execution, self times are means of a step",
+    "Measured instructions by self time, means of a step",
     TablePlace("measured", "Measured kernels", "single", 1),
     page_as="measured_kernel_groups",
 ).with_columns(
@@ -72,8 +74,8 @@ _KERNELS = TableSpec(
     Column("computation", detail=8),
     Column("events", "count", summed=True, detail=8),
     Column("runs", "number", real=True),
-    Column("median_s", "seconds"),
-    Column("p90_s", "seconds", detail=2, meaning="90th percentile of the time of one execution"),
+    Column("median_s", "seconds", detail=9),
+    Column("p90_s", "seconds", detail=9, meaning="90th percentile of the time of one execution"),
     Column("time_s", "seconds", detail=7, meaning="time of all executions in one step, with all that they contain"),
     _SELF_S,
     _SHARE,
@@ -107,14 +109,14 @@ def _merged(kernels: Sequence[KernelRow]) -> KernelRow:
 
 _KERNEL_GROUPS = TableSpec(
     "measured_kernel_groups",
-    "Measured kernels of one step, merged, by self time; medians are of one execution",
+    "Measured kernels of one step, merged, by self time: means",
     TablePlace("measured", "Measured kernels", "merged"),
     page_rows=15,
 ).with_columns(
     Column("name", width=24),
     Column("kind", detail=4, meaning="opcode"),
     Column("runs", "number", detail=1, real=True),
-    Column("median_s", "seconds", detail=1),
+    Column("median_s", "seconds", detail=9),
     _SELF_S,
     _SHARE,
     *_BOUNDS,
@@ -132,7 +134,7 @@ def _sent(row: CollectiveRow) -> int | None:
 
 _COLLECTIVES = TableSpec(
     "measured_collectives",
-    "Measured collectives of one step by self time",
+    "Measured collectives of one step by self time: means",
     TablePlace("measured", "Measured collectives", "single"),
 ).with_columns(
     Column("name", get=attrgetter("collective.start.name")),
@@ -140,7 +142,7 @@ _COLLECTIVES = TableSpec(
     Column("axis", detail=1, optional=True),
     Column("group_size", "count", detail=3, optional=True, get=attrgetter("collective.group_size")),
     Column("runs", "number", real=True),
-    Column("median_s", "seconds", detail=1),
+    Column("median_s", "seconds", detail=9),
     _SELF_S,
     Column("wait_s", "seconds", optional=True),
     Column("transfer_s", "seconds", optional=True),
@@ -167,12 +169,14 @@ def _spec_by(label: str, title: str, place: TablePlace, meaning: str = _SHARE_OF
     return TableSpec(f"measured_by_{label}", title, place, page_rows=10).with_columns(*columns)
 
 
-_BY_PHASE = _spec_by("phase", "Self time by phase", TablePlace("measured", "Measured time", "by phase", 1))
-_BY_SCOPE = _spec_by("scope", "Self time by scope of the program", TablePlace("measured", "Measured time", "by scope", 2))
-_BY_SOURCE = _spec_by("source", "Self time by source line", TablePlace("measured", "Measured time", "by source line", 3))
+_BY_PHASE = _spec_by("phase", "Self time by phase, means of a step", TablePlace("measured", "Measured time", "by phase", 1))
+_BY_SCOPE = _spec_by("scope", "Self time by scope, means of a step", TablePlace("measured", "Measured time", "by scope", 2))
+_BY_SOURCE = _spec_by(
+    "source", "Self time by source line, means of a step", TablePlace("measured", "Measured time", "by source line", 3)
+)
 _BY_AXIS = _spec_by(
     "axis",
-    "Self time of collectives by axis",
+    "Self time of collectives by axis, means of a step",
     TablePlace("measured", "Measured collectives", "by axis", 1),
     "share of the self times of all collectives",
 )
@@ -218,22 +222,22 @@ def _devices(rows: MeasuredRows) -> list[_DeviceRow]:
     devices = []
     for device, label in labels.items():
         samples = [sample for sample in rows.times.samples if sample.device == device]
-        step = percentile(sorted(sample.step for sample in samples), 0.5) * SECONDS_PER_PS
-        busy = percentile(sorted(sample.busy for sample in samples), 0.5) * SECONDS_PER_PS
+        step = sum(sample.step for sample in samples) * SECONDS_PER_PS / len(samples)
+        busy = sum(sample.busy for sample in samples) * SECONDS_PER_PS / len(samples)
         devices.append(_DeviceRow(label, len(samples), step, busy, rows.waits.get(device)))
     return sorted(devices, key=lambda row: (-row.waits.held if row.waits is not None else 0, -row.busy_s))
 
 
 _DEVICES = TableSpec(
     "measured_by_device",
-    "Devices: median step and busy time; waiting in collectives of a step, its own and that of others for it",
+    "Devices: mean step and busy time, and waiting in collectives: its own, and that of others for it",
     TablePlace("measured", "Measured time", "by device", 4),
     page_rows=8,
 ).with_columns(
     Column("device"),
     Column("samples", "count", summed=True, meaning="runs of the device"),
-    Column("step_s", "seconds"),
-    Column("busy_s", "seconds", meaning="time in which an execution runs"),
+    Column("step_s", "seconds", meaning="mean time of the step on the device"),
+    Column("busy_s", "seconds", meaning="mean time of a step in which an execution runs"),
     Column(
         "wait_s",
         "seconds",
@@ -266,9 +270,9 @@ class _Part(NamedTuple):
 
 
 _PARTS = TableSpec(
-    "measured_parts", "The measured step by what waits, mean", TablePlace("measured", "Measured time", "by part"), page_rows=0
+    "measured_parts", "Parts of the measured step: means", TablePlace("measured", "Measured time", "by part"), page_rows=0
 ).with_columns(
-    Column("part", width=34, meaning="kernels, waiting, transfers, idle"),
+    Column("part", width=34, meaning="transfer and waiting of collectives, kernels beside no collective, idle"),
     Column("time_s", "seconds", summed=True, meaning="mean time of the part in one step"),
     Column(
         "share",
@@ -283,16 +287,20 @@ _PARTS = TableSpec(
 
 
 def _parts(rows: MeasuredRows) -> list[_Part]:
-    """Return the parts of a step: kernels, transfer and waiting of collectives, and idle time, as means over samples."""
-    times = {"kernels": rows.kernels_s - math.fsum(row.self_s for row in rows.collectives)}
+    """Return the parts of a step: kernels, transfer and waiting of collectives, and idle time, as means over samples.
+
+    They add up to the mean step: kernels that run beside a collective are no part, and collectives share their overlap.
+    """
+    times = {"kernels": rows.mean_busy_s - rows.collectives_s}
+    self_times = math.fsum(row.self_s for row in rows.collectives)
+    share = rows.collectives_s / self_times if self_times else 1.0
     for row in rows.collectives:
         whole = row.self_s if row.wait_s is None else row.self_s - row.wait_s
         what = "collectives" if row.wait_s is None else "transfer of collectives"
         for label, seconds in ((what, whole), ("waiting of collectives", row.wait_s or 0.0)):
             key = f"{label}, {row.axis or 'no axis'}"
-            times[key] = times.get(key, 0.0) + seconds
-    idle = sum(sample.step - sample.busy for sample in rows.times.samples)
-    times["idle"] = rows.times.seconds_of_step(idle)
+            times[key] = times.get(key, 0.0) + seconds * share
+    times["idle"] = rows.mean_step_s - rows.mean_busy_s
     whole = math.fsum(times.values())
     return [_Part(name, seconds, whole) for name, seconds in times.items() if seconds]
 

@@ -143,7 +143,7 @@ def _totals(live: Sequence[LiveArray], key: Callable[[LiveArray], str]) -> list[
 _OF_TOTAL = (
     Column("arrays", "count", summed=True),
     Column("bytes", "bytes", summed=True, get=attrgetter("size")),
-    Column("share", "share", optional=True, meaning="share of the peak"),
+    Column("share", "share", page_name="share_of_peak", optional=True, meaning="share of the peak"),
 )
 _LIVE_BY_ROLE, _LIVE_BY_SOURCE, _LIVE_BY_SCOPE = (
     TableSpec(f"live_by_{label}", title, TablePlace("memory", "Live at the peak", choice, rank), page_rows=10).with_columns(

@@ -36,9 +36,15 @@ def out_of_memory_rows(reports: Iterable[OutOfMemory]) -> Iterator[HeadlineRow]:
 
 
 def _report_words(report: OutOfMemory) -> Parts:
+    if report.before is not None:
+        yield from sentence(
+            f"line {report.line}: needs {{}} after rematerialization, {{}} before; the limit is {{}}, {{}} too much",
+            *(Amount(size, "bytes") for size in (report.used, report.before, report.capacity, report.exceeded)),
+        )
+        return
     yield f"line {report.line}: {'ran out of' if report.says_failure else 'report of'} {report.space}"
     if report.used is not None and report.capacity is not None:
-        sizes = report.used, report.capacity, max(0, report.used - report.capacity)
+        sizes = report.used, report.capacity, report.exceeded
         yield from sentence(": {} of {}, {} too much", *(Amount(size, "bytes") for size in sizes))
     if report.wanted is not None:
         yield from sentence(" allocating {}", Amount(report.wanted, "bytes"))

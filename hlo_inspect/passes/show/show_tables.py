@@ -128,6 +128,11 @@ class InstructionFigures:
         view = self._context.views.for_computation(place.computation)
         return self._rows.get((view.lines[place.row], view.names[place.row]), {})
 
+    def sent(self, place: RowPlace) -> Value:
+        """Return the bytes that a collective sends in all runs; None for other instructions."""
+        view = self._context.views.for_computation(place.computation)
+        return self._collectives.get((view.lines[place.row], view.names[place.row]), {}).get("executed_wire_bytes")
+
     @cached_property
     def _collectives(self) -> dict[tuple[Value, Value], dict[str, Value]]:
         return {(record["line"], record["name"]): record for record in sites(self._context).records_with_figures()}
@@ -148,10 +153,12 @@ class InstructionFigures:
         share, whole = self._share(row)
         if share is not None:
             yield from sentence(f", {{}} of {whole}", Amount(share, "share"))
+        elif self._context.on_machine.known_step is not None:
+            yield f", ? of {whole}"
 
     def _share(self, row: Mapping[str, Value]) -> tuple[Value, str]:
         """Return the share of a kernel as `top` shows it, and of what it is a share."""
-        if row.get("step_share") is not None:
+        if "step_share" in row:
             return row["step_share"], "the step's estimate"
         name = next(column.page_name for column in self._kernels.columns if column.name == "share")
         return row["share"], _WHOLES[name]
@@ -159,10 +166,10 @@ class InstructionFigures:
     @staticmethod
     def _time(row: Mapping[str, Value], profile: str) -> Parts:
         """Yield the times of a kernel or a collective; nothing if none is known."""
-        bound = lower_bound(row.get("bound_s"))
+        bound = row.get("bound_s")
         if bound is None:
             return
-        yield from sentence("bound {} on {}", Amount(bound, "seconds"), profile)
+        yield from sentence("bound {} on {}", Amount(lower_bound(bound) or bound, "seconds"), profile)
         yield f", bound by {row['bound_by']}" if row.get("bound_by") else f", over {row['level']}" if row.get("level") else ""
         for name, words in _TIMES.items():
             if row.get(name) is not None:
@@ -187,11 +194,9 @@ def instructions_table(context: Context, places: Sequence[RowPlace], graph: Inst
     describer, figures = Describer(context, graph), InstructionFigures(context)
     calls = context.call_graph
     runs_of = {name: calls.runs(name) if name in calls.calls else None for name in {place.computation for place in places}}
-    rows = [_CountedRow(describer.describe(p), figures.kernel_row(p), runs_of[p.computation]) for p in places]
-    has_fusions = any(row.instruction.expression for row in rows)
+    rows = [_CountedRow(describer.describe(p), figures.kernel_row(p), runs_of[p.computation], figures.sent(p)) for p in places]
     is_unique = len({row.instruction.name for row in rows}) == len(rows)
     shown: dict[str, dict[str, Any]] = {
-        "expression": {"detail": 1 if has_fusions else 9},
         "computation": {"detail": 4 if is_unique else 1},
         "accessed_bytes": {"page_name": bytes_name(context)},
     }
@@ -199,31 +204,43 @@ def instructions_table(context: Context, places: Sequence[RowPlace], graph: Inst
 
 
 class _CountedRow(NamedTuple):
-    """An instruction with the row of its kernel, and the runs of its computation; None if that does not run."""
+    """An instruction with the row of its kernel, runs of its computation (None if that does not run), and bytes sent."""
 
     instruction: InstructionRow
     kernel: Mapping[str, Value]
     runs: Quantity | None
+    sent: Value
 
 
 _INSTRUCTIONS = TableSpec("show", "Instructions", page_rows=40).with_columns(
     Column("name", get=attrgetter("instruction.name")),
     Column("opcode", detail=2, get=attrgetter("instruction.opcode")),
-    Column("shape", detail=1, width=20, get=attrgetter("instruction.shape")),
-    Column("bytes", "bytes", detail=3, meaning="bytes of the result", get=attrgetter("instruction.size")),
-    Column("expression", width=40, optional=True, get=lambda row: row.instruction.expression or None),
+    Column("shape", detail=2, width=20, get=attrgetter("instruction.shape")),
+    Column("bytes", "bytes", detail=4, meaning="bytes of the result", get=attrgetter("instruction.size")),
+    Column(
+        "expression", width=40, detail=9, only_verbose=True, optional=True, get=lambda row: row.instruction.expression or None
+    ),
     Column("computation", get=attrgetter("instruction.computation")),
-    bounded("runs", "count", detail=3, optional=True, summed=False),
-    Column("flops", "flops", detail=3, optional=True, get=lambda row: row.kernel.get("flops")),
+    bounded("runs", "count", optional=True, summed=False),
+    Column("flops", "flops", optional=True, get=lambda row: row.kernel.get("flops")),
     Column(
         "accessed_bytes",
         "bytes",
-        detail=3,
         optional=True,
         meaning="bytes read and written in one step",
         get=lambda row: row.kernel.get("bytes"),
     ),
-    Column("bound_s", "seconds", detail=3, optional=True, bounded=True, get=lambda row: row.kernel.get("bound_s")),
+    Column(
+        "executed_wire_bytes",
+        "bytes",
+        optional=True,
+        bounded=True,
+        page_name="sent",
+        meaning="bytes that one device sends in one step",
+        get=attrgetter("sent"),
+    ),
+    Column("bound_s", "seconds", detail=1, optional=True, bounded=True, get=lambda row: row.kernel.get("bound_s")),
+    Column("estimate_s", "seconds", optional=True, bounded=True, get=lambda row: row.kernel.get("estimate_s")),
     phase_column(attrgetter("instruction.phase"), detail=2),
     Column("op_name", detail=6, get=attrgetter("instruction.op_name")),
     Column("source", detail=4, get=attrgetter("instruction.source")),

@@ -53,8 +53,8 @@ def _tables(context: Context) -> Iterator[Table]:
     yield collectives_by_label.by_phase(context)
     yield loops_with_costs(context) if with_cost else loops(context)
     yield from custom_calls_by_target(context, with_cost=with_cost)
-    yield _OPCODES.of(context.module.opcode_counts.most_common())
     yield from _flags_table(context)
+    yield _OPCODES.of(context.module.opcode_counts.most_common())
 
 
 class _Buffers(NamedTuple):
@@ -144,7 +144,9 @@ def _optimizer_table(overview: Overview) -> Table:
     return _UPDATE.of([overview] if overview.rows else [], columns=_UPDATE.with_flags(flags))
 
 
-_OPCODES = TableSpec("opcodes", "Instructions by opcode", TablePlace("program", ""), page_rows=10).with_columns(
+_OPCODES = TableSpec(
+    "opcodes", "Instructions by opcode", TablePlace("program", ""), page_rows=10, only_verbose=True
+).with_columns(
     Column("opcode", get=itemgetter(0)),
     Column("count", "count", summed=True, meaning="instructions of all computations", get=itemgetter(1)),
 )
@@ -174,7 +176,7 @@ def _flags_notes(context: Context) -> Iterator[str]:
 
 
 class Summary(Pass):
-    """Show one page: the module, its buffers, costs, optimizer, fusions, collectives, opcodes and findings.
+    """Show one page: the module, its buffers, costs, optimizer, fusions, collectives and findings; opcodes with -v.
 
     The command reads every line. It counts the instructions that the text prints: compact dumps leave out get-tuple-elements.
     With --quick there are no costs and no optimizer.
@@ -195,4 +197,10 @@ class Summary(Pass):
         for opcode, count in sorted(module.opcode_counts.items()):
             facts.put_all([_OF_OPCODE], count, opcode)
         notes = (*facts.notes, *warnings_notes(context), *_flags_notes(context))
-        return Section(facts.values, (table for table in _tables(context) if table.rows), notes, headline_rows(context))
+        tables, rows = (table for table in _tables(context) if table.rows), headline_rows(context)
+        if not module.memory_lines:
+            return Section(facts.values, tables, notes, rows)
+        from hlo_inspect.passes.memory.xla_reports import out_of_memory_rows, out_of_memory_tables, reports_of
+
+        reports = reports_of(context)
+        return Section(facts.values, (*out_of_memory_tables(reports), *tables), notes, [*out_of_memory_rows(reports), *rows])

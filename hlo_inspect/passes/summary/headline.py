@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.collectives.executed_collectives import NOT_EXECUTED
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step_calls import attention_of_step, total_of_step
-from hlo_inspect.analysis.memory.host_transfers import host_parameters
+from hlo_inspect.analysis.cost.figures import countable
+from hlo_inspect.analysis.memory.host_transfers import host_parameters, on_host
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
 from hlo_inspect.figure import Quantity, at_least, exact, least, reason
+from hlo_inspect.figure import total as total_quantity
 from hlo_inspect.findings import LARGE_MODULE
 from hlo_inspect.graph.parameters import ParameterLeaf
 from hlo_inspect.graph.slices import DCN
@@ -22,8 +25,12 @@ from hlo_inspect.optimizer.overview import Overview
 from hlo_inspect.passes.memory.fit_words import fit_parts
 from hlo_inspect.passes.memory.memory_tables import array_groups, total_moved
 from hlo_inspect.passes.partitioning import BEFORE_PARTITIONING, is_before_partitioning
+from hlo_inspect.passes.unread_lines import unread_collective
 from hlo_inspect.passes.warning_tables import warnings_rows
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.time.step_times import StepTimes
 
 _AXES = 4
 """At most this many mesh axes are named with their bytes."""
@@ -115,9 +122,10 @@ def _size(size: int | None, context: Context) -> Parts:
 
 def _compute(context: Context) -> Parts:
     step, unknown = context.cost.step, context.cost.unknown_calls
+    is_open = bool(unknown or context.module.unread)
     matmul, flops, size = step["matmul_flops"], step["flops"], step["bytes"]
     if least(matmul):
-        yield from sentence("{} matmul", Amount(_known_part(matmul) if unknown else matmul, "flops"))
+        yield from sentence("{} matmul", Amount(_known_part(matmul) if is_open else matmul, "flops"))
         again = sum(
             least(tally.bounds("matmul_flops")) for phase, tally in context.cost.tally("phase").by_label() if phase == RECOMPUTE
         )
@@ -126,18 +134,26 @@ def _compute(context: Context) -> Parts:
         yield ", "
         yield from _attention(context)
     elif least(flops) or not unknown:
-        yield from sentence("{}, ", Amount(_known_part(flops) if unknown else flops, "flops"))
+        yield from sentence("{}, ", Amount(_known_part(flops) if is_open else flops, "flops"))
     accessed = "{} as written, before fusion" if no_bytes_reason(context.module) else "{} accessed"
     yield from sentence(accessed, Amount(size, "bytes"))
+    yield from _kernels(context)
     if unknown:
         targets = {call.target for call in unknown}
         what = targets.pop() if len(targets) == 1 and all(targets) else Amount(len(unknown), "count", "custom call")
         yield from sentence("; FLOPs of {} unknown", what)
 
 
+def _kernels(context: Context) -> Parts:
+    """Yield the runs of kernels in a step; nothing before fusion, when instructions are no kernels."""
+    if not no_bytes_reason(context.module):
+        runs = countable(total_quantity(kernel.runs for kernel in context.kernels.launched))
+        yield from sentence(" in {}", Amount(runs, "count", "kernel run"))
+
+
 def _known_part(quantity: Quantity) -> Quantity:
-    """Return a figure that counts nothing for custom calls of unknown work as a lower bound."""
-    return at_least(least(quantity), "the work of custom calls is unknown")
+    """Return a figure that counts nothing for custom calls of unknown work, or unreadable lines, as a lower bound."""
+    return at_least(least(quantity), "the work of custom calls or lines is unknown")
 
 
 def _attention(context: Context) -> Parts:
@@ -174,26 +190,32 @@ def _time(context: Context) -> Parts:
     if least(times_of_step.estimate_step) > seconds:
         estimate = Amount(times_of_step.estimate_step, "seconds")
         yield from sentence(", estimate {}", estimate)
-    if context.collectives and not reason(times_of_step.estimate_exposed):
-        share = (
-            least(times_of_step.estimate_exposed) / least(times_of_step.estimate_step)
-            if least(times_of_step.estimate_step)
-            else 0.0
-        )
-        at_most = " or less" if reason(times_of_step.estimate_step) else ""
-        yield from sentence(f", {{}}{at_most} of it exposed collectives", Amount(share, "share"))
+    yield from _estimate_shares(context, times_of_step)
+
+
+def _estimate_shares(context: Context, times: StepTimes) -> Parts:
+    """Yield the shares of the estimate that are exposed collectives and fixed costs of kernels."""
+    from hlo_inspect.passes.time.time_tables import fixed_seconds
+
+    step = least(times.estimate_step)
+    fixed = least(fixed_seconds(context))
+    shares = [("exposed collectives", least(times.estimate_exposed))] if context.collectives else []
+    shares = [] if reason(times.estimate_exposed) else shares
+    shares += [("fixed costs of kernels", fixed)] if fixed else []
+    at_most = " or less" if reason(times.estimate_step) else ""
+    for index, (words, seconds) in enumerate(shares if step else ()):
+        yield from sentence(f"{', ' if index else ': '}{{}}{at_most} {words}", Amount(seconds / step, "share"))
 
 
 def _collectives(context: Context) -> Parts:
-    executed = context.executed
-    everything = executed.total
+    executed, unread = context.executed, unread_collective(context.module)
+    everything = executed.total.beside(unread)
     sites = sum(not collective.is_point_to_point for collective in context.collectives)
     if sites:
         yield Amount(everything.count, "count", "run")
         if exact(everything.count) != sites:
             yield from sentence(" of {}", Amount(sites, "count", "site"))
-        moved = Amount(everything.operand_bytes, "bytes"), Amount(everything.wire_bytes, "bytes")
-        yield from sentence(", {} of operands, {} sent", *moved)
+        yield from sentence(", {} sent", Amount(everything.wire_bytes, "bytes"))
         expected = tuple(_expected(context))
         yield " as written" if expected else ""
         yield from _axes(context)
@@ -206,7 +228,8 @@ def _collectives(context: Context) -> Parts:
         if is_before_partitioning(context.shapes_are, context.device_counts.devices):
             yield f"?: {BEFORE_PARTITIONING}"
         else:
-            yield "none before the text ends" if context.module.problems.is_truncated else "none"
+            nothing = "none before the text ends" if context.module.problems.is_truncated else "none"
+            yield f"?: {unread}" if unread else nothing
     if least(executed.slice_sends.count):
         yield "; " if sites else ""
         yield from sentence("{} between slices ({})", Amount(executed.slice_sends.wire_bytes, "bytes"), DCN)
@@ -247,14 +270,15 @@ def _axes(context: Context) -> Parts:
 
 def _memory(context: Context) -> Parts:
     interface = context.interface
-    parameters = interface.parameters
+    parameters = [leaf for leaf in interface.parameters if not on_host(leaf.shape)]
     size = total(leaf.shape.bytes for leaf in parameters)
     yield from _fit(context)
     yield from sentence("arguments {}", Amount(size, "bytes"))
     if interface.donation_known:
         yield from _donated(parameters, size)
     if interface.outputs_known and interface.donation_known:
-        unaliased = total(output.shape.bytes for output in interface.outputs if output.alias is None)
+        outputs = (output for output in interface.outputs if output.alias is None and not on_host(output.shape))
+        unaliased = total(output.shape.bytes for output in outputs)
         if unaliased is None or unaliased:
             yield from sentence(", unaliased outputs {}", Amount(unaliased, "bytes"))
     yield from _peak_of_memory(context)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -14,25 +13,27 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import share_of
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.time.step_times import StepTimes, compiler_cycles, compiler_seconds, sum_of
-from hlo_inspect.analysis.time.utilization import bottleneck
-from hlo_inspect.figure import Figure, Quantity, exact, least, reason
+from hlo_inspect.analysis.time.utilization import longest_parts
+from hlo_inspect.figure import Figure, Quantity, exact, greatest, least, reason
 from hlo_inspect.passes.base import Pass, bounded
 from hlo_inspect.passes.collectives.row_times import LINKS, link_table
 from hlo_inspect.passes.cost.step_facts import step_words
 from hlo_inspect.passes.time import time_tables as tables
 from hlo_inspect.passes.time.profile_comparison import COMPARED, comparison
 from hlo_inspect.passes.time.time_tables import (
+    EXPOSED_COPIES,
+    RESOURCE_WORDS,
     TimePart,
     breakdowns,
     counted,
     exposed_table,
-    is_longer,
+    parts_and_resources,
     resources_table,
     step_table,
     time_parts,
     total_seconds,
 )
-from hlo_inspect.passes.top import kernel_groups, kernels_table, measured_rows
+from hlo_inspect.passes.top import hidden_words, kernel_groups, kernels_table, measured_rows
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, sentence
 from hlo_inspect.report.table import Column, Table, number_of
 from hlo_inspect.report.table_spec import TableSpec
@@ -81,18 +82,10 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
 
 
 def _notes(context: Context) -> Iterator[str]:
-    """Yield of what shares are, if kernels have no estimate, and why a resource has no share of the step's known bound."""
+    """Yield of what shares are, if kernels have no estimate."""
     times, step = context.on_machine.step_times, context.on_machine.known_step
     if times is not None and step is not None and reason(times.estimate_step) and not reason(step):
         yield f"share: shares are of the known part of the step's estimate, because {reason(times.estimate_step)}"
-    if times is None or reason(times.step):
-        return
-    too_long = [name for name, busy in context.on_machine.busy.items() if not reason(busy) and is_longer(busy, times.step)]
-    if too_long:
-        yield (
-            f"of_bound: unknown for {' and '.join(too_long)}, busy for longer than the step's bound. That bound "
-            "leaves out bytes of tuples, collectives and copies that kernels hide"
-        )
 
 
 class _MeasuredPart(NamedTuple):
@@ -102,24 +95,27 @@ class _MeasuredPart(NamedTuple):
     measured: float
 
     def ratio(self, time: Quantity | None) -> float | None:
-        """Return measured / time with 4 digits; None if the time is unknown or 0."""
-        return float(f"{self.measured / time:.4g}") if time and not isinstance(time, Figure) else None
+        """Return measured / time with 4 digits; None if the time is unknown or below a nanosecond."""
+        from hlo_inspect.passes.measured.measured_rows import ratio_to
+
+        ratio = None if isinstance(time, Figure) else ratio_to(self.measured, time)
+        return None if ratio is None else float(f"{ratio:.4g}")
 
 
 def _measured_step_table(context: Context, rows: MeasuredRows, times: StepTimes) -> Table:
-    """Return the step and its parts: bound, estimate and measured time. The parts are means of self times."""
-    collectives = math.fsum(row.self_s for row in rows.collectives)
+    """Return the step and its parts: bound, estimate and the mean of measured times."""
+    collectives, busy = rows.collectives_s, rows.mean_busy_s
     parts = [
-        _MeasuredPart("step, median", times.step, times.estimate_step, rows.times.step_quantiles()[0]),
-        _MeasuredPart("kernels", times.kernels, times.estimate_kernels, rows.kernels_s - collectives),
+        _MeasuredPart("step", times.step, times.estimate_step, rows.mean_step_s),
+        _MeasuredPart("kernels", times.kernels, times.estimate_kernels, busy - collectives),
     ]
     if context.collectives:
         parts.append(_MeasuredPart("exposed collectives", times.exposed, times.estimate_exposed, collectives))
-    parts.append(_MeasuredPart("idle, median", None, None, rows.times.step_quantiles()[0] - rows.times.busy_s))
+    parts.append(_MeasuredPart("idle", None, None, rows.mean_step_s - busy))
     return _MEASURED_STEP.of(parts)
 
 
-_MEASURED_STEP = TableSpec("measured_step", "The step: bound, estimate and measured time", page_rows=0).with_columns(
+_MEASURED_STEP = TableSpec("measured_step", "The step: bound, estimate and mean measured time", page_rows=0).with_columns(
     Column("part", width=20),
     bounded("bound_s", "seconds", attrgetter("bound"), optional=True, summed=False),
     bounded("estimate_s", "seconds", attrgetter("estimate"), optional=True, summed=False),
@@ -154,6 +150,7 @@ def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> I
         return
     step = context.on_machine.known_step
     yield HeadlineRow("step", tuple(step_words(context, times)))
+    yield from hidden_words(context, times)
     if context.measured is not None:
         yield HeadlineRow("measured", tuple(_measured_words(context.measured.times, times)))
     if step is not None:
@@ -165,7 +162,7 @@ def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> I
         seconds = Amount(times.collectives, "seconds"), Amount(expected, "seconds")
         words = sentence("collectives {} as written, {} once XLA has made reduce-scatters of sliced all-reduces", *seconds)
         yield HeadlineRow("as written", tuple(words))
-    binding = tuple(_binding(context))
+    binding = tuple(_binding(context, parts_of() if step is not None else ()))
     yield from [HeadlineRow("bottleneck", binding)] if binding else []
     compiler = tuple(_compiler(context))
     yield from [HeadlineRow("compiler", compiler)] if compiler else []
@@ -187,17 +184,22 @@ def _kernels(times: StepTimes, step: Quantity, parts: Iterable[TimePart]) -> Par
     yield from _share_of_step(times.estimate_kernels, step)
     kernels = [part for part in parts if part.collective is None]
     shares = {"fixed costs": sum(least(part.fixed) for part in kernels)}
-    for bound_by, words in (("memory", "bound by memory"), ("compute", "bound by compute")):
+    for bound_by, words in _BOUND_WORDS.items():
         shares[words] = sum(least(part.estimate) - least(part.fixed) for part in kernels if part.bound_by == bound_by)
     ordered = sorted(((seconds, words) for words, seconds in shares.items() if seconds), reverse=True)
     for index, (seconds, words) in enumerate(ordered):
         yield from sentence(", {} {}" if index else ": {} {}", Amount(seconds / whole, "share"), words)
 
 
+_BOUND_WORDS = {name: f"bound by {resource}" for name, resource in RESOURCE_WORDS.items()} | {
+    name: name for name in EXPOSED_COPIES
+}
+
+
 def _exposed(times: StepTimes, step: Quantity, parts: Iterable[TimePart]) -> Parts:
     """Yield the estimate of exposed collectives, and their axes."""
     collectives = [part for part in parts if part.collective is not None]
-    if reason(times.estimate_exposed) and not least(times.estimate_exposed):
+    if reason(times.estimate_exposed) and not least(times.estimate_exposed) and greatest(times.estimate_exposed) is None:
         yield f"unknown: {reason(times.estimate_exposed)}"
         return
     busy = total_seconds(counted(collectives), lambda part: part.estimate_busy)
@@ -213,20 +215,16 @@ def _exposed(times: StepTimes, step: Quantity, parts: Iterable[TimePart]) -> Par
         yield ", …"
 
 
-def _binding(context: Context) -> Parts:
-    """Yield the resource that is busy longest, and the speed at which another would be."""
-    busy = context.on_machine.busy
-    limit = bottleneck(busy)
-    if limit is None:
-        return
-    yield from sentence("{}, busy for {} at its peak rate", limit.resource, Amount(limit.seconds, "seconds"))
-    step = context.on_machine.known_step
-    share = None if step is None else share_of(busy[limit.resource], step)
-    if share is not None:
-        yield from sentence(" ({} of the step's estimate)", Amount(share, "share"))
-    if limit.next_resource is not None and limit.factor is not None:
-        factor = Amount(round(limit.factor, 2), "number")
-        yield from sentence("; if it were {} × as fast, {} would be", factor, limit.next_resource)
+def _binding(context: Context, parts: Sequence[TimePart]) -> Parts:
+    """Yield the longest part of the step, and the next one."""
+    busy, step = context.on_machine.busy, context.on_machine.known_step
+    times = parts_and_resources(context, parts)
+    for index, name in enumerate(longest_parts(times)[:2]):
+        words = "; next: {}, {}" if index else "{}, busy for {} at its peak rate" if name in busy else "{}, {}"
+        yield from sentence(words, name, Amount(least(times[name]), "seconds"))
+        share = None if step is None else share_of(times[name], step)
+        if share is not None:
+            yield from sentence(" ({} of the step's estimate)" if not index else " ({})", Amount(share, "share"))
 
 
 def _compiler(context: Context) -> Parts:
@@ -244,7 +242,7 @@ def _compiler(context: Context) -> Parts:
         yield from sentence("{} by the compiler's own estimates ({}{})", Amount(seconds, "seconds"), stated, clock)
     else:
         yield stated
-    count = sum(times.for_kernel(kernel).compiler_cycles is not None for kernel in kernels)
+    count = sum(time.compiler_cycles is not None for time in times.for_each(kernels))
     yield from sentence(" of {}", Amount(count, "count", "kernel"))
 
 

@@ -8,10 +8,11 @@ from functools import partial
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.time.utilization import bottleneck
+from hlo_inspect.analysis.time.utilization import longest_parts
 from hlo_inspect.figure import Figure
 from hlo_inspect.passes.base import FactSheet
 from hlo_inspect.passes.cost.step_facts import put_times
+from hlo_inspect.passes.time.time_tables import parts_and_resources, time_parts
 from hlo_inspect.report.table import Column, Table, Unit, Value, lower_bound, plain
 from hlo_inspect.report.table_spec import TableSpec
 
@@ -116,8 +117,6 @@ def _rows(machines: Sequence[Context]) -> Iterator[_ComparedFigure]:
     for name, label in _BY_MODEL.items():
         yield _ComparedFigure(label, "seconds", [plain(row[name]) for row in facts], [""] * len(facts))
     yield _ComparedFigure("MFU, at most", "share", [row["time.mfu_bound"] for row in facts])
-    binding = [bottleneck(machine.on_machine.busy) for machine in machines]
-    yield _ComparedFigure("binds", "text", [limit and limit.resource for limit in binding])
-    yield _ComparedFigure("next to bind", "text", [limit and limit.next_resource for limit in binding])
-    factors = [limit and limit.factor and round(limit.factor, 2) for limit in binding]
-    yield _ComparedFigure("from so many times its speed on", "number", factors)
+    longest = [longest_parts(parts_and_resources(machine, time_parts(machine))) for machine in machines]
+    yield _ComparedFigure("binds", "text", [next(iter(names), None) for names in longest])
+    yield _ComparedFigure("next to bind", "text", [next(iter(names[1:]), None) for names in longest])

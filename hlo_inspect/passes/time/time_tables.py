@@ -16,8 +16,11 @@ from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import share_of
 from hlo_inspect.analysis.provenance import NOT_PRINTED, scope_label
-from hlo_inspect.analysis.time.timelines import IndependentCompute, Timelines, independent_computes
-from hlo_inspect.figure import Quantity, first_reason, known_part, least, reason
+from hlo_inspect.analysis.time.kernel_times import HOST_LINK
+from hlo_inspect.analysis.time.program_steps import COPYING
+from hlo_inspect.analysis.time.timelines import IndependentCompute, TimedStep, Timelines, independent_computes
+from hlo_inspect.analysis.time.utilization import MATRIX_UNIT, MEMORY, VECTOR_UNIT
+from hlo_inspect.figure import Number, Quantity, between, first_reason, greatest, known_part, least, reason, subtract
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.collectives.row_times import TimedSite, timed_sites
@@ -61,10 +64,14 @@ def time_parts(context: Context) -> list[TimePart]:
         part = part_of_kernel.get(key)
         if part is None:
             time, runs = times.for_kernel(kernel), timelines.estimate.timeline.runs(kernel.place)
-            fixed = (times.profile.kernel_overhead or 0.0) * runs if time.estimate_s > time.bound_s else 0.0
-            of_model = known_part(min(fixed, least(row.estimate) - least(row.bound)), reason(kernel.runs))
+            has_fixed = row.exposed is None and time.estimate_s > time.bound_s
+            fixed = (times.profile.kernel_overhead or 0.0) * runs if has_fixed else 0.0
+            of_model = known_part(max(0.0, min(fixed, least(row.estimate) - least(row.bound))), reason(kernel.runs))
+            bound_by = time.bound_by
+            if row.exposed is not None and kernel.kind in COPYING:
+                bound_by = EXPOSED_COPIES[bound_by == HOST_LINK]
             said = (labels.phase, labels.scope, labels.source)
-            part = TimePart(None, time.bound_by, None, *said, row.bound, row.estimate, row.estimate, of_model)
+            part = TimePart(None, bound_by, None, *said, row.bound, row.estimate, row.estimate, of_model)
             part_of_kernel[key] = part
         parts.append(part)
     collectives = zip(context.collectives, context.axes, context.collective_phases, on_machine.collective_times, strict=True)
@@ -74,10 +81,18 @@ def time_parts(context: Context) -> list[TimePart]:
         scope = scope_label(None if metadata is None else context.provenances.get(metadata))
         labels_of = (None, axis or "no axis", phase, scope, collective.origin.source or NOT_PRINTED)
         parts.append(TimePart(collective, *labels_of, at_least.exposed, likely.exposed, likely.busy))
-    bound, estimate = on_machine.step_times.beside() if timelines.is_scheduled and on_machine.step_times else (0.0, 0.0)
-    if bound or estimate:
-        parts.append(TimePart(None, BESIDE, None, UNKNOWN, NOT_PRINTED, NOT_PRINTED, bound, estimate, estimate))
+    if timelines.is_scheduled and on_machine.step_times is not None:
+        rest = _either(timelines.bound, parts, "bound"), _either(timelines.estimate, parts, "estimate")
+        for label, (bound, estimate) in ((EITHER, rest), (BESIDE, on_machine.step_times.beside(timelines))):
+            if bound or estimate:
+                parts.append(TimePart(None, label, None, UNKNOWN, NOT_PRINTED, NOT_PRINTED, bound, estimate, estimate))
     return parts
+
+
+def _either(step: TimedStep, parts: Sequence[TimePart], time: str) -> float:
+    """Return the seconds in which a kernel runs or something else is exposed, as the lengths of kernels leave open."""
+    exposed = math.fsum(least(getattr(part, time)) for part in parts)
+    return max(0.0, step.kernels_s + step.exposed_s - exposed) if step.has_ranges else 0.0
 
 
 Counted = tuple[TimePart, int]
@@ -93,8 +108,20 @@ def counted(parts: Sequence[TimePart]) -> list[Counted]:
 def total_seconds(parts: Iterable[Counted], time: Callable[[TimePart], Quantity]) -> Quantity:
     """Return the sum of a time over several parts."""
     times = [(time(part), count) for part, count in parts]
-    whole = math.fsum(chain.from_iterable(repeat(least(seconds), count) for seconds, count in times))
-    return known_part(whole, first_reason(seconds for seconds, _ in times))
+    whole, why = _sum_times(least, times), first_reason(seconds for seconds, _ in times)
+    has_limits = bool(why) and all(greatest(seconds) is not None for seconds, _ in times)
+    return (
+        between(whole, _sum_times(lambda seconds: greatest(seconds) or 0, times) if has_limits else None, why) if why else whole
+    )
+
+
+def _sum_times(end: Callable[[Quantity], Number], times: Iterable[tuple[Quantity, int]]) -> float:
+    return math.fsum(chain.from_iterable(repeat(end(seconds), count) for seconds, count in times))
+
+
+def fixed_seconds(context: Context) -> Quantity:
+    """Return the part of the step's estimate that runs of kernels cost besides their work."""
+    return total_seconds(counted(time_parts(context)), attrgetter("fixed"))
 
 
 # -- what a step is made of -------------------------------------------------------------------------------------------------
@@ -135,22 +162,53 @@ def _bound_and_estimate(parts: Sequence[Counted]) -> tuple[Quantity, Quantity]:
     return total_seconds(parts, attrgetter("bound")), total_seconds(parts, attrgetter("estimate"))
 
 
-_KERNELS = {"compute": "kernels bound by compute", "memory": "kernels bound by memory"}
+RESOURCE_WORDS = {"compute": "compute", "memory": "memory", HOST_LINK: "the host link"}
+_KERNELS = {name: f"kernels bound by {words}" for name, words in RESOURCE_WORDS.items()}
 _OTHER_KERNELS, FIXED, BESIDE = "other kernels", "fixed costs of kernels", "units busy on other streams"
-_ORDER = (*_KERNELS.values(), _OTHER_KERNELS, FIXED, BESIDE)
+EITHER = "longer kernels or exposed work"
+"""The part of a step in which kernels of unknown length run, or the step waits for what these would hide."""
+EXPOSED_COPIES = ("exposed copies, memory", "exposed copies, host link")
+_OWN_PARTS = (*EXPOSED_COPIES, EITHER, BESIDE)
+_ORDER = (*_KERNELS.values(), _OTHER_KERNELS, FIXED, *_OWN_PARTS)
 
 
 def _kind_of_part(part: TimePart) -> str:
     if part.collective is not None:
-        return f"exposed collectives, {part.axis}"
-    return BESIDE if part.bound_by == BESIDE else _KERNELS.get(part.bound_by or "", _OTHER_KERNELS)
+        return f"{_EXPOSED_COLLECTIVES}, {part.axis}"
+    return part.bound_by if part.bound_by in _OWN_PARTS else _KERNELS.get(part.bound_by or "", _OTHER_KERNELS)
 
 
 _BOUND, _ESTIMATE = (bounded(f"{name}_s", "seconds", attrgetter(name)) for name in ("bound", "estimate"))
 
 
 def _without_fixed(part: TimePart) -> Quantity:
-    return known_part(least(part.estimate) - least(part.fixed), reason(part.estimate))
+    return subtract(part.estimate, least(part.fixed))
+
+
+def parts_and_resources(context: Context, parts: Sequence[TimePart]) -> Mapping[str, Quantity]:
+    """Return the seconds of all that can be the bottleneck: fixed costs, exposed times, and each unit and link.
+
+    Of a link and the collectives or copies that are exposed on it only the longer one counts.
+    """
+    busy, distinct = context.on_machine.busy, counted(parts)
+    if context.on_machine.known_step is None:
+        return busy
+    links = busy.keys() - {MATRIX_UNIT, VECTOR_UNIT, MEMORY, HOST_LINK}
+    seconds = dict(busy) | {FIXED: total_seconds(distinct, attrgetter("fixed"))}
+    for name, holds, resources in (
+        (_EXPOSED_COLLECTIVES, lambda part: part.collective is not None, links),
+        (EITHER, lambda part: part.bound_by == EITHER, ()),
+        (EXPOSED_COPIES[0], lambda part: part.bound_by == EXPOSED_COPIES[0], (MEMORY,)),
+        (EXPOSED_COPIES[1], lambda part: part.bound_by == EXPOSED_COPIES[1], (HOST_LINK,)),
+    ):
+        time = total_seconds([item for item in distinct if holds(item[0])], attrgetter("estimate"))
+        if least(time) > (1 + _ROUNDING) * max((least(busy.get(resource, 0)) for resource in resources), default=0):
+            seconds[name] = time
+    return {name: time for name, time in seconds.items() if name not in links or _EXPOSED_COLLECTIVES not in seconds}
+
+
+_EXPOSED_COLLECTIVES = "exposed collectives"
+_ROUNDING = 1e-9
 
 
 def _share(name: str, whole: str, get: Callable[[Any], float | None], **more: Any) -> Column:  # noqa: ANN401 - those of Column
@@ -169,7 +227,7 @@ _SHARE_OF_ESTIMATE = _share(
 STEP = TableSpec(
     "step", "Parts of the step: bound and estimate", TablePlace("step", "Time of the step", "by part"), page_rows=0
 ).with_columns(
-    Column("part", width=30, meaning="part of the step", get=attrgetter("label")),
+    Column("part", width=26, wraps=True, meaning="part of the step", get=attrgetter("label")),
     _BOUND,
     _share("bound_share", "bound", lambda row: share_of(row.bound, row.whole_bound), detail=2),
     _ESTIMATE,
@@ -186,7 +244,8 @@ def step_table(parts: Sequence[TimePart], unknown_runs: str, spec: TableSpec = S
     work = [(part._replace(estimate=_without_fixed(part)), count) for part, count in distinct]
     fixed = TimePart(None, None, None, "", "", "", 0.0, total_seconds(distinct, attrgetter("fixed")), 0.0)
     rows = _shares([*work, (fixed, 1)], lambda part: FIXED if part is fixed else _kind_of_part(part), unknown_runs)
-    rows = [row for row in rows if least(row.bound) or least(row.estimate)]
+    largest = greatest if spec is STEP else least  # of kernels alone no row is unknown as a whole
+    rows = [row for row in rows if largest(row.bound) != 0 or largest(row.estimate) != 0]
     rows.sort(key=lambda row: (_ORDER.index(row.label) if row.label in _ORDER else len(_ORDER), -least(row.estimate)))
     return spec.of(rows)
 
@@ -234,11 +293,6 @@ def _breakdown(spec: TableSpec, parts: Sequence[Counted], label: Callable[[TimeP
 # -- resources --------------------------------------------------------------------------------------------------------------
 
 
-def is_longer(busy: Quantity, step: Quantity) -> bool:
-    """Return True if a resource is busy longer than the bound of the step, so that this bound is too low."""
-    return least(busy) > least(step) * (1 + 1e-9)
-
-
 class _Resource(NamedTuple):
     """A resource, its busy time, and the bound and the estimate of the step."""
 
@@ -247,10 +301,6 @@ class _Resource(NamedTuple):
     step: Quantity
     estimate: Quantity | None
 
-    def share(self, whole: Quantity) -> float | None:
-        """Return the share of a time of the step; None if that is unknown, or too low: the resource is busy for longer."""
-        return None if is_longer(self.busy, whole) else share_of(self.busy, whole)
-
 
 RESOURCES = TableSpec(
     "resources",
@@ -258,10 +308,10 @@ RESOURCES = TableSpec(
     TablePlace("step", "Time of the step", "by resource", 1),
     page_rows=0,
 ).with_columns(
-    Column("resource", width=14, meaning="unit, memory or link", get=attrgetter("name")),
+    Column("resource", wraps=True, width=14, meaning="unit, memory or link", get=attrgetter("name")),
     _seconds("busy_s", "busy", meaning="time that the work needs at the peak rate of the resource"),
-    _share("of_bound", "bound", lambda row: row.share(row.step)),
-    _share("of_estimate", "estimate", lambda row: row.share(row.estimate), width=32, bar="alone"),
+    _share("of_bound", "bound", lambda row: share_of(row.busy, row.step)),
+    _share("of_estimate", "estimate", lambda row: share_of(row.busy, row.estimate), width=32, bar="alone"),
 )
 
 

@@ -23,7 +23,9 @@ _COMMANDS: dict[Severity, str] = {"error": "error", "warning": "warning", "info"
 def render_github(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
     annotations = [annotation for annotation in annotate(reports, options) if annotation.ignored_because is None]
     for annotation in annotations:
-        stream.write(_command(_COMMANDS[annotation.finding.severity], annotation.title, annotation.message, annotation))
+        stream.write(
+            _command(_COMMANDS[annotation.finding.severity], annotation.title, annotation.message_with_place, annotation)
+        )
     counts = Counter(_COMMANDS[annotation.finding.severity] for annotation in annotations)
     hidden = sum(max(count - SHOWN, 0) for count in counts.values())
     if hidden:

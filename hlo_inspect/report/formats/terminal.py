@@ -83,7 +83,12 @@ def _colored(lines: Iterable[Line]) -> str:
 
 def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
     tables = shown_tables(report, options, for_people=True)
-    grids = {table.name: make_grid(table, width, options.raw_bytes) for table in tables if not is_drawn(table, options)}
+    off_terminal = options.width is None
+    grids = {
+        table.name: make_grid(table, width, options.raw_bytes, keeps_files=off_terminal)
+        for table in tables
+        if not is_drawn(table, options)
+    }
     warnings, rows = split_headline(report)
     yield from _headline(warnings, options, width)
     yield from _module(report, width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.analysis.cost.bytes_accessed import FREE, accessed_bytes
-from hlo_inspect.analysis.cost.figures import UnknownCostError
+from hlo_inspect.analysis.cost.figures import NOT_MOVED, UnknownCostError
 from hlo_inspect.figure import Number, exact
 from tests.analysis.cost.small import as_xla, cost_of, operation
 
@@ -103,11 +103,30 @@ HERE = "f32[8,4]{1,0:S(1)}"
         (f"%r = {HERE} dynamic-update-slice(%p0, %p1, %p2, %p3)", (HERE, "f32[2,4]", INDEX, INDEX), 32),
         (f"%r = {HERE} scatter(%p0, %p1, %p2)", (HERE, "s32[3,1]", "f32[3,4]"), 2 * 48),
         (f"%r = ({HERE}, {ARRAY}) tuple(%p0, %p1)", (HERE, ARRAY), 0),  # pointers
+        (f"%r = ({HERE}, {ARRAY}, u32[]) copy-start(%p0)", (ARRAY,), 0),  # its done writes there
+        (f"%r = ({ARRAY}, {HERE}, u32[]) copy-start(%p0)", (HERE,), 128),
+        (f"%r = {HERE} copy-done(%p0)", (f"({HERE}, {ARRAY}, u32[])",), 128),
     ],
 )
 def test_bytes_in_another_memory_space(line: str, shapes: tuple[str, ...], size: int) -> None:
     parameters = [f"%p{i} = {shape} parameter({i})" for i, shape in enumerate(shapes)]
-    assert accessed_bytes(operation(*parameters, line)).spaces == ({1: size} if size else {})
+    assert accessed_bytes(operation(*parameters, line)).spaces.get(1, 0) == size
+
+
+@pytest.mark.parametrize(
+    ("line", "shapes", "size"),
+    [
+        (f"%r = ({ARRAY}, {ARRAY}) tuple(%p0, %p0)", (ARRAY,), 8),
+        (f"%r = ({ARRAY}, {ARRAY}, u32[]) copy-start(%p0)", (ARRAY,), 2 * 128 + 4),  # it reads 128 bytes
+        (f"%r = {ARRAY} copy-done(%p0)", (f"({ARRAY}, {ARRAY}, u32[])",), 12),  # and writes 128
+        (f"%r = {ARRAY} all-reduce-done(%p0)", (ARRAY,), 128),
+        ("%r = f32[2,4] slice-done(%p0)", ("((f32[8,4]), f32[2,4], u32[])",), 32 + 12),  # what it starts writes them
+        (f"%r = ({ARRAY}) opt-barrier(%p0)", (f"({ARRAY})",), 128 + 4),
+    ],
+)
+def test_bytes_that_xla_counts_and_no_memory_moves(line: str, shapes: tuple[str, ...], size: int) -> None:
+    parameters = [f"%p{i} = {shape} parameter({i})" for i, shape in enumerate(shapes)]
+    assert accessed_bytes(operation(*parameters, line)).spaces.get(NOT_MOVED, 0) == size
 
 
 def test_a_fusion_that_works_in_another_memory_space() -> None:

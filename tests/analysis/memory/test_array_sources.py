@@ -153,8 +153,10 @@ def test_saved_activations_are_named_by_what_is_written() -> None:
     backward = TRAIN.replace("jit(f)/jvp()/while/body/add", "jit(f)/jvp()/while/body/attention/add").replace(
         "8,64]", "8192,64]"
     )
-    (message,) = [f.message for f in hlo_inspect.inspect(backward, "memory").findings if f.rule == "HI305"]
-    assert "attention 10.0 MiB, mlp 8.00 MiB" in message
+    (finding,) = [f for f in hlo_inspect.inspect(backward, "memory").findings if f.rule == "HI305"]
+    assert "attention 10.0 MiB, mlp 8.00 MiB" in finding.message
+    assert finding.source == sources(hlo_inspect.inspect(backward, "memory"))[str(finding.subject)][0]
+    assert finding.source != "m.py:20"  # the line of the scan
 
 
 @pytest.mark.parametrize(

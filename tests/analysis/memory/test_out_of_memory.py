@@ -173,3 +173,27 @@ def test_a_size_that_the_shape_contradicts_stands_as_printed() -> None:
 def test_a_line_about_memory_alone_is_no_report() -> None:
     assert OUT_OF_MEMORY.search("the loader ran out of memory") is None
     assert reports("W bfc_allocator.cc:479] Allocator (GPU_0_bfc) ran out of memory trying to allocate 27.93GiB") == []
+
+
+def test_the_excess_is_that_which_xla_states() -> None:
+    """The sizes are rounded: their difference is 317.4 KiB."""
+    (report,) = reports("Ran out of memory in memory space vmem. Used 16.31M of 16.00M vmem. Exceeded vmem capacity by 320.0K.")
+    assert (report.space, report.exceeded) == ("vmem", 320 << 10)
+
+
+REMATERIALIZATION = (
+    "W external/xla/xla/hlo/transforms/simplifiers/hlo_rematerialization.cc:3183] Can't reduce memory use below 3.00GiB "
+    "(3221225472 bytes) by rematerialization; only reduced to 5.00GiB (5368709120 bytes), "
+    "down from 6.50GiB (6979321856 bytes) originally"
+)
+
+
+def test_a_warning_of_rematerialization_has_exact_bytes() -> None:
+    (report,) = reports(f"{REMATERIALIZATION}\nstep 1 took 3.00G\n")
+    assert (report.used, report.capacity, report.exceeded, report.before) == (5 * GIB, 3 * GIB, 2 * GIB, 13 * GIB // 2)
+    assert report.parts == {}
+
+
+def test_a_warning_ends_no_report_around_it() -> None:
+    whole, warning = reports(TPU.replace("Program hbm", f"{REMATERIALIZATION}\nProgram hbm"))
+    assert (whole.parts["Program hbm requirement"], len(whole.largest), warning.used) == (round(41.22 * GIB), 2, 5 * GIB)

@@ -13,9 +13,9 @@ from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.memory.platforms import find_platform
 from hlo_inspect.analysis.time.placement import Placement, given_placement
 from hlo_inspect.analysis.time.profile_choice import MachineOptions, ProfileChoice, changed, given_change
-from hlo_inspect.analysis.time.utilization import Bottleneck, bottleneck
+from hlo_inspect.analysis.time.utilization import longest_parts
 from hlo_inspect.errors import UsageError
-from hlo_inspect.figure import exact
+from hlo_inspect.figure import Quantity, at_least, exact
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.passes.cost import Cost
@@ -342,11 +342,9 @@ def test_changes_that_a_profile_cannot_have(change: str, message: str) -> None:
         changed(load_profile("h100-sxm"), [given_change(change)])
 
 
-def test_the_bottleneck_names_the_next_resource_and_its_factor() -> None:
-    resources = {"matrix unit": 2.0, "memory": 5.0, "nvlink": 4.0, "host": 0.0}
-    assert bottleneck(resources) == Bottleneck("memory", 5.0, "nvlink", 1.25)
-    assert bottleneck({"memory": 5.0}) == Bottleneck("memory", 5.0, None, None)
-    assert bottleneck({"memory": 0.0}) is None
+def test_the_longest_parts_of_a_step_are_those_that_take_time() -> None:
+    parts: dict[str, Quantity] = {"matrix unit": 2.0, "memory": 5.0, "nvlink": at_least(4.0, "a part is unknown"), "host": 0.0}
+    assert longest_parts(parts) == ["memory", "nvlink", "matrix unit"]
 
 
 # -- placement --------------------------------------------------------------------------------------------------------------

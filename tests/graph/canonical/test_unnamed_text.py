@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.graph.fingerprints import unnamed_digest
+from hlo_inspect.graph.unnamed_texts import unnamed_digest
 
 DATA = Path(__file__).parents[2] / "data"
 TEXT = (DATA / "cpu" / "scan_fsdp.after.txt").read_text()

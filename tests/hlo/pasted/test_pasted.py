@@ -116,6 +116,16 @@ def begin_prefix_late(text: str) -> str:
     return "\n".join(lines[:half] + [f"{tensorflow(0)}{line}" for line in lines[half:]])
 
 
+def notebook(*texts: str, indent: int | None = None) -> str:
+    """Return a notebook that printed these texts, each in the output of a cell, after a source that names a header."""
+    source = ["assert 'HloModule f' in text\n", "print(text)"]
+    cells = [
+        {"cell_type": "code", "outputs": [{"output_type": "stream", "text": text.splitlines(keepends=True)}], "source": source}
+        for text in texts
+    ]
+    return json.dumps({"cells": [{"source": source}, *cells], "nbformat": 4}, indent=indent)
+
+
 MENDED: dict[str, Callable[[str], str]] = {
     "colours": coloured,
     "repr": repr,
@@ -127,6 +137,21 @@ MENDED: dict[str, Callable[[str], str]] = {
     "strings of C": lambda text: "".join(f"    {json.dumps(line + chr(10))}\n" for line in text.splitlines()),
     "strings of Python": lambda text: "text = (\n" + "".join(f"    {line + chr(10)!r}\n" for line in text.splitlines()) + ")\n",
     "strings in a sum": lambda text: "".join(f"{json.dumps(line + chr(10))} +\n" for line in text.splitlines()) + '"";\n',
+    "a list of strings": lambda text: (
+        "_HLO = [\n" + "".join(f"    {line!r},\n" for line in text.splitlines()) + "]\nprint(_HLO)\n"
+    ),
+    "a list of strings from its first line on": lambda text: (
+        "    hlo = ['"
+        + text.splitlines()[0]
+        + "',\n"
+        + "".join(f"        {line!r},\n" for line in text.splitlines()[1:])
+        + "    ]\n"
+    ),
+    "a list of strings in one line": lambda text: f"hlo = {text.splitlines()}\n",
+    "a list in JSON": lambda text: json.dumps({"name": "HloModule f", "lines": text.splitlines(), "size": 3}),
+    "a list in JSON over lines": lambda text: json.dumps({"name": "HloModule f", "lines": text.splitlines()}, indent=1),
+    "a notebook": notebook,
+    "a notebook over lines": lambda text: notebook(text, indent=1),
     "lines of JSON": lambda text: "".join(
         json.dumps({"log": line + "\n", "stream": "stdout"}, separators=(",", ":")) + "\n" for line in text.splitlines()
     ),
@@ -344,6 +369,22 @@ def test_tables_have_the_lines_of_the_input() -> None:
 def test_a_removed_prefix_is_noted_once() -> None:
     (report,) = reports(prefixed(lambda _: "[rank0]: ")(DUMP), "collectives")
     assert [note for note in report.notes if "rank0" in note] == ['the prefix of each line, such as "[rank0]: ", was removed']
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_each_output_of_a_notebook_is_a_module(indent: int | None) -> None:
+    modules = reports(notebook(DUMP, OTHER, indent=indent), "summary")
+    assert [(report.facts["module.name"], report.facts["module.instructions"]) for report in modules] == [
+        ("jit_step", 31),
+        ("other", 2),
+    ]
+    assert [report.findings for report in modules] == [plain_report("summary").findings, ()]
+
+
+def test_a_finding_in_a_list_has_its_line_and_column() -> None:
+    lines = ["HloModule other", "", "ENTRY %e {", "  %p = f32[4]{0} parameter(0)", "  ROOT %n = f99[4]{0} negate(%p)", "}"]
+    (report,) = reports("x = [\n" + "".join(f"    {line!r},\n" for line in lines) + "]\n", "summary")
+    assert [(f.rule, f.location and f.location.line) for f in report.findings] == [("HI006", 6)]
 
 
 # -- texts without a prefix ------------------------------------------------------------------------------------------------

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from hlo_inspect.hlo.input import source
 from hlo_inspect.hlo.read import module_reader, parser
-from hlo_inspect.hlo.read.fast_path import find_run, read_row
+from hlo_inspect.hlo.read.fast_path import find_rows, read_row
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.shape_text import parse_shape
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.native import library
 from tests.hlo.generate import ORDINARY, Writer, WrittenComputation
 from tests.hlo.reading import EVERYTHING, body, contents, module, texts
 
@@ -50,9 +51,9 @@ def test_the_fast_path_reads_rows_like_the_parser_or_not_at_all(seed: int, plain
     lines = [indent + root + writer.line() for indent in ("  ", "", "\t") for root in ("", "ROOT ")]
     expected = [parse_row(line.strip()) for line in lines]
     text = "\n" + "\n".join(lines) + "\n}\n"
-    run = find_run(text, 1, len(text), inside=True, is_final=True)
-    assert run is not None or not plain
-    assert run is None or list(zip(run.marks, run.names, run.heads, run.tails, strict=True)) == expected
+    rows = find_rows(text, 1, len(text), is_final=True)
+    assert rows is not None or not plain
+    assert rows is None or list(zip(rows.marks, rows.names, rows.heads, rows.tails, strict=True)) == expected
     start = 1
     for line, row in zip(lines, expected, strict=True):
         assert read_row(text, start) in ([row] if plain else [row, None])
@@ -61,10 +62,17 @@ def test_the_fast_path_reads_rows_like_the_parser_or_not_at_all(seed: int, plain
 
 @contextmanager
 def parser_only(piece_bytes: int) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module_reader, "find_run", lambda *_args, **_options: None)
+    with without_library() as patch:
+        patch.setattr(module_reader, "find_rows", lambda *_args, **_options: None)
         patch.setattr(source, "PIECE_BYTES", piece_bytes)
         yield
+
+
+@contextmanager
+def without_library() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(library, "library", lambda: None)
+        yield patch
 
 
 @MANY
@@ -76,6 +84,8 @@ def test_a_module_reads_the_same_with_the_parser_alone_and_in_pieces(seed: int, 
         computation.name: [opcode for _, opcode, _ in computation.rows] for computation in written
     }
     assert expected.unparsed_lines == 0
+    with without_library():
+        assert contents(module(text)) == contents(expected)
     with parser_only(piece_bytes):
         assert contents(module(text)) == contents(expected)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo.read import parser
-from hlo_inspect.hlo.read.fast_path import CALLS, LineRun, find_marks, find_run, read_row
+from hlo_inspect.hlo.read.fast_path import CALLS, RowTexts, find_marks, find_rows, read_row
 from hlo_inspect.hlo.tokens import Row
 
 PRINTED = (
@@ -20,23 +20,19 @@ PRINTED = (
 )
 
 
-def run_of(text: str, *, inside: bool = False, limit: int = 1 << 20) -> LineRun | None:
-    return find_run("\n" + text, 1, limit, inside=inside, is_final=True)
+def texts_of(text: str, *, limit: int = 1 << 20) -> RowTexts | None:
+    return find_rows("\n" + text, 1, limit, is_final=True)
 
 
 def rows_of_lines(lines: list[str]) -> list[Row] | None:
-    run = run_of("\n".join(lines) + "\n", inside=True)
-    return rows_of(run) if run is not None else None
+    texts = texts_of("\n".join(lines) + "\n")
+    return list(zip(*texts[:4], strict=True)) if texts is not None else None
 
 
-def rows_of(run: LineRun) -> list[Row]:
-    return list(zip(run.marks, run.names, run.heads, run.tails, strict=True))
-
-
-def test_printed_lines_are_read_in_one_run() -> None:
-    run = rows_of_lines([line for line in PRINTED if "odd" not in line])
-    assert run is not None
-    assert [(root, name, head) for root, name, head, _ in run] == [
+def test_printed_lines_are_read_at_once() -> None:
+    rows = rows_of_lines([line for line in PRINTED if "odd" not in line])
+    assert rows is not None
+    assert [(root, name, head) for root, name, head, _ in rows] == [
         ("", "p", "f32[8]{0} parameter"),
         ("ROOT ", "out.1", "(f32[8]{0}, (s32[], token[])) tuple"),
         ("", "a-b_c.d", "f32[] constant"),
@@ -45,8 +41,8 @@ def test_printed_lines_are_read_in_one_run() -> None:
         ("ROOT ", "r", "pred[] compare"),
         ("", "w", "(s32[], /*index=1*/f32[3]{0}) while"),
     ]
-    assert run[0][3] == "0)"
-    assert run[4][3] == '%p), kind=kLoop, calls=%f, backend_config={"a":"}{","b":[1]}'
+    assert rows[0][3] == "0)"
+    assert rows[4][3] == '%p), kind=kLoop, calls=%f, backend_config={"a":"}{","b":[1]}'
 
 
 @pytest.mark.parametrize("line", PRINTED)
@@ -119,10 +115,10 @@ def test_a_row_is_read_from_any_position() -> None:
 
 def test_the_last_line_is_left_if_more_text_may_follow() -> None:
     text = "\na = f32[] add(b, c)\nd = f32[] negate(a)\n"
-    run = find_run(text, 1, len(text), inside=True, is_final=False)
-    assert run is not None
-    assert (text[run.end :], run.lines) == ("d = f32[] negate(a)\n", 1)
-    assert find_run(text, run.end, len(text), inside=True, is_final=False) is None
+    rows = find_rows(text, 1, len(text), is_final=False)
+    assert rows is not None
+    assert (text[rows.end :], rows.names) == ("d = f32[] negate(a)\n", ("a",))
+    assert find_rows(text, rows.end, len(text), is_final=False) is None
 
 
 @pytest.mark.parametrize(
@@ -149,82 +145,46 @@ def test_callees_in_a_text_are_found() -> None:
     ]
 
 
-ADD = """%add (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %c = f32[] add(%a, %b)
-}
-"""
-MAIN = 'ENTRY %main (p: f32[4]) -> f32[4] {\n  ROOT %p = f32[4]{0} parameter(0)\n}, execution_thread="t"\n'
+LINES = "  %a = f32[] parameter(0)\n  %b = f32[] parameter(1)\n  ROOT %c = f32[] add(%a, %b)\n"
 
 
-def test_a_run_covers_several_computations() -> None:
-    text = ADD + "\n" + MAIN
-    run = run_of(text + "rest\n")
-    assert run is not None
-    assert run.parts == [("add", False, 1, 4, 1, True), ("main", True, 5, 6, 7, True)]
-    assert rows_of(run)[3] == ("ROOT ", "c", "f32[] add", "%a, %b)")
-    assert (run.end, run.lines) == (1 + len(text), text.count("\n"))
+@pytest.mark.parametrize("after", ["}\n", '}, execution_thread="t"\n', "}\n\n%f {\n", "} // the end\n"])
+def test_rows_end_before_their_computation_does(after: str) -> None:
+    rows = texts_of(LINES + after)
+    assert rows is not None
+    assert (rows.names, rows.marks, rows.end) == (("a", "b", "c"), ("", "", "ROOT "), 1 + len(LINES))
 
 
-def test_blank_lines_between_computations_may_be_missing() -> None:
-    """Some logs omit them. Line numbers stay correct."""
-    text = ADD + ADD.replace("%add", "%sum") + "\n" + MAIN
-    run = run_of(text)
-    assert run is not None
-    assert run.parts == [("add", False, 1, 4, 1, True), ("sum", False, 5, 8, 6, True), ("main", True, 9, 10, 12, True)]
-    assert (run.end, run.lines) == (1 + len(text), text.count("\n"))
-
-
-def test_a_run_may_begin_and_end_inside_a_computation() -> None:
-    """A run ends after a computation if it can, else it holds at least a line."""
-    text = ADD.partition("\n")[2] + "\n" + MAIN.removesuffix('}, execution_thread="t"\n')
-    run = run_of(text, inside=True)
-    assert run is not None
-    assert run.parts == [(None, False, 0, 3, 0, True)]
-    text = "\n" + text
-    rest = find_run(text, run.end, len(text), inside=False, is_final=True)
-    assert rest is None  # the blank line belongs to no run
-    rest = find_run(text, run.end + 1, len(text), inside=False, is_final=True)
-    assert rest is not None
-    assert rest.parts == [("main", True, 1, 2, 1, False)]
-    assert (rest.end, rest.lines) == (len(text), 2)
-    first = run_of(ADD, limit=3)
-    assert first is not None
-    assert (first.parts, first.lines) == ([("add", False, 1, 1, 1, False)], 1)
-
-
-def test_a_run_may_begin_with_a_closing_brace() -> None:
-    run = run_of("}\n\n" + ADD, inside=True)
-    assert run is not None
-    assert run.parts == [(None, False, 0, 0, 0, True), ("add", False, 1, 4, 3, True)]
-    assert run.lines == 2 + ADD.count("\n")
+@pytest.mark.parametrize(("limit", "count"), [(3, 1), (len(LINES), 2), (len(LINES) + 1, 3)])
+def test_rows_end_before_a_limit(limit: int, count: int) -> None:
+    rows = texts_of(LINES, limit=limit)
+    assert rows is not None
+    assert rows.names == ("a", "b", "c")[:count]
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "oops\n" + ADD,
-        ADD + "\noops\n" + MAIN,
-        ADD + "\n\n" + MAIN,  # two lines between them
-        ADD.replace("  %b", "  oops\n  %b") + "\n" + MAIN,
-        ADD.replace("  %b", "\n  %b") + "\n" + MAIN,
-        ADD.replace("  %b", "  // a comment\n  %b") + "\n" + MAIN,
-        ADD.removesuffix("}\n") + "\n" + MAIN,
-        ADD.replace("%c = f32[]", "%c == f32[]") + "\n" + MAIN,
-        ADD + "\n" + MAIN.replace("parameter(0)", "parameter((0)"),
-        ADD + "\n" + MAIN.replace("parameter(0)", "parameter(0) q = f32[] constant(1)"),
-        ADD + MAIN.replace(" parameter(0)", " negate(%p\n)"),
-        ADD + "\n" + MAIN.replace("ROOT", "ENTRY"),
-        ADD + "\n" + MAIN.replace("ENTRY", "ROOT"),
-        ADD + "oops\n" + MAIN,
-        ADD + "\n" + MAIN.replace("(p: f32[4]) -> f32[4]", "(p: f32[4])"),
-        ADD + "\n" + MAIN.replace("parameter(0)", "map(%p), to_apply={\n  %x = f32[] parameter(0)\n}"),
-        ADD + "\n" + MAIN.replace("parameter(0)", 'parameter(0), metadata={op_name="x\n  %y = f32[] negate(%p)"}'),
+        "oops\n" + LINES,
+        LINES + "oops\n",
+        LINES.replace("  %b", "  oops\n  %b"),
+        LINES.replace("  %b", "\n  %b"),
+        LINES.replace("  %b", "  // a comment\n  %b"),
+        LINES + "%f {\n" + LINES,
+        LINES + "ENTRY %main (p: f32[4]) -> f32[4] {\n" + LINES,
+        LINES.replace("%c = f32[]", "%c == f32[]"),
+        LINES.replace("parameter(0)", "parameter((0)"),
+        LINES.replace("parameter(0)", "parameter(0) q = f32[] constant(1)"),
+        LINES.replace("parameter(0)", "negate(%p\n)"),
+        LINES.replace("ROOT", "ENTRY"),
+        LINES.replace("parameter(0)", "map(%p), to_apply={\n  %x = f32[] parameter(0)\n}"),
+        LINES.replace("parameter(0)", 'parameter(0), metadata={op_name="x\n  %y = f32[] negate(%p)"}'),
         "",
         "\n",
         "}\n",
+        "}\n" + LINES,
+        "  %a = f32[] parameter(0),\n}\n",
     ],
 )
-def test_text_that_no_printer_writes_is_no_run(text: str) -> None:
-    assert run_of(text) is None
+def test_text_that_no_printer_writes_is_left_to_the_parser(text: str) -> None:
+    assert texts_of(text) is None

@@ -115,6 +115,15 @@ def test_only_parameters_without_a_use_are_unread(spaced: str) -> None:
     assert problems(parsed) == []
 
 
+@pytest.mark.parametrize("operand", ["f32[2]", "negate(" * 70 + "%p" + ")" * 70])
+def test_reads_are_unknown_if_an_operand_shows_no_name(operand: str) -> None:
+    """Operands in place are read down to a depth; the last one may read the parameter, as it does here."""
+    parsed = module(entry("%p = f32[2] parameter(0)", f"ROOT %s = f32[2] negate({operand})"))
+    assert parsed.entry is not None
+    assert parsed.entry.reads is not None
+    assert not parsed.entry.reads.known
+
+
 PARAMETERS = "  %p = f32[4]{0} parameter(0)\n  %t = (f32[4]{0}, s32[]) parameter(1)\n"
 
 

@@ -16,6 +16,7 @@ from hlo_inspect.hlo.read import fast_path, module_reader
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.values.op_names import SourceLine
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.native import library
 from tests.hlo.reading import EVERYTHING, codes, module, modules, problems
 
 ENTRY = "ENTRY %main (p: f32[2]) -> f32[2] {\n  %p = f32[2]{0} parameter(0)\n  ROOT %n = f32[2]{0} negate(%p)\n}\n"
@@ -432,15 +433,15 @@ def test_a_malformed_shape_does_not_make_reading_quadratic(monkeypatch: pytest.M
     lines.insert(3000, "  %odd = f32[8x]{0} negate(%p)\n")
     text = f"HloModule m\n\nENTRY %e (p: f32[8]) -> f32[8] {{\n  %p = f32[8]{{0}} parameter(0)\n{''.join(lines)}}}\n"
     tried = 0
-    find_run = fast_path.find_run
+    find_rows = fast_path.find_rows
 
-    def counted(text: str, start: int, limit: int, *, inside: bool, is_final: bool) -> fast_path.LineRun | None:
+    def counted(text: str, start: int, limit: int, *, is_final: bool) -> fast_path.RowTexts | None:
         nonlocal tried
-        run = find_run(text, start, limit, inside=inside, is_final=is_final)
-        tried += run.end - run.start if run is not None else limit - start
-        return run
+        rows = find_rows(text, start, limit, is_final=is_final)
+        tried += (rows.end if rows is not None else limit) - start
+        return rows
 
-    monkeypatch.setattr("hlo_inspect.hlo.read.module_reader.find_run", counted)
+    monkeypatch.setattr(module_reader, "find_rows", counted)
     parsed = module(text, EVERYTHING)
     assert parsed.unparsed_lines == 1
     assert parsed.opcode_counts == {"parameter": 1, "negate": 4000}
@@ -465,16 +466,18 @@ def test_a_printed_text_that_ends_between_computations_is_truncated(header: str,
 
 
 def test_a_small_module_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No search extends over later modules."""
-    searched: list[int] = []
-    find_run = fast_path.find_run
+    """No row is read again with those of later modules."""
+    read = 0
+    find_rows = fast_path.find_rows
 
-    def counting(text: str, start: int, limit: int, *, inside: bool, is_final: bool) -> fast_path.LineRun | None:
-        searched.append(min(limit, len(text)) - start)
-        return find_run(text, start, limit, inside=inside, is_final=is_final)
+    def counting(text: str, start: int, limit: int, *, is_final: bool) -> fast_path.RowTexts | None:
+        nonlocal read
+        rows = find_rows(text, start, limit, is_final=is_final)
+        read += rows.end - start if rows is not None else 0
+        return rows
 
-    monkeypatch.setattr(module_reader, "find_run", counting)
+    monkeypatch.setattr(module_reader, "find_rows", counting)
+    monkeypatch.setattr(library, "library", lambda: None)
     text = WHOLE * 200
     assert len(modules(text)) == 200
-    assert len(searched) == 200
-    assert sum(searched) < len(text)
+    assert 0 < read < len(text)

@@ -14,6 +14,7 @@ from hlo_inspect.analysis.cost.operation import Operation
 from hlo_inspect.figure import Figure, Number, Quantity, at_least, greatest, least, multiply, reason, total
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import is_marker
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 _RULES: dict[str, Rule] = attention.RULES | libraries.RULES | pallas.RULES
 
@@ -114,6 +115,14 @@ def with_unknown(amount: Quantity, calls: Iterable[StepCall]) -> Quantity:
     if unknown is None or isinstance(amount, Figure):
         return amount
     return at_least(least(amount), reason(unknown.of_step("flops")))
+
+
+def with_unknown_matmuls(amount: Quantity, calls: Iterable[StepCall]) -> Quantity:
+    """Remove the upper bound of FLOPs of matrix multiplications if any unknown call may do some; communication does none."""
+    return with_unknown(amount, (call for call in calls if not _COMMUNICATION.search(call.target)))
+
+
+_COMMUNICATION = lazy_pattern("(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all")
 
 
 def attention_of_step(calls: Sequence[StepCall]) -> Quantity:

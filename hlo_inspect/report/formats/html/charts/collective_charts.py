@@ -87,7 +87,7 @@ def sizes_chart(tables: Tables) -> Chart | None:
     rows = rows_of(tables, "collective_sizes")
     classes = list(dict.fromkeys(None if row["up_to_bytes"] is None else row.least("up_to_bytes") for row in rows))
     measures = []
-    for column, unit, title in (("runs", "count", "Collectives"), ("executed_wire_bytes", "bytes", "Bytes sent")):
+    for column, unit, title in (("executed_wire_bytes", "bytes", "Bytes sent"), ("runs", "count", "Collectives")):
         shown = [row for row in rows if row.least(column)]
         if shown:
             figure = _histogram(shown, column, "count" if unit == "count" else "bytes", classes)

@@ -59,7 +59,7 @@ def _kernels(phase: str, rows: Sequence[ChartRow]) -> dict[str, Any]:
             hover(
                 row["name"],
                 f"{row.text('self_s')} measured, bound {row.text('bound_s')}",
-                f"{row.text('ratio')} × the bound, {row.text('runs')} runs",
+                (f"{row.text('ratio')} × the bound, " if row["ratio"] is not None else "") + f"{row.text('runs')} runs",
                 row["source"],
             )
             for row in rows
@@ -90,7 +90,7 @@ def measured_parts_chart(tables: Tables) -> Chart | None:
         parts.append(BarSeries(name, drawn, (bar,)))
     return Chart(
         "measured-parts",
-        "The measured step by what waits",
+        "Parts of the measured step",
         "Mean of a step on one device: kernels, transfer of collectives, their waiting for the slowest device, and idle time.",
         alt_text((row["part"], row.text("time_s")) for row in rows),
         bars_figure(["measured"], parts, "seconds"),

@@ -62,7 +62,7 @@ def fit_chart(tables: Tables) -> Chart | None:
         fits = f"it fits, {fit.text('left_bytes')} left" if fit["fits"] else "it does not fit"
         sentence = f"Need of the program beside the {fit.text('capacity_bytes')} of {fit['profile']}: {fits}."
         compared = bars_figure(labels, parts, "bytes")
-        measures.append(Measure("Beside the accelerator", compared, "; ".join(labels)))
+        measures.insert(0, Measure("Beside the accelerator", compared, "; ".join(labels)))
     height = bars_height(len(labels))
     return Chart.of_measures("memory-fit", "Does it fit", sentence, measures, "memory_parts", height=height)
 

@@ -17,6 +17,11 @@ _COLOURS = {
     "kernels bound by memory": "$memory",
     "other kernels": "$other",
     "fixed costs of kernels": "$fixed",
+    "kernels bound by the host link": series(0),
+    "exposed copies, memory": series(1),
+    "exposed copies, host link": series(3),
+    "longer kernels or exposed work": "$other",
+    "units busy on other streams": "$other",
 }
 _OF_AXES = ("$collective", *(series(number) for number in (2, 5, 4, 7, 6)))
 _MEASURES: tuple[tuple[str, Unit, str], ...] = (("bytes_accessed", "bytes", "Bytes"), ("flops", "flops", "FLOPs"))

@@ -46,6 +46,9 @@ function start() {
     (window.requestIdleCallback ?? setTimeout)(() => linkSubjects(main));
   }
   follow();
+  if (document.querySelector("script[data-library='pictures']")) { // so that paper has them, printed at once
+    (window.requestIdleCallback ?? setTimeout)(() => library("pictures"));
+  }
   document.documentElement.dataset.ready = "true";
 }
 
