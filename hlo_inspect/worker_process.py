@@ -103,6 +103,12 @@ class WorkerProcess:
             raise self._abort()
         return text.decode()
 
+    @property
+    def log(self) -> str:
+        """What the library logged in the last task."""
+        self._log.seek(0)
+        return self._log.read().decode(errors="backslashreplace")
+
     def close(self) -> None:
         """Kill the process."""
         self._process.kill()

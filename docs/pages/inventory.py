@@ -38,6 +38,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "history": ((f"{_DATA}/xla_dump_to",), (f"{_DATA}/xla_dump_to", "all-reduce")),
     "ranks": ((f"{_DATA}/ranks/dumps/{{rank}}",),),
     "recompiles": ((f"{_DATA}/recompiles/server",),),
+    "bisect": ((f"{_DATA}/stablehlo/sines.mlir", "--over", "passes", "--if", "opcode.sine == 2", "-q"),),
     "remesh": ((f"{_DATA}/stablehlo/step.mlir", "--mesh", "all", "--profile", "h100-sxm"),),
     "profiles": ((), ("tpu-v5e",)),
     "rules": ((),),

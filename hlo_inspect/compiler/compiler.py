@@ -35,18 +35,23 @@ _LEFT_OUT = lazy_pattern(r"xla_dump_.*|xla_force_host_platform_device_count|xla_
 
 
 class Compiled(NamedTuple):
-    """A compiled program: the folder with XLA's files, the optimized text in it, and bytes of a device by kind."""
+    """A compiled program: the folder with XLA's files, the optimized text in it, and bytes of a device by kind.
+
+    `run` says how its outputs differ from those that were expected, if it was run.
+    """
 
     folder: Path
     text: Path
     memory: Mapping[str, int]
+    run: Mapping[str, int | None] = {}
 
 
 class Compiler:
-    """XLA's compiler for a target."""
+    """XLA's compiler for a target. `environment` is that of its process, beside what the target needs."""
 
-    def __init__(self, target: Target, limits: Limits) -> None:
+    def __init__(self, target: Target, limits: Limits, environment: Mapping[str, str] = {}) -> None:
         self.target = target
+        self._environment = environment
         self._limits = limits
         self._process: WorkerProcess | None = None
         self._versions = ""
@@ -95,6 +100,24 @@ class Compiler:
             raise InputError(error.message.strip().partition("\n")[0], Location(program.path)) from error
         return program._replace(data=text.encode())
 
+    @property
+    def log(self) -> str:
+        """What the compiler wrote to its log in the last compile."""
+        return self._running().log
+
+    def prepare_arrays(self, program: LoweredProgram, side: str, path: str, seed: int, to: Path) -> None:
+        """Write arguments or outputs ("argument", "output") of a program to a file, from the user's or made from a seed.
+
+        Raise InputError if the user's arrays do not fit the program.
+        """
+        try:
+            self._running().ask("arrays", program.data, self._limits, side=side, path=path, seed=seed, to=str(to))
+        except XlaAbortError as error:
+            self.close()
+            raise InputError(f"numpy: {_ending(error)}", Location(path or program.path)) from error
+        except XlaError as error:
+            raise InputError(error.message.partition("\n")[0], Location(path or program.path)) from error
+
     def compile(
         self,
         program: LoweredProgram,
@@ -103,10 +126,12 @@ class Compiler:
         mesh: Mesh | None = None,
         flags: Mapping[str, FlagValue] = {},
         edits: Sequence[Mapping[str, Any]] = (),
+        run: Mapping[str, Any] | None = None,
     ) -> Compiled:
         """Compile a program, for a mesh with other sizes of axes, with XLA's files in a folder. Raise CompileError.
 
-        `flags` stand in place of those that the program was compiled with. `edits` change the program before.
+        `flags` stand in place of those that the program was compiled with. `edits` change the program before. With `run` it is
+        run too: `inputs` and `expected` are files of `prepare_arrays`, `tolerance` is in ULP.
         """
         from math import prod
 
@@ -114,12 +139,11 @@ class Compiler:
         partitions = prod(sizes.values()) if sizes is not None else description.partitions
         if self.target.devices is not None and self.target.devices < partitions:
             raise CompileError(f"{self.target.text} has {self.target.devices} devices, the program {partitions} partitions")
-        kept = {name: value for name, value in program.flags.items() if _LEFT_OUT.fullmatch(name) is None}
         options = {
             "shardy": program.shardy,
             "to_parameters": program.to_parameters,
             "to_output": program.to_output,
-            "flags": {**kept, **flags},
+            "flags": {**without_machine_flags(program.flags), **flags},
         }
         try:
             answer = self._running().ask(
@@ -134,13 +158,15 @@ class Compiler:
                 folder=str(folder.resolve()),
                 target_config=self.target.config,
                 edits=edits,
+                run=run,
             )
         except XlaAbortError as error:
             self.close()
             raise CompileError(_ending(error)) from error
         except XlaError as error:
             raise CompileError(_refusal(error.message)) from error
-        return Compiled(folder, optimized_text(folder), json.loads(answer))
+        memory = json.loads(answer)
+        return Compiled(folder, optimized_text(folder), memory, memory.pop("run", {}))
 
     def _running(self) -> WorkerProcess:
         """Start the process unless it runs. Raise MissingExtraError if a part of the compiler is missing."""
@@ -153,7 +179,8 @@ class Compiler:
             raise MissingExtraError(f"{purpose} the extra [tpu]: pip install libtpu")
         if self.target.platform == GPU and cuda_plugin() is None:
             raise MissingExtraError(f"{purpose} the extra [cuda]: {_INSTALL_CUDA}")
-        process = WorkerProcess(_MODULE, TPU_ENVIRONMENT if self.target.platform == TPU else None)
+        needed = TPU_ENVIRONMENT if self.target.platform == TPU else {}
+        process = WorkerProcess(_MODULE, {**needed, **self._environment})
         greeting = process.greeting
         reason = f"jaxlib cannot be imported: {greeting['error']}" if greeting["error"] is not None else ""
         if not reason and greeting["missing"]:
@@ -181,6 +208,11 @@ def optimized_text(folder: Path) -> Path:
     if not texts:
         raise CompileError("the compiler wrote no text of the module")
     return texts[-1]
+
+
+def without_machine_flags(flags: Mapping[str, FlagValue]) -> dict[str, FlagValue]:
+    """Return flags without those about files that XLA writes, and about the machine."""
+    return {name: value for name, value in flags.items() if _LEFT_OUT.fullmatch(name) is None}
 
 
 def _ending(error: XlaAbortError) -> str:

@@ -51,13 +51,15 @@ class LoweredProgram(NamedTuple):
 
 
 def read_program(path: str, module: str | None = None) -> LoweredProgram:
-    """Read StableHLO from a file, or that of a module of a dump directory.
+    """Read StableHLO from a file, the folder of a single module, or that of a module of a dump directory.
 
     Of several modules take the one named `module`, else the largest. Raise InputError if there is none.
     """
-    if is_directory(path):
-        return _of_dump(path, module)
     file = Path(path)
+    if is_directory(path):
+        if not (file / _FOLDER).is_file():
+            return _of_dump(path, module)
+        file /= _FOLDER
     if file.name == _FOLDER and (file.parent / _OPTIONS).is_file():
         return _with_options(file, _text_of_folder(file.parent))
     stablehlo = stablehlo_file(file) if file.suffix in {".txt", ".hlo"} else None

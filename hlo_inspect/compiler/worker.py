@@ -15,7 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hlo_inspect.compiler.edits import apply_edit, ends_of_loops
+from hlo_inspect.compiler.edits import apply_edit, ends_of_loops, main_of
+from hlo_inspect.compiler.execution import outputs_differ, write_arrays
 from hlo_inspect.compiler.exported import stablehlo_of
 from hlo_inspect.compiler.program import BYTECODE
 from hlo_inspect.worker_process import Task, run_tasks
@@ -173,12 +174,13 @@ def compile_program(
     folder: str,
     target_config: str = "",
     edits: Sequence[Mapping[str, Any]] = (),
+    run: Mapping[str, Any] | None = None,
 ) -> str:
     """Compile StableHLO for a target, with XLA's files in `folder`, and return the sizes of its memory as JSON.
 
     `mesh` has the new sizes of axes, None to compile the program as it is. `options` are `shardy`, the two lists
     `to_parameters` and `to_output` of the propagation of shardings, and the `flags` by name. `target_config` describes a GPU.
-    `edits` change the program before.
+    `edits` change the program before. With `run`, arguments of `outputs_differ`, the answer has a member of that name.
     """
     module = parse(data)
     if mesh is not None:
@@ -190,12 +192,25 @@ def compile_program(
     compile_options = _options(xla, platform, [device.id for device in devices], options, folder)
     chosen = xla.DeviceList(tuple(devices))
     client = devices[0].client
-    run = client.compile_and_load if platform == "cpu" else client.compile
-    executable = run(module, chosen, compile_options)
+    compiled = client.compile_and_load if platform == "cpu" else client.compile
+    executable = compiled(module, chosen, compile_options)
     _write_text(executable, Path(folder))
     stats = executable.get_compiled_memory_stats()
     sizes = ("argument", "output", "alias", "temp")
-    return json.dumps({name: getattr(stats, f"{name}_size_in_bytes") for name in sizes})
+    answer = {name: getattr(stats, f"{name}_size_in_bytes") for name in sizes}
+    return json.dumps(answer if run is None else {**answer, "run": outputs_differ(executable, folder=folder, **run)})
+
+
+def prepare_arrays(data: bytes, *, side: str, path: str, seed: int, to: str) -> str:
+    """Write the arguments or outputs of a program to a file in their order: from the user's file, or made from a seed."""
+    module, ir = parse(data), import_module("jaxlib.mlir.ir")
+    main = main_of(module)  # of the module, which has to stay
+    kind = main.attributes["function_type"].value
+    types = [ir.RankedTensorType(own) for own in (kind.inputs if side == "argument" else kind.results)]
+    matches = [_LOCATION.match(str(argument.location)) for argument in main.regions[0].blocks[0].arguments]
+    names = [match[1] if match is not None else "" for match in matches] if side == "argument" else []
+    write_arrays(types, names, side, path, seed, to)
+    return ""
 
 
 def _write_text(executable: Any, folder: Path) -> None:  # noqa: ANN401 - jaxlib has no types
@@ -280,7 +295,12 @@ def _newest(package: str, pattern: str) -> Path | None:
     return max((path for folder in folders or () for path in Path(folder).glob(pattern)), default=None)
 
 
-TASKS: dict[str, Task] = {"describe": describe, "compile": compile_program, "exported": print_exported}
+TASKS: dict[str, Task] = {
+    "describe": describe,
+    "compile": compile_program,
+    "exported": print_exported,
+    "arrays": prepare_arrays,
+}
 
 
 def greeting() -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Self
 
-from hlo_inspect.compiler.compiler import Compiled, Compiler
+from hlo_inspect.compiler.compiler import Compiled, Compiler, without_machine_flags
 from hlo_inspect.compiler.meshes import Description, Mesh, mesh_text
 from hlo_inspect.compiler.program import FlagValue, LoweredProgram
 from hlo_inspect.compiler.targets import Target
@@ -22,6 +22,10 @@ from hlo_inspect.request import Request
 from hlo_inspect.worker_process import Limits
 
 _PASSES = ("memory", "params", "collectives", "cost", "time")
+
+
+PASS_LOG = {"TF_CPP_VMODULE": "hlo_pass_pipeline=1", "TF_CPP_MIN_LOG_LEVEL": "0"}
+"""Environment in which XLA logs the name of each pass and pipeline that runs."""
 
 
 class CompiledMesh(NamedTuple):
@@ -89,11 +93,41 @@ class Compilations:
             )
         return self.compiler.describe(self.program)
 
+    @property
+    def flags(self) -> Mapping[str, FlagValue]:
+        """Flags of all compiles: those of the dump, and in their place those that the user sets."""
+        return {**without_machine_flags(self.program.flags), **self._flags}
+
     def compile(
         self, description: Description, mesh: Mesh | None = None, folder: str = "", edits: Sequence[Mapping[str, Any]] = ()
     ) -> Compiled:
         """Compile the program, for a mesh or with edits if they are given, with XLA's files in a folder. Raise CompileError."""
         return self.compiler.compile(self.program, description, self._folder / folder, mesh, self._flags, edits)
+
+    def compile_with(
+        self,
+        description: Description,
+        flags: Mapping[str, FlagValue],
+        folder: str,
+        run: Mapping[str, Any] | None = None,
+        *,
+        compiler: Compiler | None = None,
+    ) -> Compiled:
+        """Compile the program with these flags alone, and run it if `run` says on what. Raise CompileError."""
+        program = self.program._replace(flags={})
+        return (compiler or self.compiler).compile(program, description, self._folder / folder, flags=flags, run=run)
+
+    def compile_logged(
+        self, description: Description, flags: Mapping[str, FlagValue], folder: str, run: Mapping[str, Any] | None = None
+    ) -> tuple[Compiled, str]:
+        """Compile the program in a process that logs each pass, with a file for each that changed it. Return its log too."""
+        with Compiler(self.target, self._limits, PASS_LOG) as compiler:
+            written = {**flags, "xla_dump_hlo_pass_re": ".*"}
+            return self.compile_with(description, written, folder, run, compiler=compiler), compiler.log
+
+    def path(self, name: str) -> Path:
+        """Return the path of a file or folder beside those of the compiles."""
+        return self._folder / name
 
     def for_meshes(
         self, description: Description, meshes: Sequence[Mesh], request: Request, watch: Callable[[str], None]

@@ -73,6 +73,7 @@ CANNOT_RUN = {
     "hlo-inspect collect dumps --store store --shard": "needs the variables of a job array; tests/fleet has shards",
     "hlo-inspect lint dumps --prove": "its StableHLO has no mesh, as above; tests/compiler has programs",
     "hlo-inspect remesh dumps": "its StableHLO has no mesh; tests/compiler has one",
+    "hlo-inspect bisect ": "needs a program with a fault, or a hundred compiles; tests/bisection has them",
     "hlo-inspect compile dumps --on tpu": "needs libtpu",
     "hlo-inspect measured /tmp/trace": "needs a trace of jax.profiler; tests/passes/test_measured.py reads some",
 }

@@ -1,0 +1,84 @@
+"""Trials of a bisection: a program compiled with other flags, and the state of the condition then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from shutil import rmtree
+from typing import NamedTuple
+
+from hlo_inspect.bisection.conditions import BisectCondition, Observation
+from hlo_inspect.compiler.compiler import Compiled
+from hlo_inspect.compiler.meshes import Description
+from hlo_inspect.compiler.program import FlagValue
+from hlo_inspect.errors import CompileError, InputError, Location
+from hlo_inspect.inspection.compilations import Compilations
+
+Flags = Mapping[str, FlagValue]
+
+
+class Trial(NamedTuple):
+    """A compile with its condition. Without an observation `reason` says why the program does not compile."""
+
+    observation: Observation | None
+    reason: str = ""
+
+    @property
+    def holds(self) -> bool | None:
+        return None if self.observation is None else self.observation.holds
+
+    @property
+    def value(self) -> str:
+        """What the condition looks at, or why there is nothing to look at."""
+        return f"does not compile: {self.reason}" if self.observation is None else self.observation.value
+
+
+class Trials:
+    """Compiles of one program under a condition, counted. Each step is told as a line."""
+
+    def __init__(self, compilations: Compilations, condition: BisectCondition, tell: Callable[[str], None]) -> None:
+        self.compilations, self.condition, self._tell = compilations, condition, tell
+        self.description: Description = compilations.describe()
+        compilations.path("").mkdir(parents=True, exist_ok=True)
+        condition.prepare(compilations, self.description)
+        self.compiles = 0
+        self._start = time.monotonic()
+
+    @property
+    def effort(self) -> str:
+        """Number of compiles, and seconds since the first."""
+        return f"{self.compiles:,} compiles, {time.monotonic() - self._start:.0f} s"
+
+    def first(self) -> tuple[Trial, Compiled, str]:
+        """Compile the program as it is, with a file for each pass. Return its trial and XLA's log. Raise CompileError."""
+        compiled, log = self.compilations.compile_logged(
+            self.description, self.compilations.flags, "as-it-is", self.condition.run
+        )
+        self.compiles += 1
+        return Trial(self.condition.observe(compiled)), compiled, log
+
+    def of(self, flags: Flags) -> Trial:
+        """Compile the program with these flags and look at the condition."""
+        self.compiles += 1
+        folder = f"trial-{self.compiles}"
+        try:
+            compiled = self.compilations.compile_with(self.description, flags, folder, self.condition.run)
+            return Trial(self.condition.observe(compiled))
+        except CompileError as error:
+            return Trial(None, error.message)
+        finally:
+            rmtree(self.compilations.path(folder), ignore_errors=True)
+
+    def confirm(self, trial: Trial, flags: Flags, label: str) -> None:
+        """Compile once more. Raise InputError if the condition then has another state."""
+        again = self.of(flags)
+        if again.holds != trial.holds:
+            raise InputError(
+                f"two runs of the same disagree, {label}: {trial.value}, then {again.value}; the condition is not stable",
+                Location(self.compilations.program.path),
+            )
+
+    def tell(self, number: int, total: int, label: str, trial: Trial) -> None:
+        """Tell a step: `3 of 101  without algsimp: fusions.count 24  holds`. A `total` of 0 is unknown."""
+        state = {True: "  holds", False: "  does not hold", None: ""}[trial.holds]
+        self._tell(f"{number}{f' of {total}' if total else ''}  {label}: {trial.value}{state}")

@@ -1,0 +1,128 @@
+"""`bisect`: the passes or flags of the compiler on which a condition depends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from hlo_inspect.cli import completion
+from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, made_by, on_target
+from hlo_inspect.cli.options import OutputOptions, SectionedCommand, output_options, request_options
+from hlo_inspect.cli.output import deliver, refuse_to_overwrite
+from hlo_inspect.cli.streams import FAILED, tell
+from hlo_inspect.request import Request
+
+if TYPE_CHECKING:
+    from hlo_inspect.bisection.conditions import BisectCondition
+
+
+@click.command("bisect", cls=SectionedCommand, short_help="Find the compiler passes or flags on which a condition depends.")
+@output_options()
+@request_options("bisect", without=("jobs",))
+@compile_options
+@click.option(
+    "--over",
+    type=click.Choice(["passes", "flags"]),
+    required=True,
+    help="Disable each pass that runs, or try the flags of two sets.",
+)
+@click.option(
+    "--if",
+    "fact",
+    metavar="'FACT OP VALUE'",
+    shell_complete=completion.facts,
+    help="Look at a fact of the compiled module, as `check --assert`, for example 'fusions.count > 20'.",
+)
+@click.option(
+    "--if-differs",
+    "expected",
+    metavar="[EXPECTED.npz]",
+    is_flag=False,
+    flag_value="",
+    help="Run the program on CPU: its outputs differ from these, or without a file from those without optimizations.",
+)
+@click.option(
+    "--inputs", metavar="FILE.npz", default="", help="Run it on these arguments. Without a file they are made from a seed."
+)
+@click.option(
+    "--tolerance",
+    metavar="ULP",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Let floating-point outputs differ by so many units in the last place.",
+)
+@click.option(
+    "--run", "command", metavar="'COMMAND {}'", help="Run a command on the folder of the dump: another exit status than 0."
+)
+@click.argument("program", metavar="PROGRAM", shell_complete=completion.files)
+@click.argument("sides", metavar="[A B]", nargs=-1, shell_complete=completion.files)
+def bisect(
+    program: str,
+    compilations_of: OpenCompiler,
+    sides: tuple[str, ...],
+    over: str,
+    *,
+    output: OutputOptions,
+    request: Request,
+    **given: Any,  # noqa: ANN401 - the options of `ConditionOptions`, as click hands them over
+) -> int:
+    """Find the compiler passes or flags on which a condition depends, by compiles without each of them.
+
+    PROGRAM is what `compile` takes. The condition is what is wrong: --if on a fact, --if-differs on the outputs, or --run with
+    a command.
+
+    With --over passes the condition has to hold for the program as it is. Each pass and pipeline that ran is disabled alone
+    (xla_disable_hlo_passes), those that changed the module first. If none alone is necessary, pairs of the likeliest are tried.
+    Passes without which XLA cannot compile the program are a table of their own.
+
+    With --over flags the condition has to differ between two sets, A and B: files of debug_options, or lists such as
+    'xla_cpu_enable_fast_math=true xla_cpu_use_onednn=false'. The result is the least part of their difference that turns it.
+
+    A line on standard error tells each step. Exit status 1: the condition does not hold, or nothing is necessary.
+    """
+    from hlo_inspect.bisection.bisect_reports import flags_report, passes_report
+    from hlo_inspect.bisection.flags import bisect_flags, read_flags
+    from hlo_inspect.bisection.passes import PassBisection, bisect_passes
+    from hlo_inspect.bisection.trials import Trials
+
+    if len(sides) != (2 if over == "flags" else 0):
+        raise click.UsageError("--over flags takes A and B after PROGRAM, --over passes neither.")
+    flags = [read_flags(side) for side in sides]
+    options = ConditionOptions(**given)
+    refuse_to_overwrite(output.output, [program, *sides, options.expected, options.inputs])
+    with compilations_of(program, request.module, None) as compilations:
+        condition = _condition(options, on_target(request, compilations))
+        trials = Trials(compilations, condition, lambda line: None if output.quiet else tell(line))
+        result = bisect_flags(trials, *flags) if flags else bisect_passes(trials)
+        notes = (made_by(compilations), *condition.notes)
+        if isinstance(result, PassBisection):
+            report = passes_report(program, condition.text, result, trials.effort, notes)
+        else:
+            report = flags_report(program, condition.text, result, trials.effort, notes)
+    return max(deliver([report], output), 0 if result.necessary else FAILED)
+
+
+class ConditionOptions(NamedTuple):
+    """The options that make the condition."""
+
+    fact: str | None
+    expected: str | None
+    inputs: str
+    tolerance: int
+    command: str | None
+
+
+def _condition(options: ConditionOptions, request: Request) -> BisectCondition:
+    """Return the condition of the options. Raise UsageError unless there is exactly one."""
+    from hlo_inspect.bisection.conditions import CommandCondition, DifferenceCondition, FactCondition
+
+    if (options.fact, options.expected, options.command).count(None) != 2:
+        raise click.UsageError("bisect takes one condition: --if, --if-differs or --run.")
+    if options.expected is None and (options.inputs or options.tolerance):
+        raise click.UsageError("--inputs and --tolerance need --if-differs.")
+    if options.fact is not None:
+        return FactCondition(options.fact, request)
+    if options.command is not None:
+        return CommandCondition(options.command)
+    return DifferenceCondition(options.expected or "", options.inputs, options.tolerance)

@@ -1,0 +1,165 @@
+"""`bisect` on a program of one device: which pass merges two equal sines, outputs worked out by hand, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hlo_inspect.cli.main import run
+from tests.compiler.programs import STEP
+
+jaxlib = pytest.importorskip("jaxlib")
+pytest.importorskip("jaxlib.mlir.dialects.sdy")
+np = pytest.importorskip("numpy")
+
+SINES = (Path(__file__).parents[1] / "data/stablehlo/sines.mlir").read_text(encoding="utf-8")
+"""Two equal sines, which only `cse` merges."""
+DOUBLED = SINES.replace("stablehlo.multiply %a, %b", "stablehlo.add %x, %x").replace(
+    "%x: tensor<6xf32>, %n: tensor<2xi32>", '%x: tensor<6xf32> loc("x"), %n: tensor<2xi32> loc("n")'
+)
+"""2 x and 2 n, which are exact; the arguments have names, as those of JAX."""
+CASES = Path(__file__).parents[3] / "shared/dumps/bisect"
+
+
+@pytest.fixture
+def sines(tmp_path: Path) -> Path:
+    """Return a folder of one module, as XLA writes it beside a text."""
+    (tmp_path / "module.mlir").write_text(SINES, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def doubled(tmp_path: Path) -> Path:
+    path = tmp_path / "doubled.mlir"
+    path.write_text(DOUBLED, encoding="utf-8")
+    return path
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: object, status: int = 0) -> tuple[dict[str, Any], list[str]]:
+    """Return the JSON of a bisection and the lines that it tells."""
+    assert run(["bisect", *map(str, arguments), "--format", "json"]) == status
+    captured = capsys.readouterr()
+    return dict(json.loads(captured.out)), captured.err.splitlines()
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: object, status: int) -> str:
+    """Return the last line of a command that fails."""
+    assert run(["bisect", *map(str, arguments)]) == status
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def rows(report: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the rows of a table by column."""
+    table = next(table for table in report["tables"] if table["name"] == name)
+    columns = [column["name"] for column in table["columns"]]
+    return [dict(zip(columns, row, strict=True)) for row in table["rows"]]
+
+
+def test_the_pass_that_merges_equal_instructions(sines: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`cse` changes the module, so that it is tried first; it removes one of the two sines."""
+    report, lines = answer(capsys, sines, "--over", "passes", "--if", "opcode.sine == 1")
+    assert rows(report, "necessary") == [
+        {"name": "cse", "value": "opcode.sine 2", "change": "-1 instruction", "old": None, "new": None}
+    ]
+    assert rows(report, "required") == []
+    assert lines[0].endswith("  all passes: opcode.sine 1  holds")
+    assert any(line.endswith("without cse: opcode.sine 2  does not hold") for line in lines[1:4])
+    assert len(lines) > 50, "passes that changed nothing are tried too"
+    assert len(lines) == int(lines[0].split()[2])
+
+
+def test_the_least_flags_that_turn_a_condition(sines: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Five flags differ; the one that disables `cse` leaves two sines."""
+    others = ("xla_cpu_enable_fast_math", "xla_cpu_enable_fast_min_max", "xla_allow_excess_precision", "xla_cpu_use_onednn")
+    old, new = tmp_path / "old.debug_options", " ".join([f"{name}=true" for name in others] + ["xla_disable_hlo_passes=cse"])
+    old.write_text("".join(f"{name}: false\n" for name in others), encoding="utf-8")
+    report, lines = answer(capsys, sines, old, new, "--over", "flags", "--if", "opcode.sine == 2")
+    (row,) = rows(report, "necessary")
+    assert (row["name"], row["old"], row["new"]) == ("xla_disable_hlo_passes", None, "cse")
+    assert lines[:2] == ["1  flags of A: opcode.sine 1  does not hold", "2  flags of B: opcode.sine 2  holds"]
+    assert lines[-1] == "6  with xla_disable_hlo_passes of B: opcode.sine 2  holds"
+
+
+def test_outputs_are_compared_in_units_in_the_last_place(
+    doubled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x, n = np.arange(1, 7, dtype="float32"), np.array([3, 4], "int32")
+    inputs, right, near, wrong = (tmp_path / f"{name}.npz" for name in ("inputs", "right", "near", "wrong"))
+    np.savez(inputs, n=n, x=x)
+    np.savez(right, 2 * x, 2 * n)
+    np.savez(near, np.nextafter(2 * x, np.float32(100)), 2 * n)
+    np.savez(wrong, 2 * x, 2 * n + np.array([1, 0], "int32"))
+    expected = {
+        (right, 0): "0 of 8 elements differ",
+        (near, 0): "6 of 8 elements differ by up to 1 ULP",
+        (near, 1): "0 of 8 elements differ",
+        (wrong, 5): "1 of 8 elements differ",
+    }
+    for (file, tolerance), value in expected.items():
+        options = ("--inputs", inputs, "--tolerance", tolerance)
+        _, lines = answer(capsys, doubled, "", "", "--over", "flags", "--if-differs", file, *options, status=1)
+        assert lines[0].startswith(f"1  flags of A: {value}  ")
+
+
+def test_without_expected_outputs_those_without_optimizations_are(doubled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report, lines = answer(capsys, doubled, "--over", "passes", "--if-differs", status=1)
+    assert len(lines) == 1, "a condition that does not hold is said first"
+    assert "0 of 8 elements differ  does not hold" in lines[0]
+    assert rows(report, "necessary") == []
+    assert any("compiled without passes" in note for note in report["notes"])
+    assert any("made from the seed" in note for note in report["notes"])
+
+
+def test_a_command_is_run_on_the_folder(sines: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command looks for a second sine, and fails while there is none."""
+    command = "sh -c 'cat {}/*after_optimizations.txt | grep sine | grep -c sine.*sine.*sine > /dev/null'"
+    report, _ = answer(capsys, sines, "", "", "--over", "flags", "--run", command, status=1)
+    assert rows(report, "necessary") == []
+
+
+def test_a_condition_that_is_not_stable_ends_it(sines: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command fails at its first call only."""
+    marker = tmp_path / "called"
+    line = refusal(capsys, sines, "--over", "passes", "--run", f"sh -c 'test -e {marker} || ! touch {marker} #{{}}'", status=3)
+    assert "two runs of the same disagree, with all passes: status 1, then status 0" in line
+
+
+def test_inputs_that_do_not_fit_are_named(doubled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, shaped = tmp_path / "one.npz", tmp_path / "shaped.npz"
+    np.savez(one, np.zeros(6, "float32"))
+    np.savez(shaped, x=np.zeros(6, "float32"), n=np.zeros(3, "int64"))
+    run_it = (doubled, "--over", "passes", "--if-differs")
+    assert refusal(capsys, *run_it, one, status=3).endswith("one.npz: has 1 arrays, the program 2 outputs")
+    line = refusal(capsys, *run_it, shaped, status=3)
+    assert line.endswith("shaped.npz: n is int64[3]; output 1 of the program is int32[2]")
+    assert "is no file of numpy.savez" in refusal(capsys, *run_it, doubled, status=3)
+
+
+def test_one_message_for_what_cannot_be_asked(sines: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    over = ("--over", "passes")
+    assert "one condition" in refusal(capsys, sines, *over, status=2)
+    assert "A and B" in refusal(capsys, sines, "--over", "flags", "--if", "opcode.sine == 1", status=2)
+    assert "need --if-differs" in refusal(capsys, sines, *over, "--if", "opcode.sine == 1", "--tolerance", 1, status=2)
+    assert "nosuch: No such file" in refusal(capsys, sines, *over, "--run", "nosuch {}", status=2)
+    assert "has no {}" in refusal(capsys, sines, *over, "--run", "true", status=2)
+    flags = ("--over", "flags", "--if", "opcode.sine == 1")
+    assert "flags of B: No such compile option: 'xla_nosuch'" in refusal(capsys, sines, "", "xla_nosuch=1", *flags, status=3)
+    assert "neither a file" in refusal(capsys, sines, "", "fast", *flags, status=2)
+    step = tmp_path / "step.mlir"
+    step.write_text(STEP, encoding="utf-8")
+    assert "8 partitions" in refusal(capsys, step, *over, "--if-differs", status=2)
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="needs the dumps beside the checkout")
+def test_an_open_miscompilation(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = CASES / "shifted_rows"
+    if json.loads((folder / "case.json").read_text(encoding="utf-8"))["jaxlib"] != jaxlib.__version__:
+        pytest.skip("needs the jaxlib of the case")
+    truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
+    files = ("--if-differs", folder / "expected.npz", "--inputs", folder / "inputs.npz")
+    report, lines = answer(capsys, folder, "--over", "passes", *files)
+    assert {row["name"] for row in rows(report, "necessary")} == set(truth["necessary"])
+    assert len(lines) == len(truth["passes_run"]) + 1
