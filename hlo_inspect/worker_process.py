@@ -105,7 +105,7 @@ class WorkerProcess:
 
     @property
     def log(self) -> str:
-        """What the library logged in the last task."""
+        """The library's log of the last task."""
         self._log.seek(0)
         return self._log.read().decode(errors="backslashreplace")
 

@@ -47,7 +47,7 @@ class BisectCondition(Protocol):
         """Return its state for a compiled program. Raise CompileError if that is unknown."""
 
 
-class FactCondition:
+class TriedFact:
     """Condition on a fact, as `check` has them."""
 
     run: Mapping[str, Any] | None = None
@@ -84,7 +84,7 @@ class FactCondition:
         return Observation(holds, f"{self._check.name} {format_value(actual, self._check.spec.unit)}")
 
 
-class DifferenceCondition:
+class TriedOutputs:
     """Condition that outputs differ from those of a file; without a file, from those of the program without optimizations."""
 
     def __init__(self, expected: str, inputs: str, tolerance: int) -> None:

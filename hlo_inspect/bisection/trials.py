@@ -29,12 +29,12 @@ class Trial(NamedTuple):
 
     @property
     def value(self) -> str:
-        """What the condition looks at, or why there is nothing to look at."""
+        """The value that the condition looks at, or why there is none."""
         return f"does not compile: {self.reason}" if self.observation is None else self.observation.value
 
 
 class Trials:
-    """Compiles of one program under a condition, counted. Each step is told as a line."""
+    """Compiles of one program under a condition, counted. `tell` gets a line for each step."""
 
     def __init__(self, compilations: Compilations, condition: BisectCondition, tell: Callable[[str], None]) -> None:
         self.compilations, self.condition, self._tell = compilations, condition, tell

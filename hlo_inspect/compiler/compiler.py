@@ -102,7 +102,7 @@ class Compiler:
 
     @property
     def log(self) -> str:
-        """What the compiler wrote to its log in the last compile."""
+        """The compiler's log of the last compile."""
         return self._running().log
 
     def prepare_arrays(self, program: LoweredProgram, side: str, path: str, seed: int, to: Path) -> None:

@@ -48,8 +48,8 @@ def outputs_differ(executable: Any, inputs: str, expected: str, tolerance: int, 
     import numpy as np
 
     jax, device = import_module("jaxlib._jax"), executable.local_devices()[0]
-    held = [jax.dlpack_managed_tensor_to_buffer(_capsule(array), device, None) for array in _in_order(inputs)]
-    results = executable.execute_sharded(held).disassemble_into_single_device_arrays()
+    arguments = [jax.dlpack_managed_tensor_to_buffer(_capsule(array), device, None) for array in _in_order(inputs)]
+    results = executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
     outputs = [np.asarray(shards[0]) for shards in results]
     np.savez(Path(folder) / OUTPUTS, *outputs)
     answer: dict[str, Any] = {"elements": sum(array.size for array in outputs), "different": 0, "ulp": 0}
@@ -96,7 +96,7 @@ def _read(path: str, names: Sequence[str], types: Sequence[Any], shapes: Sequenc
         raise ValueError(f"has {len(listed)} arrays, the program {len(types)} {wanted}s")
     if set(names) == set(listed):
         listed = {name: listed[name] for name in names}
-    arrays = []
+    arrays: list[Array] = []
     for (name, array), dtype, shape in zip(listed.items(), types, shapes, strict=True):
         typed = _typed(array, dtype)
         if (typed.dtype, typed.shape) != (dtype, shape):

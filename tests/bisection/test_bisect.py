@@ -128,11 +128,11 @@ def test_a_condition_that_is_not_stable_ends_it(sines: Path, tmp_path: Path, cap
 
 
 def test_inputs_that_do_not_fit_are_named(doubled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one, shaped = tmp_path / "one.npz", tmp_path / "shaped.npz"
-    np.savez(one, np.zeros(6, "float32"))
+    single, shaped = tmp_path / "one.npz", tmp_path / "shaped.npz"
+    np.savez(single, np.zeros(6, "float32"))
     np.savez(shaped, x=np.zeros(6, "float32"), n=np.zeros(3, "int64"))
     run_it = (doubled, "--over", "passes", "--if-differs")
-    assert refusal(capsys, *run_it, one, status=3).endswith("one.npz: has 1 arrays, the program 2 outputs")
+    assert refusal(capsys, *run_it, single, status=3).endswith("one.npz: has 1 arrays, the program 2 outputs")
     line = refusal(capsys, *run_it, shaped, status=3)
     assert line.endswith("shaped.npz: n is int64[3]; output 1 of the program is int32[2]")
     assert "is no file of numpy.savez" in refusal(capsys, *run_it, doubled, status=3)

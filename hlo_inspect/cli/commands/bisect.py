@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     metavar="ULP",
     type=click.IntRange(min=0),
     default=0,
-    help="Let floating-point outputs differ by so many units in the last place.",
+    help="Let floating-point outputs differ by this number of units in the last place.",
 )
 @click.option(
     "--run", "command", metavar="'COMMAND {}'", help="Run a command on the folder of the dump: another exit status than 0."
@@ -115,14 +115,14 @@ class ConditionOptions(NamedTuple):
 
 def _condition(options: ConditionOptions, request: Request) -> BisectCondition:
     """Return the condition of the options. Raise UsageError unless there is exactly one."""
-    from hlo_inspect.bisection.conditions import CommandCondition, DifferenceCondition, FactCondition
+    from hlo_inspect.bisection.conditions import CommandCondition, TriedFact, TriedOutputs
 
     if (options.fact, options.expected, options.command).count(None) != 2:
         raise click.UsageError("bisect takes one condition: --if, --if-differs or --run.")
     if options.expected is None and (options.inputs or options.tolerance):
         raise click.UsageError("--inputs and --tolerance need --if-differs.")
     if options.fact is not None:
-        return FactCondition(options.fact, request)
+        return TriedFact(options.fact, request)
     if options.command is not None:
         return CommandCondition(options.command)
-    return DifferenceCondition(options.expected or "", options.inputs, options.tolerance)
+    return TriedOutputs(options.expected or "", options.inputs, options.tolerance)
