@@ -14,6 +14,7 @@ Example:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,9 @@ MAX_DEPTH = 20
 MAX_BYTES = 1 << 20
 MAX_SHOWN = 60
 _KEY = lazy_pattern(r"[ \t]*+(?:-[ \t]++)*+[\w.\-]{1,60}[ \t]*+:(?=[ \t]|$)")
+_KEY_NAME = lazy_pattern(r"[A-Za-z][\w\-]{0,39}", re.ASCII)
+"""Form of a key that a message repeats. Any other text may be a line of a file that is no configuration."""
+
 _NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _LINE_BREAK = lazy_pattern("\r\n|[\r\n\x85\u2028\u2029]")  # the line ends of YAML
 
@@ -89,8 +93,9 @@ class Node(NamedTuple):
         names = list(options)
         chosen = self.text()
         if chosen not in names:
-            written = chosen[:MAX_SHOWN]
-            raise self.error(f"{written!r} is not one of {', '.join(names)}{did_you_mean(written, names)}")
+            hint = did_you_mean(chosen[:MAX_SHOWN], names)
+            written = repr(chosen[:MAX_SHOWN]) if hint else "the value"  # a word close to a name is no secret
+            raise self.error(f"{written} is not one of {', '.join(names)}{hint}")
         return chosen
 
     def items(self) -> tuple[Node, ...]:
@@ -107,8 +112,10 @@ class Node(NamedTuple):
         values = {}
         for key, value in self.entries():
             if key.scalar not in names:
-                keys, written = ", ".join(names), key.scalar[:MAX_SHOWN]
-                raise key.error(f"unknown key {written!r}; the keys are {keys}{did_you_mean(written, names)}")
+                is_name = _KEY_NAME.fullmatch(key.scalar) is not None
+                written = f" {key.scalar!r}" if is_name else ""
+                hint = did_you_mean(key.scalar, names) if is_name else ""
+                raise key.error(f"unknown key{written}; the keys are {', '.join(names)}{hint}")
             values[key.scalar] = value
         missing = [name for name in required if name not in values]
         if missing:
@@ -117,9 +124,8 @@ class Node(NamedTuple):
 
     def _expect(self, kind: Kind) -> Node:
         if self.kind != kind:
-            written = f" {self.scalar[:MAX_SHOWN]!r}" if self.scalar else ""
             hint = "; put text in quotes" if kind == "text" and self.kind in ("number", "bool") else ""
-            raise self.error(f"expected a value of kind {kind}, found {self.kind}{written}{hint}")
+            raise self.error(f"expected a value of kind {kind}, found {self.kind}{hint}")
         return self
 
 

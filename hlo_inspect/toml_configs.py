@@ -6,11 +6,12 @@ has the place of its key.
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from hlo_inspect.config_files import PYPROJECT, config_files
-from hlo_inspect.configs import ConfigFile, Kind, Node, read_bytes
+from hlo_inspect.config_files import PYPROJECT, config_files, is_of_other_user
+from hlo_inspect.configs import MAX_DEPTH, ConfigFile, Kind, Node, read_bytes
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -27,8 +28,17 @@ Places = Mapping[Keys, tuple[int, int]]
 
 
 def nearest_config(folder: Path) -> Node | None:
-    """Return the configuration of the nearest file upwards that has one; None without any. Raise UsageError for no TOML."""
-    return next((node for path in config_files(folder) if (node := read_config(path)) is not None), None)
+    """Return the configuration of the nearest file upwards that has one; None without any.
+
+    Raise UsageError for no TOML, and for a file of another user in a folder above.
+    """
+    for path in config_files(folder):
+        node = read_config(path)
+        if node is not None:
+            if path.parent != folder and is_of_other_user(path):
+                raise UsageError("belongs to another user: name it with --config if you trust it", Location(str(path)))
+            return node
+    return None
 
 
 def read_config(path: Path) -> Node | None:
@@ -46,12 +56,26 @@ def read_config(path: Path) -> Node | None:
         place = _PLACE.search(str(error))
         line, column = (int(place[1]), int(place[2])) if place else (max(len(file.lines), 1), 1)
         raise file.error(f"not valid TOML: {str(error).partition(' (at ')[0]}", line, column) from error
+    except RecursionError as error:
+        raise _nested(file, _line_with_most(file, "[{")) from error
+    except ValueError as error:  # more digits than Python converts
+        raise file.error("a number has too many digits", _line_with_most(file, string.digits), 1) from error
     section = SECTION if path.name == PYPROJECT else ()
     for name in section:
         if not isinstance(value, Mapping) or name not in value:
             return None
         value = value[name]
     return _node(file, dict(_places(file)), value, section, (1, 1))
+
+
+def _nested(file: ConfigFile, line: int, column: int = 1) -> UsageError:
+    return file.error(f"the value is nested more than {MAX_DEPTH} levels deep", line, column)
+
+
+def _line_with_most(file: ConfigFile, characters: str) -> int:
+    """Return the number of the line with the most of some characters: `tomllib` has no place for what it cannot hold."""
+    counts = [sum(map(line.count, characters)) for line in file.lines]
+    return counts.index(max(counts)) + 1
 
 
 def _places(file: ConfigFile) -> Iterator[tuple[Keys, tuple[int, int]]]:
@@ -72,6 +96,8 @@ def _places(file: ConfigFile) -> Iterator[tuple[Keys, tuple[int, int]]]:
 
 def _node(file: ConfigFile, places: Places, value: object, keys: Keys, above: tuple[int, int]) -> Node:
     line, column = place = places.get(keys, above)
+    if len(keys) > MAX_DEPTH:
+        raise _nested(file, line, column)
     if isinstance(value, Mapping):
         pairs = []
         for key, inner in value.items():

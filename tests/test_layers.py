@@ -22,6 +22,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "figure": (),
     "lazy_pattern": (),
     "errors": (),
+    "user_patterns": ("errors",),
     "remote_listings": (),
     "remote_files": ("errors", "remote_listings"),
     "atomic_files": ("errors", "remote_files"),
@@ -101,7 +102,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.facts",
     ),
     "report.cells": ("errors", "report.model", "report.table", "report.units"),
-    "report.filters": ("errors", "report.model", "report.table", "report.units", "report.cells"),
+    "report.filters": ("errors", "user_patterns", "report.model", "report.table", "report.units", "report.cells"),
     "checks": (
         "errors",
         "request",
@@ -140,6 +141,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "remedies": ("errors", "hlo", "graph", "analysis", "compiler", "report.model", "report.table", "report.table_spec"),
     "inspection": (
         "errors",
+        "user_patterns",
         "worker_process",
         "compiler",
         "remedies",

@@ -27,6 +27,14 @@ def current_config() -> Config | None:
     return config
 
 
+def config_above() -> str | None:
+    """Return the path of the configuration that applies from a folder above the working directory; None without one."""
+    context = click.get_current_context(silent=True)
+    config: Config | None = context.meta.get(_CONFIG) if context is not None else None
+    path = Path(config.root.file.path) if config is not None and config.root is not None else None
+    return str(path) if path is not None and path.parent in Path.cwd().parents else None
+
+
 def current_thresholds() -> tuple[str, ...]:
     """Return the thresholds of rules in the configuration of the command that runs."""
     config = current_config()

@@ -15,6 +15,7 @@ from typing import TextIO
 
 from hlo_inspect.atomic_files import atomic_writer
 from hlo_inspect.cli.command_line import command_without_limit
+from hlo_inspect.cli.config_options import config_above
 from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.streams import reported, silence, tell
 from hlo_inspect.errors import InternalError, Location, UsageError, printable
@@ -67,7 +68,10 @@ def _rendering(options: OutputOptions, stream: TextIO, failed: Failed[Report]) -
     on_terminal = options.output is None and stream.isatty()
     is_plain = options.no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     choices = options.rendering()._replace(
-        width=_width(on_terminal=on_terminal), color=on_terminal and not is_plain, failed=failed
+        width=_width(on_terminal=on_terminal),
+        color=on_terminal and not is_plain,
+        failed=failed,
+        config=config_above(),
     )
     if options.format not in CI_FORMATS:
         return choices

@@ -94,7 +94,7 @@ class Store:
             return False
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror or error}", Location(self.root)) from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise InputError(f"is no store: {_MARK} makes no sense", Location(self.root)) from error
         if version > STORE_SCHEMA:
             message = f"is a store of schema {version}; this version reads schema {STORE_SCHEMA}: update hlo-inspect"

@@ -21,7 +21,7 @@ from hlo_inspect.findings.small_findings import SmallFindings
 from hlo_inspect.findings.thresholds import parse_thresholds
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes import ALPA, FINDINGS, MEASURED, MODULE_FACTS, TIME_EVENTS, WORKLOAD, find_pass
+from hlo_inspect.passes import ALPA, FINDINGS, MEASURED, MODULE_FACTS, PASSES, TIME_EVENTS, WORKLOAD, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.partial_modules import (
     partial_facts,
@@ -92,7 +92,8 @@ class ModuleReports:
         self.measures = request.recorded is not None or any(question.name == MEASURED for question in running)
         self.asks_graph = request.uses_graph_for_phases and any(question.asks_phases for question in running)
         if len(request.profiles) > 1 and not any(question.compares_profiles for question in self.chosen):
-            names = ", ".join(request.pass_names)
+            are_commands = all(name in PASSES.names for name in request.pass_names)
+            names = ", ".join(request.pass_names) if are_commands else "this command"
             raise UsageError(f"{names} takes one profile; `time` compares several")
         self._uses_profile = any(question.uses_profile for question in running)
         self._request = request

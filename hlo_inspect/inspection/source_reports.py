@@ -37,6 +37,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.module_reports import ModuleReports
 from hlo_inspect.report.model import Report
+from hlo_inspect.user_patterns import UserPattern
 from hlo_inspect.xla import Xla
 
 if TYPE_CHECKING:
@@ -277,10 +278,10 @@ def uncollected(items: Iterator[T]) -> Iterator[T]:
         yield item
 
 
-def name_pattern(module: str | None) -> re.Pattern[str] | None:
+def name_pattern(module: str | None) -> UserPattern | None:
     """Compile the pattern of names; None for all. Raise UsageError if it is no regular expression."""
     try:
-        return re.compile(module) if module is not None else None
+        return UserPattern(module) if module is not None else None
     except re.error as error:
         raise UsageError(f"{module!r} is not a regular expression: {error}") from error
 

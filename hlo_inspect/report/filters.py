@@ -16,6 +16,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.cells import find_column
 from hlo_inspect.report.table import Column, Row, Table, Value, plain
 from hlo_inspect.report.units import UNKNOWN, parse_quantity
+from hlo_inspect.user_patterns import UserPattern
 
 _HEAD = lazy_pattern(r"([A-Za-z_][\w.-]*)\s*(==|!=|<=|>=|=|<|>|~)\s*", re.ASCII)
 _QUOTED = lazy_pattern(r"\"[^\"]*\"|'[^']*'")
@@ -153,7 +154,7 @@ def _containment(comparison: Comparison, column: Column) -> Callable[[Value], bo
         raise UsageError(f"'~' is for text, which column {column.name!r} is not: use = != < <= > or >=")
     wanted = comparison.value
     try:
-        pattern = re.compile(wanted)
+        pattern = UserPattern(wanted)
     except re.error:  # such as `transpose(jvp`: match it as plain text
         return lambda value: isinstance(value, str) and wanted in value
     return lambda value: isinstance(value, str) and (wanted in value or pattern.search(value) is not None)

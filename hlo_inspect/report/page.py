@@ -57,8 +57,11 @@ def module_details(report: Report) -> list[str]:
     return details
 
 
-def input_details(report: Report) -> list[str]:
-    """Return the file of the module, the size of its text, and the hardware profile; nothing if no input was read."""
+def input_details(report: Report, options: RenderOptions) -> list[str]:
+    """Return the file of the module, the size of its text, the hardware profile, and a configuration of a folder above.
+
+    Return nothing if no input was read.
+    """
     source = report.input
     if not source.lines:
         return []
@@ -69,6 +72,8 @@ def input_details(report: Report) -> list[str]:
     ]
     if report.profile is not None:
         details.append(f"profile {printable(report.profile)}")
+    if options.config is not None:
+        details.append(f"options of {printable(options.config)}")
     return details
 
 

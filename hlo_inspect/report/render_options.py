@@ -30,6 +30,7 @@ class RenderOptions(NamedTuple):
     only the first lines and the tables. `root` is the folder of the repository and `rule_pages` the
     documentation by code of a rule, for the formats of CI. `failed` receives a
     report that cannot be rendered, and the others follow. `left_out` is the last line of an output that a limit cuts.
+    `config` is the path of a configuration that applies although it is in no folder of the command.
     """
 
     top: int | None = None
@@ -44,6 +45,7 @@ class RenderOptions(NamedTuple):
     rule_pages: Mapping[str, RulePage] = MappingProxyType({})
     failed: Failed[Report] | None = None
     left_out: str = ""
+    config: str | None = None
 
 
 Renderer = Callable[[Iterable[Report], TextIO, RenderOptions], None]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from hlo_inspect.config_files import has_table
 from tests.calling import call_text
 
 DATA = Path(__file__).parents[1] / "data"
@@ -111,3 +113,74 @@ def test_a_missing_file_of_the_configuration_is_named(project: Path) -> None:
     assert done.returncode == 2
     assert "training.yaml: cannot be read" in done.stderr
     assert call_text("summary", ADAMW, "--config", "none.toml", folder=project).returncode == 2
+
+
+SECRET = "root:$y$j9T$hash:20228"
+CODE_OF_A_KEY = "tok_51HxQ"
+
+
+@pytest.mark.parametrize("option", ["--profile", "--custom-calls", "--policy", "--baseline"])
+@pytest.mark.parametrize("content", [f"{SECRET}:0:9:7::", f"PASSWORD={CODE_OF_A_KEY}", f"- {CODE_OF_A_KEY}", f'"{SECRET}": 1'])
+def test_errors_in_a_file_that_is_no_configuration_keep_its_text(project: Path, option: str, content: str) -> None:
+    (project / "secret.env").write_text(f"{content}\n", encoding="utf-8")
+    command = {"--policy": "check", "--baseline": "lint"}.get(option, "list")
+    done = call_text(command, ADAMW, option, "./secret.env", folder=project)
+    assert (done.returncode, "secret.env" in done.stderr) == (2, True)
+    assert SECRET not in done.stderr
+    assert CODE_OF_A_KEY not in done.stderr
+
+
+def test_values_of_a_configuration_are_not_repeated(tmp_path: Path) -> None:
+    (tmp_path / "hlo-inspect.toml").write_text(f'phases = "{CODE_OF_A_KEY}"\n', encoding="utf-8")
+    done = call_text("list", ADAMW, folder=tmp_path)
+    assert ":1:1: the value is not one of graph, names" in done.stderr
+    assert CODE_OF_A_KEY not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"mesh = 1\nlint = {'[' * 1000}{']' * 1000}", ":2:1: the value is nested more than 20 levels deep"),
+        (f"mesh = {'[' * 60}{']' * 60}", ":1:1: the value is nested more than 20 levels deep"),
+        (f"# a comment\njobs = {'1' * 4301}", ":2:1: a number has too many digits"),
+        ("jobs = 1e400", ":1:1: jobs is a whole number"),
+        ('profile = ["h100-sxm", "tpu-v5e"]', "this command takes one profile"),
+    ],
+)
+def test_what_toml_or_python_cannot_hold_is_wrong_usage(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "hlo-inspect.toml").write_text(text, encoding="utf-8")
+    done = call_text("list", ADAMW, folder=tmp_path)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def test_blank_lines_of_a_pyproject_are_searched_once(tmp_path: Path) -> None:
+    """They took time by their square: these would take an hour."""
+    path = tmp_path / "pyproject.toml"
+    path.write_text("\n" * 1_000_000 + " [ tool ]\n", encoding="utf-8")
+    assert has_table(path)
+
+
+def test_the_page_names_a_configuration_of_a_folder_above(project: Path) -> None:
+    named = f"options of {project / 'pyproject.toml'}"
+    for words in (["collectives"], ["collectives", "--format", "markdown"], ["report", "-q", "-o", "page.html"]):
+        pages = []
+        for folder in (project / "src", project):
+            page = call_text(*words, ADAMW, folder=folder).stdout
+            pages.append(page or (folder / "page.html").read_text(encoding="utf-8"))
+        assert [named in page.replace("\\", "") for page in pages] == [True, False], words
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="files have no owners")
+def test_a_configuration_of_another_user_above_is_refused_unless_it_is_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, user = project / "pyproject.toml", os.getuid()
+    if user == 0:
+        os.chown(path, 12345, -1)
+    else:
+        monkeypatch.setattr(os, "getuid", lambda: user + 1)
+    refused = call_text("list", ADAMW, folder=project / "src")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert f"{path}: belongs to another user: name it with --config if you trust it" in refused.stderr
+    assert call_text("list", ADAMW, "--config", path, folder=project / "src").returncode == 0
+    assert call_text("list", ADAMW, folder=project).returncode == 0

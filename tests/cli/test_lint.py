@@ -178,7 +178,7 @@ def entries(*written: str) -> str:
         ('{"version": 1, "finding": []}', "b.json:1:16: unknown key 'finding'; the keys are version, findings"),
         ('{"version": 1, "findings": [{"rule": "HI101"}]}', "missing keys: label, count, stake, stake_unit, fingerprint"),
         (entries(ENTRY.replace("HI101", "HI199")), "there is no rule 'HI199'"),
-        (entries(ENTRY.replace('"bytes"', '"MiB"')), "'MiB' is not one of s, bytes, flops"),
+        (entries(ENTRY.replace('"bytes"', '"MiB"')), "the value is not one of s, bytes, flops"),
         (entries(ENTRY.replace('"count": 1', '"count": 0')), "a count is a whole number"),
         (entries(ENTRY, ENTRY), "stands in two entries"),
     ],

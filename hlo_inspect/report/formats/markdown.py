@@ -53,7 +53,7 @@ def escape(text: str) -> str:
 
 def _page(report: Report, options: RenderOptions) -> Iterator[str]:
     yield f"### {escape(module_name(report))}"
-    details = [*module_details(report), *input_details(report)]
+    details = [*module_details(report), *input_details(report, options)]
     if details:
         yield from ("", escape(" · ".join(details)))
     if report.headline:

@@ -91,7 +91,7 @@ def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
     }
     warnings, rows = split_headline(report)
     yield from _headline(warnings, options, width)
-    yield from _module(report, width)
+    yield from _module(report, options, width)
     yield from _headline(rows, options, width)
     findings = [] if options.quiet else list(_findings(report, options, width))
     if not report.answers_in_tables:
@@ -115,7 +115,7 @@ def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
         yield [(report.verdict.text, "bold green" if report.verdict.passed else "bold red")]
 
 
-def _module(report: Report, width: int) -> Iterator[Line]:
+def _module(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
     """Yield the module's name, its devices and its input; the name has a line of its own if one is too short for all."""
     name, details = module_name(report), _joined(module_details(report), width)
     if len(details) == 1 and cell_width(name) + GAP + cell_width(details[0]) <= width:
@@ -123,7 +123,7 @@ def _module(report: Report, width: int) -> Iterator[Line]:
     else:
         yield [(name, _HEADING)]
         yield from ([(line, "")] for line in details)
-    yield from ([(line, _DIM)] for line in _joined(input_details(report), width))
+    yield from ([(line, _DIM)] for line in _joined(input_details(report, options), width))
 
 
 def _headline(rows: Sequence[HeadlineRow], options: RenderOptions, width: int) -> Iterator[Line]:

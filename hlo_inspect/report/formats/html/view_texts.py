@@ -84,7 +84,7 @@ class ViewText:
         self._tables = shown
         self.view = view
         self.prefix = f"{view.name}/" if view.name else ""
-        self.details = [*module_details(report), *input_details(report)]
+        self.details = [*module_details(report), *input_details(report, options)]
         warnings, rows = split_headline(report)
         self.title, self.subject = self._title(rows)
         self.strips = strips_of(shown)
