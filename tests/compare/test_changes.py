@@ -20,6 +20,7 @@ from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.report.page import input_details
+from hlo_inspect.report.render_options import RenderOptions
 from hlo_inspect.request import Request
 from tests.compare.sides import changes, dump, module, words
 from tests.linear_time import assert_linear
@@ -385,4 +386,4 @@ def test_first_lines_show_the_differing_items_of_long_values(was: str, now: str,
 def test_lines_and_bytes_of_the_first_lines_are_those_of_new() -> None:
     old, new = module(dump("memory/gpu_scan.hlo")), module(dump("memory/gpu_scan_remat.hlo"))
     assert old.report.input.lines != new.report.input.lines
-    assert input_details(compare(old, new).report)[1] == f"NEW: {new.report.input.lines} lines"
+    assert input_details(compare(old, new).report, RenderOptions())[1] == f"NEW: {new.report.input.lines} lines"
