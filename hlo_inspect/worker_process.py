@@ -109,9 +109,13 @@ class WorkerProcess:
         self._log.seek(0)
         return self._log.read().decode(errors="backslashreplace")
 
-    def close(self) -> None:
-        """Kill the process."""
+    def kill(self) -> None:
+        """Kill the process; a task that waits in another thread ends with XlaAbortError."""
         self._process.kill()
+
+    def close(self) -> None:
+        """Kill the process and close its pipes."""
+        self.kill()
         with suppress(OSError):  # the rest of the buffer
             self._tasks.close()
         self._answers.close()

@@ -210,7 +210,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "inspection",
         "api",
     ),
-    "agents": ("errors", "remote_files", "version", "configs", "config_files"),
+    "agents": ("errors", "worker_process", "remote_files", "version", "configs", "config_files"),
     "cli": (
         "errors",
         "worker_process",

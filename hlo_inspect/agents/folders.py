@@ -27,7 +27,7 @@ class Folders:
             raise UsageError(f"{text}: remote addresses are refused; this server reads local files")
         candidates = [text, *(str(Path(name) / text) for name in self._names)]
         for candidate in candidates:
-            if self.holds(candidate) and os.path.exists(candidate):  # noqa: PTH110 - any text
+            if self.holds(candidate) and is_plain(candidate):
                 return candidate
         if has_magic(text) and ".." not in Path(text).parts:
             for candidate in candidates:
@@ -44,7 +44,7 @@ class Folders:
         if not self.holds(str(Path(*_before_magic(Path(pattern).parts)))):
             return False
         matches = glob(pattern, recursive=True)  # noqa: PTH207 - an absolute pattern has no folder to start in
-        return bool(matches) and all(map(self.holds, matches))
+        return bool(matches) and all(self.holds(match) and is_plain(match) for match in matches)
 
 
 def _before_magic(parts: Sequence[str]) -> Iterator[str]:
@@ -62,6 +62,11 @@ def _real_folder(name: str) -> Path:
     if not path.is_dir():
         raise UsageError("is a file; a server reads folders", Location(name))
     return path
+
+
+def is_plain(path: str) -> bool:
+    """Return True for a file or a folder: the opening of a pipe waits for its writer, and that of a device may act."""
+    return os.path.isfile(path) or os.path.isdir(path)  # noqa: PTH112, PTH113 - False for an impossible name
 
 
 def is_within(path: str, folders: Iterable[Path]) -> bool:

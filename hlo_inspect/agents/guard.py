@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hlo_inspect.agents.folders import Folders, is_within
+from hlo_inspect.agents.folders import Folders, is_plain, is_within
 from hlo_inspect.config_files import config_files
 from hlo_inspect.configs import shipped_configs
 
@@ -60,8 +60,12 @@ class Guard:
             return  # an open file
         path = os.fsdecode(name)
         writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITES
-        if path == os.devnull or is_within(path, self._scratch if writes else (*self._readable, *self._scratch)):
+        if path == os.devnull:
             return
+        if is_within(path, self._scratch if writes else (*self._readable, *self._scratch)):
+            if writes or is_plain(path) or not os.path.exists(path):  # noqa: PTH110 - any text
+                return
+            raise PermissionError(errno.EACCES, "is a pipe or a device, which the server does not open")
         raise PermissionError(
             errno.EACCES, "the server writes no files" if writes else "is outside of the folders of the server"
         )

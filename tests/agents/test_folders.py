@@ -110,7 +110,7 @@ def test_wrong_parameters(name: str, values: dict[str, Any], reason: str) -> Non
 def test_the_server_without_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"^mcp needs the extra \[mcp\]: pip install "):
-        server.serve(["."], lambda _: 0, COMMANDS)
+        server.serve(["."], "a.module", COMMANDS, 60)
 
 
 def test_limits_of_an_answer() -> None:
