@@ -9,13 +9,15 @@ import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from hlo_inspect.compiler.devices import TPU_ENVIRONMENT, cuda_plugin
 from hlo_inspect.compiler.meshes import Description, Mesh
 from hlo_inspect.compiler.program import FlagValue, LoweredProgram
 from hlo_inspect.compiler.targets import GPU, TPU, Target
-from hlo_inspect.compiler.worker import OPTIMIZED, TPU_ENVIRONMENT, cuda_plugin
+from hlo_inspect.compiler.worker import OPTIMIZED
 from hlo_inspect.errors import CompileError, InputError, Location, MissingExtraError
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.worker_process import Limits, WorkerProcess, XlaAbortError, XlaError, XlaLimitError
@@ -23,9 +25,7 @@ from hlo_inspect.worker_process import Limits, WorkerProcess, XlaAbortError, Xla
 _MODULE = "hlo_inspect.compiler.worker"
 _INSTALL = "pip install jaxlib"
 _INSTALL_CUDA = "pip install jax-cuda13-plugin jax-cuda13-pjrt nvidia-cuda-nvcc"
-_STATUS = lazy_pattern(
-    r"^(?:[A-Z]+_[A-Z_]+|INTERNAL|UNIMPLEMENTED|UNKNOWN): (?:E\d+: )?",
-)
+_STATUS = lazy_pattern(r"^(?:[A-Z]+_[A-Z_]+|INTERNAL|UNIMPLEMENTED|UNKNOWN): (?:E\d+: )?")
 _PLACE = lazy_pattern(r'error: (?:"[^"\n]*"|-):(\d{1,9}):(\d{1,9}): ([^\n]*)')
 _DOES_NOT_FIT = lazy_pattern(
     r"total memory required for (?:HLO )?(\w+) \(([\d.]+)([KMGT])\) exceeds available HBM \(([\d.]+)([KMGT])\)"
@@ -133,10 +133,10 @@ class Compiler:
         `flags` stand in place of those that the program was compiled with. `edits` change the program before. With `run` it is
         run too: `inputs` and `expected` are files of `prepare_arrays`, `tolerance` is in ULP.
         """
-        from math import prod
-
-        sizes = {**description.mesh, **mesh} if mesh is not None else None
-        partitions = prod(sizes.values()) if sizes is not None else description.partitions
+        partitions = description.partitions
+        if mesh is not None:
+            sizes = {**description.mesh, **mesh}
+            partitions, edits = prod(sizes.values()), [{"kind": "mesh", "sizes": sizes}, *edits]
         if self.target.devices is not None and self.target.devices < partitions:
             raise CompileError(f"{self.target.text} has {self.target.devices} devices, the program {partitions} partitions")
         options = {
@@ -153,7 +153,6 @@ class Compiler:
                 platform=self.target.platform,
                 topology=self.target.topology,
                 partitions=partitions,
-                mesh=sizes,
                 options=options,
                 folder=str(folder.resolve()),
                 target_config=self.target.config,
@@ -165,8 +164,7 @@ class Compiler:
             raise CompileError(_ending(error)) from error
         except XlaError as error:
             raise CompileError(_refusal(error.message)) from error
-        memory = json.loads(answer)
-        return Compiled(folder, optimized_text(folder), memory, memory.pop("run", {}))
+        return Compiled(folder, optimized_text(folder), **json.loads(answer))
 
     def _running(self) -> WorkerProcess:
         """Start the process unless it runs. Raise MissingExtraError if a part of the compiler is missing."""

@@ -1,22 +1,27 @@
-"""Edits of StableHLO in the compiler's process: donation and sharding of arguments, constraints on what loops carry.
+"""Edits of StableHLO in the compiler's process: another mesh, donation, shardings, constraints on what loops carry.
 
-Nothing but the attributes and constraints that an edit names changes, and MLIR verifies the module after each.
+Nothing but what an edit names changes, and MLIR verifies the module after each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from math import prod
 from typing import Any
 
-_SIDES = {"arguments": "arg_attrs", "results": "res_attrs"}
+from hlo_inspect.compiler.mlir import ARGUMENTS, RESULTS, ends_of_loops, main_of, meshes, symbol
+
+_SIDES = {"arguments": ARGUMENTS, "results": RESULTS}
 
 
 def apply_edit(module: Any, edit: Mapping[str, Any]) -> None:  # noqa: ANN401 - jaxlib has no types
-    """Apply an edit: `donate`, `shard` or `constrain`. Raise MLIRError if the module is wrong then."""
+    """Apply an edit: `mesh`, `donate`, `shard` or `constrain`. Raise MLIRError if the module is wrong then."""
     kind = edit["kind"]
-    if kind == "donate":
-        _set(module, "arg_attrs", {number: {"jax.buffer_donor": "true"} for number in edit["arguments"]})
+    if kind == "mesh":
+        _set_mesh(module, edit["sizes"])
+    elif kind == "donate":
+        _set(module, ARGUMENTS, {number: {"jax.buffer_donor": "true"} for number in edit["arguments"]})
     elif kind == "shard":
         shardings = {int(number): _sharding(module, axes) for number, axes in edit["shardings"].items()}
         _set(module, _SIDES[edit["side"]], {number: {"sdy.sharding": text} for number, text in shardings.items()})
@@ -25,16 +30,22 @@ def apply_edit(module: Any, edit: Mapping[str, Any]) -> None:  # noqa: ANN401 - 
     module.operation.verify()
 
 
-def main_of(module: Any) -> Any:  # noqa: ANN401 - jaxlib has no types
-    """Return the function @main."""
-    return next(
-        own for own in module.body.operations if "sym_name" in own.attributes and own.attributes["sym_name"].value == "main"
-    )
+def _set_mesh(module: Any, sizes: Mapping[str, int]) -> None:  # noqa: ANN401 - jaxlib has no types
+    """Give the axes of the mesh these sizes, and the module their number of partitions."""
+    ir, sdy = import_module("jaxlib.mlir.ir"), import_module("jaxlib.mlir.dialects.sdy")
+    with module.context, ir.Location.unknown():
+        for mesh in meshes(module):
+            axes = map(sdy.MeshAxisAttr, sdy.MeshAttr(mesh.attributes["mesh"]).axes)
+            mesh.attributes["mesh"] = sdy.MeshAttr.get([sdy.MeshAxisAttr.get(axis.name, sizes[axis.name]) for axis in axes])
+            if "stablehlo.mesh" in mesh.attributes:  # the same mesh in another dialect, which would be stale
+                del mesh.attributes["stablehlo.mesh"]
+        kind = ir.IntegerType.get_signless(32)
+        module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(kind, prod(sizes.values()))
 
 
 def _sharding(module: Any, axes: Sequence[Sequence[str]]) -> str:  # noqa: ANN401 - jaxlib has no types
     """Return the text of a sharding by the axes of each dimension, of the program's mesh."""
-    mesh = next(own for own in module.body.operations if own.operation.name == "sdy.mesh").attributes["sym_name"].value
+    mesh = symbol(meshes(module)[0])
     dimensions = ", ".join("{" + ", ".join(f'"{name}"' for name in names) + "}" for names in axes)
     return f"#sdy.sharding<@{mesh}, [{dimensions}]>"
 
@@ -44,7 +55,7 @@ def _set(module: Any, side: str, changes: Mapping[int, Mapping[str, str]]) -> No
     ir, main = import_module("jaxlib.mlir.ir"), main_of(module)
     with module.context:
         kind = main.attributes["function_type"].value
-        count = len(kind.inputs if side == "arg_attrs" else kind.results)
+        count = len(kind.inputs if side == ARGUMENTS else kind.results)
         listed = list(main.attributes[side]) if side in main.attributes else [ir.DictAttr.get({})] * count
         for number, texts in changes.items():
             own = {item.name: item.attr for item in ir.DictAttr(listed[number])}
@@ -62,14 +73,3 @@ def _constrain(module: Any, dimensions: Sequence[int], sharding: str) -> None:  
                     with ir.InsertionPoint(end):
                         pinned = sdy.ShardingConstraintOp(value, ir.Attribute.parse(sharding))
                     end.operands[position] = pinned.result
-
-
-def ends_of_loops(operation: Any) -> list[Any]:  # noqa: ANN401 - jaxlib has no types
-    """Return the last operation of each loop's body."""
-    pending, ends = [operation], []
-    while pending:
-        current = pending.pop()
-        if current.name == "stablehlo.while":
-            ends.append(list(current.regions[1].blocks[0].operations)[-1].operation)
-        pending += [inner.operation for region in current.regions for block in region for inner in block]
-    return ends

@@ -64,7 +64,7 @@ def test_the_compiled_programs_are_kept(tmp_path: Path, capsys: pytest.CaptureFi
 def test_an_edit_leaves_everything_else_as_it_was(edit: dict[str, Any], added: str, count: int) -> None:
     """The only differences of the texts are the attributes of @main, or the constraints and their use at the ends of loops."""
     from hlo_inspect.compiler.edits import apply_edit
-    from hlo_inspect.compiler.worker import parse
+    from hlo_inspect.compiler.mlir import parse
 
     before, module = str(parse(STEP.read_bytes())), parse(STEP.read_bytes())
     apply_edit(module, edit)
