@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from inspect import signature
 from os import PathLike
 from typing import Any
@@ -11,15 +10,12 @@ from typing import Any
 from hlo_inspect.compiler.program import FlagValue, LoweredProgram, read_program
 from hlo_inspect.compiler.targets import parse_target
 from hlo_inspect.errors import UsageError
-from hlo_inspect.inspection.compilations import Compilations
+from hlo_inspect.inspection import proving
+from hlo_inspect.inspection.compilations import DEFAULT_LIMITS, Compilations
 from hlo_inspect.inspection.inspection import Inspection
-from hlo_inspect.inspection.proving import Prover, with_proofs
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request, check_names
 from hlo_inspect.worker_process import Limits
-
-_SECONDS = 600
-"""The most that a compile may take."""
 
 
 def compile(  # noqa: A001 - as in re and in JAX
@@ -27,7 +23,7 @@ def compile(  # noqa: A001 - as in re and in JAX
     *arguments: object,
     on: str = "cpu",
     flags: Mapping[str, FlagValue] | None = None,
-    timeout: float = _SECONDS,
+    timeout: float | None = DEFAULT_LIMITS.seconds,
     memory: int | None = None,
     folder: str | PathLike[str] | None = None,
     **options: Any,  # noqa: ANN401 - those of `inspect`
@@ -48,9 +44,7 @@ def compile(  # noqa: A001 - as in re and in JAX
     with Compilations(_lowered(program, arguments), target, Limits(timeout, memory), flags or {}, kept) as compilations:
         description = compilations.describe()
         compiled = compilations.compile(description)
-        request = Request(**{"mesh": description.mesh_text, **options})
-        if request.profile is None and target.profile:
-            request = replace(request, profile=target.profile)
+        request = compilations.on_target(Request(**{"mesh": description.mesh_text, **options}))
         with Inspection(request) as inspection:
             (report,) = inspection.reports(str(compiled.text))
     return report
@@ -69,10 +63,8 @@ def prove(
     """
     check_names(list(options))
     kept = None if folder is None else str(folder)
-    with Compilations(_lowered(program, arguments), parse_target(on), Limits(_SECONDS), {}, kept) as compilations:
-        prover = Prover(compilations, Request(**options))
-        report = prover.report()
-        return with_proofs(report, list(prover.proofs(report.findings)))
+    with Compilations(_lowered(program, arguments), parse_target(on), DEFAULT_LIMITS, {}, kept) as compilations:
+        return proving.prove(compilations, compilations.on_target(Request(**options)))
 
 
 def _lowered(program: object, arguments: tuple[object, ...]) -> LoweredProgram:

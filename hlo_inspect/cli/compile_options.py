@@ -14,11 +14,10 @@ from hlo_inspect.cli import completion
 from hlo_inspect.compiler.program import FlagValue, flag_value, read_program
 from hlo_inspect.compiler.targets import GPU, parse_target
 from hlo_inspect.errors import reading
-from hlo_inspect.inspection.compilations import Compilations
+from hlo_inspect.inspection.compilations import DEFAULT_LIMITS, Compilations
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.table import Unit
 from hlo_inspect.report.units import parse_quantity
-from hlo_inspect.request import Request
 from hlo_inspect.worker_process import Limits
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -89,7 +88,7 @@ _OPTIONS = (
     click.option(
         "--compile-timeout",
         metavar="SECONDS",
-        default="600",
+        default=f"{DEFAULT_LIMITS.seconds:g}",
         show_default=True,
         callback=_quantity("seconds"),
         help="End a compile that takes longer.",
@@ -138,12 +137,6 @@ def compile_options(command: Command) -> Command:
 
 OpenCompiler = Callable[[str, str | None, str | None], Compilations]
 """Function from a path, the name of a module and the folder for XLA's files to the compiler of that program."""
-
-
-def on_target(request: Request, compilations: Compilations) -> Request:
-    """Return the request with the target's hardware profile, unless the user names another."""
-    profile = compilations.target.profile
-    return request if request.profile or not profile else replace(request, profile=profile)
 
 
 def made_by(compilations: Compilations) -> str:

@@ -8,18 +8,14 @@ from dataclasses import replace
 import click
 
 from hlo_inspect.checks.lint_reports import LintRun
-from hlo_inspect.cli.compile_options import made_by, on_target, without_places
+from hlo_inspect.cli.compile_options import made_by, without_places
 from hlo_inspect.cli.report_stream import ReadingBar
 from hlo_inspect.compiler.program import read_program
 from hlo_inspect.compiler.targets import parse_target
-from hlo_inspect.inspection.compilations import Compilations
-from hlo_inspect.inspection.proving import Prover, with_proofs
+from hlo_inspect.inspection.compilations import DEFAULT_LIMITS, Compilations
+from hlo_inspect.inspection.proving import prove
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request
-from hlo_inspect.worker_process import Limits
-
-_SECONDS = 600
-"""The most that a compile may take."""
 
 
 def proved(inputs: Sequence[str], request: Request, run: LintRun, on: str, keep: str | None, *, wants_bar: bool) -> Report:
@@ -27,16 +23,14 @@ def proved(inputs: Sequence[str], request: Request, run: LintRun, on: str, keep:
     if len(inputs) != 1:
         raise click.UsageError(f"--prove compiles one program, not {len(inputs)}.")
     (path,) = inputs
-    program = read_program(path, request.module)
-    with (
-        ReadingBar(wanted=wants_bar) as bar,
-        Compilations(program, parse_target(on), Limits(_SECONDS), {}, keep) as compilations,
-    ):
-        bar.reading(path, 0)
-        prover = Prover(compilations, on_target(request, compilations), bar.analysing)
-        report = prover.report()
+
+    def linted(report: Report) -> Report:
         if keep is None:
             report = replace(without_places(report), input=report.input._replace(path=path))
-        (linted,) = run.reports([report])
-        linted = with_proofs(linted, list(prover.proofs(linted.findings)))
-        return replace(linted, notes=(made_by(compilations), *linted.notes))
+        return next(run.reports([report]))
+
+    program, target = read_program(path, request.module), parse_target(on)
+    with ReadingBar(wanted=wants_bar) as bar, Compilations(program, target, DEFAULT_LIMITS, {}, keep) as compilations:
+        bar.reading(path, 0)
+        report = prove(compilations, compilations.on_target(request), linted, bar.analysing)
+        return replace(report, notes=(made_by(compilations), *report.notes))

@@ -21,9 +21,9 @@ from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request
 from hlo_inspect.worker_process import Limits
 
+DEFAULT_LIMITS = Limits(seconds=600)
+"""The most that a compile may take if nobody says otherwise."""
 _PASSES = ("memory", "params", "collectives", "cost", "time")
-
-
 PASS_LOG = {"TF_CPP_VMODULE": "hlo_pass_pipeline=1", "TF_CPP_MIN_LOG_LEVEL": "0"}
 """Environment in which XLA logs the name of each pass and pipeline that runs."""
 
@@ -77,6 +77,11 @@ class Compilations:
         if thread not in self._compilers:
             self._compilers[thread] = Compiler(self.target, self._limits)
         return self._compilers[thread]
+
+    def on_target(self, request: Request) -> Request:
+        """Return the request with the target's hardware profile, unless the user names another."""
+        profile = self.target.profile
+        return request if request.profile or not profile else replace(request, profile=profile)
 
     @property
     def is_for_another_platform(self) -> bool:

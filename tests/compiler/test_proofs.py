@@ -11,6 +11,9 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.cli.main import run
+from hlo_inspect.compiler.compiler import Compiler
+from hlo_inspect.errors import CompileError
+from tests.compiler import programs
 from tests.compiler.test_compile import answer, rows
 
 jaxlib = pytest.importorskip("jaxlib")
@@ -38,10 +41,14 @@ def test_a_donation_saves_the_buffers_of_all_new_values(capsys: pytest.CaptureFi
     assert first["estimate_s_before"] is None
 
 
-def test_a_rule_without_a_remedy_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    report = answer(capsys, "lint", STEP, "--prove", "--threshold", "small-collectives=0", "--select", "HI2*")
-    for row in rows(report, "proofs"):
-        assert (row["verdict"], row["said"]) == ("cannot be tried", "no remedy that can be tried")
+def test_a_rule_without_a_remedy_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An argument that nothing reads is HI102, which has no remedy."""
+    path = tmp_path / "unused.mlir"
+    path.write_text(programs.STEP.replace("%v: tensor", "%unused: tensor<512x512xf32>,\n      %v: tensor"), encoding="utf-8")
+    reported = proofs(capsys, path, "--select", "HI102")
+    assert [(row["rule"], row["verdict"], row["said"]) for row in reported] == [
+        ("HI102", "cannot be tried", "no remedy that can be tried")
+    ]
 
 
 def test_the_compiled_programs_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,3 +125,16 @@ def test_the_bytes_after_are_those_of_the_authors_edit(
 def test_python_has_the_same_table() -> None:
     records = hlo_inspect.prove(STEP, thresholds=["HI505=1GiB"]).table("proofs").records()
     assert [(row["rule"], row["verdict"]) for row in records] == [("HI101", "confirmed")]
+
+
+def test_a_program_that_does_not_compile_is_status_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in `compile`, what a compiler refuses is an answer."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise CompileError("does not fit")
+
+    monkeypatch.setattr(Compiler, "compile", refuse)
+    assert run(["lint", str(STEP), "--prove"]) == 1
+    assert capsys.readouterr() == ("", "hlo-inspect: does not fit\n")

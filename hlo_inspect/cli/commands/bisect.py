@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, made_by, on_target
+from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, made_by
 from hlo_inspect.cli.options import OutputOptions, SectionedCommand, output_options, request_options
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import FAILED, tell
@@ -92,7 +92,7 @@ def bisect(
     options = ConditionOptions(**given)
     refuse_to_overwrite(output.output, [program, *sides, options.expected, options.inputs])
     with compilations_of(program, request.module, None) as compilations:
-        condition = _condition(options, on_target(request, compilations))
+        condition = _condition(options, compilations.on_target(request))
         trials = Trials(compilations, condition, lambda line: None if output.quiet else tell(line))
         result = bisect_flags(trials, *flags) if flags else bisect_passes(trials)
         notes = (made_by(compilations), *condition.notes)

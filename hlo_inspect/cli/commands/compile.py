@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, made_by, on_target, without_places
+from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, made_by, without_places
 from hlo_inspect.cli.options import OutputOptions, reading_command
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.report_stream import ReadingBar, ReportStream
@@ -51,7 +51,7 @@ def compile_command(
             notes = (made_by(compilations),)
             page = Report("compile", place, Facts({}, ()), title=program, headline=(refused,), notes=notes)
             return max(deliver([page], shown), FAILED)
-        request = on_target(replace(request, passes=("summary",), module=None, stage=None, jobs=1), compilations)
+        request = compilations.on_target(replace(request, passes=("summary",), module=None, stage=None, jobs=1))
         if request.mesh is None:
             request = replace(request, mesh=description.mesh_text)
         inspected = ReportStream([str(compiled.text)], request, shown, fail_on, needed=shown.needed_tables)

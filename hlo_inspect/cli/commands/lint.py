@@ -14,6 +14,7 @@ from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.report_stream import ReportStream
 from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
 from hlo_inspect.cli.whole_modules import refusing, whole_modules
+from hlo_inspect.errors import CompileError
 from hlo_inspect.passes import FINDINGS
 from hlo_inspect.report.formats import CI_FORMATS, FORMATS_FOR_PEOPLE
 from hlo_inspect.report.model import Severity
@@ -100,8 +101,12 @@ def lint(
     if options.prove:
         from hlo_inspect.cli.proving import proved
 
-        status = deliver([proved(inputs, asked, run, options.on, options.keep, wants_bar=not output.quiet)], output)
-        return max(status, FAILED if run.failed else 0)
+        try:
+            report = proved(inputs, asked, run, options.on, options.keep, wants_bar=not output.quiet)
+        except CompileError as error:  # the program as it is
+            tell(f"hlo-inspect: {error}")
+            return FAILED
+        return max(deliver([report], output), FAILED if run.failed else 0)
     if options.keep is not None:
         raise click.UsageError("--keep needs --prove.")
     inspected = ReportStream(inputs, asked, output, every_rule=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, made_by, on_target, without_places
+from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, made_by, without_places
 from hlo_inspect.cli.options import OutputOptions, reading_command
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.report_stream import ReadingBar
@@ -58,7 +58,7 @@ def remesh(
     """
     shown = output._replace(output=None)
     with compilations_of(program, request.module, output.output) as compilations:
-        request = on_target(request, compilations)
+        request = compilations.on_target(request)
         with ReadingBar(wanted=not output.quiet) as bar:
             bar.reading(program, 0)
             report, is_refused = _report(program, compilations, meshes, request, bar)
