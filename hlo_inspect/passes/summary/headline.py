@@ -202,9 +202,9 @@ def _estimate_shares(context: Context, times: StepTimes) -> Parts:
     shares = [("exposed collectives", least(times.estimate_exposed))] if context.collectives else []
     shares = [] if reason(times.estimate_exposed) else shares
     shares += [("fixed costs of kernels", fixed)] if fixed else []
-    at_most = " or less" if reason(times.estimate_step) else ""
+    at_most = "at most " if reason(times.estimate_step) else ""
     for index, (words, seconds) in enumerate(shares if step else ()):
-        yield from sentence(f"{', ' if index else ': '}{{}}{at_most} {words}", Amount(seconds / step, "share"))
+        yield from sentence(f"{', ' if index else ': '}{at_most}{{}} {words}", Amount(seconds / step, "share"))
 
 
 def _collectives(context: Context) -> Parts:
