@@ -12,7 +12,7 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.compiler.program import FlagValue, flag_value, read_program
-from hlo_inspect.compiler.targets import GPU, parse_target
+from hlo_inspect.compiler.targets import parse_target
 from hlo_inspect.errors import reading
 from hlo_inspect.inspection.compilations import DEFAULT_LIMITS, Compilations
 from hlo_inspect.report.model import Report
@@ -137,13 +137,6 @@ def compile_options(command: Command) -> Command:
 
 OpenCompiler = Callable[[str, str | None, str | None], Compilations]
 """Function from a path, the name of a module and the folder for XLA's files to the compiler of that program."""
-
-
-def made_by(compilations: Compilations) -> str:
-    """Say what compiled a program, and what is true of that."""
-    target, version = compilations.target, compilations.compiler.version
-    words = f"compiled for {target.text} by {version}, which decides collectives, memory, schedule and donation; times are ours"
-    return f"{words}; autotuning was off, so kernels of a real GPU can be others" if target.platform == GPU else words
 
 
 def without_places(report: Report) -> Report:

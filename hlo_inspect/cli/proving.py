@@ -8,7 +8,7 @@ from dataclasses import replace
 import click
 
 from hlo_inspect.checks.lint_reports import LintRun
-from hlo_inspect.cli.compile_options import made_by, without_places
+from hlo_inspect.cli.compile_options import without_places
 from hlo_inspect.cli.report_stream import ReadingBar
 from hlo_inspect.compiler.program import read_program
 from hlo_inspect.compiler.targets import parse_target
@@ -33,4 +33,4 @@ def proved(inputs: Sequence[str], request: Request, run: LintRun, on: str, keep:
     with ReadingBar(wanted=wants_bar) as bar, Compilations(program, target, DEFAULT_LIMITS, {}, keep) as compilations:
         bar.reading(path, 0)
         report = prove(compilations, compilations.on_target(request), linted, bar.analysing)
-        return replace(report, notes=(made_by(compilations), *report.notes))
+        return replace(report, notes=(compilations.made_by, *report.notes))

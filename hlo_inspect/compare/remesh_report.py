@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from operator import itemgetter
+from dataclasses import replace
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from hlo_inspect.report.facts import Facts
@@ -66,9 +67,8 @@ def remesh_report(path: str, outcomes: Sequence[MeshOutcome], notes: Sequence[st
 
 def refused_report(path: str, outcome: MeshOutcome, notes: Sequence[str]) -> Report:
     """Return the report on a program that is not compiled for its only mesh."""
-    whole = remesh_report(path, [outcome], notes)
     row = HeadlineRow("", (f"{outcome.mesh} is refused: {outcome.reason}",), "error")
-    return Report(COMMAND, whole.input, whole.facts, whole.tables, notes=whole.notes, title=path, headline=(row,))
+    return replace(remesh_report(path, [outcome], notes), title=path, headline=(row,))
 
 
 def _headline(outcomes: Sequence[MeshOutcome], compiled: int) -> Iterator[HeadlineRow]:
@@ -100,46 +100,28 @@ def _least(value: Value) -> float:
     return float(value) if isinstance(value, int | float) else float("inf")
 
 
+def _figure(name: str, unit: Unit, page_name: str, meaning: str, *, detail: int = 0) -> Column:
+    """Return the column of a fact; times are absent without a hardware profile."""
+    return Column(
+        name,
+        unit,
+        optional=unit == "seconds",
+        detail=detail,
+        page_name=page_name,
+        meaning=meaning,
+        get=lambda row: row.outcome.value(name),
+    )
+
+
 _REMESH = TableSpec("remesh", "Meshes").with_columns(
-    Column("mesh", width=24, meaning="axes of the mesh with their sizes, major axis first", get=lambda row: row.outcome.mesh),
-    Column("devices", "count", meaning="devices of the mesh", get=lambda row: row.outcome.devices),
-    Column(
-        "needed_bytes",
-        "bytes",
-        meaning="memory that a device needs",
-        get=lambda row: row.outcome.value("needed_bytes"),
-        page_name="needed",
-    ),
-    Column(
-        "sent_bytes",
-        "bytes",
-        meaning="bytes that a device sends in one step",
-        get=lambda row: row.outcome.value("sent_bytes"),
-        page_name="sent",
-    ),
-    Column(
-        "flops", "flops", meaning="FLOPs of a device in one step", get=lambda row: row.outcome.value("flops"), page_name="FLOPs"
-    ),
-    Column(
-        "exposed_s",
-        "seconds",
-        optional=True,
-        detail=1,
-        meaning="estimated time of collectives beside which no kernel runs",
-        get=lambda row: row.outcome.value("exposed_s"),
-        page_name="exposed",
-    ),
-    Column(
-        "estimate_s",
-        "seconds",
-        optional=True,
-        meaning="estimated time of a step; with a profile",
-        get=lambda row: row.outcome.value("estimate_s"),
-        page_name="estimate",
-    ),
-    Column(
-        "front", "bool", optional=True, detail=2, meaning="no other mesh needs less memory and less time", get=itemgetter(1)
-    ),
+    Column("mesh", width=16, meaning="axes of the mesh with their sizes, major axis first", get=attrgetter("outcome.mesh")),
+    Column("devices", "count", meaning="devices of the mesh", get=attrgetter("outcome.devices")),
+    _figure("needed_bytes", "bytes", "needed", "memory that a device needs"),
+    _figure("sent_bytes", "bytes", "sent", "bytes that a device sends in one step"),
+    _figure("flops", "flops", "FLOPs", "FLOPs of a device in one step"),
+    _figure("exposed_s", "seconds", "exposed", "estimated time of collectives beside which no kernel runs", detail=1),
+    _figure("estimate_s", "seconds", "estimate", "estimated time of a step; with a profile"),
+    Column("front", "bool", optional=True, meaning="no other mesh needs less memory and less time", get=itemgetter(1)),
     Column(
         "reason",
         optional=True,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 from hlo_inspect.compiler.compiler import Compiled, Compiler, without_machine_flags
 from hlo_inspect.compiler.meshes import Description, Mesh, mesh_text
 from hlo_inspect.compiler.program import FlagValue, LoweredProgram
-from hlo_inspect.compiler.targets import Target
+from hlo_inspect.compiler.targets import GPU, Target
 from hlo_inspect.errors import HloInspectError, UsageError
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.report.model import Report
@@ -77,6 +77,13 @@ class Compilations:
         if thread not in self._compilers:
             self._compilers[thread] = Compiler(self.target, self._limits)
         return self._compilers[thread]
+
+    @property
+    def made_by(self) -> str:
+        """A sentence on what compiled the program, and what is true of that."""
+        compiler = f"compiled for {self.target.text} by {self.compiler.version}"
+        words = f"{compiler}, which decides collectives, memory, schedule and donation; times are those of a model"
+        return f"{words}; autotuning was off, so kernels of a real GPU can be others" if self.target.platform == GPU else words
 
     def on_target(self, request: Request) -> Request:
         """Return the request with the target's hardware profile, unless the user names another."""

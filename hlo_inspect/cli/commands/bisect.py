@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, made_by
+from hlo_inspect.cli.compile_options import OpenCompiler, compile_options
 from hlo_inspect.cli.options import OutputOptions, SectionedCommand, output_options, request_options
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import FAILED, tell
@@ -95,7 +95,7 @@ def bisect(
         condition = _condition(options, compilations.on_target(request))
         trials = Trials(compilations, condition, lambda line: None if output.quiet else tell(line))
         result = bisect_flags(trials, *flags) if flags else bisect_passes(trials)
-        notes = (made_by(compilations), *condition.notes)
+        notes = (compilations.made_by, *condition.notes)
         if isinstance(result, PassBisection):
             report = passes_report(program, condition.text, result, trials.effort, notes)
         else:

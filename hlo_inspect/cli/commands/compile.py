@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, made_by, without_places
+from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, without_places
 from hlo_inspect.cli.options import OutputOptions, reading_command
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.report_stream import ReadingBar, ReportStream
@@ -48,7 +48,7 @@ def compile_command(
         except CompileError as error:
             refused = HeadlineRow("", (f"{compilations.target.text} refuses it: {error}",), "error")
             place = Input(program, first_line=1, lines=0, bytes=0)
-            notes = (made_by(compilations),)
+            notes = (compilations.made_by,)
             page = Report("compile", place, Facts({}, ()), title=program, headline=(refused,), notes=notes)
             return max(deliver([page], shown), FAILED)
         request = compilations.on_target(replace(request, passes=("summary",), module=None, stage=None, jobs=1))
@@ -56,7 +56,7 @@ def compile_command(
             request = replace(request, mesh=description.mesh_text)
         inspected = ReportStream([str(compiled.text)], request, shown, fail_on, needed=shown.needed_tables)
         path = None if output.output is not None else f"{program} for {compilations.target.text}"
-        reports = (_compiled_report(report, path, made_by(compilations)) for report in inspected)
+        reports = (_compiled_report(report, path, compilations.made_by) for report in inspected)
         return max(deliver(reports, shown), inspected.status)
 
 

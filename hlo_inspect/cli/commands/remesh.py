@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
 from typing import TYPE_CHECKING
 
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, made_by, without_places
+from hlo_inspect.cli.compile_options import OpenCompiler, compile_options, without_places
 from hlo_inspect.cli.options import OutputOptions, reading_command
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.report_stream import ReadingBar
 from hlo_inspect.cli.streams import FAILED
-from hlo_inspect.compare.remesh_report import MeshOutcome, refused_report, remesh_report, remesh_table
-from hlo_inspect.compiler.meshes import RefusedMeshError, mesh_text, wanted_meshes
-from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
-from hlo_inspect.inspection.compilations import Compilations, CompiledMesh, facts_of
-from hlo_inspect.report.facts import Facts
-from hlo_inspect.report.model import HeadlineRow, Report, reaching
+from hlo_inspect.inspection.remeshing import compile_for_meshes
+from hlo_inspect.report.model import HeadlineRow, reaching
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
@@ -61,73 +56,10 @@ def remesh(
         request = compilations.on_target(request)
         with ReadingBar(wanted=not output.quiet) as bar:
             bar.reading(program, 0)
-            report, is_refused = _report(program, compilations, meshes, request, bar)
+            report, is_refused = compile_for_meshes(program, compilations, meshes, request, bar.analysing)
         if compilations.is_for_another_platform:
             text = f"the dump is of {compilations.program.platform}; all meshes are compiled for {compilations.target.text}"
             report = replace(report, headline=(HeadlineRow("", (text,), "info"), *report.headline))
         report = report if output.output is not None else without_places(report)
         has_failed = is_refused or (fail_on is not None and bool(reaching(report.findings, fail_on)))
         return max(deliver([report], shown), FAILED if has_failed else 0)
-
-
-def _report(
-    program: str, compilations: Compilations, meshes: Sequence[str], request: Request, bar: ReadingBar
-) -> tuple[Report, bool]:
-    """Compile the program for its own mesh and those that the user names. Return the report, and True if none compiles."""
-    description = compilations.describe()
-    try:
-        own = description.mesh
-    except RefusedMeshError as error:
-        refused = MeshOutcome(meshes[0], 0, None, str(error))
-        return refused_report(program, refused, [made_by(compilations)]), True
-    others = wanted_meshes(meshes, own)
-    listed = [own, *(mesh for mesh in others if mesh != own)]
-    outcomes = list(compilations.for_meshes(description, listed, request, bar.analysing))
-    notes = [made_by(compilations), *_other_than_the_dump(compilations, outcomes[0], request)]
-    shown = [_shown(outcome) for outcome in (outcomes if own in others else outcomes[1:])]
-    if len(others) > 1 or others == [own]:
-        return remesh_report(program, shown, notes), all(outcome.facts is None for outcome in shown)
-    new = outcomes[-1]
-    if new.compiled is None or outcomes[0].compiled is None:
-        return refused_report(program, _shown(new if new.compiled is None else outcomes[0]), notes), True
-    return _difference(program, outcomes[0], new, notes, request), False
-
-
-def _difference(program: str, old: CompiledMesh, new: CompiledMesh, notes: Sequence[str], request: Request) -> Report:
-    """Return what changes from one mesh to another, with a row for both."""
-    comparisons = Comparisons(replace(request, passes=(), module=None, stage=None, jobs=1))
-    sides = [(outcome.compiled.text, mesh_text(outcome.mesh)) for outcome in (old, new) if outcome.compiled is not None]
-    (comparison,) = comparisons.compare(*(ComparedInput(str(text), mesh=mesh) for text, mesh in sides))
-    report, facts = comparison.report, new.report or comparison.report
-    specs = tuple(dict.fromkeys((*facts.specs, *report.specs)))
-    return replace(
-        report,
-        command="remesh",
-        facts=Facts({**facts.facts, **report.facts}, specs),
-        specs=specs,
-        input=report.input._replace(path=program, counted=f"{sides[1][1]}: "),
-        tables=(remesh_table([_shown(old), _shown(new)]), *report.tables),
-        notes=(*notes, *report.notes),
-    )
-
-
-def _other_than_the_dump(compilations: Compilations, own: CompiledMesh, request: Request) -> list[str]:
-    """Say which facts of the dump's own text differ from those of its mesh compiled here; nothing if none does."""
-    text = compilations.program.module_file
-    if text is None or own.report is None:
-        return []
-    if compilations.is_for_another_platform:
-        return []
-    dumped, here = facts_of(text, mesh_text(own.mesh), request), own.report
-    pairs = {name: (dumped.facts.get(name), value) for name, value in here.facts.items()}
-    names = [name for name, pair in pairs.items() if None not in pair and pair[0] != pair[1]]
-    if not names:
-        return []
-    first = f"{names[0]} {pairs[names[0]][0]} in the dump, {pairs[names[0]][1]} here"
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return [f"the dump's own mesh compiled here differs from its text, as by another compiler or other flags: {first}{more}"]
-
-
-def _shown(outcome: CompiledMesh) -> MeshOutcome:
-    facts = outcome.report.facts if outcome.report is not None else None
-    return MeshOutcome(mesh_text(outcome.mesh), prod(outcome.mesh.values()), facts, outcome.reason)
