@@ -13,7 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import count
-from typing import Any, Protocol
+from typing import Protocol
 from weakref import WeakMethod
 
 from hlo_inspect.graph.orders import operands_first
@@ -22,7 +22,6 @@ from hlo_inspect.hlo.columns import Columns, Extent
 from hlo_inspect.hlo.instruction import operands_end
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.rows import Rows
-from hlo_inspect.hlo.values.attribute_forms import FormTable
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _LEFT_OUT = lazy_pattern(r", metadata=\0\d++\0|(?<=, control-predecessors=)\{[^{}\"]*+\}", re.ASCII)
@@ -59,7 +58,6 @@ class RowClasses:
         self._numbers: defaultdict[Hashable, int] = defaultdict(count(-2, -1).__next__)
         self._rows: dict[str, Sequence[int]] = {}
         self._classes: dict[str, int] = {}
-        self._forms = FormTable[Any]()
         self._attributes: dict[str, str] = {}
 
     def of_rows(self, view: ClassedView) -> Sequence[int]:
@@ -118,24 +116,24 @@ class RowClasses:
         for row, (head, tail, used) in enumerate(zip(column.texts, view.tails, view.operands_of_rows, strict=True)):
             is_plain = view.whole_operands(row) is not None
             heads = tuple([column.texts[operand] for operand in used if operand is not None])
-            classes.append(numbers[(head, self._attributes_in(tail), heads) if is_plain else object()])
+            classes.append(numbers[(head, self._attributes_in(view, tail), heads) if is_plain else object()])
         for row in column.calling:
             called = tuple(map(self._classes.get, _called_names(view, row)))
             classes[row] = numbers[object() if None in called else (classes[row], called)]
         return classes
 
-    def _attributes_in(self, tail: str) -> Hashable:
+    def _attributes_in(self, view: ClassedView, tail: str) -> Hashable:
         """Return the attributes of a row without metadata and names."""
         try:
-            attributes = tail[operands_end(tail) + 1 :]
+            whole = tail[operands_end(tail) + 1 :]
         except tokens.ScanError:
             return object()
-        before, _, metadata = attributes.partition(", metadata={")
-        if metadata.find("}") == len(metadata) - 1 and '"' not in before:  # it is last, as most
-            attributes = before
+        before, _, metadata = whole.partition(", metadata={")
+        is_last = metadata.find("}") == len(metadata) - 1 and '"' not in before  # as most
+        attributes = before if is_last else whole
         text = self._attributes.get(attributes)
         if text is None:
-            form, _ = self._forms.take_apart(attributes)
+            form, _ = view.computation.values.forms.take_apart(whole)  # the form that their values are read from
             text = self._attributes[attributes] = _LEFT_OUT.sub("", form.text)
         return text
 
