@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, islice
+from os.path import commonprefix
 
 from hlo_inspect.checks.lint_reports import LINT, LINT_SPECS, LintRun, headline
 from hlo_inspect.report.finding_groups import FindingGroup, group_findings, worst_first
@@ -54,7 +56,9 @@ class _Page:
             LINT,
             Input("", 1, 0, 0),
             facts,
-            () if is_clean else (*run.tables(worst_first(self._groups), undecided, ()), run.results(findings, undecided)),
+            ()
+            if is_clean
+            else (*run.tables(worst_first(self._below_common_folder()), undecided, ()), run.results(findings, undecided)),
             tuple(findings),
             run.last_notes if is_clean else tuple(self._notes),
             specs=LINT_SPECS,
@@ -63,3 +67,10 @@ class _Page:
             headline=() if is_clean else (headline(facts),),
             verdict=None if is_clean else verdict,
         )
+
+    def _below_common_folder(self) -> Iterator[FindingGroup]:
+        """Yield the groups with paths below the folder of all inputs, which tell rows apart when they are cut."""
+        common = commonprefix([group.path for group in self._groups])  # noqa: RUF071 - up to the last slash of it
+        folder = common.rpartition("/")[0]
+        for group in self._groups:
+            yield replace(group, path=group.path[len(folder) :].lstrip("/"))

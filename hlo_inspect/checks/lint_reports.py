@@ -59,16 +59,18 @@ def _first_step(page: RulePage) -> str:
 
 
 _FINDINGS = TableSpec("findings", "Findings").with_columns(
-    Column("severity", meaning="error, warning or info", get=attrgetter("first.severity")),
-    Column("rule", width=12, meaning="code and name of the rule", get=attrgetter("first.name")),
-    Column("path", width=16, meaning="input of the module, if the table has findings of several"),
+    Column("severity", width=8, meaning="error, warning or info", get=attrgetter("first.severity")),
+    Column("code", meaning="code of the rule", width=5, get=attrgetter("first.rule")),
+    Column("rule", width=22, detail=2, meaning="name of the rule", get=attrgetter("first.name")),
+    Column("path", width=28, meaning="input of the module, below the folder of all, if the table has findings of several"),
     Column("times", "count", detail=3, meaning="equal findings that share the row", get=lambda group: len(group.findings)),
-    Column("stake", unit_of="stake_unit", optional=True, meaning="saving in one step on one device"),
+    Column("stake", unit_of="stake_unit", width=9, optional=True, meaning="saving in one step on one device"),
     Column("stake_unit", detail=9, meaning="seconds, bytes or FLOPs", get=_unit),
     Column("share", "share", optional=True, detail=2, meaning="saving as a share of `share_of`"),
     Column(
         "share_of",
         page_name="of",
+        width=9,
         optional=True,
         detail=2,
         meaning="step time, memory, or bytes, sent bytes or FLOPs of a step",
@@ -82,7 +84,7 @@ _FINDINGS = TableSpec("findings", "Findings").with_columns(
         meaning="instruction or parameter that it is about",
         get=attrgetter("first.subject"),
     ),
-    Column("source", width=14, optional=True, detail=1, get=attrgetter("first.source")),
+    Column("source", width=14, optional=True, get=attrgetter("first.source")),
     Column("message", width=16, meaning="the finding in one sentence", get=attrgetter("first.message")),
     Column("line", "number", optional=True, detail=9, get=lambda group: group.first.location and group.first.location.line),
     Column("fingerprint", detail=9, meaning="hash that baselines keep", get=attrgetter("first.fingerprint")),
@@ -229,9 +231,11 @@ class LintRun:
         """Yield the findings without the columns `without`, and the first step of each rule."""
         nothing = f"none; not decided: {', '.join(undecided)}" if undecided else "none"
         steps = (self._pages[code] for code in dict.fromkeys(group.first.rule for group in groups))
-        yield from (
-            replace(table, nothing=nothing) for table in (_FINDINGS.of(groups, without=without), _FIRST_STEPS.of(steps))
-        )
+        columns = _FINDINGS.columns
+        if all(len(group.findings) == 1 for group in groups):  # pages have no column of ones
+            columns = tuple(column._replace(detail=9) if column.name == "times" else column for column in columns)
+        findings = _FINDINGS.of(groups, without=without, columns=columns)
+        yield from (replace(table, nothing=nothing) for table in (findings, _FIRST_STEPS.of(steps)))
 
     def results(self, findings: Sequence[Finding], undecided: Sequence[str]) -> Table:
         """Return one row a selected rule: its findings, and if one fails the run. Formats for CI show it, pages do not."""

@@ -94,6 +94,7 @@ RULE_TABLE: dict[str, RuleEntry] = {
     "whole-layer-stack": RuleEntry(("memory",), "memory", _LOOPS),
     "idle-donated-parameter": RuleEntry(("memory",), "memory"),
     "exceeded-capacity": RuleEntry(("memory",), "memory"),
+    "copied-parameter": RuleEntry(("memory",), "memory"),
     "exposed-collective": RuleEntry(("time",), "memory"),
     "synchronous-collective": RuleEntry(("time",), "memory"),
     "launch-bound-step": RuleEntry(("time",), "memory"),

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.memory.copied_parameters import find_copied
 from hlo_inspect.findings.rule import Rule, is_small, least_worth, size
-from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.report.model import Finding
-
-_COPIES = opcodes_that_are("relayout") - {"bitcast"}
 
 
 class CopiedDonatedParameter(Rule):
@@ -44,20 +42,8 @@ class CopiedDonatedParameter(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         if is_small(context):
             return
-        live = context.live_arrays
-        given = {array.relation.parameter: array for array in live if array.kind == "parameter" and array.relation is not None}
         donated = {leaf.number for leaf in context.interface.parameters if leaf.donated}
-        for array in live:
-            relation = array.relation
-            if relation is None or array.kind == "parameter" or not relation.steps or relation.parameter not in donated:
-                continue
-            parameter = given.get(relation.parameter)
-            if parameter is None or not _COPIES.issuperset(relation.steps) or array.space != parameter.space:
-                continue
-            if array.bytes >= least_worth(context) and 2 * array.bytes > parameter.bytes:
-                words = ", ".join(relation.steps)
-                message = (
-                    f"{array.shape}, {size(array.bytes)}, is a {words} of donated parameter "
-                    f"{relation.parameter}; both are live at the peak"
-                )
-                yield self.finding(context, message, array.line, array.name, array.bytes)
+        for number, array in find_copied(context.live_arrays, least_worth(context)):
+            if number in donated:
+                message = f"{array.shape}, {size(array.bytes)}, is a {array.relation} of donated parameter {number}; "
+                yield self.finding(context, f"{message}both are live at the peak", array.line, array.name, array.bytes)

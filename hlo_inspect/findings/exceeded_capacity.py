@@ -34,6 +34,7 @@ class ExceededCapacity(Rule):
 
     code = "HI312"
     severity = "error"
+    saves = False
 
     def check(self, context: Context) -> Iterator[Finding]:
         fit = context.on_machine.memory_fit

@@ -40,5 +40,6 @@ class ExposedCollective(Rule):
             return
         for wait in find_waits(timelines.estimate, context.views, wanted):
             exposed, hidden = (format_value(seconds, "seconds") for seconds in (wait.exposed, wait.hidden))
-            message = f"{wait.waiter} waits {exposed} a step for it; {wait.longest} and the like could hide {hidden}"
+            name = wait.collective.start.name
+            message = f"{wait.waiter} waits {exposed} a step for {name}; kernels such as {wait.longest} could hide {hidden}"
             yield self.finding_on(context, wait.collective, message, wait.hidden)

@@ -1,8 +1,8 @@
 """HI309: donated parameters whose memory is idle while temporaries take other memory.
 
 `BufferAssigner` places temporaries into the memory of a parameter only if `input_output_alias` names it
-(`AssignSpecialHloBuffer`, xla/service/buffer_assignment.cc); a `buffer_donor` alone is not enough. It places every
-temporary that fits into the aliased parameters, so none of those is idle.
+(`AssignSpecialHloBuffer`, xla/service/buffer_assignment.cc); a `buffer_donor` alone is not enough. Temporaries that fit go
+into aliased parameters, but for those that the parameter's last use makes or that the output is made of.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.memory.allocations import Allocation
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.findings.rule import Rule, is_small, least_worth, size
@@ -22,16 +23,17 @@ class IdleDonatedParameter(Rule):
     """Donated buffers idle while a temporary needs memory.
 
     What it finds
-        Parameter arrays in `buffer_donor` without an aliased output, if a temporary of the peak fits into their buffer. The
-        temporary is defined after the last use of the parameter. Below 1 MiB or 1 % of the peak nothing is reported.
+        Donated parameter arrays, if a temporary of the peak fits into their buffer. The temporary is defined after the last
+        use of the parameter, and last used before an output takes the buffer. A temporary of the parameter's shape may be
+        made by that last use, and read for the output. Below 1 MiB or 1 % of the peak nothing is reported.
 
     Why it matters
-        XLA puts temporaries into a donated parameter's buffer only if an output uses that buffer at the end. No output does,
-        so the donated memory is idle.
+        XLA puts temporaries into a donated parameter's buffer only if an output uses that buffer at the end. Since jaxlib
+        0.7.2 it may not even then, if a loop reads the temporary. The donated memory is idle, and the peak larger.
 
     How to fix it
-        Return an array of the parameter's shape, type and sharding, usually its new value. Check if the new value is returned
-        in another type or sharding. The bytes are an upper bound, because another position may become the peak.
+        Return the new value of the parameter in its shape, type and sharding. If it is returned so, make it of the parameter
+        once more instead of keeping the temporary. The bytes are an upper bound: another position may become the peak.
 
     Example
         HloModule step, is_scheduled=true, buffer_donor={ (0, {}) }
@@ -80,29 +82,45 @@ def find_idle_donations(
 
     Temporaries below `least` bytes are left out.
     """
-    donors = {(leaf.number, leaf.index): leaf for leaf in leaves if leaf.donor and leaf.alias is None}
+    donated = {(leaf.number, leaf.index): leaf for leaf in leaves if leaf.donated}
     idle = [
         allocation
         for allocation in device.assignment.allocations
-        if (allocation.parameter, allocation.index) in donors and allocation.bytes >= least
+        if (allocation.parameter, allocation.index) in donated and allocation.bytes >= least
     ]
     temporaries = [array for array in live if array.kind == "heap" and array.bytes >= least]
     donations = []
     for allocation in sorted(idle, key=lambda candidate: candidate.bytes):
-        values = [value for buffer in allocation.buffers for value in device.buffers.members[buffer]]
-        last = max((time for value in values for time in device.uses.get(value)), default=-1)
+        leaf = donated[allocation.parameter or 0, allocation.index]
+        last, next_write = _idle_time(device, allocation, least)
         fitting = [
             array
             for array in temporaries
             if array.space == allocation.space
             and array.bytes <= allocation.bytes
-            and array.live_from is not None
-            and array.live_from > last
+            and _is_between(array, last, next_write, array.shape == leaf.shape)
         ]
         if fitting:
             largest = max(fitting, key=lambda array: array.bytes)
             temporaries.remove(largest)
-            leaf = donors[allocation.parameter or 0, allocation.index]
             name = device.schedule.name(last) if last >= 0 else ""
             donations.append(IdleDonation(leaf, allocation.bytes, name, largest))
     return donations
+
+
+def _idle_time(device: DeviceMemory, allocation: Allocation, least: int) -> tuple[int, int]:
+    """Return the last use of a parameter, -1 if none, and the time at which its buffer is written again, else past the end.
+
+    Values below `least` bytes, such as counters of loops, do not count: they have room elsewhere.
+    """
+    times, buffers = device.values.times, (buffer for buffer in allocation.buffers if device.sizes[buffer] >= least)
+    values = sorted((value for buffer in buffers for value in device.buffers.members[buffer]), key=times.__getitem__)
+    last = max(device.uses.get(values[0]), default=-1)
+    return last, min((times[value] for value in values if times[value] > times[values[0]]), default=device.schedule.end + 1)
+
+
+def _is_between(array: LiveArray, last: int, next_write: int, shares: bool) -> bool:
+    """Return True if a temporary lives from the last use to the next write; if it `shares`, these may make and read it."""
+    if array.live_from is None or array.live_to is None:
+        return False
+    return last < array.live_from + shares and array.live_to < next_write + shares

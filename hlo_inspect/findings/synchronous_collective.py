@@ -43,5 +43,6 @@ class SynchronousCollective(Rule):
         wanted = [collective for collective in collectives if forms is None or collective.kind in forms]
         for wait in find_waits(timelines.estimate, context.views, wanted):
             exposed, hidden = (format_value(seconds, "seconds") for seconds in (wait.exposed, wait.hidden))
-            message = f"takes {exposed} a step synchronously; {wait.longest} and the like could hide {hidden}"
+            name = wait.collective.start.name
+            message = f"{name} takes {exposed} a step synchronously; kernels such as {wait.longest} could hide {hidden}"
             yield self.finding_on(context, wait.collective, message, wait.hidden)

@@ -22,6 +22,8 @@ CHECK, CHECKS = "check", "checks"  # its page names facts; its own table
 LINT = "lint"  # its tables are the findings
 
 _SUMMARY_FINDINGS, _PAGE_FINDINGS = 3, 20
+_WORTH_DOING_FIRST = 0.001
+"""The least saving, as a share, on a summary: a smaller one changes no figure, as pages print three digits."""
 _NOTE_SUBJECTS = 3  # figures that a note names
 _SUBJECT = lazy_pattern(r"[a-z]\w*(\.[^\s:]+)*")
 _FAMILIES = {"mesh": "mesh", "collectives": "collective", "custom_calls": "custom-call", "params": "parameter"}
@@ -125,8 +127,12 @@ def listed_findings(report: Report) -> Sequence[Finding]:
 
 
 def findings_heading(report: Report) -> str:
-    """Return the heading of the findings: their question, if they are not of all, and the rules that are left out."""
-    return f"{'Do first' if report.command == SUMMARY else 'Findings'}{report.findings_scope}"
+    """Return the heading of the findings: their question, if they are not of all, and the rules that are left out.
+
+    The first lines of a summary have said that already.
+    """
+    name = "Do first" if report.command == SUMMARY else "Findings"
+    return name if report.command == SUMMARY and report.headline else f"{name}{report.findings_scope}"
 
 
 def finding_details(finding: Finding, raw_bytes: bool = False) -> list[str]:
@@ -136,12 +142,12 @@ def finding_details(finding: Finding, raw_bytes: bool = False) -> list[str]:
 
 
 def saving_text(finding: Finding, raw_bytes: bool = False) -> str:
-    """Return what mending the finding saves, as an amount and a share; empty if nothing is counted."""
+    """Return what mending the finding saves at most, as an amount and a share; empty if nothing is counted."""
     if finding.stake is None or finding.share is None:
         return ""
     unit: Unit = "seconds" if finding.stake_unit == "s" else finding.stake_unit
     saving = format_value(finding.stake, unit, raw_bytes)
-    return f"saves {saving}, {format_value(finding.share, 'share')} of {finding.share_of}"
+    return f"saves up to {saving}, {format_value(finding.share, 'share')} of {finding.share_of}"
 
 
 def shown_findings(report: Report, options: RenderOptions) -> Sequence[Finding]:
@@ -149,17 +155,31 @@ def shown_findings(report: Report, options: RenderOptions) -> Sequence[Finding]:
     if options.verbose:
         return listed_findings(report)
     if report.command == SUMMARY:
-        return [group.merged for group in group_findings(listed_findings(report))][:_SUMMARY_FINDINGS]
+        return [finding for finding in _merged_findings(report) if not _is_trifle(finding)][:_SUMMARY_FINDINGS]
     return listed_findings(report)[:_PAGE_FINDINGS]
 
 
 def findings_left_out(report: Report, options: RenderOptions) -> str:
     """Return the number of findings that are not shown and how to see them; empty when all are."""
     merged = report.command == SUMMARY and not options.verbose
-    listed = listed_findings(report)
-    count = len(group_findings(listed)) if merged else len(listed)
-    left_out = count - len(shown_findings(report, options))
-    return f"and {left_out:,} more: -v or `hlo-inspect lint`" if left_out else ""
+    findings = _merged_findings(report) if merged else listed_findings(report)
+    left_out = len(findings) - len(shown_findings(report, options))
+    if not left_out:
+        return ""
+    trifles = sum(map(_is_trifle, findings)) if merged else 0
+    which = " that" if trifles == left_out else f", {trifles:,} of which"
+    share = format_value(_WORTH_DOING_FIRST, "share")
+    saved = f"{which} {'saves' if trifles == 1 else 'save'} less than {share}" if trifles else ""
+    return f"and {left_out:,} more{saved}: -v or `hlo-inspect lint`"
+
+
+def _merged_findings(report: Report) -> list[Finding]:
+    return [group.merged for group in group_findings(listed_findings(report))]
+
+
+def _is_trifle(finding: Finding) -> bool:
+    """Return True if mending the finding changes no figure of a page. Errors are none."""
+    return finding.severity != "error" and finding.share is not None and finding.share < _WORTH_DOING_FIRST
 
 
 def hidden_columns(grids: Sequence[Grid]) -> str:

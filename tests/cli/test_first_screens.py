@@ -1,7 +1,7 @@
 """The first screens of `summary`, as a terminal of 24 lines shows them at three widths.
 
-The samples lie beside the repository; tests are skipped without them. HLO_INSPECT_REWRITE_GOLDEN=1 writes the files
-in `golden`; read them before you keep them.
+The samples and larger dumps lie beside the repository; tests are skipped without them.
+HLO_INSPECT_REWRITE_GOLDEN=1 writes the files in `golden`; read them before you keep them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from functools import cache
 from io import StringIO
 from pathlib import Path
 
@@ -24,7 +25,8 @@ from hlo_inspect.request import Request
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
-SAMPLES = ROOT.parent / "shared" / "dumps" / "seeds"
+DUMPS = ROOT.parent / "shared" / "dumps"
+SAMPLES = DUMPS / "seeds"
 GOLDEN = Path(__file__).parent / "golden"
 WIDTHS = (80, 120, 200)
 LINES = 24
@@ -37,6 +39,10 @@ SCREENS = {
     "sample_004": (SAMPLES, "004_b1cf5d3eba6d7049.txt", None),
     "gpu": (DATA, "gpu/bf16_master.after.txt", "h100-sxm"),
     "tpu": (DATA, "tpu/scan_forward.after.txt", "tpu-v5e"),
+    "gpu_step": (DUMPS, "gpu_h100x8/tf_fsdp_unroll.opt.hlo.txt.xz", "h100-sxm"),
+    "tpu_step": (DUMPS, "tpu_v5e_2x4/tf_fsdp_scan.opt.hlo.txt.xz", None),
+    "llama_as_written": (DUMPS, "real/hlo_llama3_8b_bf16_activation_offloading_1x8.hlo.txt.xz", "h100-sxm"),
+    "does_not_fit": (DUMPS, "newest/v5e_16b.txt.xz", "tpu-v2"),
     "directory": (DATA, "gpu", None),
     "cut_off": (DATA, "handmade/cut_off.txt", None),
     "workload": (DATA, "workloads/simai.txt", None),
@@ -45,6 +51,7 @@ WORKLOADS = {"sample_003", "workload"}
 """Screens of workload files of network simulators, which have no memory."""
 
 
+@cache
 def screens(name: str) -> dict[int, list[str]]:
     """Return the lines of the page at each width."""
     folder, path, profile = SCREENS[name]
@@ -82,8 +89,8 @@ def test_first_screens(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SCREENS.keys() - {"directory"}))
-def test_the_first_ten_lines_answer_the_questions_of_a_newcomer(name: str) -> None:
-    first = screens(name)[120][:10]
+def test_the_first_dozen_lines_answer_the_questions_of_a_newcomer(name: str) -> None:
+    first = screens(name)[120][:12]
     starts = [re.split(r"\s{2,}", line)[0] for line in first]
     assert {"compute", "collectives", "findings", *(() if name in WORKLOADS else ("memory",))} <= set(starts)
 

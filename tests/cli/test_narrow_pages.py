@@ -45,7 +45,7 @@ def test_top_keeps_shape_and_source(profile: tuple[str, ...]) -> None:
 
 def test_lint_keeps_stake_source_and_instruction() -> None:
     page = call_text("lint", FAULT).stdout
-    assert {"stake", "instruction", "message"} <= set(headings("Findings", page))
+    assert headings("Findings", page) == ["severity", "code", "stake", "instruction", "source", "message"]
     assert "times" not in headings("Findings", page)
 
 

@@ -137,7 +137,7 @@ def test_a_synchronous_collective_beside_an_independent_kernel() -> None:
     text = overlap(SYNCHRONOUS, BESIDE)
     (finding,) = synchronous(text, "gpu")
     assert finding.stake == pytest.approx(2 * 256 * MIB / HBM + LAUNCH, rel=0.01)
-    assert finding.message.endswith("k and the like could hide 161.2 µs")
+    assert finding.message.endswith("kernels such as k could hide 161.2 µs")
     assert (synchronous(text, "cpu"), synchronous(text, "tpu")) == ([], [])
     assert synchronous(overlap(START, DONE, BESIDE), "gpu") == []
     assert synchronous(overlap(SYNCHRONOUS, BEHIND), "gpu") == []

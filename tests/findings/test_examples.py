@@ -68,6 +68,7 @@ MENDED: dict[str, tuple[str, str]] = {
     "HI307": ("custom-call(d, g)", "custom-call(d, y)"),
     "HI308": ("custom-call(i, layer)", "custom-call(i, stack)"),
     "HI309": ("custom-call(y)", "custom-call(y, cache)"),
+    "HI313": ("f32[1024,512]{1,0} transpose(w), dimensions={1,0}", "f32[1024,512]{1,0} sine(w)"),
     "HI501": ("many", "3"),
     "HI206": ("[100000,2]<=[2,100000]T(1,0)", "[8,2]<=[2,8]T(1,0)"),
     "HI507": ('body=outer, backend_config={"known_trip_count":{"n":"900000000000000000"}}', "body=outer"),

@@ -42,6 +42,70 @@ def test_a_donated_buffer_used_by_an_output_carries_no_temporary() -> None:
     assert hlo_inspect.inspect(text, "memory").facts["memory.heap_bytes"] == 0
 
 
+LOOP = """HloModule f, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }
+
+body (s: (s32[], f32[], f32[1048576])) -> (s32[], f32[], f32[1048576]) {
+  s = (s32[], f32[], f32[1048576]{0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  t = f32[] get-tuple-element(s), index=1
+  y = f32[1048576]{0} get-tuple-element(s), index=2
+  part = f32[1]{0} dynamic-slice(y, i), dynamic_slice_sizes={1}
+  e = f32[] reshape(part)
+  u = f32[] add(t, e)
+  one = s32[] constant(1)
+  n = s32[] add(i, one)
+  ROOT r = (s32[], f32[], f32[1048576]{0}) tuple(n, u, y)
+}
+
+condition (s: (s32[], f32[], f32[1048576])) -> pred[] {
+  s = (s32[], f32[], f32[1048576]{0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  eight = s32[] constant(8)
+  ROOT c = pred[] compare(i, eight), direction=LT
+}
+
+added (p: f32[], q: f32[1048576]) -> f32[1048576] {
+  p = f32[] parameter(0)
+  q = f32[1048576]{0} parameter(1)
+  all = f32[1048576]{0} broadcast(p), dimensions={}
+  ROOT add = f32[1048576]{0} add(all, q)
+}
+
+ENTRY main (x: f32[1048576]) -> f32[1048576] {
+  x = f32[1048576]{0} parameter(0)
+  a = f32[1048576]{0} exponential(x)
+  i = s32[] constant(0)
+  z = f32[] constant(0)
+  first = s32[] copy(i)
+  zero = f32[] copy(z)
+  s = (s32[], f32[], f32[1048576]{0}) tuple(first, zero, a)
+  w = (s32[], f32[], f32[1048576]{0}) while(s), condition=condition, body=body,
+    backend_config={"known_trip_count":{"n":"8"}}
+  sum = f32[] get-tuple-element(w), index=1
+  ROOT new = f32[1048576]{0} fusion(sum, a), kind=kLoop, calls=added
+}
+"""
+"""A loop reads what the donated parameter became, and the output takes the parameter's buffer (openxla/xla, jaxlib 0.7.2)."""
+
+
+def test_a_temporary_between_the_parameter_and_its_output() -> None:
+    """exp(x), 4 MiB, is made by the last read of x and last read for the output: one buffer would do."""
+    (finding,) = found(LOOP)
+    assert (finding.subject, finding.stake) == ("x", 4 << 20)
+    assert finding.message == "4.00 MiB of donated parameter 0 are idle after a; a, 4.00 MiB, could use this memory"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("fusion(sum, a)", "fusion(sum, x)"),  # the parameter is read until the end
+        ("input_output_alias={ {}: (0, {}, may-alias) }", "replica_count=1"),  # not donated
+    ],
+)
+def test_a_parameter_that_is_read_to_the_end_is_not_idle(old: str, new: str) -> None:
+    assert found(LOOP.replace(old, new)) == []
+
+
 @pytest.mark.parametrize(
     "text",
     [

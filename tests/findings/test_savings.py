@@ -71,4 +71,18 @@ def test_the_first_screen_has_three_and_equal_findings_once() -> None:
     first = page[page.index("Do first") :].split("\n\n")[0]
     assert first.count("HI207") == 1
     assert "4 × 2.00 MiB of the sum are never read" in first
-    assert "saves 8.00 MiB, 50 % of sent bytes" in " ".join(first.replace("\u00a0", " ").split())
+    assert "saves up to 8.00 MiB, 50 % of sent bytes" in " ".join(first.replace("\u00a0", " ").split())
+
+
+def test_the_first_screen_counts_what_saves_less_than_a_thousandth() -> None:
+    """An unread parameter of 32 bytes, beside arguments and new values of 8 MiB: 4 millionths."""
+    program = (
+        "HloModule step\n\nENTRY main {\n  w = f32[1048576]{0} parameter(0)\n  unused = f32[8]{0} parameter(1)\n"
+        "  ROOT new = f32[1048576]{0} negate(w)\n}\n"
+    )
+    page = call_text("summary", "-", given=program).stdout
+    first = page[page.index("Do first") :].split("\n\n")[0]
+    assert "HI101" in first
+    assert "HI102" not in first
+    assert first.endswith("and 1 more that saves less than 0.10 %: -v or `hlo-inspect lint`")
+    assert "HI102" in call_text("lint", "-", given=program).stdout

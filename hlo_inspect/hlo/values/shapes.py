@@ -36,6 +36,9 @@ POINTER_BYTES = 8
 HOST_SPACE = 5
 """The memory space of host memory."""
 
+_SPACE_NAMES = {0: "HBM", 1: "VMEM", 3: "CMEM", HOST_SPACE: "host"}
+"""Memory spaces of TPU; 0 and 5 are those of every platform."""
+
 NOT_ARRAYS = frozenset({"token", "opaque"})
 """Types spelled like an array (`token[]`), but without elements."""
 
@@ -194,6 +197,11 @@ def total(sizes: Iterable[int | None]) -> int | None:
             return None
         result += size
     return result
+
+
+def space_name(space: int) -> str:
+    """Return the name of a memory space."""
+    return _SPACE_NAMES.get(space, f"memory space {space}")
 
 
 def subshape(shape: Shape, index: Iterable[int]) -> Shape | None:

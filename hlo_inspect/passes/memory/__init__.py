@@ -15,6 +15,7 @@ from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.errors import UsageError
 from hlo_inspect.graph import calls
 from hlo_inspect.hlo.values.op_names import UNKNOWN
+from hlo_inspect.hlo.values.shapes import space_name
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import FactSheet, Pass
 from hlo_inspect.passes.memory import buffer_tables as buffers
@@ -22,7 +23,7 @@ from hlo_inspect.passes.memory import memory_tables as tables
 from hlo_inspect.passes.memory import xla_reports
 from hlo_inspect.passes.memory.buffer_tables import buffer_tables
 from hlo_inspect.passes.memory.fit_words import fit_parts
-from hlo_inspect.passes.memory.memory_tables import host_copies, largest_arrays, live_tables, parameter_copies, space_name
+from hlo_inspect.passes.memory.memory_tables import host_copies, largest_arrays, live_tables, parameter_copies
 from hlo_inspect.passes.memory.xla_reports import out_of_memory_rows, out_of_memory_tables, reports_of
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, sentence
 from hlo_inspect.report.table import Table

@@ -16,21 +16,12 @@ from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED, printed
 from hlo_inspect.figure import Quantity, least, multiply
 from hlo_inspect.figure import total as sum_figures
 from hlo_inspect.hlo.values.op_names import NOT_SOUGHT
-from hlo_inspect.hlo.values.shapes import total
+from hlo_inspect.hlo.values.shapes import space_name, total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
 from hlo_inspect.passes.params import index_text, joined_path, memory_space, number_ranges
 from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
-
-SPACE_NAMES = {0: "HBM", 1: "VMEM", 3: "CMEM", 5: "host"}
-"""Memory spaces of TPU; 0 and 5 are those of every platform."""
-
-
-def space_name(space: int) -> str:
-    """Return the name of a memory space."""
-    return SPACE_NAMES.get(space, f"memory space {space}")
-
 
 # -- what is live at the peak -------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from hlo_inspect.graph.parameters import ParameterLeaf
 from hlo_inspect.graph.slices import DCN
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
-from hlo_inspect.hlo.values.shapes import total
+from hlo_inspect.hlo.values.shapes import space_name, total
 from hlo_inspect.optimizer.overview import Overview
 from hlo_inspect.passes.memory.fit_words import fit_parts
 from hlo_inspect.passes.memory.memory_tables import array_groups, total_moved
@@ -274,6 +274,9 @@ def _memory(context: Context) -> Parts:
     size = total(leaf.shape.bytes for leaf in parameters)
     yield from _fit(context)
     yield from sentence("arguments {}", Amount(size, "bytes"))
+    devices = context.device_counts.devices
+    if devices and devices > 1 and context.shapes_are != "per_device":
+        yield from sentence(" over {}", Amount(devices, "count", "device"))
     if interface.donation_known:
         yield from _donated(parameters, size)
     if interface.outputs_known and interface.donation_known:
@@ -312,6 +315,10 @@ def _peak_of_memory(context: Context) -> Parts:
     peak = context.memory.figures["peak_bytes"] if peak is None else peak
     if peak is not None:
         yield from sentence("; peak {}", Amount(peak, "bytes"))
+    device = None if _is_large(context) else context.memory.device
+    heap = device.peak_heap if device is not None else None
+    if heap is not None and heap.space:  # a memory on the chip, which the need leaves out
+        yield from sentence(", {} of it in {}", Amount(heap.trace.peak, "bytes"), space_name(heap.space))
 
 
 def _donated(parameters: Sequence[ParameterLeaf], size: int | None) -> Parts:
