@@ -82,7 +82,7 @@ class Explanation:
             return None
         entries = old.module.entry.name, new.module.entry.name
         rows: list[dict[Any, int]] = [
-            context.views.for_computation(name).parameters_by_number()
+            context.views.for_computation(name).parameters_by_number
             for context, name in zip((old, new), entries, strict=True)
         ]
         given = {

@@ -192,8 +192,9 @@ class View:
         plain = _NUMBER.match(self.tails[index])
         return int(plain[1]) if plain is not None else self.instruction_at(index).parameter_number
 
+    @cached_property
     def parameters_by_number(self) -> dict[int, int]:
-        """Return the rows of the parameters whose numbers can be read."""
+        """The rows of the parameters whose numbers can be read."""
         rows = [(self.parameter_number(row), row) for row, opcode in enumerate(self.opcodes) if opcode == "parameter"]
         return {number: row for number, row in rows if number is not None}
 

@@ -37,6 +37,7 @@ from hlo_inspect.graph.orders import operands_first
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.native import library as native
 
 Label = Literal["kind", "phase", "source", "scope"]
 
@@ -337,11 +338,20 @@ class _ModuleCounter:
         return whole
 
 
-def xla_order(view: View) -> Iterator[int]:
-    """Yield every row in the order of `HloComputation::Accept`: depth first, operands before their users.
+def xla_order(view: View) -> Iterable[int]:
+    """Return every row in the order of `HloComputation::Accept`: depth first, operands before their users.
 
     Rows that nothing uses come first, the root last. Control dependencies are ignored.
     """
+    library = native.library() if view.rows.extent is not None else None
+    if library is None or view.rows.extent is None:
+        return _order_in_python(view)
+    from hlo_inspect.native.order import visit_order
+
+    return visit_order(library, view.rows.extent, view.root)
+
+
+def _order_in_python(view: View) -> Iterator[int]:
     rows = range(len(view.rows))
     operands = view.operands_of_rows
     if view.has_undefined_operands:
