@@ -19,7 +19,6 @@ from hlo_inspect.graph.calls import CallGraph, place
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES, LITERAL_OPCODES
-from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.op_names import NOT_SOUGHT, RECOMPUTE, UNKNOWN
 from hlo_inspect.hlo.wants import Wants
 
