@@ -41,7 +41,8 @@ static void visit(Walk *walk, int64_t start) {
 
 /* Visit the rows that nothing uses. */
 static void visit_unused(Walk *walk, uint8_t *used, int64_t root) {
-    Places all = {operand_places(walk->edges, walk->first).start, operand_places(walk->edges, walk->first + walk->count - 1).end};
+    int64_t last = walk->first + walk->count - 1;
+    Places all = {operand_places(walk->edges, walk->first).start, operand_places(walk->edges, last).end};
     for (int64_t place = all.start; place < all.end; place++) {
         int64_t operand = operand_at(walk->edges, place) - walk->first;
         if (operand >= 0 && operand < walk->count) used[operand] = 1;
