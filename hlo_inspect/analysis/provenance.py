@@ -7,7 +7,8 @@ number are found once for all layers. This module declares the phase of an instr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Literal, NamedTuple
 
 from hlo_inspect.figure import Quantity
@@ -145,11 +146,17 @@ class Labeller:
 
     def of_rows(self, view: View, rows: Sequence[int]) -> list[Labels]:
         """Return the labels of each of some rows of a computation."""
-        if self._phases_of is None:
-            labels = [self.named(view, row) for row in rows]
-        else:
-            phases = self._phases_of(view, rows)
-            labels = [self._with_phase(view, row, phase) for row, phase in zip(rows, phases, strict=True)]
+        phases = repeat(None, len(rows)) if self._phases_of is None else self._phases_of(view, rows)
+        opcodes, key_of, labels = view.opcodes, view.metadata_key, list[Labels]()
+        unfused: dict[tuple[Hashable, int], Labels] = {}
+        for row, phase in zip(rows, phases, strict=True):
+            key = key_of(row), id(phase)  # `phases` keeps them
+            of_row = unfused.get(key) if opcodes[row] not in _FUSIONS else None
+            if of_row is None:
+                of_row = self._with_phase(view, row, phase)
+                if opcodes[row] not in _FUSIONS:
+                    unfused[key] = of_row
+            labels.append(of_row)
         self._by_row[view.computation.name].update(zip(rows, labels, strict=True))
         return labels
 

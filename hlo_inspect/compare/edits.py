@@ -234,8 +234,8 @@ def _other_operands(
 
 def parameters_by_number(old: View, new: View) -> list[tuple[int, int]]:
     """Return the pairs of parameters of two computations with the same number."""
-    rows = new.parameters_by_number()
-    return [(row, rows[number]) for number, row in old.parameters_by_number().items() if number in rows]
+    rows = new.parameters_by_number
+    return [(row, rows[number]) for number, row in old.parameters_by_number.items() if number in rows]
 
 
 def parameters_by_operand(
@@ -250,8 +250,8 @@ def parameters_by_operand(
         for position, operand in enumerate(old.operands[row])
         if operand is not None and (follower := old.mates.get(operand)) in places
     }
-    rows = second.parameters_by_number()
-    pairs = ((row, numbers.get(number)) for number, row in first.parameters_by_number().items())
+    rows = second.parameters_by_number
+    pairs = ((row, numbers.get(number)) for number, row in first.parameters_by_number.items())
     return [(row, rows[number]) for row, number in pairs if number in rows]
 
 

@@ -82,8 +82,7 @@ class Explanation:
             return None
         entries = old.module.entry.name, new.module.entry.name
         rows: list[dict[Any, int]] = [
-            context.views.for_computation(name).parameters_by_number()
-            for context, name in zip((old, new), entries, strict=True)
+            context.views.for_computation(name).parameters_by_number for context, name in zip((old, new), entries, strict=True)
         ]
         given = {
             rows[0][before["number"]]: rows[1][after["number"]]

@@ -9,11 +9,13 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.wide_types import is_narrower
 from hlo_inspect.findings.rule import WORTH_SENDING, Rule
 from hlo_inspect.graph.readers import readers_behind
+from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.values.op_names import BACKWARD, OPTIMIZER
-from hlo_inspect.hlo.values.shapes import ArrayShape
+from hlo_inspect.hlo.values.shapes import BITS, ArrayShape
 from hlo_inspect.report.model import Finding
 
 _SLICES = {"slice", "dynamic-slice"}
+_NARROW_BITS = 16
 
 
 class NarrowGradientSum(Rule):
@@ -58,11 +60,9 @@ class NarrowGradientSum(Rule):
         sums = [collective for collective, phase in pairs if collective.reduction == "add" and phase in {BACKWARD, OPTIMIZER}]
         narrowed: dict[tuple[str, str], list[CollectiveResult]] = {}
         for result in results_of(context.views, context.call_graph, sums):
-            readers = readers_behind(context.views, result.place, result.element, lambda row: row.opcode in _SLICES)
-            shapes = [reader.shape if reader is not None and reader.opcode == "convert" else None for reader in readers]
-            wide = {shape.dtype if isinstance(shape, ArrayShape) else "" for shape in shapes}
-            if len(wide) == 1 and is_narrower(min(wide), result.shape.dtype):
-                narrowed.setdefault((result.shape.dtype, wide.pop()), []).append(result)
+            wide_type = _widened_to(context.views, result) if BITS.get(result.shape.dtype, 0) <= _NARROW_BITS else ""
+            if is_narrower(wide_type, result.shape.dtype):
+                narrowed.setdefault((result.shape.dtype, wide_type), []).append(result)
         for (narrow, wide_type), results in narrowed.items():
             size_of_all = sum(result.bytes * result.runs for result in results)
             if size_of_all >= self.least(context):
@@ -70,3 +70,14 @@ class NarrowGradientSum(Rule):
                 what = f"{len(results)} gradients are" if len(results) > 1 else "a gradient is"
                 message = f"{what} summed over {first.group_size} devices in {narrow} and converted to {wide_type} afterwards"
                 yield self.finding_on(context, first, message, None)
+
+
+def _widened_to(views: Views, result: CollectiveResult) -> str:
+    """Return the type to which all readers of a result convert it; empty if one reads it in another way."""
+    types: set[str] = set()
+    for reader in readers_behind(views, result.place, result.element, lambda row: row.opcode in _SLICES):
+        shape = reader.shape if reader is not None and reader.opcode == "convert" else None
+        if not isinstance(shape, ArrayShape) or types - {shape.dtype}:
+            return ""
+        types.add(shape.dtype)
+    return types.pop() if types else ""

@@ -49,12 +49,7 @@ class UnshardedBatch(WireRule):
         axis, summed = max(axes.items(), key=lambda item: len(item[1]), default=(None, {}))
         if len(summed) < 2 or context.program.kind != "training step":
             return
-        products = sum(
-            context.phase_of(view, row) == FORWARD
-            for view in map(context.views.for_computation, context.views.computations)
-            for row in range(len(view.rows))
-            if view.opcodes[row] in PRODUCTS
-        )
+        products = sum(context.phase_of(view, row) == FORWARD for view, row in context.views.rows_with(PRODUCTS))
         sums = list(dict.fromkeys(summed.values()))
         sent = sum((each.wire_bytes or 0) * runs_of(context.call_graph, each.start.computation.name) for each in sums)
         if len(summed) > _MOST * products and sent >= self.least(context):

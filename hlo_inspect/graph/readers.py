@@ -146,7 +146,7 @@ def _passed_on(views: Views, value: _Followed, user: int, number: int) -> Iterat
     elif opcode == "fusion":
         fused = views.fused(view, user)
         inner = views.for_computation(fused.name) if fused is not None else None
-        row = inner.parameters_by_number().get(number) if inner is not None else None
+        row = inner.parameters_by_number.get(number) if inner is not None else None
         if inner is not None and row is not None:
             yield _Followed(inner, row, value.element, (*value.callers, (view, user)))
     elif opcode in MOVES or opcode in ASYNC_ENDS:

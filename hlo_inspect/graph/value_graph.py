@@ -193,7 +193,7 @@ class NodesAtPlaces:
         """Return the nodes of an element of a parameter."""
         rows = self._parameters.get(frame)
         if rows is None:
-            rows = self._parameters[frame] = self._frames[frame].view.parameters_by_number()
+            rows = self._parameters[frame] = self._frames[frame].view.parameters_by_number
         return self.nodes((frame, rows[number], index)) if number in rows else []
 
     def _call(self, frame: int) -> CallFrame | None:

@@ -6,7 +6,7 @@ A row is an index. Everything is read on first use and kept, so that the analyse
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import count, repeat
 from weakref import WeakMethod
@@ -192,8 +192,9 @@ class View:
         plain = _NUMBER.match(self.tails[index])
         return int(plain[1]) if plain is not None else self.instruction_at(index).parameter_number
 
+    @cached_property
     def parameters_by_number(self) -> dict[int, int]:
-        """Return the rows of the parameters whose numbers can be read."""
+        """The rows of the parameters whose numbers can be read."""
         rows = [(self.parameter_number(row), row) for row, opcode in enumerate(self.opcodes) if opcode == "parameter"]
         return {number: row for number, row in rows if number is not None}
 
@@ -280,9 +281,20 @@ class View:
 
     def metadata(self, index: int) -> Metadata | None:
         """Return the metadata of a row; None if it is missing or unreadable."""
-        if index not in self._metadata:
-            self._metadata[index] = self._read_metadata(index)
-        return self._metadata[index]
+        key = self._metadata_numbers[index]
+        if key not in self._metadata:
+            self._metadata[key] = self._read_metadata(index)
+        return self._metadata[key]
+
+    @cached_property
+    def _metadata_numbers(self) -> Sequence[int]:
+        """A number for each row, equal for equal texts of metadata if the columns have them."""
+        extent = self.rows.extent
+        return range(len(self.names)) if extent is None else extent.metadata_numbers
+
+    def metadata_key(self, index: int) -> Hashable:
+        """Return a key that only rows of equal metadata share."""
+        return self.metadata(index) if self.rows.extent is None else self._metadata_numbers[index]
 
     def _read_metadata(self, index: int) -> Metadata | None:
         extent = self.rows.extent

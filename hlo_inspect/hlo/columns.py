@@ -199,6 +199,11 @@ class Extent(NamedTuple):
         columns = self.columns
         return Texts(columns.text, columns.tail_start, columns.tail_end, range(self.first, self.last))
 
+    @property
+    def metadata_numbers(self) -> Numbers:
+        """The index of the metadata of each row in `metadata_texts`, -1 without."""
+        return self.columns.metadata[self.first : self.last]
+
     def metadata(self, row: int) -> str:
         """Return the text of the metadata of a row, counted in the computation; empty without."""
         number = self.columns.metadata[self.first + row]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hlo_core.lib")  # noqa: PTH118, PTH120, PTH100 - not worth pathlib
 """The library, as `build` names it; that module is not worth its import here."""
 
-VERSION = 3
+VERSION = 4
 """Version of the columns and functions, as in `source/library.h`."""
 
 VARIABLE = "HLO_INSPECT_NATIVE"

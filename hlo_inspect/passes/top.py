@@ -64,7 +64,7 @@ def _headline(context: Context) -> Iterator[HeadlineRow]:
 
 def hidden_words(context: Context, times: StepTimes) -> Iterator[HeadlineRow]:
     """Yield the difference between the sum of all rows and a scheduled step, at bounds and at estimates."""
-    rows = [row.cost.time for row in context.on_machine.costings if row.cost.time is not None]
+    rows = [row.cost.time for row in context.on_machine.costing_groups if row.cost.time is not None]
     if context.on_machine.known_step is None:
         return
     sums = (

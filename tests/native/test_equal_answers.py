@@ -10,6 +10,7 @@ import pytest
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS, WANTS
 from hlo_inspect.graph.view import View, Views
+from hlo_inspect.graph.visit_order import xla_order
 from hlo_inspect.hlo.input import source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.read import native_runs
@@ -43,13 +44,14 @@ def test_dumps() -> None:
         assert read(text, wants, native=True) == read(text, wants, native=False), path
 
 
-def test_classes() -> None:
-    """Texts that the native reader reads whole have the same classes without it."""
+def test_classes_and_orders() -> None:
+    """Texts that the native reader reads whole have the same classes and orders of rows without it."""
     compared = 0
     for path in DUMPS:
         for module, other in zip(*[modules_of(path.read_bytes(), native) for native in (True, False)], strict=True):
             if all(computation.rows.extent is not None for computation in module.computations.values()):
                 assert classes_of(module) == classes_of(other), path
+                assert orders_of(module) == orders_of(other), path
                 compared += 1
     assert compared > 50
 
@@ -61,6 +63,10 @@ def modules_of(text: bytes, native: bool) -> list[Module]:
         read_modules = modules(text, WANTED[1])
     library.load.cache_clear()
     return read_modules
+
+
+def orders_of(module: Module) -> list[list[int]]:
+    return [list(xla_order(View(computation))) for computation in module.computations.values()]
 
 
 def classes_of(module: Module) -> list[list[int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -35,6 +35,7 @@ from hlo_inspect.figure import MAX_FIGURE, Figure, Quantity, known_part, least, 
 from hlo_inspect.graph.calls import Call, CallGraph
 from hlo_inspect.graph.orders import operands_first
 from hlo_inspect.graph.view import View, Views
+from hlo_inspect.graph.visit_order import xla_order
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
 
@@ -335,18 +336,3 @@ class _ModuleCounter:
             for part in sums:
                 whole.add_sum(part)
         return whole
-
-
-def xla_order(view: View) -> Iterator[int]:
-    """Yield every row in the order of `HloComputation::Accept`: depth first, operands before their users.
-
-    Rows that nothing uses come first, the root last. Control dependencies are ignored.
-    """
-    rows = range(len(view.rows))
-    operands = view.operands_of_rows
-    if view.has_undefined_operands:
-        operands = [tuple([row for row in defined if row is not None]) for defined in operands]
-    used = {view.root}.union(*operands)
-    roots = [view.root] if view.root is not None else []
-    ends = (*(row for row in rows if row not in used), *roots, *rows)  # all rows at the end, for rows that use themselves
-    return operands_first(ends, operands.__getitem__)

@@ -147,8 +147,8 @@ def find_widened_products(views: Views, calls: CallGraph) -> Iterator[WideWork]:
     if _PRODUCTS.isdisjoint(views.opcodes):
         return
     costs = Costs(views.classes, ())
-    for view, row in _rows(views, calls):
-        if view.opcodes[row] in _PRODUCTS and len(view.operand_rows(row)) >= 2:
+    for view, row in views.rows_with(_PRODUCTS):
+        if _runs(views, calls, view.computation.name) and len(view.operand_rows(row)) >= 2:
             types = [_converted_from(views, view, row, number) for number in (0, 1)]
             if all(types):
                 yield WideWork(ViewRow(view, row), _flops_of_step(views, calls, costs, view, row), max(types, key=_bits))
@@ -157,20 +157,18 @@ def find_widened_products(views: Views, calls: CallGraph) -> Iterator[WideWork]:
 def find_double_precision(views: Views, calls: CallGraph) -> Iterator[WideWork]:
     """Yield the instructions with results in f64 or c128, with their FLOPs of one step."""
     costs = Costs(views.classes, ())
-    for view, row in _rows(views, calls):
-        results = [] if view.opcodes[row] in _CALLS else array_leaves(view.shapes[row])
-        if any(leaf.dtype in {"f64", "c128"} for _, leaf in results):
+    for view, row in views.rows_with(views.opcodes - _CALLS):
+        if not _runs(views, calls, view.computation.name):
+            continue
+        if any(leaf.dtype in {"f64", "c128"} for _, leaf in array_leaves(view.shapes[row])):
             flops = _flops_of_step(views, calls, costs, view, row)
             if flops:
                 yield WideWork(ViewRow(view, row), flops)
 
 
-def _rows(views: Views, calls: CallGraph) -> Iterator[tuple[View, int]]:
-    """Yield the rows of the computations that run, fused ones included."""
-    for name in views.computations:
-        if name in views.fusions or name in calls.calls:
-            view = views.for_computation(name)
-            yield from ((view, row) for row in range(len(view.rows)))
+def _runs(views: Views, calls: CallGraph, computation: str) -> bool:
+    """Return True if a computation runs, alone or fused."""
+    return computation in calls.calls or computation in views.fusions
 
 
 def _converted_from(views: Views, view: View, row: int, number: int) -> str:

@@ -34,7 +34,7 @@ def _readers(views: Views, use: ViewRow, array: LiveArray) -> Iterator[ViewRow |
     starts = [use] if use.opcode in _PASSING else []
     if fused is not None:
         inner = views.for_computation(fused.name)
-        rows = (ViewRow(inner, row) for row in inner.parameters_by_number().values())
+        rows = (ViewRow(inner, row) for row in inner.parameters_by_number.values())
         starts = [row for row in rows if str(row.shape) == str(array.shape)]
     for start in starts:
         yield from readers_behind(views, start, (), lambda reader: reader.opcode in _PASSING, MAX_STEPS)

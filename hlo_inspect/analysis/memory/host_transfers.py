@@ -40,6 +40,7 @@ _PLACING = "annotate_device_placement"
 _WRITING = frozenset({"dynamic-update-slice", "dynamic-update-slice-start"})
 _BLOCKS = opcodes_that_are("block") - {"concatenate"}
 _COPYING = _BLOCKS | {f"{opcode}-start" for opcode in _BLOCKS}
+_CROSSING = _COPYING | {"custom-call"}
 
 
 class HostTransfer(NamedTuple):
@@ -79,8 +80,8 @@ def find_transfers(views: Views, calls: CallGraph) -> list[HostTransfer]:
     """
     return [
         transfer
-        for name in views.computations
-        if name in calls.calls or name in views.fusions
+        for name, computation in views.computations.items()
+        if (name in calls.calls or name in views.fusions) and not _CROSSING.isdisjoint(computation.opcodes)
         for transfer in _transfers(views.for_computation(name), calls.runs(views.running(name)))
     ]
 

@@ -273,7 +273,7 @@ class _FusionHint:
 
     def holds(self, number: int) -> bool:
         fused = self._fused
-        parameter = fused.parameters_by_number().get(number)
+        parameter = fused.parameters_by_number.get(number)
         if parameter is None or self._output is None or self._origin is None:
             return False
         visited = {parameter}

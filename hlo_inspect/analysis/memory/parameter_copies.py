@@ -141,7 +141,7 @@ class _StackReader:
 
 def _fused_slices(fused: View, place: int, stack: ArrayShape) -> Iterator[int | None]:
     """Yield the elements of each slice that a fused computation takes of a parameter; None for any other use."""
-    reached = [row for number, row in fused.parameters_by_number().items() if number == place]
+    reached = [row for number, row in fused.parameters_by_number.items() if number == place]
     for row in reached:
         if row == fused.root:
             yield None

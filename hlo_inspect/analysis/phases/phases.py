@@ -6,7 +6,7 @@ its computation. The graph is read on first use, and not at all if names decide 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache, cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -19,7 +19,6 @@ from hlo_inspect.graph.calls import CallGraph, place
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES, LITERAL_OPCODES
-from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.op_names import NOT_SOUGHT, RECOMPUTE, UNKNOWN
 from hlo_inspect.hlo.wants import Wants
 
@@ -115,13 +114,16 @@ class Phases:
         What decides the phase of most rows is found once for equal metadata.
         """
         unusual = LITERAL_OPCODES | self.names.opcodes_of_collectives
-        by_metadata: dict[Metadata | None, _PhaseOfRow] = {}
+        by_metadata: dict[Hashable, _PhaseOfRow] = {}
+        by_own_name: dict[OpNamePhase, _PhaseOfRow] = {}
         phases = []
         for row in rows:
-            metadata = view.metadata(row)
-            usual_phase = by_metadata.get(metadata)
+            key = view.metadata_key(row)
+            usual_phase = by_metadata.get(key)
             if usual_phase is None:
-                usual_phase = by_metadata[metadata] = self._usual_phase(view, self.names.own_name(metadata))
+                own = self.names.own_name(view.metadata(row))
+                usual_phase = by_own_name.get(own) or by_own_name.setdefault(own, self._usual_phase(view, own))
+                by_metadata[key] = usual_phase
             is_usual = view.opcodes[row] not in unusual and view.whole_operands(row) is not None
             phases.append((usual_phase(row) if is_usual else None) or self.of_row(view, row))
         return phases

@@ -8,7 +8,7 @@ NCCL's own model on NVIDIA's GPUs, hops and colours of rings on a torus. It is u
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective, operand_of_result, wire_bytes
@@ -89,8 +89,21 @@ class _Machine:
         if self._near is not None:
             links = TorusLinks if self._is_torus else NodeLinks
             self._links = links(profile, placement, groups, self._near)
+        self._known: dict[Hashable, CollectiveTime] = {}
 
     def time(self, collective: Collective, axis: str | None) -> CollectiveTime:
+        """Return the time of a collective; collectives that send the same between the same devices share it."""
+        sent = collective.kind, collective.operand_bytes, collective.result_bytes, collective.wire_bytes, collective.transfer
+        devices = collective.groups, collective.pairs, collective.mode, collective.participants, axis
+        key = (*sent, *devices, self._links.way_of(collective) if self._links is not None else None)
+        time = self._known.get(key)
+        if time is None:
+            time = self._time(collective, axis)
+            if time.bound_s is not None:  # else the reason names the collective
+                self._known[key] = time
+        return time
+
+    def _time(self, collective: Collective, axis: str | None) -> CollectiveTime:
         streams = self._streams(collective, axis)
         try:
             link_time = self._link_time(collective)

@@ -183,6 +183,16 @@ _MOST_STEPS = 1 << 18
 _COLOURS = lazy_pattern(r"colors:(\d{1,2})\b", re.ASCII)
 
 
+def _colours(collective: Collective) -> float | None:
+    """Return the number of directions in which TPU's compiler sends at a time, from its `backend_config`."""
+    for part in collective.configs():
+        debug = part.get("debug")
+        match = _COLOURS.search(debug) if isinstance(debug, str) else None
+        if match is not None:
+            return float(max(1, int(match[1])))
+    return None
+
+
 class TorusLinks:
     """The links of a torus. Without a topology of the user, groups lie in the fastest way."""
 
@@ -194,6 +204,9 @@ class TorusLinks:
         self._boxes: dict[int, list[list[TorusAxis]]] = {}
         self._along: dict[object, list[list[TorusAxis]]] = {}
 
+    way_of = staticmethod(_colours)
+    """The property of a collective, beside its bytes and devices, that decides its time."""
+
     def groups_time(self, collective: Collective, whole: float) -> LinkTime:
         """Return the time of a collective of groups over an array of `whole` bytes."""
         spread = self._chip_spread(collective)
@@ -204,7 +217,7 @@ class TorusLinks:
         kind = collective.properties
         if kind.is_exchange:
             whole *= spread.most
-        colours = _colours(collective)
+        colours = self.way_of(collective)
         link_times = []
         for axes in self._possible_axes(collective, spread.nodes):
             bound = torus_bound(kind, whole, axes, bandwidth)
@@ -270,13 +283,3 @@ class TorusLinks:
             places = [(self._placement.coordinates(source), self._placement.coordinates(target)) for source, target in chips]
             crowd, steps = most_crowded(places, shape, link)
         return with_model(link, size * crowd / known(link.link_bandwidth, self._profile, link), self._profile, steps=steps)
-
-
-def _colours(collective: Collective) -> float | None:
-    """Return the number of directions in which TPU's compiler sends at a time, from its `backend_config`."""
-    for part in collective.configs():
-        debug = part.get("debug")
-        match = _COLOURS.search(debug) if isinstance(debug, str) else None
-        if match is not None:
-            return float(max(1, int(match[1])))
-    return None

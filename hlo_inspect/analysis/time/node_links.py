@@ -136,6 +136,9 @@ class NodeLinks:
             raise UnknownTimeError(f"its devices are on several nodes, and the profile {self._profile.name} states no network")
         return networks[1]
 
+    way_of = staticmethod(is_one_shot)
+    """The property of a collective, beside its bytes and devices, that decides its time."""
+
     def groups_time(self, collective: Collective, whole: float) -> LinkTime:
         """Return the time of a collective of groups over an array of `whole` bytes."""
         per_node = self._devices_per_node()

@@ -10,6 +10,7 @@
 #include "graph.h"
 #include "library.h"
 #include "marks.h"
+#include "order.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +63,7 @@ static bool take_columns(Reader *reader) {
     return true;
 }
 
-/* Spread bits over edges that are anything, and mark and number their nodes, in buffers of their lengths. */
+/* Spread bits over edges that are anything, and mark, number and visit their nodes, in buffers of their lengths. */
 static bool run_graph(const Edges *edges, const uint8_t *kinds) {
     size_t count = (size_t)edges->count;
     uint64_t *bits = calloc(count + 1, sizeof *bits);
@@ -78,6 +79,8 @@ static bool run_graph(const Edges *edges, const uint8_t *kinds) {
         int64_t found = hlo_number_classes(&keys, classes, firsts);
         is_done = is_done && found >= 0 && found <= edges->count;
         is_done = is_done && hlo_nodes_with(edges->count, bits, 2, 1, firsts) <= edges->count;
+        int64_t first = edges->count / 3;
+        is_done = is_done && hlo_visit_rows(edges, first, edges->count, 1, firsts) == edges->count - first;
     }
     free(bits);
     free(classes);

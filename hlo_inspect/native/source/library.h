@@ -1,4 +1,4 @@
-/* The functions of the library that read; those for graphs are in `flow.h` and `marks.h`.
+/* The functions of the library that read; those for graphs are in `flow.h`, `marks.h` and `order.h`.
 
    A caller makes a reader, gives it the text from the first line of a computation on, copies the columns and ends the reader.
    While reading is INCOMPLETE it may give a longer text, which begins with the former one, at another address. */
@@ -9,7 +9,7 @@
 #include "reader.h"
 
 /* Version of the columns and functions. A caller of another version does not use the library. */
-enum { VERSION = 3 };
+enum { VERSION = 4 };
 EXPORTED int32_t hlo_version(void);
 
 /* Make a reader. Each list has words separated by commas: opcodes whose parentheses hold no operands; attributes with metadata;

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from hlo_inspect.analysis.cost.figures import FIGURES
-from hlo_inspect.analysis.cost.module_cost import Label, module_cost, xla_order
+from hlo_inspect.analysis.cost.module_cost import Label, module_cost
 from hlo_inspect.figure import exact, reason
 from hlo_inspect.graph.calls import CallGraph
-from hlo_inspect.graph.view import View
-from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.values.header import Header
 from hlo_inspect.hlo.wants import Wants
-from tests.analysis.cost.small import as_xla, by_label, cost_of, executed, limits, view_of
+from tests.analysis.cost.small import as_xla, by_label, cost_of, executed, limits
 
 LABELS: tuple[Label, ...] = ("kind", "phase", "source", "scope")
 P = "%p = f32[8] parameter(0)"
@@ -165,38 +164,3 @@ def test_the_sum_is_rounded_in_the_order_of_xla() -> None:
         root = f"ROOT %t = (f32[], f32[]) tuple({second[1].split()[0]}, {first[1].split()[0]})"
         figures = as_xla(*big, *small, root)
         assert figures[0] == 2**24 + (0 if second is small else 1) - (1 if second is big else 0)
-
-
-# -- the order in which XLA adds -----------------------------------------------------------------------------------------------
-
-
-def order(*lines: str) -> list[str]:
-    view = view_of(*lines)
-    return [view.rows[index][1] for index in xla_order(view)]
-
-
-def test_operands_come_first_and_in_their_order() -> None:
-    lines = ["%a = f32[] parameter(0)", "%b = f32[] parameter(1)", "%c = f32[] negate(%a)", "%d = f32[] negate(%b)"]
-    assert order(*lines, "ROOT %r = f32[] subtract(%d, %c)") == ["b", "d", "a", "c", "r"]
-
-
-def test_unused_instructions_come_before_the_root() -> None:
-    lines = ["%a = f32[] parameter(0)", "ROOT %r = f32[] negate(%a)", "%unused = f32[] abs(%a)"]
-    assert order(*lines) == ["a", "unused", "r"]
-
-
-def test_the_last_is_the_root_where_none_is_marked() -> None:
-    assert order("%a = f32[] parameter(0)", "%b = f32[] negate(%a)", "%c = f32[] abs(%a)") == ["a", "b", "c"]
-
-
-def test_uses_that_go_round_and_names_that_are_not_there() -> None:
-    assert sorted(order("%a = f32[] negate(%b)", "%b = f32[] negate(%a)", "ROOT %r = f32[] abs(%gone)")) == ["a", "b", "r"]
-
-
-def test_a_chain_longer_than_python_recurses() -> None:
-    lines = ["%x0 = f32[] parameter(0)", *(f"%x{i} = f32[] negate(%x{i - 1})" for i in range(1, 5000))]
-    assert order(*lines) == [f"x{i}" for i in range(5000)]
-
-
-def test_a_computation_without_instructions() -> None:
-    assert list(xla_order(View(Computation("empty", 3, is_entry=False)))) == []
