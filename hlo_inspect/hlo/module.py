@@ -33,6 +33,8 @@ MAX_NOTED = 16
 """Limit of `Module.noted`: a module with more such computations is not searched further, which takes time."""
 
 UNREADABLE = "HI001"
+CUT_ROW = "="
+"""The word of `Module.unread` for a line that ends before its opcode."""
 TRUNCATED = "HI002"
 PART = "HI011"
 
@@ -309,7 +311,7 @@ class Module:
     `root_opcodes`: the roots' opcodes of other computations that are small or return a scalar, as reducers do.
     `shared`: the tables that its computations share. `values` and `heads` are two of them.
     `unread`: opcodes and names of attributes in the lines of which no instruction could be read, with the first line of each.
-    An empty text stands for all such lines.
+    An empty text stands for all such lines, `CUT_ROW` for those that end before their opcode.
     `device_marks`: the signs of partitioning in its lines.
     `lines` and `bytes`: its size in the input, line ends included.
     `origin`: the format that XLA converted to this text, which lacks the counts of partitions and replicas. None if the input

@@ -50,6 +50,10 @@ _CLOSES = {")": "(", "]": "[", "}": "{"}
 _ATOM = lazy_pattern(r"[^\s,(){}\[\]\"'/]++|/(?![*/])|'[^'\n]*'|\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
 
 
+_REMARK = lazy_pattern(r"[ \t]*+\n\s*+[\[({][ \t]*+(?:\.\.\.|\u2026|[a-z]++[ \])}])", re.ASCII)
+"""Pattern of a line about lines that were left out, such as `[truncated]`."""
+
+
 class ScanError(ValueError):
     """Text that does not fit the grammar; `position` is the 0-based index of the fault."""
 
@@ -144,8 +148,8 @@ def _dict_end(text: str, start: int) -> int:
 def value_end(text: str, start: int, *, name: str = "", holds_lines: bool = False, single: bool = False) -> int:
     """Return the index after the value of attribute `name` that starts at `start`.
 
-    A value is a run of atoms and brackets without white space. After white space a bracket can continue it (`mesh['a'=2]
-    {'a'}`, `<=[8]`, `T(1,0)`). After a comma, anything but an attribute can (`calls=%a, %b`, `mesh[…], device_ids=(…) {…}`). A
+    A value is a run of atoms and brackets without white space. After blanks a bracket can continue it (`mesh['a'=2] {'a'}`,
+    `<=[8]`, `T(1,0)`). After a comma, anything but an attribute can (`calls=%a, %b`, `mesh[…], device_ids=(…) {…}`). A
     `single` value ends with the run.
     """
     begin = skip_space(text, start)
@@ -156,7 +160,7 @@ def value_end(text: str, start: int, *, name: str = "", holds_lines: bool = Fals
         position = _chunk_end(text, skip_space(text, position), holds_lines=holds_lines)
     while not single:
         after = skip_space(text, position)
-        if text.startswith(("{", "[", "(", "<=", "T("), after):
+        if text.startswith(("{", "[", "(", "<=", "T("), after) and not _REMARK.match(text, position):
             position = _chunk_end(text, after, holds_lines=holds_lines)
             continue
         if text[after : after + 1] != ",":
@@ -182,6 +186,8 @@ def _chunk_end(text: str, start: int, *, holds_lines: bool) -> int:
         atom = _ATOM.match(text, position)
         if atom is None:
             break
+        if text[position] == '"' and not holds_lines:
+            _refuse_fresh_line(text, atom, ('"', position))
         position = atom.end()
     if position == start:
         raise (IncompleteError if start >= len(text) else ScanError)("expected a value", start)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hlo_inspect.figure import Figure, at_least
 from hlo_inspect.hlo.collective_kinds import DEVICE_ATTRIBUTES, is_named_as_collective
-from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.module import CUT_ROW, Module
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT, STARTING_COLLECTIVES, TABLE
 from hlo_inspect.passes.partial_modules import NO_SUMS, is_sum_of_whole
 from hlo_inspect.report.table import LOWER_BOUND, Table, Value
@@ -23,14 +23,23 @@ def unread_collective(module: Module, kind: str = "") -> str:
     opcodes = [word for word in unread if word in STARTING_COLLECTIVES or is_named_as_collective(word)]
     of_kind = [word for word in opcodes if not kind or word not in TABLE or TABLE[word].base == kind]
     words = of_kind or ([] if opcodes else [word for word in DEVICE_ATTRIBUTES if word in unread])
-    return f"line {unread[words[0]]} cannot be read and may be a collective ({words[0]})" if words else ""
+    if words:
+        return f"line {unread[words[0]]} cannot be read and may be a collective ({words[0]})"
+    return _cut_row(module, "collective")
+
+
+def _cut_row(module: Module, opcode: str) -> str:
+    """Return the reason why any instruction may be missing; empty if no line ends before its opcode."""
+    line = module.unread.get(CUT_ROW)
+    return f"line {line} ends before its opcode and may be a {opcode}" if line is not None else ""
 
 
 def unread_facts(facts: Mapping[str, Value], module: Module) -> dict[str, Value]:
     """Return the facts with lower bounds for what unreadable lines may add to."""
     bounded = dict(facts)
     if "module.instructions" in facts:  # all opcodes are counted; those that do not occur have no fact
-        bounded = {f"opcode.{word}": 0 for word in module.unread if word in TABLE} | bounded
+        words = TABLE if CUT_ROW in module.unread else module.unread
+        bounded = {f"opcode.{word}": 0 for word in words if word in TABLE} | bounded
     for name, value in bounded.items():
         reason = "" if name.endswith(LOWER_BOUND) else _reason(name, module)
         if reason and isinstance(value, Figure):
@@ -68,5 +77,5 @@ def _reason(fact: str, module: Module) -> str:
     opcode = "custom-call" if fact == "cost.unknown_custom_calls" else opcode
     if opcode:
         line = module.unread.get(opcode)
-        return f"line {line} cannot be read and may be a {opcode}" if line is not None else ""
+        return f"line {line} cannot be read and may be a {opcode}" if line is not None else _cut_row(module, opcode)
     return f"line {module.unread['']} cannot be read" if is_sum_of_whole(fact) else ""

@@ -36,6 +36,7 @@ DUMPS = (
     ("gpu/sgd_unused.after.txt", "h100-sxm"),
     ("gpu/gathered_matmul.after.txt", "mi300x"),
     ("tpu/gathered_matmul.after.txt", "tpu-v5e"),
+    ("tpu/collectives.after.txt", "tpu-v5e"),
     ("handmade/attention_in_a_loop.txt", "h100-sxm"),
     ("handmade/custom_calls.txt", "a100-sxm-80gb"),
 )

@@ -45,6 +45,31 @@ def test_an_unreadable_collective_makes_counts_lower_bounds(command: str, line: 
         assert report.facts.get(f"collectives.{fact}.lower_bound", 0) == least
 
 
+@pytest.mark.parametrize("command", ["summary", "collectives"])
+@pytest.mark.parametrize(
+    "row", ["%r = f32[8,16]{1,0}", "%r = (f32[8,16]{1,0}, f32[8,", "%r =", "%r", "%r = f32[8,16]{1,0} all-re"]
+)
+def test_a_row_that_ends_before_its_opcode_may_be_anything(command: str, row: str) -> None:
+    """The lines behind it are read: nothing of the sum in another computation is lost, nor the root."""
+    text = TEXT.replace("  LINE\n", "").replace("  %b = f32[] param", f"  {row}\n  %b = f32[] param")
+    report = hlo_inspect.inspect(text.encode(), command)
+    assert [finding.location and finding.location.line for finding in report.findings if finding.rule == "HI001"] == [5]
+    facts = report.facts
+    assert (facts["collectives.count"], facts["collectives.count.lower_bound"], facts["collectives.all-reduce.count"]) == (
+        None,
+        1,
+        None,
+    )
+    assert facts.get("module.instructions", 6) == 6
+
+
+def test_a_quote_that_stays_open_swallows_no_instruction() -> None:
+    text = TEXT.replace("  LINE\n", "").replace("parameter(0)\n  %g", 'parameter(0), metadata={op_name="x"}"\n  %g')
+    report = hlo_inspect.inspect(text.replace("_ids=true", '_ids=true, metadata={op_name="g"}').encode(), "collectives")
+    assert [(finding.rule, finding.location and finding.location.line) for finding in report.findings] == [("HI001", 10)]
+    assert report.facts["collectives.count"] == 1
+
+
 @pytest.mark.parametrize("line", [REDUCE.replace("{{0,1}}", "{{0,1}"), REDUCE + ', metadata={op_name="a'])
 def test_a_collective_with_unreadable_attributes_counts(line: str) -> None:
     report = hlo_inspect.inspect(TEXT.replace("LINE", line).encode(), "collectives")

@@ -42,6 +42,8 @@ _COMPLEX = {
 }
 """The unit of the parts of complex numbers, and the real operations of a complex one: four in products, else at least two."""
 
+_SMALL = 1e-3
+
 NOT_KNOWN = ""
 """The unit of work whose hardware or type is unknown."""
 
@@ -108,10 +110,12 @@ def compute_time(tally: Tally, profile: HardwareProfile) -> Quantity:
 def missing_rate(tally: Tally, profile: HardwareProfile, known_s: float) -> str:
     """Return the reason why a time may exceed its known seconds, the work that has no rate; empty if there is no such work.
 
-    Small work on integers hides behind the rest: at the slowest rate of the vector unit it takes no longer.
+    Small work on integers, such as the index of a loop, is none: at the slowest rate of the vector unit it takes no more than
+    `_SMALL` of the rest.
     """
+    small = _SMALL * known_s * _slowest_vector(profile)
     for unit, flops in _by_unit(tally).items():
-        if rate(unit, profile) is None and not (unit == "vector.s32" and flops <= known_s * _slowest_vector(profile)):
+        if rate(unit, profile) is None and not (unit == "vector.s32" and flops <= small):
             return f"the profile {profile.name} states no rate for {unit or 'work whose unit or type is unknown'}"
     return ""
 

@@ -103,9 +103,7 @@ class StepTimes(NamedTuple):
         What runs on several units or links at once takes no longer than the step, though its times add up to more.
         """
         step, likely = (known_part(max(least(time), busy_s), reason(time)) for time in (self.step, self.estimate_step))
-        alone = (
-            known_part(min(least(time), least(step)), reason(time)) for time in (self.compute, self.memory, self.collectives)
-        )
+        alone = (_within(time, step) for time in (self.compute, self.memory, self.collectives))
         return self._replace(**dict(zip(_ALONE, alone, strict=True)), step=step, estimate_step=likely)
 
     def beside(self, timelines: Timelines) -> tuple[float, float]:
@@ -122,6 +120,13 @@ class StepTimes(NamedTuple):
         )
 
 
+def _within(time: Quantity, step: Quantity) -> Quantity:
+    """Return the time, which is never longer than the step; the step may be a lower bound."""
+    if least(time) <= least(step):
+        return time
+    return between(least(step), greatest(time), reason(time) or reason(step)) if reason(step) else least(step)
+
+
 def find_step_times(
     cost: ModuleCost,
     kernels: Sequence[Kernel],
@@ -133,8 +138,9 @@ def find_step_times(
     """Return the times of one step. `kernels` are without collectives; `collectives_alone` is the time of all collectives."""
     compute = with_unknown(flops_time(cost.opcodes, times), cost.calls)
     memory = bytes_time(cost.opcodes, times)
-    kernels_bound = known_part(timelines.bound.kernels_s, _sum_gaps(kernels, times, lambda time: time.bound_gap))
-    likely = known_part(timelines.estimate.kernels_s, estimate_gaps(kernels, times))
+    kernels_gap = _sum_gaps(kernels, times, lambda time: time.bound_gap)
+    kernels_bound = known_part(timelines.bound.kernels_s, kernels_gap or timelines.bound.copies_gap)
+    likely = known_part(timelines.estimate.kernels_s, estimate_gaps(kernels, times) or timelines.estimate.copies_gap)
     if timelines.is_scheduled:
         no_bound = [collective.reason for collective in collectives if collective.bound_s is None]
         no_estimate = [collective.reason for collective in collectives if collective.estimate_s is None]

@@ -21,7 +21,7 @@ from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.program_steps import IssuedWork, WaitStep
 from hlo_inspect.analysis.time.stream_clock import TICKS
 from hlo_inspect.analysis.time.timeline import BranchTaken, InstructionTimes, Timeline
-from hlo_inspect.figure import Quantity, between, known_part, least, total
+from hlo_inspect.figure import Quantity, between, first_reason, known_part, least, total
 from hlo_inspect.graph.calls import place
 from hlo_inspect.graph.orders import operands_first
 from hlo_inspect.graph.view import InstructionPlace, View, Views
@@ -73,10 +73,19 @@ class TimedStep:
     @cached_property
     def kernels_s(self) -> float:
         """The least time that kernels add to the step."""
-        copies = [position for position in self._exposed if self.collective_at(position) is None]
         if self._shrinks:
-            return self.timeline.compute + sum(least(self._range(position)) for position in copies)
-        return self.timeline.compute + sum(self._exposed[position] for position in copies)
+            return self.timeline.compute + sum(least(self._range(position)) for position in self._copies)
+        return self.timeline.compute + sum(self._exposed[position] for position in self._copies)
+
+    @property
+    def copies_gap(self) -> str:
+        """The reason why copies may add more than `kernels_s` says: they run beside collectives of unknown length."""
+        return first_reason(map(self._range, self._copies)) if self._shrinks else ""
+
+    @cached_property
+    def _copies(self) -> Sequence[InstructionPlace]:
+        """The issued work other than collectives."""
+        return [position for position in self._exposed if self.collective_at(position) is None]
 
     @cached_property
     def exposed_s(self) -> float:

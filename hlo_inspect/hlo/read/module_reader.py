@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.module import UNREADABLE, Module, Problem
+from hlo_inspect.hlo.module import CUT_ROW, UNREADABLE, Module, Problem
 from hlo_inspect.hlo.read import parser
 from hlo_inspect.hlo.read.cursor import Cursor, Span
 from hlo_inspect.hlo.read.fast_path import CLOSER, find_rows, of_row
@@ -38,7 +38,7 @@ MIN_LOADED_CHARS = 1 << 15  # most computations are shorter; the text after them
 HEADER = lazy_pattern(r"[ \t]*+HloModule(?![\w.\-])", re.ASCII)
 LINE_END = lazy_pattern(r"[ \t]*+\n")
 _REST_IS_BLANK = lazy_pattern(r"\s*+\Z")
-_DOTS = r"[ \t]*+(?:\.\.\.|\u2026)"
+_DOTS = r"[ \t]*+(?:[\[(<]?+(?:\.\.\.|\u2026)|[\[(<](?:output )?(?:truncated|omitted|elided|snip)\b)"
 _ELISION = lazy_pattern(rf"{_DOTS}[^\n={{}}]*+(?:\n|\Z)")
 """Pattern of a line that stands for lines left out."""
 _ELISION_AHEAD = lazy_pattern(rf"\n{_DOTS}")
@@ -52,6 +52,12 @@ The group is a closing brace as printers write it.
 """
 _WORD = lazy_pattern(r" ([a-z][a-z0-9_\-]*+)[(=]", re.ASCII)
 """Pattern of an opcode, or of the name of an attribute, in a line that cannot be read."""
+_WITHOUT_OPCODE = lazy_pattern(
+    r"[ \t]*+(?:ROOT[ \t]++)?+(?:%[A-Za-z_][\w.\-]*+|[A-Za-z_][\w.\-]*+[ \t]*+=(?!=))"
+    r"(?![^\n]* [a-z][a-z0-9_\-]*+[(=])",
+    re.ASCII,
+)
+"""Pattern of the start of an instruction that ends before its opcode."""
 _CUT_FIRST_LINE = lazy_pattern(r"(?:ENTRY|%)[^\n]*+\n\Z")
 
 
@@ -362,9 +368,12 @@ class ModuleReader:
         while not is_end:
             line_start, line_number = cursor.text.rfind("\n", 0, cursor.position) + 1, cursor.line
             cursor.next_line()
+            is_cut = not is_kept and _WITHOUT_OPCODE.match(cursor.text, line_start) is not None
             if not is_kept:
                 self._note_unread(cursor.text[line_start : cursor.position], line_number)
             is_end = cursor.position >= len(cursor.text) and not cursor.more()
+            if is_cut and not is_end:  # at its end the text is truncated
+                module.unread.setdefault(CUT_ROW, line_number)
             is_end = is_end or cursor.text[cursor.position] in "}\n"
             is_end = is_end or tokens.FRESH_LINE.match(cursor.text, cursor.position) is not None
         passed = cursor.line - start_line

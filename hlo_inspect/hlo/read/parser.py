@@ -56,7 +56,9 @@ def parse_head(text: str, position: int) -> tuple[int, int, str, int]:
     opcode = _OPCODE.match(text, opcode_start)
     bracket = tokens.skip_space(text, opcode.end() if opcode else opcode_start)
     if opcode is None or not text.startswith("(", bracket):
-        raise _expected("expected an opcode and '('", text, bracket, opcode_start)
+        end = shape_end if shape_end > shape_start else position
+        is_cut = text.find("\n", end, opcode_start) >= 0  # the next line is another item
+        raise _expected("expected an opcode and '('", text, bracket, end if is_cut else opcode_start)
     return shape_start, shape_end, opcode[0], bracket
 
 

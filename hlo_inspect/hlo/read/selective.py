@@ -42,6 +42,11 @@ empty text, without groups, if there is none.
 _STARTS_COMPUTATION = lazy_pattern(_FIRST_LINE, re.ASCII)
 _ROOT_OPCODE = lazy_pattern(rf"ROOT %?{NAME} = {SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
 _ESCAPED = lazy_pattern(r"\\(.)")
+_CUT_ROW = lazy_pattern(
+    rf"\n  (?:ROOT )?+%?+{NAME}(?: =(?: (?:[^ (\n]++(?: [a-z][a-z0-9\-]*+)?+|\((?![^\n]* [a-z][a-z0-9\-]*+\()[^\n]*+)?+)?+)?+(?=\n)",
+    re.ASCII,
+)
+"""Pattern of an instruction that ends before its operands."""
 
 
 @lru_cache(maxsize=32)
@@ -79,7 +84,7 @@ class Selection:
         self._holders = holders
         self._opcodes = _search_for(wants.opcodes)
         self._targets = re.compile("|".join(map(re.escape, sorted(wants.targets)))) if wants.targets else None
-        self._clear = ("", 0)
+        self._clear = self._uncut = ("", 0)
 
     def skip(self, text: str, start: int, line: int) -> tuple[int, int]:
         """Skip the computations from `start`, on `line`, without wanted instructions, if printed in the usual way.
@@ -130,7 +135,10 @@ class Selection:
         cleared_text, end = self._clear
         if cleared_text is not text or end < start:
             hit = self._opcodes.search(text, start)
-            self._clear = text, hit.start() if hit else len(text)
+            if self._uncut[0] is not text or self._uncut[1] < start:
+                cut = _CUT_ROW.search(text, start - 1)
+                self._uncut = text, cut.start() + 1 if cut else len(text)
+            self._clear = text, min(hit.start() if hit else len(text), self._uncut[1])
         if not self._holders:
             return self._clear[1]
         end = min(self._clear[1], start + _WINDOW)
@@ -139,13 +147,16 @@ class Selection:
     def pick(self, lines: Span) -> list[tuple[int, Row]] | None:
         """Return index and row of the lines that may have to be kept.
 
-        Return None if such a line is not as printers write it, or is in a string or comment over several lines.
+        Return None if such a line is not as printers write it, or is in a string or comment over several lines, and if a line
+        ends before its opcode.
         """
         text, start, end, _ = lines
         if _opens_comment(text, start, end):
             return None
         if self.is_empty:
             return []
+        if _CUT_ROW.search(text, start - 1, end):
+            return None
         hits = list(map(re.Match.start, self._opcodes.finditer(text, start, end)))
         if self._holders:
             hits += [call.start() for call in CALLS.finditer(text, start, end) if call[1] in self._holders]

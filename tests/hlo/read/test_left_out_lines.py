@@ -30,7 +30,7 @@ ENTRY %e (a: f32[4], b: f32[4]) -> f32[4] {
 """
 
 
-@pytest.mark.parametrize("dots", ["...", "  ...", "    ... (40 lines)", "…"])
+@pytest.mark.parametrize("dots", ["...", "  ...", "    ... (40 lines)", "…", "  [...]", "<... 40 lines ...>", "  [truncated]"])
 @pytest.mark.parametrize("command", ["summary", "collectives", "params", "fusions"])
 def test_dots_are_a_truncation_and_hide_faults_of_missing_lines(command: str, dots: str) -> None:
     """Neither `a` nor `sum` is reported as undefined, and `fused` is not reported as empty."""

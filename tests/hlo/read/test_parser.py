@@ -58,7 +58,7 @@ def test_instructions(text: str, row: tuple[str, str, str, str], after: str) -> 
         ("%a f32[] negate(b)", 1, 1, "expected an instruction"),
         ("%a = f32[] ", 1, 12, "expected an opcode"),
         ("%a = f32[] Negate(b)", 1, 12, "expected an opcode"),
-        ("%a = f32[]\n  negate b", 2, 3, "expected an opcode"),
+        ("%a = f32[]\n  negate b", 1, 11, "expected an opcode"),
         ("%a = f32[2 negate(b)", 1, 9, "'[' is not closed"),
         ("%a = (f32[2], s32[] tuple(b)", 1, 6, "'(' is not closed"),
         ("%a = f32[2]{0 negate(b)", 1, 12, "'{' is not closed"),

@@ -11,7 +11,7 @@ from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS, kernel
 from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 from hlo_inspect.analysis.cost.figures import UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation
-from hlo_inspect.figure import Figure, Number, Quantity, at_least, greatest, least, multiply, reason, total
+from hlo_inspect.figure import Number, Quantity, at_least, greatest, least, multiply, reason, total
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import is_marker
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -112,7 +112,7 @@ def total_of_step(calls: Iterable[StepCall], figure: CallFigure) -> Quantity:
 def with_unknown(amount: Quantity, calls: Iterable[StepCall]) -> Quantity:
     """Remove the upper bound of a figure if the work of any call is unknown."""
     unknown = next((call for call in calls if call.is_unknown), None)
-    if unknown is None or isinstance(amount, Figure):
+    if unknown is None or greatest(amount) is None:
         return amount
     return at_least(least(amount), reason(unknown.of_step("flops")))
 
