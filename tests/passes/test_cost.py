@@ -65,6 +65,7 @@ TOTAL = (3 + 4 + 4 * DOT, 16, 4 * DOT, 16 * SQUARE + 36 + 36 + 4 * 8)
 """The figures of a run: FLOPs, transcendentals, FLOPs of matrix products, bytes."""
 POINTERS = 4 * 8
 """Bytes of the tables of tuples in it, which no kernel moves."""
+OTHER_TYPES = ("bf16", "f16", "f64", "f8e4m3fn", "f8e5m2", "mixed", "s8")
 FIGURES = ("flops", "transcendentals", "matmul_flops", "bytes_accessed")
 TABLES = ("cost", "cost_by_fusion_kind", "cost_by_phase", "cost_by_scope", "cost_by_source")
 
@@ -105,7 +106,8 @@ def test_a_loop_once_and_as_often_as_it_runs() -> None:
         "cost.executed_flops.lower_bound": 3 * (1 + DOT) + 4 + DOT,
         "cost.executed_matmul_flops": None,
         "cost.executed_matmul_flops.lower_bound": 4 * DOT,
-        "cost.matmul_flops.f32": 4 * DOT,
+        "cost.matmul_flops.f32.lower_bound": 4 * DOT,
+        **dict.fromkeys(f"cost.matmul_flops.{name}" for name in (*OTHER_TYPES, "f32")),
         "cost.executed_bytes_accessed": 8 + 3 * BODY + 4 * CONDITION + (3 + 2) * SQUARE + 2 * SQUARE,
         "cost.attention_flops": None,
         "cost.attention_flops.lower_bound": 0,

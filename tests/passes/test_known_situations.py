@@ -105,3 +105,43 @@ ENTRY main {
 def test_a_scan_works_once_for_each_row(rows: int) -> None:
     facts = hlo_inspect.inspect(SCAN.replace("ROWS", str(rows)), "cost").facts
     assert facts["cost.executed_flops"] == rows * 16
+
+
+BESIDE_A_CALL = """HloModule m, is_scheduled=true
+
+one {
+  p = (bf16[64,32]{1,0}, bf16[32,16]{1,0}) parameter(0)
+  a = bf16[64,32]{1,0} get-tuple-element(p), index=0
+  b = bf16[32,16]{1,0} get-tuple-element(p), index=1
+  ROOT d = bf16[64,16]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+
+none {
+  p = (bf16[64,32]{1,0}, bf16[32,16]{1,0}) parameter(0)
+  c = bf16[] constant(0)
+  ROOT n = bf16[64,16]{1,0} broadcast(c), dimensions={}
+}
+
+ENTRY main {
+  is_on = pred[] parameter(0)
+  x = bf16[64,32]{1,0} parameter(1)
+  y = bf16[32,16]{1,0} parameter(2)
+  t = (bf16[64,32]{1,0}, bf16[32,16]{1,0}) tuple(x, y)
+  z = bf16[64,16]{1,0} conditional(is_on, t, t), true_computation=one, false_computation=none
+  CALL
+  ROOT d = bf16[64,16]{1,0} dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+@pytest.mark.parametrize("fact", ["cost.executed_flops", "cost.executed_matmul_flops", "cost.matmul_flops.bf16"])
+def test_an_unknown_call_takes_the_upper_bound_of_flops(fact: str) -> None:
+    """One product of 2 * 64 * 32 * 16 FLOPs runs, and another one in one of two branches."""
+    one = 2 * 64 * 32 * 16
+    facts = hlo_inspect.inspect(BESIDE_A_CALL.replace("  CALL\n", ""), "cost").facts
+    assert facts[f"{fact}.lower_bound"] == one
+    assert facts.get(f"{fact}.upper_bound", 2 * one) == 2 * one
+    call = 'w = bf16[64,16]{1,0} custom-call(x, y), custom_call_target="odd"'
+    facts = hlo_inspect.inspect(BESIDE_A_CALL.replace("CALL", call), "cost").facts
+    assert (facts[fact], facts[f"{fact}.lower_bound"], facts.get(f"{fact}.upper_bound")) == (None, one, None)
+    assert facts["cost.matmul_flops.f32"] is None

@@ -42,7 +42,7 @@ _COMPLEX = {
 }
 """The unit of the parts of complex numbers, and the real operations of a complex one: four in products, else at least two."""
 
-_SMALL = 1e-3
+_SMALL = 0.02
 
 NOT_KNOWN = ""
 """The unit of work whose hardware or type is unknown."""

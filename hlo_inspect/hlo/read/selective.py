@@ -43,7 +43,8 @@ _STARTS_COMPUTATION = lazy_pattern(_FIRST_LINE, re.ASCII)
 _ROOT_OPCODE = lazy_pattern(rf"ROOT %?{NAME} = {SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
 _ESCAPED = lazy_pattern(r"\\(.)")
 _CUT_ROW = lazy_pattern(
-    rf"\n  (?:ROOT )?+%?+{NAME}(?: =(?: (?:[^ (\n]++(?: [a-z][a-z0-9\-]*+)?+|\((?![^\n]* [a-z][a-z0-9\-]*+\()[^\n]*+)?+)?+)?+(?=\n)",
+    rf"\n  (?:ROOT )?+%?+{NAME}"
+    r"(?: =(?: (?:[^ (\n]++(?: [a-z][a-z0-9\-]*+)?+|\((?![^\n]* [a-z][a-z0-9\-]*+\()[^\n]*+)?+)?+)?+(?=\n)",
     re.ASCII,
 )
 """Pattern of an instruction that ends before its operands."""
