@@ -71,8 +71,8 @@ def _atomic_bytes(name: str) -> Iterator[BinaryIO]:
                 yield stream
             return
         path = Path(os.path.realpath(name))
-        temporary = _temporary(path, "part")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        temporary, descriptor = _locked_temporary(path)
+        lock = os.dup(descriptor)  # until the file is renamed
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 yield stream
@@ -84,6 +84,41 @@ def _atomic_bytes(name: str) -> Iterator[BinaryIO]:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+        finally:
+            os.close(lock)
+
+
+def _locked_temporary(path: Path) -> tuple[Path, int]:
+    """Create a locked file beside another one; return its path and descriptor."""
+    while True:
+        temporary = _temporary(path, "part")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        if not _lock(descriptor) or os.fstat(descriptor).st_nlink:
+            return temporary, descriptor
+        os.close(descriptor)  # `remove_unfinished` had the lock first
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove the temporary files of killed processes from a folder. Those that a process still writes are locked, and stay."""
+    for path in folder.glob(f"{TEMPORARY}*.part"):
+        with suppress(OSError):  # another process may have removed it
+            descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+            try:
+                if _lock(descriptor):
+                    path.unlink()
+            finally:
+                os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock an open file. Return False if another process has it, or if the system has no locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
 
 
 # -- folders ----------------------------------------------------------------------------------------------------------------

@@ -23,6 +23,9 @@ _MAGIC = lazy_pattern(r"[*?\[]")
 BLOCK_BYTES = 1 << 22
 """Bytes that are requested at a time."""
 
+TIMEOUT_SECONDS = 30.0
+"""The longest wait for a connection or the next bytes of a web server."""
+
 _EXTRAS = {
     "s3": ("s3", "s3fs"),
     "s3a": ("s3", "s3fs"),
@@ -176,8 +179,18 @@ def _file_system(address: str) -> _FileSystem:
             raise _missing(name) from error
         except ValueError as error:
             raise OSError(errno.EPROTONOSUPPORT, f"no file system is known for {name}://") from error
-    files, path = fsspec.url_to_fs(address, use_listings_cache=False, **fresh)
+    web: dict[str, Any] = {"client_kwargs": {"timeout": _web_timeout()}} if _WEB.intersection(protocols) else {}
+    fresh = {name: {**options, **(web if name in _WEB else {})} for name, options in fresh.items()}
+    first = web if protocol in _WEB else {}
+    files, path = fsspec.url_to_fs(address, use_listings_cache=False, **first, **fresh)
     return _FileSystem(files, path, protocol, address.removeprefix(inner_path(address)))
+
+
+def _web_timeout() -> Any:  # noqa: ANN401 - aiohttp is an extra
+    """Return the limits of connecting and of waiting for the next bytes; a large page may take longer as a whole."""
+    import aiohttp
+
+    return aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT_SECONDS, sock_read=TIMEOUT_SECONDS)
 
 
 def _missing(protocol: str) -> MissingExtraError:
@@ -193,12 +206,21 @@ def _translated(address: str) -> Iterator[None]:
     except (MissingExtraError, UsageError, MemoryError):
         raise
     except FileNotFoundError as error:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from error
+        if address.partition("://")[0] not in _WEB:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from error
+        cause = error.__cause__  # fsspec says of any failure that the page is not found
+        if isinstance(cause, Exception) and getattr(cause, "status", None) != 404:
+            raise OSError(errno.EIO, _words(cause)) from error
+        raise FileNotFoundError(errno.ENOENT, "the server answers 404 (not found)") from error
     except Exception as error:
         raise OSError(getattr(error, "errno", None) or errno.EIO, _words(error)) from error
 
 
 def _words(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"the server sends nothing for {TIMEOUT_SECONDS:g} s"
+    if hasattr(error, "status"):
+        return f"the server answers {error.status}"
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(str(text).split())
 

@@ -128,6 +128,9 @@ def find_rule(name: str) -> RulePage:
     pages = rule_pages()
     for page in pages:
         if name in (page.code, page.name):
+            if not page.what:
+                message = f"the page of {page.code} is a docstring, which Python leaves out with -OO or PYTHONOPTIMIZE=2"
+                raise UsageError(message)
             return page
     hint = did_you_mean(name, [label for page in pages for label in (page.code, page.name)])
     if _CODE.fullmatch(name):  # the codes of a group are neighbours

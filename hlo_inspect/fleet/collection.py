@@ -62,7 +62,10 @@ class Failure(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Plan of a run: request, tables, labels of all inputs and patterns of paths for others, form of parts, and name."""
+    """Plan of a run: request, tables, labels of all inputs and patterns of paths for others, form of parts, and name.
+
+    `clock_shift` is the microseconds that the clock is behind the readings of the store: a later reading has a later time.
+    """
 
     request: Request
     tables: tuple[str, ...]
@@ -70,6 +73,7 @@ class Plan(NamedTuple):
     label_patterns: tuple[str, ...]
     encoding: Encoding
     run: str
+    clock_shift: int = 0
 
 
 class Analyses:
@@ -222,7 +226,7 @@ class Collection:
 
     def _add(self, text: InputText, modules: list[ModuleFigures], *, is_equal: bool = False) -> None:
         """Add the rows of an input, and write a part if there are enough rows."""
-        read_at = time.time_ns() // 1000
+        read_at = time.time_ns() // 1000 + self._plan.clock_shift
         for number, module in enumerate(modules):
             key = _key(text.file, number)
             seconds = None if is_equal else module.seconds

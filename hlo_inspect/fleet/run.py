@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -91,7 +92,9 @@ class CollectRun:
             on_step(failures)
 
         self._store.create()
-        present = None if self._options.again else KnownInputs(self._store, retries_failed=self._options.retries_failed)
+        known = KnownInputs(self._store, retries_failed=self._options.retries_failed)
+        self._plan = self._plan._replace(clock_shift=max(0, known.last_read_at + 1 - time.time_ns() // 1000))
+        present = None if self._options.again else known
         if present is not None and present.lacks(self._asked):
             self._plan = _widened(self._plan, present.passes, self._store)
         self._collect(self._unread(present), take)
@@ -204,6 +207,9 @@ class KnownInputs:
         self._store = store
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._readings: dict[bytes, _InputReading] = {}
+        self._read_at: dict[bytes, int] = {}
+        """The time of the latest reading of each path: a file may be again what it was before that."""
+        self.last_read_at = 0
         self.damaged: list[InputError] = []
         self.versions: set[str] = set()
         """The versions of hlo-inspect that read the inputs."""
@@ -216,6 +222,10 @@ class KnownInputs:
             readings: dict[tuple[int, tuple[str, ...], bool], _InputReading] = {}  # rows of a run share one
             for name, size, changed, etag, status, version, passes, read_at in rows:
                 self.versions.add(str(version))
+                self.last_read_at = max(self.last_read_at, read_at)
+                path_key = path_hash(name)
+                if self._read_at.get(path_key, 0) < read_at:
+                    self._read_at[path_key] = read_at
                 if retries_failed and status in FAILED:
                     continue
                 key = read_at, tuple(passes or ()), status in FAILED
@@ -234,9 +244,10 @@ class KnownInputs:
         return any(reading.passes is not None and not passes <= reading.passes for reading in set(self._readings.values()))
 
     def passes_of(self, file: FleetInput) -> frozenset[str] | None:
-        """Return the passes of this version of an input, all if it cannot be read; None if the store lacks it."""
-        reading = self._readings.get(_hash(absolute(file.path), file.version))
-        if reading is None:
+        """Return the passes of this version of an input, all if it cannot be read; None if it is not the latest one."""
+        path = absolute(file.path)
+        reading = self._readings.get(_hash(path, file.version))
+        if reading is None or reading.read_at < self._read_at.get(path_hash(path), 0):
             return None
         return frozenset(PASSES.names) if reading.passes is None else reading.passes
 
@@ -249,7 +260,7 @@ class KnownInputs:
             self._connection = connect(self._store.root, threads=1)
         import duckdb
 
-        columns = "input, input_bytes, epoch_us(changed), etag, status, tool_version, passes, epoch_us(read_at)"
+        columns = "input, input_bytes, epoch_us(changed), etag, status, tool_version, passes, coalesce(epoch_us(read_at), 0)"
         try:
             rows: list[tuple[Any, ...]] = self._connection.execute(
                 f"SELECT {columns} FROM read_parquet({literal(path)})"  # noqa: S608 - columns of our own

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
-from hlo_inspect.atomic_files import TEMPORARY, write_whole
+from hlo_inspect.atomic_files import TEMPORARY, remove_unfinished, write_whole
 from hlo_inspect.errors import InputError, Location, UsageError, reading
 from hlo_inspect.fleet.parts import Encoding, StoreRow, encode
-from hlo_inspect.fleet.schema import FINDINGS, MODULES, STORE_SCHEMA, TABLES
+from hlo_inspect.fleet.schema import FINDINGS, MODULES, STORE_SCHEMA, TABLES, stored_tables
 from hlo_inspect.remote_files import check_replaces, is_address, is_remote_directory, open_remote, remote_entries
 
 _MARK = "store.json"
@@ -34,10 +34,16 @@ class Store:
         self.root = root.rstrip("/") if is_address(root) else str(Path(root))
 
     def create(self) -> None:
-        """Make the store unless it is there. Raise UsageError for another directory, or a store of a newer schema."""
+        """Make the store unless it is there, else remove what killed runs left half-written.
+
+        Raise UsageError for another directory, or a store of a newer schema.
+        """
         if is_address(self.root):
             check_replaces(self.root)
         if self._is_marked():
+            if not is_address(self.root):
+                for folder in (".", MODULES, FINDINGS, *(_folder(table) for table in stored_tables())):
+                    remove_unfinished(Path(self._path(folder)))
             return
         is_occupied = any(True for _ in chain(self._files("."), self._folders()))
         if is_occupied and not self._is_marked():  # another run may have made it meanwhile

@@ -123,3 +123,13 @@ def test_a_rank_with_a_link_to_itself_is_compared(tmp_path: Path, second: str, d
     assert (done.returncode, done.stderr) == (3, f"hlo-inspect: {tmp_path / '2' / 'loop'}: cannot be read: {LOOP}\n")
     first = done.stdout.partition("\n")[0]
     assert ("no rank deviates" in first or "all ranks run the same programs" in first) != deviates, first
+
+
+def test_a_name_with_a_line_end_is_one_line(tmp_path: Path) -> None:
+    text = "HloModule m\n\nENTRY e {\n  ROOT p = f32[8]{0} parameter(0)\n}\n"
+    (tmp_path / "a\nb.txt").write_text(text)
+    (tmp_path / "c.txt").write_text(text)
+    done = call_text("list", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 modules" in done.stdout
+    assert "a\\nb.txt\n" in done.stdout

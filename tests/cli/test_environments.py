@@ -40,3 +40,11 @@ def test_another_python(tmp_path: Path, version: str) -> None:
     if python is None or subprocess.run([python, "-c", needed], capture_output=True, check=False).returncode:
         pytest.skip(f"no Python {version} with {needed.removeprefix('import ')}")
     assert "\noptimizer.name,adamw\n" in summary(python, tmp_path).stdout
+
+
+def test_a_page_that_python_leaves_out_is_said() -> None:
+    command = [sys.executable, "-m", "hlo_inspect", "rule", "HI101"]
+    environment = {**os.environ, "PYTHONOPTIMIZE": "2"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the page of HI101 is a docstring, which Python leaves out" in done.stderr

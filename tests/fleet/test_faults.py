@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from hlo_inspect.atomic_files import TEMPORARY, atomic_writer
 from hlo_inspect.fleet import input_texts, parts, run
 from hlo_inspect.fleet.fleet_inputs import READINGS, FleetInput
 from hlo_inspect.fleet.input_texts import InputText
@@ -52,6 +53,12 @@ def killed(self, name, data):
     write(self, name, data)
 Store._write = killed
 run(sys.argv[1:])
+"""
+
+_WRITES = """
+import sys
+from hlo_inspect.atomic_files import write_whole
+write_whole(sys.argv[2], b"half")
 """
 
 
@@ -100,6 +107,21 @@ def test_a_killed_client_loses_the_part_that_it_writes(tmp_path: Path) -> None:
     assert (len(rows), len({row["input"] for row in rows})) == (8, 8)
     readings = {(row["module"], row["read_at"]) for row in rows}
     assert sum((row["module"], row["read_at"]) in readings for row in raw_rows(store, FINDINGS)) == 8
+
+
+def test_half_written_parts_of_killed_runs_are_removed(tmp_path: Path) -> None:
+    """A part that another run still writes stays."""
+    job, store = write_job(tmp_path / "dumps", ranks=1, modules=1), tmp_path / "store"
+    program = f"import os, signal\nos.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n{_WRITES}"
+    collect(store, job)
+    assert run_program(program, store / "modules" / "killed.jsonl") == -signal.SIGKILL
+    assert len(list(store.rglob(f"{TEMPORARY}*"))) == 1
+    with atomic_writer(str(store / "modules" / "other.txt")) as stream:
+        stream.write("whole")
+        collect(store, job)
+        assert len(list(store.rglob(f"{TEMPORARY}*"))) == 1
+    assert (store / "modules" / "other.txt").read_text() == "whole"
+    assert not list(store.rglob(f"{TEMPORARY}*"))
 
 
 def test_two_runs_into_one_store(tmp_path: Path) -> None:

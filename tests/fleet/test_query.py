@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from io import StringIO
@@ -201,6 +203,27 @@ def test_the_latest_reading_of_an_input_counts(tmp_path: Path) -> None:
     assert len(raw_rows(store)) == 4
     assert ask(store, "SELECT count(*), count(DISTINCT input) FROM modules") == ["2,2"]
     assert ask(store, "SELECT count(*), count(DISTINCT module) FROM findings") == ["2,2"]
+
+
+@pytest.mark.parametrize("again", [(), ("--again",)])
+def test_the_latest_reading_is_that_of_the_file_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: tuple[str, ...]
+) -> None:
+    """A clock that was a day ahead counts no reading twice, and a file that is again what it was is read again."""
+    file, store, now = tmp_path / "module.txt", tmp_path / "store", time.time_ns
+    file.write_text(text_of("jit_f", 4))
+    first = file.stat()
+    with monkeypatch.context() as ahead:
+        ahead.setattr(time, "time_ns", lambda: now() + 86_400 * 10**9)
+        collect(store, file)
+    for size in (8, 16):
+        file.write_text(text_of("jit_f", size))
+        collect(store, file, *again)
+        assert ask(store, 'SELECT "params.bytes" FROM modules') == [str(4 * size + 8)]
+    file.write_text(text_of("jit_f", 4))
+    os.utime(file, ns=(first.st_atime_ns, first.st_mtime_ns))
+    assert collect(store, file, *again)[0]["read"] == 1
+    assert ask(store, 'SELECT "params.bytes" FROM modules') == ["24"]
 
 
 def test_the_page_goes_from_dumps_to_a_query(tmp_path: Path) -> None:

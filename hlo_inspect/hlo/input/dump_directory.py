@@ -23,9 +23,9 @@ _COMPRESSED = r"(?:\.(?:gz|bz2|xz|zst))?"
 _FILE = lazy_pattern(
     r"(?:\d+\.)?module_(?P<number>\d{4,18})\.(?P<stem>.*)"
     rf"\.(?:txt|hlo|(?P<serialized>hlo(?:_unoptimized_snapshot|_snapshot)?\.pb)){_COMPRESSED}",
-    re.ASCII,
+    re.ASCII | re.DOTALL,
 )
-_TEXT = lazy_pattern(rf"[^.][^.]*|[^.].*\.(?:txt|text|hlo|log|out|mlir|hlo\.pb){_COMPRESSED}", re.ASCII)
+_TEXT = lazy_pattern(rf"[^.][^.]*|[^.].*\.(?:txt|text|hlo|log|out|mlir|hlo\.pb){_COMPRESSED}", re.ASCII | re.DOTALL)
 _SIDECAR = lazy_pattern(
     r"-(?:buffer-assignment(?:-values)?|live-range|memory-usage-report)$"
     r"|(?:thunk_(?:sequence\w*|metadata)|execution_options|hlo_module_config|target_arguments|tpu_comp_env|transfer_stats"
