@@ -136,12 +136,12 @@ ENTRY main {
 
 @pytest.mark.parametrize("fact", ["cost.executed_flops", "cost.executed_matmul_flops", "cost.matmul_flops.bf16"])
 def test_an_unknown_call_takes_the_upper_bound_of_flops(fact: str) -> None:
-    """One product of 2 * 64 * 32 * 16 FLOPs runs, and another one in one of two branches."""
-    one = 2 * 64 * 32 * 16
+    """A product of 2 * 64 * 32 * 16 FLOPs runs, and another if `is_on`."""
+    product = 2 * 64 * 32 * 16
     facts = hlo_inspect.inspect(BESIDE_A_CALL.replace("  CALL\n", ""), "cost").facts
-    assert facts[f"{fact}.lower_bound"] == one
-    assert facts.get(f"{fact}.upper_bound", 2 * one) == 2 * one
+    assert facts[f"{fact}.lower_bound"] == product
+    assert facts.get(f"{fact}.upper_bound", 2 * product) == 2 * product
     call = 'w = bf16[64,16]{1,0} custom-call(x, y), custom_call_target="odd"'
     facts = hlo_inspect.inspect(BESIDE_A_CALL.replace("CALL", call), "cost").facts
-    assert (facts[fact], facts[f"{fact}.lower_bound"], facts.get(f"{fact}.upper_bound")) == (None, one, None)
+    assert (facts[fact], facts[f"{fact}.lower_bound"], facts.get(f"{fact}.upper_bound")) == (None, product, None)
     assert facts["cost.matmul_flops.f32"] is None

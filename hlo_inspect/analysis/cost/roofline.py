@@ -110,8 +110,8 @@ def compute_time(tally: Tally, profile: HardwareProfile) -> Quantity:
 def missing_rate(tally: Tally, profile: HardwareProfile, known_s: float) -> str:
     """Return the reason why a time may exceed its known seconds, the work that has no rate; empty if there is no such work.
 
-    Small work on integers, such as the index of a loop, is none: at the slowest rate of the vector unit it takes no more than
-    `_SMALL` of the rest.
+    Small work on integers, such as the index of a loop, does not count. At the slowest rate of the vector unit it takes
+    `_SMALL` of the rest or less.
     """
     small = _SMALL * known_s * _slowest_vector(profile)
     for unit, flops in _by_unit(tally).items():

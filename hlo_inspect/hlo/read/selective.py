@@ -148,8 +148,8 @@ class Selection:
     def pick(self, lines: Span) -> list[tuple[int, Row]] | None:
         """Return index and row of the lines that may have to be kept.
 
-        Return None if such a line is not as printers write it, or is in a string or comment over several lines, and if a line
-        ends before its opcode.
+        Return None if such a line is not as printers write it, or is in a string or comment over several lines. Also return
+        None if a line ends before its opcode.
         """
         text, start, end, _ = lines
         if _opens_comment(text, start, end):
