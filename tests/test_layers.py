@@ -277,7 +277,7 @@ HLO: tuple[tuple[str, ...], ...] = (
 # third-party package -> the parts that may import it when they are imported themselves
 AT_ONCE = {"click": ("cli",), "yaml": ("configs",), "pytest": ("testing",)}
 WHEN_USED = {
-    *("distributed", "duckdb", "fsspec", "jax", "jinja2", "markupsafe", "numpy", "pandas", "pygraphviz", "rich"),
+    *("aiohttp", "distributed", "duckdb", "fsspec", "jax", "jinja2", "markupsafe", "numpy", "pandas", "pygraphviz", "rich"),
     *("anyio", "compression", "mcp", "zstandard"),  # `compression` is in the library of Python 3.14
 }
 

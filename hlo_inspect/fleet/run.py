@@ -92,9 +92,9 @@ class CollectRun:
             on_step(failures)
 
         self._store.create()
-        known = KnownInputs(self._store, retries_failed=self._options.retries_failed)
-        self._plan = self._plan._replace(clock_shift=max(0, known.last_read_at + 1 - time.time_ns() // 1000))
-        present = None if self._options.again else known
+        inputs = KnownInputs(self._store, retries_failed=self._options.retries_failed)
+        self._plan = self._plan._replace(clock_shift=max(0, inputs.last_read_at + 1 - time.time_ns() // 1000))
+        present = None if self._options.again else inputs
         if present is not None and present.lacks(self._asked):
             self._plan = _widened(self._plan, present.passes, self._store)
         self._collect(self._unread(present), take)

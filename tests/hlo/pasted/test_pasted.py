@@ -378,8 +378,10 @@ def test_each_output_of_a_notebook_is_a_module(indent: int | None) -> None:
         ("jit_step", 31),
         ("other", 2),
     ]
-    found = [[(finding.rule, finding.message) for finding in report.findings] for report in (plain_report("summary"), *modules)]
-    assert found[1:] == [found[0], []]
+    findings = [
+        [(finding.rule, finding.message) for finding in report.findings] for report in (plain_report("summary"), *modules)
+    ]
+    assert findings[1:] == [findings[0], []]
 
 
 def test_a_finding_in_a_list_has_its_line_and_column() -> None:
