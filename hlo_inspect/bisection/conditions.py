@@ -123,10 +123,7 @@ class CommandCondition:
     notes: tuple[str, ...] = ()
 
     def __init__(self, command: str) -> None:
-        try:
-            self._words = shlex.split(command)
-        except ValueError as error:
-            raise UsageError(f"--run: {command!r} cannot be split into words: {error}") from error
+        self._words = words_in(command, "--run")
         if not any("{}" in word for word in self._words):
             raise UsageError(f"--run: {command!r} has no {{}}, which stands for the folder of the dump")
         self.text = f"`{command}` fails"
@@ -142,6 +139,14 @@ class CommandCondition:
         except OSError as error:
             raise UsageError(f"--run: {words[0]}: {error.strerror or error}") from error
         return Observation(status != 0, f"status {status}")
+
+
+def words_in(text: str, option: str) -> list[str]:
+    """Split the text of an option into words as a shell does. Raise UsageError if a quote is open."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {text!r} cannot be split into words: {error}") from error
 
 
 def _unoptimized_outputs(compilations: Compilations, description: Description, inputs: Path) -> Path:

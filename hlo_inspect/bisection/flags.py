@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from hlo_inspect.bisection.conditions import words_in
 from hlo_inspect.bisection.trials import Flags, Trial, Trials
 from hlo_inspect.compiler.compiler import without_machine_flags
 from hlo_inspect.compiler.program import FlagValue, flag_values
@@ -37,7 +37,7 @@ def read_flags(side: str) -> Flags:
     if os.path.isfile(side):  # noqa: PTH113 - False for a list that is too long for a path
         return without_machine_flags(flag_values(joined_entries(parse_text_proto(read_file(Path(side)), side))))
     texts: dict[str, str] = {}
-    for word in shlex.split(side):
+    for word in words_in(side, "--over flags"):
         name, equals, value = word.removeprefix("--").partition("=")
         if not equals or not name.startswith("xla"):
             raise UsageError(

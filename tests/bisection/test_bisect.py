@@ -150,6 +150,8 @@ def test_one_message_for_what_cannot_be_asked(sines: Path, tmp_path: Path, capsy
     flags = ("--over", "flags", "--if", "opcode.sine == 1")
     assert "flags of B: No such compile option: 'xla_nosuch'" in refusal(capsys, sines, "", "xla_nosuch=1", *flags, status=3)
     assert "neither a file" in refusal(capsys, sines, "", "fast", *flags, status=2)
+    line = refusal(capsys, sines, "", "xla_a='open", *flags, status=2)
+    assert line.endswith("""--over flags: "xla_a='open" cannot be split into words: No closing quotation""")
     step = tmp_path / "step.mlir"
     step.write_text(STEP, encoding="utf-8")
     assert "8 partitions" in refusal(capsys, step, *over, "--if-differs", status=2)
