@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from hlo_inspect.checks.needed_passes import passes_for
 from hlo_inspect.checks.policy import Policy, assertion_in, given, remark, resolve, value_of
 from hlo_inspect.compiler.compiler import Compiled
+from hlo_inspect.compiler.execution import OUTPUTS
 from hlo_inspect.compiler.meshes import Description
 from hlo_inspect.errors import CompileError, InputError, Location, UsageError
 from hlo_inspect.inspection.compilations import Compilations
@@ -159,6 +160,6 @@ def _unoptimized_outputs(compilations: Compilations, description: Description, i
         except CompileError as error:
             refusal = error
             continue
-        return compiled.folder / "outputs.npz"
+        return compiled.folder / OUTPUTS
     location = Location(compilations.program.path)
     raise InputError(f"without optimizations: {refusal.message}; name expected outputs with --if-differs", location)
