@@ -5,28 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.changes import CHANGES, ModuleChange, format_change, headline_changes
 from hlo_inspect.compare.code_changes import CODE_FILES, code_changes, code_headline
+from hlo_inspect.compare.compared_module import ComparedModule
 from hlo_inspect.compare.device_permutation import Permutation, find_permutation
 from hlo_inspect.compare.explanation import Explanation, sites
 from hlo_inspect.compare.fact_changes import FACT_TABLES, FactChange, axes_table, fact_changes, peak_table, scopes_table
 from hlo_inspect.compare.pairing import surplus
 from hlo_inspect.compare.setting_changes import FLAG_CHANGES, compare_settings
 from hlo_inspect.findings.reading_problems import is_partial_module, truncation
-from hlo_inspect.hlo.settings.compile_settings import CompileSettings
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, FactSpec, Finding, HeadlineRow, Input, Parts, Report, sentence
 from hlo_inspect.report.table import Column, Table, Value, number_of
 from hlo_inspect.report.table_spec import TableSpec
 from hlo_inspect.version import HASHES
-
-if TYPE_CHECKING:
-    from hlo_inspect.passes.measured.measured_rows import MeasuredRows
 
 COMMAND = "diff"
 SAME, ANOTHER_SCHEDULE, DIFFERENT = "same program", "same program, another schedule", "different programs"
@@ -45,67 +40,6 @@ _HEADLINE_FACTS, _LOOKED_THROUGH, _NOTABLE = 3, 24, 0.01
 _MOST_MOVED = 16
 _WORK = frozenset({"cost.executed_flops", "cost.executed_bytes_accessed"})
 """Facts that differ if the work of a scope does."""
-
-
-class ComparedModule:
-    """A module's report, with its analyses if its text was read and not a saved report."""
-
-    def __init__(self, report: Report, context: Context | None = None) -> None:
-        self.report = report
-        self.context = context
-
-    @property
-    def name(self) -> str:
-        return self.report.module_name
-
-    @cached_property
-    def program(self) -> str | None:
-        """Hash of the program, independent of numbering, metadata and schedule; None if unknown."""
-        return self.context.canonical.program if self.context is not None and self.is_whole else None
-
-    def identities(self) -> Iterator[object]:
-        """Yield values that equal programs share, the cheapest first; None if unknown or absent.
-
-        They are the counts of the inner computations' fingerprints, the fingerprint of the entry, and the hash of the program.
-        """
-        canonical = self.context.canonical if self.context is not None else None
-        entry = self.context.module.entry if self.context is not None else None
-        yield canonical.inner if canonical is not None else None
-        yield canonical.computation(entry.name).fingerprint if canonical is not None and entry is not None else None
-        yield self.program
-
-    @cached_property
-    def schedule(self) -> str | None:
-        """Hash of the schedule; None if the text has none."""
-        return self.context.canonical.schedule if self.context is not None and self.is_whole else None
-
-    @property
-    def settings(self) -> CompileSettings | None:
-        """Flags and options of the compile; None if the text is no file of a dump."""
-        return self.context.settings if self.context is not None else None
-
-    @property
-    def is_whole(self) -> bool:
-        """True if the text was read, and is more than quoted lines."""
-        return self.context is not None and not self.context.module.quoted_lines
-
-    @property
-    def measured(self) -> MeasuredRows | None:
-        """The measured rows; None unless the module ran in a recorded profile."""
-        if self.context is None or self.context.measured is None:
-            return None
-        from hlo_inspect.passes.measured.measured_rows import MeasuredRows
-
-        return MeasuredRows(self.context, self.context.measured)
-
-    @cached_property
-    def signature(self) -> tuple[str, ...] | None:
-        """The shapes of parameters and results; None if unknown."""
-        if self.context is None or not self.context.interface.parameters_known:
-            return None
-        interface = self.context.interface
-        shapes = [*(leaf.shape for leaf in interface.parameters), *(output.shape for output in interface.outputs)]
-        return (*map(str, shapes), str(len(interface.parameters)))
 
 
 _FACTS = TableSpec("facts", "Facts that differ", page_rows=15).with_columns(

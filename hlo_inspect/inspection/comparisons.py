@@ -16,7 +16,8 @@ from os import PathLike
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.compare.comparison import ONLY_IN_NEW, ONLY_IN_OLD, ComparedModule, ModuleComparison, compare, unpaired
+from hlo_inspect.compare.compared_module import ComparedModule
+from hlo_inspect.compare.comparison import ONLY_IN_NEW, ONLY_IN_OLD, ModuleComparison, compare, unpaired
 from hlo_inspect.compare.pairing import pair_by, pair_names
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, UsageError, as_internal_errors
 from hlo_inspect.hlo.input.dump_directory import expanded, is_directory

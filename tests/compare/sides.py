@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from hlo_inspect.compare.changes import ModuleChange, format_change
-from hlo_inspect.compare.comparison import ComparedModule
+from hlo_inspect.compare.compared_module import ComparedModule
 from hlo_inspect.compare.explanation import Explanation
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.request import Request

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.compare.comparison import SAME, SAME_FACTS, ComparedModule
+from hlo_inspect.compare.compared_module import ComparedModule
+from hlo_inspect.compare.comparison import SAME, SAME_FACTS
 from hlo_inspect.errors import UsageError
 from hlo_inspect.inspection import comparisons
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons

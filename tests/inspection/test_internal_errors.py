@@ -13,7 +13,8 @@ import pytest
 import hlo_inspect
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.pass_history import take_snapshot
-from hlo_inspect.compare.comparison import ComparedModule, ModuleComparison
+from hlo_inspect.compare.compared_module import ComparedModule
+from hlo_inspect.compare.comparison import ModuleComparison
 from hlo_inspect.graph.canonical.canonical_module import CanonicalModule
 from hlo_inspect.hlo.input.foreign_text import is_workload
 from hlo_inspect.hlo.module import Module
