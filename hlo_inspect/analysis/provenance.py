@@ -147,16 +147,14 @@ class Labeller:
     def of_rows(self, view: View, rows: Sequence[int]) -> list[Labels]:
         """Return the labels of each of some rows of a computation."""
         phases = repeat(None, len(rows)) if self._phases_of is None else self._phases_of(view, rows)
-        opcodes, key_of, labels = view.opcodes, view.metadata_key, list[Labels]()
-        unfused: dict[tuple[Hashable, int], Labels] = {}
+        known: dict[Hashable, Labels] = {}
+        labels = []
         for row, phase in zip(rows, phases, strict=True):
-            key = key_of(row), id(phase)  # `phases` keeps them
-            of_row = unfused.get(key) if opcodes[row] not in _FUSIONS else None
-            if of_row is None:
-                of_row = self._with_phase(view, row, phase)
-                if opcodes[row] not in _FUSIONS:
-                    unfused[key] = of_row
-            labels.append(of_row)
+            is_fusion = view.opcodes[row] in _FUSIONS  # each has a kind of its own
+            key = row if is_fusion else (view.metadata_key(row), id(phase))  # `phases` keeps the objects
+            if key not in known:
+                known[key] = self._with_phase(view, row, phase)
+            labels.append(known[key])
         self._by_row[view.computation.name].update(zip(rows, labels, strict=True))
         return labels
 

@@ -40,8 +40,8 @@ class CopiedParameter(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         if is_small(context):
             return
-        donated = {leaf.number for leaf in context.interface.parameters if leaf.donated is not False}
+        kept = {leaf.number for leaf in context.interface.parameters if leaf.donated is False}
         for number, array in find_copied(context.live_arrays, least_worth(context)):
-            if number not in donated:
+            if number in kept:
                 message = f"{array.shape}, {size(array.bytes)}, is a {array.relation} of parameter {number}; "
                 yield self.finding(context, f"{message}both are live at the peak", array.line, array.name, array.bytes)

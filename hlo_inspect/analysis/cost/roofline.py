@@ -43,6 +43,7 @@ _COMPLEX = {
 """The unit of the parts of complex numbers, and the real operations of a complex one: four in products, else at least two."""
 
 _SMALL = 0.02
+"""Share of the known time up to which work on integers without a rate does not count."""
 
 NOT_KNOWN = ""
 """The unit of work whose hardware or type is unknown."""
