@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from os.path import commonprefix
@@ -58,7 +58,7 @@ class _Page:
             facts,
             ()
             if is_clean
-            else (*run.tables(worst_first(self._below_common_folder()), undecided, ()), run.results(findings, undecided)),
+            else (*run.tables(worst_first(self._with_short_paths()), undecided, ()), run.results(findings, undecided)),
             tuple(findings),
             run.last_notes if is_clean else tuple(self._notes),
             specs=LINT_SPECS,
@@ -68,9 +68,15 @@ class _Page:
             verdict=None if is_clean else verdict,
         )
 
-    def _below_common_folder(self) -> Iterator[FindingGroup]:
-        """Yield the groups with paths below the folder of all inputs, which tell rows apart when they are cut."""
-        common = commonprefix([group.path for group in self._groups])  # noqa: RUF071 - up to the last slash of it
-        folder = common.rpartition("/")[0]
-        for group in self._groups:
-            yield replace(group, path=group.path[len(folder) :].lstrip("/"))
+    def _with_short_paths(self) -> Iterator[FindingGroup]:
+        """Yield the groups with paths that tell rows apart when they are cut."""
+        paths = below_common_folder([group.path for group in self._groups])
+        return (replace(group, path=path) for group, path in zip(self._groups, paths, strict=True))
+
+
+def below_common_folder(paths: Sequence[str]) -> list[str]:
+    """Return paths below the folder of all. A root is no such folder, nor is `s3://`."""
+    common = commonprefix(paths)  # noqa: RUF071 - up to the last slash of it
+    folder = common[: common.rfind("/") + 1]
+    is_root = not folder.rstrip("/").rpartition(":")[2]
+    return [path if is_root else path.removeprefix(folder) for path in paths]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from hlo_inspect.checks.lint_page import below_common_folder
 from hlo_inspect.cli.main import run
 
 STEP = """HloModule jit_step{number}
@@ -295,3 +296,18 @@ def test_clean_modules_are_one_line_and_a_report_each_in_json(lint: Lint) -> Non
     assert lint("clean").out == "3 modules, 0 findings\n"
     assert lint("clean", "--format", "markdown").out.strip() == "### 3 modules, 0 findings"
     assert len(json.loads(lint("clean", "--format", "json").out)["reports"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("paths", "shown"),
+    [
+        (["d/a/x.txt", "d/b/x.txt"], ["a/x.txt", "b/x.txt"]),
+        (["d/ab/x.txt", "d/ac/x.txt"], ["ab/x.txt", "ac/x.txt"]),
+        (["/a/x.txt", "/b/x.txt"], ["/a/x.txt", "/b/x.txt"]),
+        (["s3://a/x.txt", "s3://b/x.txt"], ["s3://a/x.txt", "s3://b/x.txt"]),
+        (["s3://a/x.txt", "s3://a/y.txt"], ["x.txt", "y.txt"]),
+        (["x.txt", "d/x.txt"], ["x.txt", "d/x.txt"]),
+    ],
+)
+def test_paths_are_those_below_the_folder_of_all(paths: list[str], shown: list[str]) -> None:
+    assert below_common_folder(paths) == shown
