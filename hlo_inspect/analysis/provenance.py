@@ -147,14 +147,14 @@ class Labeller:
     def of_rows(self, view: View, rows: Sequence[int]) -> list[Labels]:
         """Return the labels of each of some rows of a computation."""
         phases = repeat(None, len(rows)) if self._phases_of is None else self._phases_of(view, rows)
-        known: dict[Hashable, Labels] = {}
+        by_key: dict[Hashable, Labels] = {}
         labels = []
         for row, phase in zip(rows, phases, strict=True):
             is_fusion = view.opcodes[row] in _FUSIONS  # each has a kind of its own
             key = row if is_fusion else (view.metadata_key(row), id(phase))  # `phases` keeps the objects
-            if key not in known:
-                known[key] = self._with_phase(view, row, phase)
-            labels.append(known[key])
+            if key not in by_key:
+                by_key[key] = self._with_phase(view, row, phase)
+            labels.append(by_key[key])
         self._by_row[view.computation.name].update(zip(rows, labels, strict=True))
         return labels
 
