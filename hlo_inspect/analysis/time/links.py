@@ -183,16 +183,6 @@ _MOST_STEPS = 1 << 18
 _COLOURS = lazy_pattern(r"colors:(\d{1,2})\b", re.ASCII)
 
 
-def _colours(collective: Collective) -> float | None:
-    """Return the number of directions in which TPU's compiler sends at a time, from its `backend_config`."""
-    for part in collective.configs():
-        debug = part.get("debug")
-        match = _COLOURS.search(debug) if isinstance(debug, str) else None
-        if match is not None:
-            return float(max(1, int(match[1])))
-    return None
-
-
 class TorusLinks:
     """The links of a torus. Without a topology of the user, groups lie in the fastest way."""
 
@@ -204,8 +194,18 @@ class TorusLinks:
         self._boxes: dict[int, list[list[TorusAxis]]] = {}
         self._along: dict[object, list[list[TorusAxis]]] = {}
 
-    way_of = staticmethod(_colours)
-    """The property of a collective, beside its bytes and devices, that decides its time."""
+    @staticmethod
+    def way_of(collective: Collective) -> float | None:
+        """Return what decides the time of a collective beside its bytes and devices.
+
+        It is the number of directions in which TPU's compiler sends at a time, from its `backend_config`.
+        """
+        for part in collective.configs():
+            debug = part.get("debug")
+            match = _COLOURS.search(debug) if isinstance(debug, str) else None
+            if match is not None:
+                return float(max(1, int(match[1])))
+        return None
 
     def groups_time(self, collective: Collective, whole: float) -> LinkTime:
         """Return the time of a collective of groups over an array of `whole` bytes."""

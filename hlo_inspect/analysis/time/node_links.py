@@ -136,8 +136,10 @@ class NodeLinks:
             raise UnknownTimeError(f"its devices are on several nodes, and the profile {self._profile.name} states no network")
         return networks[1]
 
-    way_of = staticmethod(is_one_shot)
-    """The property of a collective, beside its bytes and devices, that decides its time."""
+    @staticmethod
+    def way_of(collective: Collective) -> bool:
+        """Return what decides the time of a collective beside its bytes and devices: whether XLA's own kernel does it."""
+        return is_one_shot(collective)
 
     def groups_time(self, collective: Collective, whole: float) -> LinkTime:
         """Return the time of a collective of groups over an array of `whole` bytes."""

@@ -129,6 +129,35 @@ def test_the_compiler_tells_how_many_directions_it_uses() -> None:
     assert us(small.estimate_s) == pytest.approx(2 * (1 + 3))
 
 
+def test_collectives_that_differ_in_one_detail_have_times_of_their_own() -> None:
+    """The first two are equal. The others differ in groups, bytes, kind and the compiler's directions."""
+    config = ', backend_config={"collective_algorithm_config":{"debug":"\\nStrategyRing{colors:1 phases:1 cores:{8}}"}}'
+    others = [
+        module(8, "all-reduce", "[2,4]<=[8]"),
+        module(8, "all-reduce", ALL_OF_8, operand=MIB // 4),
+        module(8, "reduce-scatter", ALL_OF_8, f"{SUM}, dimensions={{0}}", result=MIB // 8),
+        module(8, "all-reduce", ALL_OF_8, config=config),
+    ]
+    texts = [module(8, "all-reduce", ALL_OF_8), module(8, "all-reduce", ALL_OF_8), *others]
+    rows = []
+    for number, text in enumerate(texts):
+        parameter, root = text.splitlines()[-3:-1]
+        rows += [parameter.replace("p =", f"p{number} =").replace("parameter(0)", f"parameter({number})")]
+        rows += [
+            root.replace("ROOT c", f"c{number}")
+            .replace("(p)", f"(p{number})")
+            .replace("channel_id=1", f"channel_id={number + 1}")
+        ]
+    entry = "\n".join(["ENTRY main {", *rows, "  ROOT r = f32[] constant(0)", "}", ""])
+    whole = f"HloModule m, is_scheduled=true, num_partitions=8\n{ADD}{entry}"
+    context_of_all = context(whole, "tpu-v5e")
+    first, second, *different = context_of_all.on_machine.collective_times
+    assert first is second
+    assert us(first.bound_s) == pytest.approx(2 * 7 / 8 * MIB / 100e3)
+    assert [time[:3] for time in different] == [time_of(text, "tpu-v5e")[:3] for text in others]
+    assert len({time[:2] for time in (first, *different)}) == 5
+
+
 def test_half_chips_share_the_links_of_their_chip() -> None:
     """On a v4 without megacore, devices 0 and 1 are one chip.
 
