@@ -60,6 +60,10 @@ class RowClasses:
         self._classes: dict[str, int] = {}
         self._attributes: dict[str, str] = {}
 
+    def __contains__(self, name: object) -> bool:
+        """Return True if the module has a computation of the name."""
+        return name in self._computations
+
     def of_rows(self, view: ClassedView) -> Sequence[int]:
         """Return the class of each row of a computation."""
         name = view.computation.name

@@ -108,7 +108,7 @@ class Costs:
 
         For a custom fusion return the cost of its gather or scatter.
         """
-        fused = get_counted(self.fused, callee_names(view, row)[0])
+        fused = self._counted(self.fused, "fused", callee_names(view, row)[0])
         if fused.kernel is None:
             return fused.cost
         op = Operation(view, row)
@@ -144,7 +144,7 @@ class Costs:
         name = op.instruction.callee(attribute)
         if name is None:
             raise UnknownCostError(f"it has no {attribute} that can be read")
-        return get_counted(self.applied, name).work
+        return self._counted(self.applied, "applied", name).work
 
     def _custom_call(self, op: Operation, number: int) -> InstructionCost:
         """Return the cost of a custom call, and note the call in `calls`."""
@@ -158,6 +158,10 @@ class Costs:
         return costs[1]
 
     # -- computations ---------------------------------------------------------------------------------------------------
+
+    def _counted(self, table: Mapping[str, _T], counted: Counted, name: str) -> _T:
+        self.copy_counted(counted, name)
+        return get_counted(table, name)
 
     def copy_counted(self, counted: Counted, name: str) -> bool:
         """Return True if a computation is counted, after copying the cost of one of its class."""
@@ -222,7 +226,7 @@ class Costs:
         if opcode not in RUNNERS:
             tally.add_all(self.of_row(view, row).work)
             return
-        works = [get_counted(self.applied, name) for name in callee_names(view, row)]
+        works = [self._counted(self.applied, "applied", name) for name in callee_names(view, row)]
         if opcode == "conditional":
             tally.add_largest(works)
         else:
@@ -235,7 +239,10 @@ class Costs:
         try:
             for row in view.rows.column.calling:
                 if wrapped(view.opcodes[row]) == "fusion":
-                    fused = next((self.fused.get(name) for _, name in callees(view, row, "fused")), None)
+                    counted = (
+                        self.fused[name] for role, name in callees(view, row, "fused") if self.copy_counted("fused", name)
+                    )
+                    fused = next(counted, None)
                     nested[row] = fused.traffic if fused and isinstance(fused.traffic, FusedTraffic) else None
             return FusionReader(view, nested).traffic()
         except UnknownCostError as error:
@@ -273,9 +280,8 @@ def get_counted(table: Mapping[str, _T], name: str) -> _T:
 
 def _copy_counted(name: str, classes: RowClasses, counted: dict[str, _T], by_class: Mapping[int, _T]) -> bool:
     """Return True if `counted` has the computation, after copying the entry of one of its class."""
-    if name not in counted:
-        number = classes.of_computation(name)
-        if number not in by_class:
-            return False
-        counted[name] = by_class[number]
-    return True
+    if name not in counted and name in classes:
+        shared = by_class.get(classes.of_computation(name))
+        if shared is not None:
+            counted[name] = shared
+    return name in counted

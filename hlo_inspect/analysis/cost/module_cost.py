@@ -260,13 +260,9 @@ class _ModuleCounter:
         self._views = views
 
     def count_from(self, entry: str) -> None:
-        """Count a computation that runs itself, and all computations that it needs."""
-        start: tuple[Counted, str] = ("running", entry)
-        for counted, name in operands_first([start], self._needed):
-            if counted == "running":
-                self.runs[name] = self._run(self._views.for_computation(name))
-            elif self._is_missing((counted, name)):  # none of the same fingerprint was counted since
-                self.costs.count(counted, self._views.for_computation(name))
+        """Count a computation that runs itself, and all computations that it runs."""
+        for name in operands_first([entry], self._run_by):
+            self.runs[name] = self._run(self._views.for_computation(name))
 
     def count_custom_calls(self, names: Iterable[str]) -> None:
         """Count the custom calls of computations of which the text does not say how often they run."""
@@ -276,22 +272,39 @@ class _ModuleCounter:
                     with suppress(UnknownCostError):
                         self.costs.of_row(view, row)
 
+    def _run_by(self, name: str) -> list[str]:
+        """Return the computations that a computation runs, as far as the text has them."""
+        view = self._views.for_computation(name)
+        runners = [row for row in view.rows.column.calling if view.opcodes[row] in _RUNNER_SPELLINGS]
+        return [callee for _, callee in self._called(view, runners, "running") if callee in self._views.computations]
+
+    def _count_callees(self, view: View, row: int) -> None:
+        """Count the fused or applied computations whose costs are parts of the cost of a row."""
+        called = self._called(view, (row,), "running")
+        for counted, name in operands_first(called, self._needed) if called else ():
+            if self._is_missing((counted, name)):  # none of the same class was counted since
+                self.costs.count(counted, self._views.for_computation(name))
+
     def _needed(self, role_and_name: tuple[Counted, str]) -> list[tuple[Counted, str]]:
-        """Return the uncounted computations whose costs are parts of one computation's cost, as far as the text names them."""
+        """Return the uncounted computations whose costs are parts of the cost of a fused or applied computation."""
+        if not self._is_missing(role_and_name):
+            return []
         counted, name = role_and_name
         view = self._views.for_computation(name)
-        needed: list[tuple[Counted, str]] = []
-        for row in view.rows.column.calling:
-            try:
-                needed += callees(view, row, counted)
-            except UnknownCostError:  # raised again when the row is counted
-                continue
-        return list(filter(self._is_missing, reversed(dict.fromkeys(needed))))
+        return list(filter(self._is_missing, self._called(view, view.rows.column.calling, counted)))
+
+    def _called(self, view: View, rows: Iterable[int], caller: Counted) -> list[tuple[Counted, str]]:
+        """Return the computations that rows call, each with its role, the last one first."""
+        called: dict[tuple[Counted, str], None] = {}
+        for row in rows:
+            with suppress(UnknownCostError):  # raised again when the row is counted
+                called |= dict.fromkeys(callees(view, row, caller))
+        return list(reversed(called))
 
     def _is_missing(self, role_and_name: tuple[Counted, str]) -> bool:
-        """Return True if a computation is in the text and not counted yet."""
+        """Return True if a fused or applied computation is in the text and not counted yet."""
         counted, name = role_and_name
-        return name in self._views.computations and (counted == "running" or not self.costs.copy_counted(counted, name))
+        return name in self._views.computations and not self.costs.copy_counted(counted, name)
 
     def _run(self, view: View) -> RunningComputation:
         """Return the cost of a computation that runs itself; an uncounted computation that it runs leaves a gap."""
@@ -311,6 +324,7 @@ class _ModuleCounter:
                         addends.append(part.amounts)
                         as_xla.miss_all(part.gaps)
                         continue
+                    self._count_callees(view, row)
                     cost = self.costs.of_row(view, row)
                 except UnknownCostError as error:
                     cost = InstructionCost.unknown(opcode, self.costs.gap(view, row, error))
