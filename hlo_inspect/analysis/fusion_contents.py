@@ -15,6 +15,7 @@ OPCODES = frozenset({"fusion", "custom-call"})
 """Opcodes that a module has to keep."""
 
 CUSTOM_CALL = frozenset({"custom-call"})
+FUSION = frozenset({"fusion"})
 
 
 class Fusion(NamedTuple):
@@ -55,14 +56,18 @@ class Fusion(NamedTuple):
 
 def find_fusions(views: Views) -> list[Fusion]:
     """Return the fusions of a module that was read with its graph, in the order of the text."""
-    rows = views.rows_with({"fusion"})
-    return [Fusion(view, row, view.fusion_kind(row) or "", views.fused(view, row)) for view, row in rows]
+    return [fusion_at(views, view, row) for view, row in views.rows_with(FUSION)]
+
+
+def fusion_at(views: Views, view: View, row: int) -> Fusion:
+    """Return the fusion in a row."""
+    return Fusion(view, row, view.fusion_kind(row) or "", views.fused(view, row))
 
 
 def metadata_of_fusions(module: Module) -> Iterator[Metadata]:
     """Yield the metadata of fusions, with repetitions. Metadata with the same text is parsed once."""
     parsed: set[str] = set()
-    for fusion in module.with_opcodes({"fusion"}):
+    for fusion in module.with_opcodes(FUSION):
         untouched = fusion.untouched
         if untouched is not None and '"' not in untouched[0]:  # otherwise the text may end within a string
             text, spelled = untouched
@@ -87,7 +92,7 @@ def fusion_kinds(module: Module) -> list[FusionKind]:
     """Return the kinds of fusions in the order of the text. Fusions in the usual spelling need no parsing."""
     kinds: Counter[str] = Counter()
     multi_output: Counter[str] = Counter()
-    for fusion in module.with_opcodes({"fusion"}):
+    for fusion in module.with_opcodes(FUSION):
         kind, callee = fusion.printed_fusion or (None, "")
         if not kind:
             kind, callee = fusion.attr("kind") or "", fusion.callee("calls") or ""

@@ -378,7 +378,9 @@ class Views:
     def fusions(self) -> dict[str, tuple[View, int]]:
         """The fusion of each fused computation, by the computation's name: its view and row. Of several the first."""
         callers: dict[str, tuple[View, int]] = {}
-        for name in self.computations:
+        for name, computation in self.computations.items():
+            if not computation.rows.column.calling:
+                continue
             view = self.for_computation(name)
             for row in view.rows.column.calling:
                 fused = self.fused(view, row) if view.opcodes[row] == "fusion" else None

@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.figures import countable
-from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
-from hlo_inspect.analysis.fusion_contents import CUSTOM_CALL, OPCODES, Fusion
+from hlo_inspect.analysis.cost.figures import InstructionCost, countable
+from hlo_inspect.analysis.cost.kernels import CountedCost
+from hlo_inspect.analysis.fusion_contents import CUSTOM_CALL, FUSION, OPCODES, Fusion, fusion_at
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.figure import Number, Quantity, least, multiply
 from hlo_inspect.figure import total as sum_figures
+from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.module import Computation, count_opcodes
 from hlo_inspect.hlo.opcodes import is_marker
 from hlo_inspect.hlo.values.op_names import Origin
@@ -103,11 +104,12 @@ class _FusionRow(NamedTuple):
 
 
 class _EqualFusions(NamedTuple):
-    """The fusions of one form, and the sum of their costs in one step."""
+    """The fusions of one form, and the sum of their costs in one step. `rows` are left out where no table has names."""
 
     form: _FusionForm
-    rows: Sequence[_FusionRow]
+    sites: int
     per_step: _FusionStep
+    rows: Sequence[_FusionRow] = ()
 
 
 def fusion_tables(context: Context) -> Iterator[Table]:
@@ -115,9 +117,10 @@ def fusion_tables(context: Context) -> Iterator[Table]:
     fusions = list(_rows(context))
     rows = sorted(fusions, key=_WEIGHT, reverse=True)
     yield _FUSIONS.of(rows)
-    equal = _merge_fusions(rows)
-    groups = sorted(equal, key=lambda group: (least(group.per_step.size), group.form.weight[1] * len(group.rows)), reverse=True)
-    yield _FUSION_GROUPS.of(groups)
+    groups = group_rows(rows, lambda row: id(row.form))
+    equal = [_EqualFusions(same[0].form, len(same), same[0].per_step.times(len(same)), same) for same in groups]
+    by_size = sorted(equal, key=lambda group: (least(group.per_step.size), group.form.weight[1] * group.sites), reverse=True)
+    yield _FUSION_GROUPS.of(by_size)
     yield _by_kind_of_step(equal)
     roots = Counter([(row.form.kind, row.form.root) for row in fusions])
     yield _FUSIONS_BY_ROOT.of(roots.most_common())
@@ -125,48 +128,80 @@ def fusion_tables(context: Context) -> Iterator[Table]:
     yield _FUSION_CONTENT.of(count_opcodes(fused.values()).most_common())
 
 
-def _merge_fusions(rows: Sequence[_FusionRow]) -> list[_EqualFusions]:
-    groups = group_rows(rows, lambda row: id(row.form))
-    return [_EqualFusions(same[0].form, same, same[0].form.per_step.times(len(same))) for same in groups]
+class _Forms:
+    """The forms of fusions, found once for those of equal class, cost and source in a computation."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._by_key: dict[tuple[object, ...], _FusionForm] = {}
+        self._shared: dict[_FusionForm, _FusionForm] = {}
+
+    def get(self, fusion: Fusion, cost: CountedCost | None, source: str) -> _FusionForm:
+        """Return the form of a fusion with its cost, if it runs by itself."""
+        key = fusion.view, self._context.views.classes.of_rows(fusion.view)[fusion.row], id(cost), source
+        form = self._by_key.get(key)
+        if form is None:
+            form = self._find(fusion, cost, source)
+            form = self._by_key[key] = self._shared.setdefault(form, form)
+        return form
+
+    def _find(self, fusion: Fusion, cost: CountedCost | None, source: str) -> _FusionForm:
+        moved, result_bytes, callee = fusion.operand_bytes, fusion.result_bytes, fusion.callee
+        root, instructions = (None, None) if callee is None else (callee.root_opcode, len(callee.opcodes))
+        per_step = _step_traffic(self._context, fusion.view.computation.name, cost)
+        weight = least(per_step.size), (moved or 0) + (result_bytes or 0)
+        of_result = (result_bytes, str(fusion.shape), fusion.outputs, fusion.is_multi_output)
+        return _FusionForm(fusion.kind, moved, *of_result, root, instructions, source, per_step, weight)
 
 
 def _rows(context: Context) -> Iterator[_FusionRow]:
     """Yield the fusions in the order of the text; those with equal properties share one form."""
-    if not context.fusions:  # kernels take long to find
-        return
-    kernels = {(kernel.view, kernel.row): kernel for kernel in context.kernels.launched if kernel.kind == "fusion"}
-    form_of_key: dict[tuple[object, ...], _FusionForm] = {}
-    forms: dict[_FusionForm, _FusionForm] = {}
+    forms, costs = _Forms(context), _CostsOfRows(context)
     for fusion in context.fusions:
-        view, row, kind, callee = fusion
-        moved, result = fusion.operand_bytes, fusion.shape
-        kernel = kernels.get((view, row))
-        parts = () if kernel is None else kernel.parts  # fusions of equal cost share them
-        source, op_name = _place_in_program(context, fusion, kernel)
-        root, instructions = (None, None) if callee is None else (callee.root_opcode, len(callee.opcodes))
-        key = view, id(parts), kind, moved, id(result), root, instructions, source
-        form = form_of_key.get(key)
-        if form is None:
-            result_bytes = fusion.result_bytes
-            per_step = _step_traffic(context, view.computation.name, parts)
-            weight = least(per_step.size), (moved or 0) + (result_bytes or 0)
-            of_result = (result_bytes, str(result), fusion.outputs, fusion.is_multi_output)
-            form = _FusionForm(kind, moved, *of_result, root, instructions, source, per_step, weight)
-            form_of_key[key] = form = forms.setdefault(form, form)
-        yield _FusionRow(fusion.name, view.lines[row], view.computation.name, callee, form, op_name)
+        view, row = fusion.view, fusion.row
+        cost = costs.get(view, row)
+        source, op_name = _place_in_program(context, fusion, cost)
+        form = forms.get(fusion, cost, source)
+        yield _FusionRow(fusion.name, view.lines[row], view.computation.name, fusion.callee, form, op_name)
 
 
-def _step_traffic(context: Context, computation: str, parts: Sequence[CountedCost]) -> _FusionStep:
+class _CostsOfRows:
+    """The costs of rows that run by themselves, one object for those of equal cost in a computation."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._by_computation: dict[str, dict[int, InstructionCost]] = {}
+        self._counted: dict[tuple[str, InstructionCost], CountedCost] = {}
+
+    def get(self, view: View, row: int) -> CountedCost | None:
+        """Return the cost of one run of a row, and its runs; None if it does not run by itself."""
+        name = view.computation.name
+        of_rows = self._by_computation.get(name)
+        if of_rows is None:
+            running = self._context.cost.running.get(name)
+            of_rows = {} if running is None else dict(zip(running.rows, running.costs, strict=True))
+            self._by_computation[name] = of_rows
+        cost = of_rows.get(row)
+        if cost is None:
+            return None
+        counted = self._counted.get((name, cost))
+        if counted is None:
+            runs = self._context.call_graph.runs(name), self._context.cost.runs[name]
+            counted = self._counted[name, cost] = CountedCost(cost, *runs)
+        return counted
+
+
+def _step_traffic(context: Context, computation: str, cost: CountedCost | None) -> _FusionStep:
     runs = countable(context.call_graph.runs(computation))
     if context.module.entry is None:  # so it is unknown which computations run
         return _FusionStep(runs, runs, runs)
-    return _FusionStep(runs, sum_of_step(parts, "flops"), sum_of_step(parts, "bytes"))
+    return _FusionStep(runs, *((0, 0) if cost is None else (cost.of_step("flops"), cost.of_step("bytes"))))
 
 
-def _place_in_program(context: Context, fusion: Fusion, kernel: Kernel | None) -> tuple[str, str]:
-    """Return the source and `op_name` of a fusion. Its kernel has them, if it is one: metadata is not looked up again."""
-    if kernel is not None:
-        labels = kernel.labels
+def _place_in_program(context: Context, fusion: Fusion, cost: CountedCost | None) -> tuple[str, str]:
+    """Return the source and `op_name` of a fusion. The labels of its cost have them: metadata is not looked up again."""
+    if cost is not None:
+        labels = context.cost.labeller.get(fusion.view, fusion.row)
         return printed(labels.source), labels.op_name
     metadata = fusion.view.metadata(fusion.row)
     origin = Origin() if metadata is None else context.provenances.get(metadata).origin
@@ -223,7 +258,7 @@ _FUSION_GROUPS = TableSpec(
     _KIND,
     _ROOT,
     Column("shape", detail=9, get=attrgetter("form.shape")),
-    Column("sites", "count", summed=True, detail=2, get=lambda group: len(group.rows)),
+    Column("sites", "count", summed=True, detail=2),
     *_OF_STEP,
     Column("instructions", "count", detail=3, get=attrgetter("form.instructions")),
     _SOURCE,
@@ -233,11 +268,27 @@ _FUSION_GROUPS = TableSpec(
 def fusions_by_kind(context: Context, *, with_cost: bool) -> Table:
     """Return one row per kind: the cost of its fusions in one step, or its fusions counted as they are printed."""
     if with_cost:
-        return _by_kind_of_step(_merge_fusions(sorted(_rows(context), key=_WEIGHT, reverse=True)))
+        return _by_kind_of_step(sorted(_equal_fusions(context), key=_WEIGHT, reverse=True))
     kinds = sorted(context.fusion_kinds, key=attrgetter("members"), reverse=True)
     return _FUSIONS_BY_KIND.of(
         kinds, title="Fusions by kind, each site once", columns=_FUSIONS_BY_KIND.columns[: len(_AS_PRINTED)]
     )
+
+
+def _equal_fusions(context: Context) -> Iterator[_EqualFusions]:
+    """Yield the fusions of equal class and cost, whatever their names and sources are."""
+    forms, costs = _Forms(context), _CostsOfRows(context)
+    counts: Counter[tuple[View, int, int]] = Counter()
+    first: dict[tuple[View, int, int], tuple[int, CountedCost | None]] = {}
+    for view, row in context.views.rows_with(FUSION):
+        cost = costs.get(view, row)
+        key = view, context.views.classes.of_rows(view)[row], id(cost)
+        counts[key] += 1
+        first.setdefault(key, (row, cost))
+    for key, sites in counts.items():
+        row, cost = first[key]
+        form = forms.get(fusion_at(context.views, key[0], row), cost, "")
+        yield _EqualFusions(form, sites, form.per_step.times(sites))
 
 
 def _by_kind_of_step(groups: Sequence[_EqualFusions]) -> Table:
@@ -258,12 +309,12 @@ class _OfKind(NamedTuple):
 
 def _sum_of_kind(groups: Sequence[_EqualFusions]) -> _OfKind:
     def total_of(size: Callable[[_FusionForm], int | None]) -> int | None:
-        return total(None if (size_of_one := size(group.form)) is None else size_of_one * len(group.rows) for group in groups)
+        return total(None if (size_of_one := size(group.form)) is None else size_of_one * group.sites for group in groups)
 
     return _OfKind(
         groups[0].form.kind,
-        sum(len(group.rows) for group in groups),
-        sum(len(group.rows) for group in groups if group.form.is_multi_output),
+        sum(group.sites for group in groups),
+        sum(group.sites for group in groups if group.form.is_multi_output),
         total_of(attrgetter("instructions")),
         total_of(attrgetter("operand_bytes")),
         total_of(attrgetter("result_bytes")),

@@ -239,10 +239,8 @@ class Costs:
         try:
             for row in view.rows.column.calling:
                 if wrapped(view.opcodes[row]) == "fusion":
-                    counted = (
-                        self.fused[name] for role, name in callees(view, row, "fused") if self.copy_counted("fused", name)
-                    )
-                    fused = next(counted, None)
+                    names = [name for _, name in callees(view, row, "fused")]
+                    fused = next((self.fused[name] for name in names if self.copy_counted("fused", name)), None)
                     nested[row] = fused.traffic if fused and isinstance(fused.traffic, FusedTraffic) else None
             return FusionReader(view, nested).traffic()
         except UnknownCostError as error:
