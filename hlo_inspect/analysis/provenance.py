@@ -147,29 +147,30 @@ class Labeller:
     def of_rows(self, view: View, rows: Sequence[int]) -> list[Labels]:
         """Return the labels of each of some rows of a computation."""
         phases = repeat(None, len(rows)) if self._phases_of is None else self._phases_of(view, rows)
+        opcodes, keys = view.opcodes, view.metadata_keys
         by_key: dict[Hashable, Labels] = {}
         labels = []
         for row, phase in zip(rows, phases, strict=True):
-            is_fusion = view.opcodes[row] in _FUSIONS  # each has a kind of its own
-            key = row if is_fusion else (view.metadata_key(row), id(phase))  # `phases` keeps the objects
-            if key not in by_key:
-                by_key[key] = self._with_phase(view, row, phase)
-            labels.append(by_key[key])
+            kind = NOT_FUSED if opcodes[row] not in _FUSIONS else kind_of_fusion(view, row)
+            key = kind, keys[row], id(phase)  # `phases` keeps the objects
+            of_row = by_key.get(key)
+            if of_row is None:
+                of_row = by_key[key] = self._with_phase(view, row, phase, kind)
+            labels.append(of_row)
         self._by_row[view.computation.name].update(zip(rows, labels, strict=True))
         return labels
 
     def named(self, view: View, index: int) -> Labels:
         """Return the labels of a row with the phase of its own name."""
-        return self._with_phase(view, index, None)
+        return self._with_phase(view, index, None, kind_of_fusion(view, index))
 
     def named_phases(self, view: View, rows: Iterable[int]) -> Iterator[str]:
         """Yield the phases of the own names of rows, once for rows of equal metadata."""
         for metadata in dict.fromkeys(map(view.metadata, rows)):
             yield UNKNOWN if metadata is None else self._provenances.get(metadata).phase
 
-    def _with_phase(self, view: View, index: int, phase: InstructionPhase | None) -> Labels:
+    def _with_phase(self, view: View, index: int, phase: InstructionPhase | None, kind: str) -> Labels:
         """Return the labels of a row in a phase, one object for all rows of the same kind, metadata and phase."""
-        kind = kind_of_fusion(view, index)
         metadata = view.metadata(index)
         labels = self._by_metadata.get((kind, metadata, phase))
         if labels is None:

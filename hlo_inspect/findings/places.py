@@ -84,7 +84,7 @@ def _opcode(context: Context, instruction: Instruction) -> str:
     if opcode != "fusion" or name not in context.views.computations:
         return opcode
     view = context.views.for_computation(name)
-    row = view.index(instruction.name)
+    row = view.row_at(instruction.line, instruction.name)
     fused = context.views.fused(view, row) if row is not None else None
     inner = context.views.for_computation(fused.name) if fused is not None else view
     root = inner.root if fused is not None else None

@@ -96,6 +96,11 @@ class View:
         """Return the row that defines a name, the last one if there are several."""
         return self._indices.get(name)
 
+    def row_at(self, line: int, name: str) -> int | None:
+        """Return the row that defines a name on a line, else the row that `index` returns."""
+        row = line - self.lines[0] if self.rows.extent is not None else -1  # in columns each row has a line
+        return row if 0 <= row < len(self.names) and self.names[row] == name else self.index(name)
+
     @cached_property
     def ambiguous(self) -> frozenset[int]:
         """The rows whose names other rows of the computation define too."""
@@ -292,9 +297,10 @@ class View:
         extent = self.rows.extent
         return range(len(self.names)) if extent is None else extent.metadata_numbers
 
-    def metadata_key(self, index: int) -> Hashable:
-        """Return a key that only rows of equal metadata share."""
-        return self.metadata(index) if self.rows.extent is None else self._metadata_numbers[index]
+    @cached_property
+    def metadata_keys(self) -> Sequence[Hashable]:
+        """A key for each row that only rows of equal metadata share."""
+        return list(map(self.metadata, range(len(self.names)))) if self.rows.extent is None else self._metadata_numbers
 
     def _read_metadata(self, index: int) -> Metadata | None:
         extent = self.rows.extent

@@ -49,7 +49,7 @@ def runs_of(calls: CallGraph, computation: str) -> int:
 def place_of(views: Views, collective: Collective) -> ViewRow | None:
     """Return the instruction that starts a collective in its computation; None if the graph lacks it."""
     view = views.find(collective.start.computation.name)
-    row = view.index(collective.start.name) if view is not None else None
+    row = view.row_at(collective.start.line, collective.start.name) if view is not None else None
     return ViewRow(view, row) if view is not None and row is not None else None
 
 

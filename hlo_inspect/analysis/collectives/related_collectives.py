@@ -114,18 +114,23 @@ def _read_together(view: View, members: Sequence[Collective]) -> Iterable[list[C
 
 
 def _rows(view: View, members: Sequence[Collective]) -> dict[int, Collective]:
-    return {row: member for member in members if (row := view.index(member.start.name)) is not None}
+    rows = {view.row_at(member.start.line, member.start.name): member for member in members}
+    return {row: member for row, member in rows.items() if row is not None}
 
 
 class _SentArray(NamedTuple):
-    """An array that a collective sends, and the bytes that a device sends for it in one run.
-
-    `phase` is stated if the names of several arrays are combined in one.
-    """
+    """An array that a collective sends: one of `operands` operands, and the bytes that a device sends for it in one run."""
 
     collective: Collective
     wire_bytes: int
-    phase: str
+    number: int
+    operands: int
+
+    @property
+    def phase(self) -> str:
+        """The phase that the collective's name states for it, if several names are combined in one; else empty."""
+        parts = scope_of(self.collective.origin.op_name).parts
+        return parts[self.number] if len(parts) == self.operands else ""
 
 
 def find_repeated(
@@ -172,12 +177,10 @@ def _sent_arrays(views: Views, collective: Collective) -> Iterator[tuple[Hashabl
         return
     operands = [operand for operand in place.operands if operand is not None]
     sizes = [operand.bytes for operand in operands]
-    parts = scope_of(collective.origin.op_name).parts
-    phases = parts if len(parts) == len(operands) else ("",) * len(operands)
-    for operand, size, phase in zip(operands, sizes, phases, strict=True):
+    for number, (operand, size) in enumerate(zip(operands, sizes, strict=True)):
         if size:
             wire = (collective.wire_bytes or 0) * size // sum(sizes)
-            yield (_maker(views, operand), size), _SentArray(collective, wire, phase)
+            yield (_maker(views, operand), size), _SentArray(collective, wire, number, len(operands))
 
 
 def _by_phase(sent: Iterable[_SentArray], phase_of: PhaseOf) -> Iterator[list[_SentArray]]:

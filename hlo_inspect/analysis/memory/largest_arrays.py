@@ -6,8 +6,10 @@ result of an asynchronous pair is the result of its end. In a scheduled text an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.array_flow import ArrayFlow
@@ -81,8 +83,11 @@ class LargestArrays:
         self._source_of = source_of
         self._in_place = _InPlace(views) if module.header.is_scheduled else None
         entry = module.entry.name if module.entry is not None else ""
-        sized = [array for view in flow.views for array in _sized_arrays(view, has_inputs=entry in {"", view.computation.name})]
-        self._sized = sorted(sized, key=lambda item: -item[0])
+        self._made = [
+            made
+            for number, view in enumerate(flow.views)
+            for made in _made_by_head(view, number, has_inputs=entry in {"", view.computation.name})
+        ]
 
     @cached_property
     def found(self) -> list[LargeArray]:
@@ -96,22 +101,42 @@ class LargestArrays:
     def parameter_copies(self) -> list[LargeArray]:
         """Return the arrays that an instruction makes by copying, transposing or converting a parameter or a part of it."""
         copies = []
-        for _, array in self._sized:
+        for _, array in self._sized(0):
             relation = self._relation_of(*array[:3]) if array[0].opcodes[array[1]] != "parameter" else None
             if relation is not None and relation.copying and not self._is_in_place(array):
                 copies.append(self._described(array))
         return copies
 
     def _large(self) -> Iterator[Made]:
-        least = self._sized[0][0] / LEAST_SHARE if self._sized else 0
-        return (array for size, array in self._sized if size >= least)
+        return (array for _, array in self._sized(self._largest / LEAST_SHARE))
+
+    @property
+    def _largest(self) -> int:
+        return max((size for made in self._made for size, *_ in made.leaves), default=0)
+
+    def _sized(self, least: float) -> list[tuple[int, Made]]:
+        """Return the arrays of `least` bytes or more with their bytes, the largest first, else in the order of the text."""
+        arrays = [
+            (-size, (made.number, row, number), (made.view, row, index, leaf))
+            for made in self._made
+            for number, (size, index, leaf) in enumerate(made.leaves)
+            if size >= least
+            for row in made.rows
+        ]
+        return [(-size, array) for size, _, array in sorted(arrays, key=itemgetter(0, 1))]
+
+    def _sized_until_made(self) -> Iterator[tuple[int, Made]]:
+        """Yield the arrays as `_sized`; the small ones only if an instruction makes none of the large ones."""
+        least = self._largest / LEAST_SHARE
+        yield from self._sized(least)
+        yield from (item for item in self._sized(0) if item[0] < least)
 
     @cached_property
     def largest_made(self) -> list[LargeArray]:
         """All arrays of the size of the largest array that is no parameter."""
         largest: list[LargeArray] = []
         limit = 0
-        for size, array in self._sized:
+        for size, array in self._sized_until_made():
             if size < limit:
                 break
             if array[0].opcodes[array[1]] != "parameter" and not self._is_in_place(array):
@@ -122,7 +147,8 @@ class LargestArrays:
     @property
     def largest_made_shape(self) -> ArrayShape | None:
         """The shape of the largest array that is no parameter."""
-        return next((a[3] for _, a in self._sized if a[0].opcodes[a[1]] != "parameter" and not self._is_in_place(a)), None)
+        arrays = (array for _, array in self._sized_until_made())
+        return next((a[3] for a in arrays if a[0].opcodes[a[1]] != "parameter" and not self._is_in_place(a)), None)
 
     def _is_in_place(self, array: Made) -> bool:
         return self._in_place is not None and self._in_place.writes(*array[:3])
@@ -133,26 +159,36 @@ class LargestArrays:
         return LargeArray(view, row, element, shape, self._relation_of(view, row, element), source.labels, source.path)
 
 
-def _sized_arrays(view: View, *, has_inputs: bool) -> list[tuple[int, Made]]:
-    """Return the arrays that the rows of a computation make, and its parameters if they are inputs, with their padded bytes.
+class _MadeByHead(NamedTuple):
+    """Rows of a view with one head, and the arrays of the result of each: padded bytes, index and shape.
+
+    `number` is that of the view among those of the module.
+    """
+
+    view: View
+    number: int
+    rows: Sequence[int]
+    leaves: Sequence[tuple[int, ShapeIndex, ArrayShape]]
+
+
+def _made_by_head(view: View, number: int, *, has_inputs: bool) -> Iterator[_MadeByHead]:
+    """Yield the rows of a computation that make arrays, and its parameters if they are inputs.
 
     Arrays of no or unknown bytes are left out.
     """
     made_elsewhere = _MADE_ELSEWHERE if has_inputs else _MADE_ELSEWHERE | {"parameter"}
-    leaves_of_shape: dict[int, list[tuple[int, ShapeIndex, ArrayShape]]] = {}  # equal shapes are one object
-    arrays: list[tuple[int, Made]] = []
-    for row, (opcode, shape) in enumerate(zip(view.opcodes, view.shapes, strict=True)):
+    rows_of_head: defaultdict[int, list[int]] = defaultdict(list)  # equal heads are one object
+    for row, head in enumerate(view.heads):
+        rows_of_head[id(head)].append(row)
+    for rows in rows_of_head.values():
+        opcode, shape = view.opcodes[rows[0]], view.shapes[rows[0]]
         if opcode in made_elsewhere:
             continue
-        if opcode == "custom-call" and view.instruction_at(row).attr("custom_call_target") in _IN_PLACE_TARGETS:
-            continue
-        leaves = leaves_of_shape.get(id(shape))
-        if leaves is None:
-            leaves = [(size, *leaf) for leaf in array_leaves(shape) if (size := leaf[1].padded_bytes)]
-            leaves_of_shape[id(shape)] = leaves
-        for size, index, leaf in leaves:
-            arrays.append((size, (view, row, index, leaf)))
-    return arrays
+        if opcode == "custom-call":
+            targets = {row: view.instruction_at(row).attr("custom_call_target") for row in rows}
+            rows[:] = [row for row in rows if targets[row] not in _IN_PLACE_TARGETS]
+        leaves = [(size, *leaf) for leaf in array_leaves(shape) if (size := leaf[1].padded_bytes)]
+        yield _MadeByHead(view, number, rows, leaves if rows else ())
 
 
 class _InPlace:

@@ -206,7 +206,7 @@ class GraphPhases:
     def calls_of(self, key: InstructionPlace) -> list[tuple[CallFrame, int]]:
         """Return the calls in the step of the computation at a place, each with the instruction's row; none without a row."""
         frames = self.frames_of(key[0])
-        row = frames[0].view.index(key[2]) if frames else None
+        row = frames[0].view.row_at(*key[1:]) if frames else None
         return [] if row is None else [(frame, row) for frame in frames]
 
     # -- from values to instructions ------------------------------------------------------------------------------------
@@ -234,6 +234,9 @@ class GraphPhases:
 
     def of_collective(self, frame: CallFrame, row: int) -> str:
         """Return the phase of nine tenths of a collective's bytes, else `UNKNOWN`."""
+        value = frame.value(row)
+        if isinstance(value, int):  # as most: one array
+            return self.phases[value]
         sizes = self._sizes(frame, row)
         whole = sum(sizes.values())
         if not whole:
@@ -241,12 +244,12 @@ class GraphPhases:
         phase, size = sizes.most_common(1)[0]
         return phase if size >= NINE_TENTHS * whole else UNKNOWN
 
-    def other_phase(self, frame: CallFrame, row: int) -> str:
-        """Return the other phase that a collective serves; empty if there is none.
+    def other_phase(self, frame: CallFrame, row: int, phase: str) -> str:
+        """Return the other phase that a collective of a phase, `of_collective`, serves; empty if there is none.
 
         It is the backward pass, for an all-gather or a move for forward or recompute whose result its products read too.
         """
-        if self.step is None or self.of_collective(frame, row) not in (FORWARD, RECOMPUTE):
+        if self.step is None or phase not in (FORWARD, RECOMPUTE):
             return ""
         facts, kinds = self.step.facts, self.graph.kinds
         nodes = [node for node in nodes_in(frame.value(row)) if not kinds[node] & SUMS]

@@ -114,17 +114,17 @@ class Phases:
         What decides the phase of most rows is found once for equal metadata.
         """
         unusual = LITERAL_OPCODES | self.names.opcodes_of_collectives
+        opcodes, keys, is_closed = view.opcodes, view.metadata_keys, view.rows.extent is not None
         by_metadata: dict[Hashable, _PhaseOfRow] = {}
         by_own_name: dict[OpNamePhase, _PhaseOfRow] = {}
         phases = []
         for row in rows:
-            key = view.metadata_key(row)
-            usual_phase = by_metadata.get(key)
+            usual_phase = by_metadata.get(keys[row])
             if usual_phase is None:
                 own = self.names.own_name(view.metadata(row))
                 usual_phase = by_own_name.get(own) or by_own_name.setdefault(own, self._usual_phase(view, own))
-                by_metadata[key] = usual_phase
-            is_usual = view.opcodes[row] not in unusual and view.whole_operands(row) is not None
+                by_metadata[keys[row]] = usual_phase
+            is_usual = opcodes[row] not in unusual and (is_closed or view.whole_operands(row) is not None)
             phases.append((usual_phase(row) if is_usual else None) or self.of_row(view, row))
         return phases
 
@@ -137,11 +137,14 @@ class Phases:
         (frame, by_name, _), graph = named.calls[0], self._analyses.graph_phases
         if graph is None or len(named.calls) > 1 or by_name != UNKNOWN or frame.view is not view or view.ambiguous:
             return lambda _: None
-        value_of, phases = frame.value, graph.phases
+        values, phases = frame.values, graph.phases
 
         def by_graph(row: int) -> InstructionPhase | None:
-            value = value_of(row) if opcodes[row] not in CALLING_OPCODES else None
-            return _phase(phases[value], _GRAPH) if isinstance(value, int) else None
+            value = values[row]
+            if isinstance(value, int) and opcodes[row] not in CALLING_OPCODES:  # as most
+                return _phase(phases[value], _GRAPH)
+            phase = graph.of_row(frame, row)
+            return _phase(phase, _GRAPH) if phase != UNKNOWN or opcodes[row] != "fusion" else None
 
         return by_graph
 
@@ -202,11 +205,10 @@ class Phases:
 
     @staticmethod
     def _with_other_phase(graph: GraphPhases, instruction: Instruction, named: InstructionPhase) -> InstructionPhase:
-        both = {
-            phase
-            for call in graph.calls_of(place(instruction))[:1]
-            for phase in (graph.of_collective(*call), graph.other_phase(*call))
-        }
+        both = set[str]()
+        for call in graph.calls_of(place(instruction))[:1]:
+            phase = graph.of_collective(*call)
+            both = {phase, graph.other_phase(*call, phase)}
         other = both - {named.phase, "", UNKNOWN}
         return named._replace(also_phase=other.pop()) if named.phase in both and other else named
 
@@ -233,7 +235,7 @@ class Phases:
         Without such a call, or without the instruction in it, only names count.
         """
         graph = self._analyses.graph_phases if named.calls else None
-        row = named.calls[0][0].view.index(key[2]) if graph is not None else None
+        row = named.calls[0][0].view.row_at(*key[1:]) if graph is not None else None
         if graph is None or row is None:
             return named.phase
         is_collective, is_sure = self.names.is_collective(key), self.names.is_sure(key, own)
@@ -248,7 +250,7 @@ class Phases:
                 by_graph = graph.of_collective(frame, row) if is_collective else graph.of_row(frame, row)
                 if phase == UNKNOWN or by_graph == RECOMPUTE:
                     phase, source = by_graph, _GRAPH
-                    also_phase = graph.other_phase(frame, row) if is_collective else ""
+                    also_phase = graph.other_phase(frame, row, by_graph) if is_collective else ""
             phases.append((phase, runs))
             sources.add(source)
         phase_of_most = _most_run(phases, _GRAPH if _GRAPH in sources else _NAME)

@@ -127,7 +127,7 @@ class CollectiveOrder:
         pairs = collective.source_target_pairs
         meeting = Meeting(f"{text} {pairs}" if pairs else text, self._device_groups(collective))
         computation = self._context.canonical.computation(collective.start.computation.name)
-        row = computation.view.index(collective.start.name)
+        row = computation.view.row_at(collective.start.line, collective.start.name)
         return OrderedCollective(collective, meeting, text, computation.dataflow[row] if row is not None else 0)
 
     def _entry_steps(self) -> Steps:
