@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from itertools import repeat
 from typing import Literal, NamedTuple
 
 from hlo_inspect.figure import Quantity
@@ -138,6 +137,7 @@ class Labeller:
         self._phases_of = phases_of
         self._by_metadata: dict[tuple[str, Metadata | None, InstructionPhase | None], Labels] = {}
         self._by_row: defaultdict[str, dict[int, Labels]] = defaultdict(dict)
+        self._phases: dict[str, tuple[Sequence[int], Sequence[InstructionPhase | None]]] = {}
 
     def get(self, view: View, index: int) -> Labels:
         """Return the labels of a row, computed on first use, since a phase may need the graph of values."""
@@ -146,11 +146,10 @@ class Labeller:
 
     def of_rows(self, view: View, rows: Sequence[int]) -> list[Labels]:
         """Return the labels of each of some rows of a computation."""
-        phases = repeat(None, len(rows)) if self._phases_of is None else self._phases_of(view, rows)
         opcodes, keys = view.opcodes, view.metadata_keys
         by_key: dict[Hashable, Labels] = {}
         labels = []
-        for row, phase in zip(rows, phases, strict=True):
+        for row, phase in zip(rows, self._phases_of_rows(view, rows), strict=True):
             kind = NOT_FUSED if opcodes[row] not in _FUSIONS else kind_of_fusion(view, row)
             key = kind, keys[row], id(phase)  # `phases` keeps the objects
             of_row = by_key.get(key)
@@ -160,13 +159,30 @@ class Labeller:
         self._by_row[view.computation.name].update(zip(rows, labels, strict=True))
         return labels
 
+    def phases(self, view: View, rows: Sequence[int]) -> Iterator[InstructionPhase]:
+        """Yield the phase of each of some rows of a computation, as their labels have it."""
+        for row, phase in zip(rows, self._phases_of_rows(view, rows), strict=True):
+            yield phase or InstructionPhase(self.named(view, row).phase)
+
+    def _phases_of_rows(self, view: View, rows: Sequence[int]) -> Sequence[InstructionPhase | None]:
+        """Return the phases that `phases_of` gives. Those of the last rows of a computation are kept, for other labels."""
+        if self._phases_of is None:
+            return [None] * len(rows)
+        before, phases = self._phases.get(view.computation.name, ((), ()))
+        if before is not rows:
+            phases = self._phases_of(view, rows)
+            self._phases[view.computation.name] = rows, phases
+        return phases
+
     def named(self, view: View, index: int) -> Labels:
         """Return the labels of a row with the phase of its own name."""
         return self._with_phase(view, index, None, kind_of_fusion(view, index))
 
     def named_phases(self, view: View, rows: Iterable[int]) -> Iterator[str]:
         """Yield the phases of the own names of rows, once for rows of equal metadata."""
-        for metadata in dict.fromkeys(map(view.metadata, rows)):
+        keys = view.metadata_keys
+        for row in {keys[row]: row for row in rows}.values():
+            metadata = view.similar_metadata(row)
             yield UNKNOWN if metadata is None else self._provenances.get(metadata).phase
 
     def _with_phase(self, view: View, index: int, phase: InstructionPhase | None, kind: str) -> Labels:

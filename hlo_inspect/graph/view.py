@@ -20,6 +20,7 @@ from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
 from hlo_inspect.hlo.rows import Head
 from hlo_inspect.hlo.values.attribute_forms import printed_fusion
 from hlo_inspect.hlo.values.attributes import Metadata
+from hlo_inspect.hlo.values.op_names import without_layer_numbers
 from hlo_inspect.hlo.values.shapes import Shape, subshape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -60,6 +61,7 @@ class View:
         self._other_operands: dict[int, tuple[int | None, ...]] = {}
         self._instructions: dict[int, Instruction] = {}
         self._metadata: dict[int, Metadata | None] = {}
+        self._similar_metadata: dict[str, Metadata | None] = {}
         if column.shapeless:
             self._infer_shapes(column.shapeless)
 
@@ -290,6 +292,20 @@ class View:
         if key not in self._metadata:
             self._metadata[key] = self._read_metadata(index)
         return self._metadata[key]
+
+    def similar_metadata(self, index: int) -> Metadata | None:
+        """Return the metadata of a row, or of one whose text differs only in numbers that tell no phase apart.
+
+        A number in the first scope stays: it is the function's.
+        """
+        extent = self.rows.extent
+        if extent is None:
+            return self.metadata(index)
+        function, bracket, scopes = extent.metadata(index).partition(")")
+        key = function + bracket + without_layer_numbers(scopes)
+        if key not in self._similar_metadata:
+            self._similar_metadata[key] = self.metadata(index)
+        return self._similar_metadata[key]
 
     @cached_property
     def _metadata_numbers(self) -> Sequence[int]:

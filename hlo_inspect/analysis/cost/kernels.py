@@ -22,7 +22,7 @@ from hlo_inspect.analysis.cost.figures import (
 )
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, RunsByFigure
 from hlo_inspect.analysis.cost.operation import RUNNERS, Traffic, callee_names, wrapped
-from hlo_inspect.analysis.provenance import Labeller, Labels, kind_of_fusion
+from hlo_inspect.analysis.provenance import InstructionPhase, Labeller, Labels, kind_of_fusion
 from hlo_inspect.figure import Quantity, at_least, greatest, known_part, least, reason, total, unknown
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.view import InstructionPlace, View
@@ -153,13 +153,13 @@ class Kernels(NamedTuple):
     other_costs: Sequence[CountedCost]
 
 
-def labels_of_kernels(cost: ModuleCost) -> Iterator[Labels]:
-    """Yield the labels of kernels with work or bytes, once for those of equal cost. The kernels need not be found."""
+def phases_of_kernels(cost: ModuleCost) -> Iterator[InstructionPhase]:
+    """Yield the phases of kernels with work or bytes, once for those of equal cost. The kernels need not be found."""
     others = NO_KERNELS | ASYNC_ENDS
-    for counts in cost.counts_by_labels.values():
-        for row_cost, labels in counts:
+    for counts in cost.counts_by_phase.values():
+        for row_cost, phase in counts:
             if row_cost.opcode not in others and (any(row_cost.amounts) or row_cost.gaps):
-                yield labels
+                yield phase
 
 
 class _Equal:

@@ -30,7 +30,7 @@ from hlo_inspect.analysis.cost.figures import (
     countable,
 )
 from hlo_inspect.analysis.cost.operation import RUNNERS, Counted, callee_names, callees, wrapped
-from hlo_inspect.analysis.provenance import Labeller, Labels, Provenances
+from hlo_inspect.analysis.provenance import InstructionPhase, Labeller, Labels, Provenances
 from hlo_inspect.figure import MAX_FIGURE, Figure, Quantity, known_part, least, reason, unknown
 from hlo_inspect.graph.calls import Call, CallGraph
 from hlo_inspect.graph.orders import operands_first
@@ -159,18 +159,34 @@ class ModuleCost:
         return tally
 
     def _find_by(self, label: Label) -> Tally:
+        if label == "phase":
+            return self._find_by_phase()
         tally, value_of = Tally(), attrgetter(label)
         for name, counts in self.counts_by_labels.items():
             counts_by_value: Counter[tuple[InstructionCost, str]] = Counter()
             for (cost, labels), count in counts.items():
-                if label != "phase" or not labels.phase_runs:
-                    counts_by_value[cost, value_of(labels)] += count
-                    continue
-                for phase, runs in labels.phase_runs:
-                    _add_cost(tally, phase, cost, count, (runs,) * len(FIGURES))
+                counts_by_value[cost, value_of(labels)] += count
             for (cost, value), count in counts_by_value.items():
                 _add_cost(tally, value, cost, count, self.runs[name])
         return tally
+
+    def _find_by_phase(self) -> Tally:
+        tally = Tally()
+        for name, counts in self.counts_by_phase.items():
+            for (cost, phase), count in counts.items():
+                if not phase.runs:
+                    _add_cost(tally, phase.phase, cost, count, self.runs[name])
+                for of_runs, runs in phase.runs:
+                    _add_cost(tally, of_runs, cost, count, (runs,) * len(FIGURES))
+        return tally
+
+    @cached_property
+    def counts_by_phase(self) -> dict[str, Counter[tuple[InstructionCost, InstructionPhase]]]:
+        """The number of rows of each computation of `running` that have the same cost and phase, whatever their sources are."""
+        return {
+            name: Counter(zip(running.costs, self.labeller.phases(running.view, running.rows), strict=True))
+            for name, running in self.running.items()
+        }
 
     @cached_property
     def counts_by_labels(self) -> dict[str, Counter[tuple[InstructionCost, Labels]]]:

@@ -121,7 +121,7 @@ class Phases:
         for row in rows:
             usual_phase = by_metadata.get(keys[row])
             if usual_phase is None:
-                own = self.names.own_name(view.metadata(row))
+                own = self.names.own_name(view.similar_metadata(row))
                 usual_phase = by_own_name.get(own) or by_own_name.setdefault(own, self._usual_phase(view, own))
                 by_metadata[keys[row]] = usual_phase
             is_usual = opcodes[row] not in unusual and (is_closed or view.whole_operands(row) is not None)

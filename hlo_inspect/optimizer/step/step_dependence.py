@@ -19,6 +19,23 @@ _OF_ONE_RESULT = opcodes_that_give("element") | {"async-update", "call"}
 """Opcodes that pass on one of several results, whole. Any other opcode depends on all operands, even if it only moves one."""
 
 
+_SPECIAL = _OF_ONE_RESULT | {"parameter", "recv"}
+"""Opcodes of rows that do not depend on all their operands, or on more."""
+
+_PLAIN_BITS = 32
+_Key = int | Place
+"""A place; that of a whole result is one integer, frame and row, as almost all are: integers are found faster."""
+
+
+def _key_of(place: Place) -> _Key:
+    frame, row, index = place
+    return place if index or row < 0 else frame << _PLAIN_BITS | row
+
+
+def _place_of(key: _Key) -> Place:
+    return key if isinstance(key, tuple) else (key >> _PLAIN_BITS, key & (1 << _PLAIN_BITS) - 1, ())
+
+
 class InputDependence:
     """The inputs on which a place depends: through products of matrices, reductions, loops and collectives.
 
@@ -31,7 +48,7 @@ class InputDependence:
         self._frames = frames
         self._marked = marked
         self._bits: dict[Input, int] = {}
-        self._known: dict[Place, int] = {}
+        self._known: dict[_Key, int] = {}
         self._joined: dict[tuple[int, int], int] = {}
 
     def bit(self, source: Input) -> int:
@@ -40,9 +57,10 @@ class InputDependence:
 
     def inputs(self, place: Place) -> int:
         """Return the inputs, as bits, on which the value of a place depends."""
-        bits = self._known
-        stack = [place]
-        followed: dict[Place, Sequence[Place]] = {}
+        bits, marked = self._known, self._marked
+        asked = _key_of(place)
+        stack = [asked]
+        followed: dict[_Key, Sequence[_Key]] = {}
         begun = len(bits)
         while stack:
             top = stack[-1]
@@ -53,28 +71,38 @@ class InputDependence:
             if before is None:
                 is_over = begun + len(followed) >= self._frames.max_places  # the way down counts
                 if is_over and not self._frames.is_cut_short:
-                    self._frames.give_up(top, "depends on too many others")
+                    self._frames.give_up(_place_of(top), "depends on too many others")
                 sources = EVERYTHING if is_over else self._sources(top)
                 if isinstance(sources, int):
                     bits[top] = sources
                     continue
                 before = followed[top] = sources
-                for source in sources:
-                    if source not in bits and source not in followed:
-                        stack.append(source)
-                if stack[-1] is not top:
+                missing = [source for source in sources if source not in bits and source not in followed]
+                if missing:
+                    stack += missing
                     continue
-            total = 0 if self._marked is None else self._marked.get(top[:2], 0)
+            total = 0 if marked is None else marked.get(_place_of(top)[:2], 0)
             for source in before:
                 total = with_bits(total, bits.get(source, 0))
             bits[top] = total
             stack.pop()
-            if top[2] and len(before) > 1:  # so these are all operands
+            if isinstance(top, tuple) and top[2] and len(before) > 1:  # so these are all operands
                 self._joined[top[:2]] = total
-        return bits[place]
+        return bits[asked]
 
-    def _sources(self, place: Place) -> int | tuple[Place, ...]:
+    def _sources(self, key: _Key) -> int | Sequence[_Key]:
         """Return the places that a place depends on, or the bit of an input."""
+        if isinstance(key, int):
+            frame, row = divmod(key, 1 << _PLAIN_BITS)
+            view = self._frames[frame].view
+            opcode = view.opcodes[row]
+            whole = view.whole_operands(row) if opcode not in _SPECIAL and not opcode.endswith("-done") else None
+            if whole is not None:  # as most
+                return [key - row + operand for operand in whole]
+        sources = self._other_sources(_place_of(key))
+        return sources if isinstance(sources, int) else [*map(_key_of, sources)]
+
+    def _other_sources(self, place: Place) -> int | tuple[Place, ...]:
         frames = self._frames
         opcode = frames.opcode(place)
         if not opcode:

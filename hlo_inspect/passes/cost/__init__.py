@@ -17,7 +17,7 @@ from hlo_inspect.analysis.cost.custom_calls.step_calls import (
     with_unknown_matmuls,
 )
 from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, CostFigure, Tally
-from hlo_inspect.analysis.cost.kernels import labels_of_kernels
+from hlo_inspect.analysis.cost.kernels import phases_of_kernels
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, bound, percent, rates_taken
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.figure import Figure, Quantity, exact, least, reason
@@ -82,7 +82,7 @@ def _notes(context: Context, reasons: Sequence[str]) -> Iterator[str]:
     yield from _rates(cost.opcodes, context.on_machine.profile)
     yield from _recomputed(context)
     yield from _uncounted(context)
-    yield from phase_notes(context, labels_of_kernels(cost))
+    yield from phase_notes(context, phases_of_kernels(cost))
 
 
 def _tables(context: Context) -> Iterator[Table]:
