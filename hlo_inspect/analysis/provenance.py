@@ -140,12 +140,20 @@ class Labeller:
         self._phases: dict[str, tuple[Sequence[int], Sequence[InstructionPhase | None]]] = {}
 
     def get(self, view: View, index: int) -> Labels:
-        """Return the labels of a row, computed on first use, since a phase may need the graph of values."""
+        """Return the labels of a row."""
+        shared, op_name = self.shared(view, index), view.op_name(index)
+        return shared if op_name == shared.op_name else shared._replace(op_name=op_name)
+
+    def shared(self, view: View, index: int) -> Labels:
+        """Return the labels of a row, but for an `op_name` of a row that differs in layer numbers only: those share an object.
+
+        They are computed on first use, since a phase may need the graph of values.
+        """
         labels = self._by_row[view.computation.name].get(index)
         return self.of_rows(view, (index,))[0] if labels is None else labels
 
     def of_rows(self, view: View, rows: Sequence[int]) -> list[Labels]:
-        """Return the labels of each of some rows of a computation."""
+        """Return the `shared` labels of each of some rows of a computation."""
         opcodes, keys = view.opcodes, view.metadata_keys
         by_key: dict[Hashable, Labels] = {}
         labels = []
@@ -154,7 +162,7 @@ class Labeller:
             key = kind, keys[row], id(phase)  # `phases` keeps the objects
             of_row = by_key.get(key)
             if of_row is None:
-                of_row = by_key[key] = self._with_phase(view, row, phase, kind)
+                of_row = by_key[key] = self._with_phase(view.similar_metadata(row), phase, kind)
             labels.append(of_row)
         self._by_row[view.computation.name].update(zip(rows, labels, strict=True))
         return labels
@@ -165,18 +173,20 @@ class Labeller:
             yield phase or InstructionPhase(self.named(view, row).phase)
 
     def _phases_of_rows(self, view: View, rows: Sequence[int]) -> Sequence[InstructionPhase | None]:
-        """Return the phases that `phases_of` gives. Those of the last rows of a computation are kept, for other labels."""
+        """Return the phases that `phases_of` gives. Those of most rows of a computation are kept."""
         if self._phases_of is None:
             return [None] * len(rows)
         before, phases = self._phases.get(view.computation.name, ((), ()))
-        if before is not rows:
-            phases = self._phases_of(view, rows)
+        if before is rows:
+            return phases
+        phases = self._phases_of(view, rows)
+        if len(rows) > len(before):
             self._phases[view.computation.name] = rows, phases
         return phases
 
     def named(self, view: View, index: int) -> Labels:
         """Return the labels of a row with the phase of its own name."""
-        return self._with_phase(view, index, None, kind_of_fusion(view, index))
+        return self._with_phase(view.metadata(index), None, kind_of_fusion(view, index))
 
     def named_phases(self, view: View, rows: Iterable[int]) -> Iterator[str]:
         """Yield the phases of the own names of rows, once for rows of equal metadata."""
@@ -185,9 +195,8 @@ class Labeller:
             metadata = view.similar_metadata(row)
             yield UNKNOWN if metadata is None else self._provenances.get(metadata).phase
 
-    def _with_phase(self, view: View, index: int, phase: InstructionPhase | None, kind: str) -> Labels:
-        """Return the labels of a row in a phase, one object for all rows of the same kind, metadata and phase."""
-        metadata = view.metadata(index)
+    def _with_phase(self, metadata: Metadata | None, phase: InstructionPhase | None, kind: str) -> Labels:
+        """Return the labels of metadata in a phase, one object for all rows of the same kind, metadata and phase."""
         labels = self._by_metadata.get((kind, metadata, phase))
         if labels is None:
             provenance = self._provenances.get(metadata) if metadata is not None else None

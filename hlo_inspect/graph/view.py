@@ -61,7 +61,8 @@ class View:
         self._other_operands: dict[int, tuple[int | None, ...]] = {}
         self._instructions: dict[int, Instruction] = {}
         self._metadata: dict[int, Metadata | None] = {}
-        self._similar_metadata: dict[str, Metadata | None] = {}
+        self._similar_metadata: dict[int, Metadata | None] = {}
+        self._metadata_by_form: dict[Hashable, Metadata | None] = {}
         if column.shapeless:
             self._infer_shapes(column.shapeless)
 
@@ -294,18 +295,22 @@ class View:
         return self._metadata[key]
 
     def similar_metadata(self, index: int) -> Metadata | None:
-        """Return the metadata of a row, or of one whose text differs only in numbers that tell no phase apart.
+        """Return the metadata of a row, or of one whose `op_name` differs only in numbers that tell no phase or scope apart.
 
         A number in the first scope stays: it is the function's.
         """
-        extent = self.rows.extent
-        if extent is None:
+        extent, number = self.rows.extent, self._metadata_numbers[index]
+        if extent is None or number < 0:
             return self.metadata(index)
-        function, bracket, scopes = extent.metadata(index).partition(")")
-        key = function + bracket + without_layer_numbers(scopes)
-        if key not in self._similar_metadata:
-            self._similar_metadata[key] = self.metadata(index)
-        return self._similar_metadata[key]
+        if number not in self._similar_metadata:
+            before, _, text = extent.metadata(index).partition('op_name="')
+            name, _, others = text.partition('"')
+            function, bracket, scopes = name.partition(")")
+            form = before, function, bracket and without_layer_numbers(scopes), others
+            if form not in self._metadata_by_form:
+                self._metadata_by_form[form] = self.metadata(index)
+            self._similar_metadata[number] = self._metadata_by_form[form]
+        return self._similar_metadata[number]
 
     @cached_property
     def _metadata_numbers(self) -> Sequence[int]:

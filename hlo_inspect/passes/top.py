@@ -251,7 +251,7 @@ KERNEL_GROUPS = TableSpec(
     *_COSTS,
     *_TIMES,
     *_SHARES,
-    phase_source(lambda row: joined_sources(kernel.labels.phase_from for kernel in row.kernels)),
+    phase_source(lambda row: joined_sources(kernel.shared_labels.phase_from for kernel in row.kernels)),
     Column("scope", detail=6, get=_label_getter(attrgetter("scope"), None)),
     _SOURCE,
 )
@@ -347,5 +347,5 @@ class Top(Pass):
         times = context.on_machine.kernel_times
         if times is not None:
             facts.notes += [f"kernels: {reason}" for reason in _about_times(context, times)]
-        of_phases = phase_notes(context, (kernel.labels for kernel in kernels))
+        of_phases = phase_notes(context, (kernel.shared_labels for kernel in kernels))
         return Section(facts.values, _tables(context), chain(facts.notes, of_phases), _headline(context))

@@ -115,6 +115,11 @@ class Kernel(NamedTuple):
         return self.labeller.get(self.view, self.row)
 
     @property
+    def shared_labels(self) -> Labels:
+        """The labels but for the `op_name`, which may be that of a kernel in another layer: those kernels share the object."""
+        return self.labeller.shared(self.view, self.row)
+
+    @property
     def fusion_kind(self) -> str:
         """The kind of a fusion, `NOT_PRINTED` if the text lacks it, `NOT_FUSED` for other instructions."""
         return kind_of_fusion(self.view, self.row)

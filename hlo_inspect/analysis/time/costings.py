@@ -94,7 +94,7 @@ def find_joined_costings(kernels: Kernels, times: TimesOf | None, by_flops: bool
     """Return the rows of `find_costings`, joined if they differ in the names of their kernels only."""
     rows: dict[tuple[int, int, int], tuple[list[Kernel], StepCost]] = {}  # kernels and costs keep the objects of the keys
     for kernel, cost in zip(kernels.launched, step_costs(kernels.launched, times, by_flops), strict=True):
-        key = kernel.twin, id(cost), id(kernel.labels)
+        key = kernel.twin, id(cost), id(kernel.shared_labels)
         together = rows.get(key)
         if together is None:
             together = rows[key] = [], cost
@@ -153,7 +153,7 @@ def _with_shares(rows: Sequence[Costing]) -> list[Costing]:
 
 
 def _without_name(row: Costing) -> object:
-    kernel, labels = row.kernels[0], row.kernels[0].labels
+    kernel, labels = row.kernels[0], row.kernels[0].shared_labels
     figures = (row.cost.runs, row.cost.figures, kernel.is_unknown)
     return (kernel.kind, labels.kind, str(kernel.shape), labels.phase, labels.source, labels.scope, *figures)
 

@@ -59,7 +59,7 @@ def time_parts(context: Context) -> list[TimePart]:
     parts: list[TimePart] = []
     part_of_kernel: dict[tuple[int, int], TimePart] = {}
     for kernel in context.own_kernels:
-        labels, row = kernel.labels, in_step.for_kernel(kernel)
+        labels, row = kernel.shared_labels, in_step.for_kernel(kernel)
         key = id(row), id(labels)  # both live as long as the times and the labeller
         part = part_of_kernel.get(key)
         if part is None:
