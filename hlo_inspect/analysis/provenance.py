@@ -149,8 +149,11 @@ class Labeller:
 
         They are computed on first use, since a phase may need the graph of values.
         """
-        labels = self._by_row[view.computation.name].get(index)
-        return self.of_rows(view, (index,))[0] if labels is None else labels
+        by_row = self._by_row[view.computation.name]
+        if index not in by_row:
+            rows, _ = self._phases.get(view.computation.name, ((), ()))
+            self.of_rows(view, rows if len(rows) > len(by_row) else ())  # those of which more than one is asked
+        return by_row[index] if index in by_row else self.of_rows(view, (index,))[0]
 
     def of_rows(self, view: View, rows: Sequence[int]) -> list[Labels]:
         """Return the `shared` labels of each of some rows of a computation."""
