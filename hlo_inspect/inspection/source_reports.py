@@ -36,6 +36,7 @@ from hlo_inspect.hlo.input.source import Source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.module_reports import ModuleReports
+from hlo_inspect.native import library as native
 from hlo_inspect.report.model import Report
 from hlo_inspect.user_patterns import UserPattern
 from hlo_inspect.xla import Xla
@@ -123,8 +124,8 @@ class SourceReports:
         if is_profile and self._reports.asks_graph and not source.reopens:
             wants |= Wants(graph=True, entry=True)
         reads_again = self._reports.asks_graph and not wants.graph
-        graphs = SecondReading(source, self.xla.read) if reads_again else None
-        modules = self.xla.modules(source, wants, strict=self._strict)
+        graphs = SecondReading(source, self.xla.read, Wants(graph=True, entry=True)) if reads_again else None
+        modules = self._fast_modules(source, wants) if reads_again else self.xla.modules(source, wants, strict=self._strict)
         number = 0
         while True:
             with without_collection():
@@ -146,6 +147,21 @@ class SourceReports:
             yield item
         if not number:
             yield self._without_module(source)
+
+    def _fast_modules(self, source: Source, wants: Wants) -> Iterator[ParseError | tuple[Module, str | None]]:
+        """Read modules whose graph may be asked for: with it, if that costs less than a second reading.
+
+        A module with faults is read again as `wants` says: the faults may be in lines that the command does not need.
+        """
+        if not _is_read_fast(source):
+            yield from self.xla.modules(source, wants, strict=self._strict)
+            return
+        selected = SecondReading(source, self.xla.read, wants)
+        for number, item in enumerate(self.xla.modules(source, wants | Wants(graph=True), strict=self._strict), 1):
+            if isinstance(item, ParseError) or not any(item[0].problems):
+                yield item
+            else:
+                yield selected.module(item[0], number) or item[0], item[1]
 
     def _without_module(self, source: Source) -> Report:
         """Return the report on a log that only states memory. Raise NoModuleError if it states none, or for other commands."""
@@ -245,6 +261,16 @@ def _of_module(module: Module, work: Callable[[], T]) -> T | HloInspectError:
             return work()
     except (NoSuchInstructionError, UnfitModuleError, InternalError) as error:  # another module may have it
         return error
+
+
+_FAST_BYTES = range(1 << 18, 1 << 26)
+"""Sizes of texts that the library reads whole, with the graph, before Python selects rows. Larger ones would fill memory."""
+
+
+def _is_read_fast(source: Source) -> bool:
+    """Return True if reading a text with its graph costs less than reading it twice."""
+    size = source.plain_bytes
+    return size is not None and size in _FAST_BYTES and native.library() is not None
 
 
 _MANY_OBJECTS = 10_000

@@ -99,9 +99,13 @@ class Costs:
             if opcode == CUSTOM_CALL:
                 return self._custom_call(Operation(view, row), number)
             cost = self._fusion(view, row) if opcode == "fusion" else self._instruction(Operation(view, row))
-            if not cost.gaps and opcode not in TRANSFER_ENDS:  # whose costs depend on the operands of their operands
-                self.by_class[number] = cost
+            if not cost.gaps and opcode not in TRANSFER_ENDS and not self._calls_holders(view, row):
+                self.by_class[number] = cost  # but for transfers, whose costs depend on the operands of their operands
         return cost
+
+    def _calls_holders(self, view: View, row: int) -> bool:
+        """Return True if a row calls a computation that holds custom calls."""
+        return bool(self._with_calls) and not self._with_calls.isdisjoint(callee.name for callee in view.called_at(row))
 
     def _fusion(self, view: View, row: int) -> InstructionCost:
         """Return the cost of a fusion (`HloCostAnalysis::HandleFusion`).

@@ -1,7 +1,7 @@
 """The modules of an input, with the quoted lines around them as partial modules.
 
 The lines of each writer, such as a rank of a job, form a text. The modules of a text come before the modules of the next text.
-`SecondReading` reads a module again, with its graph.
+`SecondReading` reads a module again, for other parts of it.
 """
 
 from __future__ import annotations
@@ -127,16 +127,16 @@ Reading = Callable[[Source, Wants], Iterator[Module]]
 
 
 class SecondReading:
-    """Reader of modules with their graphs, after a first reading.
+    """Reader of other parts of modules, after a first reading.
 
     `source` is the source of the first reading, still unread; `read` reads modules. A file is opened again, and its modules are
     read in the same order. If an input can be read only once, such as standard input, the source keeps the text of the current
     module.
     """
 
-    def __init__(self, source: Source, read: Reading) -> None:
+    def __init__(self, source: Source, read: Reading, wants: Wants) -> None:
         self._source = source
-        self._wants = Wants(graph=True, entry=True)
+        self._wants = wants
         self._read = read
         self._modules: Iterator[Module] | None = None
         self._next = 1

@@ -205,6 +205,16 @@ class Source(TextSource):
             return None
         return f"decompression makes {size:,} bytes of {compressed:,}, {size // compressed:,} times its input"
 
+    @property
+    def plain_bytes(self) -> int | None:
+        """The size of a file on this machine that is not compressed; None for other inputs."""
+        if not self.peek() or self._is_compressed or not self.reopens:
+            return None
+        try:
+            return os.stat(self.name).st_size  # noqa: PTH116 - not worth pathlib
+        except (OSError, ValueError):
+            return None
+
     def peek(self) -> bytes:
         """Return the first piece, which `raw_pieces` and `pieces` yield too; empty for an empty input."""
         if self._unread is None:

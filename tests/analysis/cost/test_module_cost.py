@@ -164,3 +164,11 @@ def test_the_sum_is_rounded_in_the_order_of_xla() -> None:
         root = f"ROOT %t = (f32[], f32[]) tuple({second[1].split()[0]}, {first[1].split()[0]})"
         figures = as_xla(*big, *small, root)
         assert figures[0] == 2**24 + (0 if second is small else 1) - (1 if second is big else 0)
+
+
+def test_custom_calls_in_equal_fusions_count_each() -> None:
+    """The fusions have one class, and each holds a call of its own."""
+    body = '{{\n  %x = f32[8] parameter(0)\n  ROOT %c{0} = f32[8] custom-call(%x), custom_call_target="Other"\n}}\n'
+    before = "".join(f"%f{number} " + body.format(number) for number in range(3))
+    fusions = [f"%n{number} = f32[8] fusion(%p), kind=kCustom, calls=%f{number}" for number in range(3)]
+    assert [call.instruction.name for call in cost_of(P, *fusions, before=before).calls] == ["c0", "c1", "c2"]
