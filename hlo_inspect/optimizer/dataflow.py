@@ -26,6 +26,8 @@ from hlo_inspect.optimizer.transfer_functions import TRANSFER
 
 MAX_ROWS = 1 << 8  # a larger computation rarely repeats
 
+_SUMS = frozenset({"add", "subtract"})
+
 Argument = tuple[int, ShapeIndex]
 """The number of a parameter and an index into it."""
 
@@ -123,11 +125,11 @@ class Dataflow:
         self.graph = self.nodes.graph
         self.constants = self.nodes.constants
         self._equal_fusions = EqualFusions(self.graph, views.classes, self.frames)
-        self._operands: dict[Place, tuple[Place, ...]] = {}  # of operations whose operands are read first
+        self._operations: dict[Place, tuple[Place, ...]] = {}  # operands of operations that wait for them
 
     def node(self, place: Place) -> int:
         """Return the expression at a place."""
-        nodes, frames = self.nodes.by_place, self.frames
+        nodes, frames, operations = self.nodes.by_place, self.frames, self._operations
         stack = [place]
         active: dict[Place, Place | None] = {}  # places on the stack, and the place from which each value comes unchanged
         while stack:
@@ -135,7 +137,12 @@ class Dataflow:
             step: int | Place | list[Place] | None = nodes.get(top)
             if step is None:
                 before = active.get(top)
-                step = nodes[before] if before is not None else self._step(top)
+                if before is not None:
+                    step = nodes[before]
+                elif top in operations:
+                    step = self._operation(top, operations.pop(top))
+                else:
+                    step = self._step(top)
             if isinstance(step, int):
                 nodes[top] = step
                 active.pop(top, None)
@@ -157,7 +164,7 @@ class Dataflow:
         if not opcode:
             return self.nodes.broken(place, "is not defined")
         if opcode in ELEMENTWISE and not place[2]:
-            return self._operation(place, opcode)
+            return self._elementwise(place)
         if opcode == "fusion":
             node = self._equal_fusion(place)
             if node is not None:
@@ -195,22 +202,25 @@ class Dataflow:
                 arguments[node] = argument
         return missing or recipe.apply(self.graph, arguments)
 
-    def _operation(self, place: Place, op: str) -> int | list[Place]:
-        """Return the node of an elementwise operation on all operands, or the operands to read first."""
-        nodes = self.nodes.by_place
-        operands = self._operands.pop(place, None)
-        if operands is None:
-            operands = self.frames.operands(place)
-            missing = [operand for operand in operands if operand not in nodes]
-            if missing:
-                self._operands[place] = operands
-                return missing
+    def _elementwise(self, place: Place) -> int | list[Place]:
+        """Return the node of an elementwise operation, or the operands to read first."""
+        operands, nodes = self.frames.operands(place), self.nodes.by_place
+        missing = [operand for operand in operands if operand not in nodes]
+        if not missing:
+            return self._operation(place, operands)
+        self._operations[place] = operands
+        return missing
+
+    def _operation(self, place: Place, operands: tuple[Place, ...]) -> int:
+        """Return the node of an elementwise operation on operands that were read."""
+        nodes, ops, op = self.nodes.by_place, self.graph.ops, self.frames.opcode(place)
         args = [nodes[operand] for operand in operands]
         if len(args) != opcodes.TABLE[op].operands:
             return self.nodes.broken(place, "has operands that cannot be read")
         if op == "divide" and self.frames.dtype(place)[:1] in {"s", "u"}:
             op = "integer-divide"  # cuts digits off, which the algebra of real numbers does not
-        if op in {"add", "subtract"} and cancel(self.graph, op, args[0], args[1]):
+        may_cancel = op in _SUMS and (args[0] == args[1] or "negate" in (ops[args[0]], ops[args[1]]))
+        if may_cancel and cancel(self.graph, op, args[0], args[1]):
             order = transposed_order(self.frames, *operands)
             if order is not None:  # with its sign, so that the sum is one gradient that is taken off
                 other = args[1] if op == "add" else self.graph.make("negate", (args[1],))

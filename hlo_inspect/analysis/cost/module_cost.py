@@ -325,32 +325,30 @@ class _ModuleCounter:
     def _run(self, view: View) -> RunningComputation:
         """Return the cost of a computation that runs itself; an uncounted computation that it runs leaves a gap."""
         opcodes, classes, by_class = view.opcodes, self.costs.classes.of_rows(view), self.costs.by_class
-        rows: list[int] = []
-        costs: list[InstructionCost] = []
-        as_xla, addends = XlaSum(), list[Sequence[float]]()
-        for row in xla_order(view):
-            opcode = opcodes[row]
-            if opcode in FREE:
-                continue
-            cost = by_class.get(classes[row])
-            if cost is None:  # the first of its class, or one whose cost is its own
-                try:
-                    if opcode in _RUNNER_SPELLINGS:
-                        part = self._sum_of_run(view, row)
-                        addends.append(part.amounts)
-                        as_xla.miss_all(part.gaps)
-                        continue
-                    self._count_callees(view, row)
-                    cost = self.costs.of_row(view, row)
-                except UnknownCostError as error:
-                    cost = InstructionCost.unknown(opcode, self.costs.gap(view, row, error))
-                as_xla.miss_all(cost.gaps_of_xla)
-            rows.append(row)
-            costs.append(cost)
-            addends.append(cost.as_xla)
-        as_xla.add(*addends)
+        order = [row for row in xla_order(view) if opcodes[row] not in FREE]
+        shared = map(by_class.get, map(classes.__getitem__, order))  # they see the costs that later rows add
+        as_xla = XlaSum()
+        counted = [cost or self._count_row(view, row, as_xla) for row, cost in zip(order, shared, strict=True)]
+        as_xla.add(*[part.amounts if isinstance(part, XlaSum) else part.as_xla for part in counted])
+        own = [(row, cost) for row, cost in zip(order, counted, strict=True) if isinstance(cost, InstructionCost)]
+        rows, costs = zip(*own, strict=True) if own else ((), ())
         self.has_xla_order = self.has_xla_order and not view.has_undefined_operands
         return RunningComputation(view, rows, costs, classes, as_xla)
+
+    def _count_row(self, view: View, row: int, as_xla: XlaSum) -> InstructionCost | XlaSum:
+        """Return the cost of a row, or XLA's count of what it runs. Note its gaps in `as_xla`."""
+        opcode = view.opcodes[row]
+        try:
+            if opcode in _RUNNER_SPELLINGS:
+                part = self._sum_of_run(view, row)
+                as_xla.miss_all(part.gaps)
+                return part
+            self._count_callees(view, row)
+            cost = self.costs.of_row(view, row)
+        except UnknownCostError as error:
+            cost = InstructionCost.unknown(opcode, self.costs.gap(view, row, error))
+        as_xla.miss_all(cost.gaps_of_xla)
+        return cost
 
     def _sum_of_run(self, view: View, row: int) -> XlaSum:
         """Sum XLA's counts of the computations that a row runs.

@@ -9,7 +9,7 @@ from hlo_inspect.hlo.values.attributes import SliceDimension
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.matching.units import Group, Units
 from hlo_inspect.optimizer.matching.weight_matching import Matcher
-from hlo_inspect.optimizer.matching.weights import Weight, inputs_read
+from hlo_inspect.optimizer.matching.weights import Part, Weight, inputs_read
 from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
 
 
@@ -82,7 +82,7 @@ def _instances(group: Group, weights: Iterable[Weight]) -> Iterator[Weight]:
         arrays = {id(old): new for old, new in zip(first.arrays, unit.arrays, strict=True)}
         nodes = dict(zip(first.nodes, unit.nodes, strict=True))
         parts = dict(zip(map(_part, first.slices), map(_part, unit.slices), strict=True))
-        yield from (replace(_instance(weight, arrays), nodes=nodes, parts=parts) for weight in own_weights)
+        yield from (_instance(weight, arrays, nodes, parts) for weight in own_weights)
 
 
 def _part(attribute: Hashable) -> SliceDimension | None:
@@ -91,8 +91,8 @@ def _part(attribute: Hashable) -> SliceDimension | None:
     return part if isinstance(part, SliceDimension) else None
 
 
-def _instance(weight: Weight, arrays: Mapping[int, StateArray]) -> Weight:
-    """Return a weight with other arrays, by the ids of its own."""
+def _instance(weight: Weight, arrays: Mapping[int, StateArray], nodes: Mapping[int, int], parts: Mapping[Part, Part]) -> Weight:
+    """Return a weight with other arrays, by the ids of its own, and other nodes and parts."""
 
     def own(old: Iterable[StateArray]) -> list[StateArray]:
         return [arrays.get(id(array), array) for array in old]
@@ -110,4 +110,6 @@ def _instance(weight: Weight, arrays: Mapping[int, StateArray]) -> Weight:
         averages=own(weight.averages),
         states=own(weight.states),
         first=weight,
+        nodes=nodes,
+        parts=parts,
     )
