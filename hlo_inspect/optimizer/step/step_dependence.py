@@ -6,9 +6,11 @@ would take the square of the number of weights.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 
 from hlo_inspect.graph.frames import Frames, Input, Place
+from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import opcodes_that_give
 from hlo_inspect.optimizer.graph import with_bits
 
@@ -21,6 +23,9 @@ _OF_ONE_RESULT = opcodes_that_give("element") | {"async-update", "call"}
 
 _SPECIAL = _OF_ONE_RESULT | {"parameter", "recv"}
 """Opcodes of rows that do not depend on all their operands, or on more."""
+
+_MANY = 1000
+"""Places to follow one by one; above it most rows are read anyway, and reading all of them in their order is faster."""
 
 _PLAIN_BITS = 32
 _Key = int | Place
@@ -49,6 +54,7 @@ class InputDependence:
         self._marked = marked
         self._bits: dict[Input, int] = {}
         self._known: dict[_Key, int] = {}
+        self._filled: dict[int, int] = {}  # rows of frames that were read in the order of the text
         self._joined: dict[tuple[int, int], int] = {}
 
     def bit(self, source: Input) -> int:
@@ -57,8 +63,43 @@ class InputDependence:
 
     def inputs(self, place: Place) -> int:
         """Return the inputs, as bits, on which the value of a place depends."""
+        bits, asked = self._known, _key_of(place)
+        if asked not in bits and not self._follow(asked, _MANY):
+            self._fill(*place[:2])
+            self._follow(asked)
+        return bits[asked]
+
+    def _fill(self, frame: int, stop: int) -> None:
+        """Read the rows of a frame up to `stop` in the order of the text, operands first as compilers print them.
+
+        Other rows are left out until something asks for them: those behind which more than operands stands.
+        """
+        view, bits = self._frames[frame].view, self._known
+        first = frame << _PLAIN_BITS
+        for row in range(self._filled.get(frame, 0), stop):
+            operands = self._operands(view, row)
+            if operands is None or first | row in bits or (operands and max(operands) >= row):
+                continue
+            total = 0 if self._marked is None else self._marked.get((frame, row), 0)
+            for operand in operands:
+                of_operand = bits.get(first | operand)
+                if of_operand is None:
+                    self._follow(first | operand)
+                    of_operand = bits[first | operand]
+                if of_operand is not total:
+                    total = with_bits(total, of_operand)
+            bits[first | row] = total
+        self._filled[frame] = max(stop, self._filled.get(frame, 0))
+
+    @staticmethod
+    def _operands(view: View, row: int) -> tuple[int, ...] | None:
+        """Return the rows on which a whole result depends; None if these are not the operands, or not all."""
+        opcode = view.opcodes[row]
+        return view.whole_operands(row) if opcode not in _SPECIAL and not opcode.endswith("-done") else None
+
+    def _follow(self, asked: _Key, most: int = sys.maxsize) -> bool:
+        """Find the inputs of a place. Return False if they depend on `most` places or more that are not read yet."""
         bits, marked = self._known, self._marked
-        asked = _key_of(place)
         stack = [asked]
         followed: dict[_Key, Sequence[_Key]] = {}
         begun = len(bits)
@@ -68,6 +109,8 @@ class InputDependence:
                 stack.pop()
                 continue
             before = followed.get(top)
+            if len(followed) >= most:
+                return False
             if before is None:
                 is_over = begun + len(followed) >= self._frames.max_places  # the way down counts
                 if is_over and not self._frames.is_cut_short:
@@ -88,17 +131,15 @@ class InputDependence:
             stack.pop()
             if isinstance(top, tuple) and top[2] and len(before) > 1:  # so these are all operands
                 self._joined[top[:2]] = total
-        return bits[asked]
+        return True
 
     def _sources(self, key: _Key) -> int | Sequence[_Key]:
         """Return the places that a place depends on, or the bit of an input."""
         if isinstance(key, int):
             frame, row = divmod(key, 1 << _PLAIN_BITS)
-            view = self._frames[frame].view
-            opcode = view.opcodes[row]
-            whole = view.whole_operands(row) if opcode not in _SPECIAL and not opcode.endswith("-done") else None
-            if whole is not None:  # as most
-                return [key - row + operand for operand in whole]
+            operands = self._operands(self._frames[frame].view, row)
+            if operands is not None:  # as most
+                return [key - row + operand for operand in operands]
         sources = self._other_sources(_place_of(key))
         return sources if isinstance(sources, int) else [*map(_key_of, sources)]
 
