@@ -80,6 +80,17 @@ class View:
             heads[row] = heads[row]._replace(shape=shape)
         self._instructions.clear()
 
+    def rows_by_head(self) -> Iterator[Sequence[int]]:
+        """Yield the rows of each head, which have one opcode and one shape, in the order of the text."""
+        extent = self.rows.extent
+        if extent is not None:
+            yield from extent.rows_by_head()
+            return
+        rows_of_head: dict[int, list[int]] = {}  # equal heads are one object
+        for row, head in enumerate(self.heads):
+            rows_of_head.setdefault(id(head), []).append(row)
+        yield from rows_of_head.values()
+
     def place(self, row: int) -> InstructionPlace:
         """Return computation, line and name of a row."""
         return self.computation.name, self.lines[row], self.names[row]

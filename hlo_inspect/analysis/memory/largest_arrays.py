@@ -6,7 +6,6 @@ result of an asynchronous pair is the result of its end. In a scheduled text an 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from operator import itemgetter
@@ -177,18 +176,15 @@ def _made_by_head(view: View, number: int, *, has_inputs: bool) -> Iterator[_Mad
     Arrays of no or unknown bytes are left out.
     """
     made_elsewhere = _MADE_ELSEWHERE if has_inputs else _MADE_ELSEWHERE | {"parameter"}
-    rows_of_head: defaultdict[int, list[int]] = defaultdict(list)  # equal heads are one object
-    for row, head in enumerate(view.heads):
-        rows_of_head[id(head)].append(row)
-    for rows in rows_of_head.values():
+    for rows in view.rows_by_head():
         opcode, shape = view.opcodes[rows[0]], view.shapes[rows[0]]
-        if opcode in made_elsewhere:
-            continue
+        leaves = [(size, *leaf) for leaf in array_leaves(shape) if (size := leaf[1].padded_bytes)]
+        made = rows if opcode not in made_elsewhere else ()
         if opcode == "custom-call":
             targets = {row: view.instruction_at(row).attr("custom_call_target") for row in rows}
-            rows[:] = [row for row in rows if targets[row] not in _IN_PLACE_TARGETS]
-        leaves = [(size, *leaf) for leaf in array_leaves(shape) if (size := leaf[1].padded_bytes)]
-        yield _MadeByHead(view, number, rows, leaves if rows else ())
+            made = [row for row in rows if targets[row] not in _IN_PLACE_TARGETS]
+        if made:
+            yield _MadeByHead(view, number, made, leaves)
 
 
 class _InPlace:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step_calls import with_unknown, with_unknown_matmuls
-from hlo_inspect.analysis.cost.figures import FIGURES, InstructionCost, Tally
-from hlo_inspect.figure import Figure, Quantity, exact, least, reason, total, unknown
+from hlo_inspect.analysis.cost.figures import FIGURES, Tally
+from hlo_inspect.figure import Figure, Quantity, exact, least, multiply, reason, total, unknown
 from hlo_inspect.hlo.values.shapes import BITS
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.report.model import FactSpec
@@ -30,14 +30,15 @@ _FLOPS = FIGURES.index("matmul_flops")
 
 
 class _Products(NamedTuple):
-    """The products of one type of operands (empty if the text does not tell it), and the runs of each of their kernels.
+    """The products of one type of operands (empty if the text does not tell it), their kernels and the runs of these.
 
     `whole` is all FLOPs of the step, None if they are unknown.
     """
 
     type: str
     flops: Quantity
-    runs: list[Quantity]
+    sites: int
+    runs: Quantity
     whole: float | None
 
     @property
@@ -68,8 +69,11 @@ def _unknown_reason(context: Context, untyped: Sequence[Quantity]) -> str:
 
 def matmuls_by_type(context: Context) -> Table:
     """Return one row per type, those with most FLOPs first."""
-    whole, runs = exact(with_unknown(context.cost.step["flops"], context.cost.calls)), _runs(context)
-    rows = [_Products(types, flops, runs[types], whole) for types, flops in _flops(context).items()]
+    whole, sites = exact(with_unknown(context.cost.step["flops"], context.cost.calls)), _sites(context)
+    rows = []
+    for types, flops in _flops(context).items():
+        runs = total(multiply(of_each, count) for count, of_each in sites[types])
+        rows.append(_Products(types, flops, sum(count for count, _ in sites[types]), runs, whole))
     rows.sort(key=lambda row: (-least(row.flops), row.type))
     return MATMULS_BY_TYPE.of(rows, columns=MATMULS_BY_TYPE.with_flags({} if whole else {"share_of_flops": {"detail": 9}}))
 
@@ -96,8 +100,8 @@ MATMULS_BY_TYPE = TableSpec(
         meaning="share of all FLOPs of matrix multiplications",
         get=attrgetter("share"),
     ),
-    Column("sites", "count", detail=1, get=lambda row: len(row.runs)),
-    bounded("runs", "count", lambda row: total(row.runs), 1, summed=False),
+    Column("sites", "count", detail=1),
+    bounded("runs", "count", detail=1, summed=False),
 )
 
 
@@ -114,17 +118,13 @@ def _flops(context: Context) -> dict[str, Quantity]:
     return {types: tally.bounds("matmul_flops") for types, tally in tallies.items()}
 
 
-def _runs(context: Context) -> defaultdict[str, list[Quantity]]:
-    """Return the runs of each kernel with products, by type of operands; kernels of one cost have one set of types."""
-    types_of_cost: dict[InstructionCost, set[str]] = {}
-    runs: defaultdict[str, list[Quantity]] = defaultdict(list)
-    for kernel in context.kernels.launched:
-        part = kernel.parts[0]
-        types = types_of_cost.get(part.cost)
-        if types is None:
-            types = {key.operands for key, amounts in part.cost.work.rows.items() if amounts[_FLOPS]}
-            types |= {key.operands for key, figure in part.cost.work.gaps if figure == "matmul_flops"}
-            types_of_cost[part.cost] = types
-        for name in types:
-            runs[name].append(part.runs)
-    return runs
+def _sites(context: Context) -> defaultdict[str, list[tuple[int, Quantity]]]:
+    """Return the kernels with products by type of operands: the number of those of one cost and computation, and their runs."""
+    sites: defaultdict[str, list[tuple[int, Quantity]]] = defaultdict(list)
+    for name, running in context.cost.running.items():
+        for cost, count in Counter(running.costs).items():
+            types = {key.operands for key, amounts in cost.work.rows.items() if amounts[_FLOPS]}
+            types |= {key.operands for key, figure in cost.work.gaps if figure == "matmul_flops"}
+            for name_of_type in types:
+                sites[name_of_type].append((count, context.call_graph.runs(name)))
+    return sites
