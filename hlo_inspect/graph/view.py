@@ -261,8 +261,11 @@ class View:
     @cached_property
     def users(self) -> list[list[int]]:
         """The rows that use each row, in the order of the text, each once."""
-        users: list[list[int]] = [[] for _ in self.rows]
+        users: list[list[int]] = [[] for _ in range(len(self.names))]
         for index, rows in enumerate(self.operands_of_rows):
+            if len(rows) == 1 and rows[0] is not None:  # as most
+                users[rows[0]].append(index)
+                continue
             for row in rows:
                 if row is not None and (not users[row] or users[row][-1] != index):
                     users[row].append(index)

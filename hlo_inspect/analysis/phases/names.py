@@ -119,6 +119,10 @@ class NamedPhases:
             for name, contexts_of_caller in by_computation.items()
         }
 
+    def of_collective(self, key: InstructionPlace) -> str | None:
+        """Return the phase of the collective at a place beside the others; None for another instruction."""
+        return self._of_collectives.get(key)
+
     def is_collective(self, key: InstructionPlace) -> bool:
         """Return True if the instruction at a place is a collective, or wraps one."""
         return key in self._of_collectives

@@ -75,7 +75,7 @@ class Phases:
         self._seeks_all = seeks_all
         self._collectives = analyses.collectives
         self._of_collectives: dict[InstructionPlace, InstructionPhase] = {}
-        self._named: dict[tuple[str, OpNamePhase], _NamedPhase] = {}  # by computation and name
+        self._named: dict[tuple[str, OpNamePhase, str | None], _NamedPhase] = {}
         self._open_collectives: set[InstructionPlace] = set()  # their phase by names is unknown
         self._contexts: dict[int, NamedContext] = {}
 
@@ -149,10 +149,11 @@ class Phases:
         return by_graph
 
     def _find_named(self, key: InstructionPlace, own: OpNamePhase) -> _NamedPhase:
-        """Return the phase by names of the instruction at a place, one for all of a computation except collectives."""
-        named = self._named.get((key[0], own))
+        """Return the phase by names of the instruction at a place, one for all of a computation; collectives also by phase."""
+        kind = key[0], own, self.names.of_collective(key)
+        named = self._named.get(kind)
         if named is None:
-            named = self._named[key[0], own] = self._in_calls(key, own)
+            named = self._named[kind] = self._in_calls(key, own)
         return named
 
     def _find(self, key: InstructionPlace, own: OpNamePhase) -> InstructionPhase:
@@ -160,7 +161,7 @@ class Phases:
         if self.names.is_collective(key):  # its phase depends on the others too
             phase = self._of_collectives.get(key)
             if phase is None:
-                named = self._in_calls(key, own)
+                named = self._find_named(key, own)
                 self._open_collectives.update([] if named.is_decided else [key])
                 phase = self._of_collectives[key] = self._with_graph(named, key, own)
             return phase
