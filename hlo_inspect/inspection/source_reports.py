@@ -31,12 +31,11 @@ from hlo_inspect.hlo.input.foreign_text import (
     is_workload,
     no_workload,
 )
-from hlo_inspect.hlo.input.inputs import SecondReading
+from hlo_inspect.hlo.input.inputs import SecondReading, is_read_fast
 from hlo_inspect.hlo.input.source import Source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.module_reports import ModuleReports
-from hlo_inspect.native import library as native
 from hlo_inspect.report.model import Report
 from hlo_inspect.user_patterns import UserPattern
 from hlo_inspect.xla import Xla
@@ -125,7 +124,7 @@ class SourceReports:
             wants |= Wants(graph=True, entry=True)
         reads_again = self._reports.asks_graph and not wants.graph
         graphs = SecondReading(source, self.xla.read, Wants(graph=True, entry=True)) if reads_again else None
-        modules = self._fast_modules(source, wants) if reads_again else self.xla.modules(source, wants, strict=self._strict)
+        modules = self._modules(source, wants, asks_graph=reads_again)
         number = 0
         while True:
             with without_collection():
@@ -148,12 +147,12 @@ class SourceReports:
         if not number:
             yield self._without_module(source)
 
-    def _fast_modules(self, source: Source, wants: Wants) -> Iterator[ParseError | tuple[Module, str | None]]:
-        """Read modules whose graph may be asked for: with it, if that costs less than a second reading.
+    def _modules(self, source: Source, wants: Wants, *, asks_graph: bool) -> Iterator[ParseError | tuple[Module, str | None]]:
+        """Yield the modules, with their graph if it may be asked for and costs less than a second reading.
 
         A module with faults is read again as `wants` says: the faults may be in lines that the command does not need.
         """
-        if not _is_read_fast(source):
+        if not asks_graph or not is_read_fast(source):
             yield from self.xla.modules(source, wants, strict=self._strict)
             return
         selected = SecondReading(source, self.xla.read, wants)
@@ -261,16 +260,6 @@ def _of_module(module: Module, work: Callable[[], T]) -> T | HloInspectError:
             return work()
     except (NoSuchInstructionError, UnfitModuleError, InternalError) as error:  # another module may have it
         return error
-
-
-_FAST_BYTES = range(1 << 18, 1 << 26)
-"""Sizes of texts that the library reads whole, with the graph, before Python selects rows. Larger ones would fill memory."""
-
-
-def _is_read_fast(source: Source) -> bool:
-    """Return True if reading a text with its graph costs less than reading it twice."""
-    size = source.plain_bytes
-    return size is not None and size in _FAST_BYTES and native.library() is not None
 
 
 _MANY_OBJECTS = 10_000

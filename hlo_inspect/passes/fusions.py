@@ -104,7 +104,7 @@ class _FusionRow(NamedTuple):
 
 
 class _EqualFusions(NamedTuple):
-    """The fusions of one form, and the sum of their costs in one step. `rows` are left out where no table has names."""
+    """The fusions of one form, and the sum of their costs in one step. `rows` are empty if no table has names."""
 
     form: _FusionForm
     sites: int

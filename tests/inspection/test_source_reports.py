@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.errors import UsageError
+from hlo_inspect.hlo.input import inputs
 from hlo_inspect.hlo.input.inputs import SecondReading
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
@@ -159,6 +160,29 @@ def test_only_commands_that_need_phases_read_a_second_time(monkeypatch: pytest.M
         for command in ("params", "collectives"):
             read(text, command)
     assert names_read_again == ["m"], "a module that adds nothing is no training step"
+
+
+@pytest.mark.parametrize("name", ["cpu/adamw_step.after.txt", "cpu/scan_fsdp.after.txt", "handmade/async_sugar.txt"])
+def test_a_text_of_usual_size_is_read_once_with_the_same_answers(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unreadable line that the command does not need changes no answer: such a text is read as small ones are."""
+    text = (DATA / name).read_text(encoding="utf-8")
+    broken = text.replace("\n  %", "\n  %unreadable !\n  %", 1)
+    for number, written in enumerate([text, broken]):
+        path = tmp_path / f"{number}.txt"
+        path.write_text(written, encoding="utf-8")
+        with monkeypatch.context() as patch:
+            (selected,) = read(path, "collectives")
+            patch.setattr(inputs, "_FAST_BYTES", range(1, 1 << 26))
+            (whole,) = read(path, "collectives")
+        assert isinstance(selected, Report) and isinstance(whole, Report)
+        unlike = {name for name, value in selected.facts.items() if whole.facts[name] != value}
+        assert unlike <= {"module.unparsed_lines"}
+        assert (whole.findings, [table.rows for table in whole.tables]) == (
+            selected.findings,
+            [t.rows for t in selected.tables],
+        )
 
 
 def test_a_workload_file_is_named_if_its_policy_does_not_match() -> None:

@@ -17,6 +17,7 @@ from hlo_inspect.hlo.pasted.mended_text import MendedText, relocate
 from hlo_inspect.hlo.read.cursor import TextSource
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.native import library as native
 
 if TYPE_CHECKING:
     from hlo_inspect.hlo.pasted.compiler_log import CompilerLog
@@ -121,6 +122,16 @@ class _SurroundingText:
         if self.has_module:
             quoted = [quote for quote in quoted if quote.number not in compiler_log.quoted]
         return quoted, self.log, self.warnings
+
+
+_FAST_BYTES = range(1 << 18, 1 << 26)
+"""Sizes of texts that the library reads whole before Python selects rows. Larger ones would fill memory."""
+
+
+def is_read_fast(source: Source) -> bool:
+    """Return True if reading a text with its graph costs less than reading it twice."""
+    size = source.plain_bytes
+    return size is not None and size in _FAST_BYTES and native.library() is not None
 
 
 Reading = Callable[[Source, Wants], Iterator[Module]]

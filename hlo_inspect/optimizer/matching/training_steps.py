@@ -203,8 +203,6 @@ def _is_loop_invariant(updates: WeightUpdates, weight: Weight) -> bool:
 
 def _loops_over_steps(flow: Dataflow, step: TrainingStep) -> list[Place]:
     """Return the loops whose results, or their averages over devices, are results of the step."""
-    if "while" not in flow.frames.views.opcodes:
-        return []
     places = [place for node in step.results if (place := flow.graph.places.get(_averaged_node(flow, node))) is not None]
     return list(dict.fromkeys((place[0], place[1], ()) for place in places if flow.frames.opcode(place) == "while"))
 
