@@ -6,6 +6,7 @@ WORKDIR /source
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY configs configs
 COPY hlo_inspect hlo_inspect
+COPY hlo_inspect_explorer hlo_inspect_explorer
 RUN python -m venv /opt/hlo-inspect && /opt/hlo-inspect/bin/pip install --no-cache-dir ".${EXTRAS:+[$EXTRAS]}"
 
 FROM python:3.12-slim

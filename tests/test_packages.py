@@ -194,7 +194,7 @@ def test_the_image_has_two_stages_and_no_root() -> None:
 
 
 def test_the_image_has_what_the_wheel_is_made_of() -> None:
-    """What .dockerignore keeps is what the first stage copies."""
+    """The first stage copies all that .dockerignore keeps."""
     copied = {name for word, rest in _stages()[0] if word == "COPY" for name in rest.split()[:-1]}
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").split() if line.startswith("!")}
     assert copied == kept
