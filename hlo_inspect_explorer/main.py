@@ -65,7 +65,7 @@ class _Module:
             attrs=[graphs.KeyValue(name, printable(text)) for name, text in texts.items() if text],
             incomingEdges=[graphs.IncomingEdge(source, targetNodeInputId=str(number)) for number, source in node.edges],
             outputsMetadata=[graphs.MetadataItem("0", [graphs.KeyValue("shape", shape_text(view.shapes[row]))])],
-            style=graphs.GraphNodeStyle(*COLORS[phase]),
+            style=graphs.GraphNodeStyle(borderColor=COLORS[phase][1]),
         )
 
     def node_data(self, graph: LayeredGraph) -> list[data.GraphNodeData]:
