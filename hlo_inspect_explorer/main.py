@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from model_explorer import Adapter, AdapterMetadata, NodeDataProvider, NodeDataProviderMetadata, config_editor
@@ -29,7 +29,7 @@ _GRADIENT = [data.GradientItem(0, "#fff7ec"), data.GradientItem(0.5, "#fdbb84"),
 
 
 _Figure = tuple[str, Unit, dict[str, Quantity]]
-"""A figure of all runs of each kernel in one step by nodes, without those of which nothing is known: name, unit, values."""
+"""A figure of all runs of each kernel in one step: name, unit, and values by nodes."""
 
 
 class _Module:
@@ -40,7 +40,7 @@ class _Module:
         self.name, self.context = name, context
         self.graphs = {name: first, **{f"{name}/{printable(graph.computation)}": graph for graph in others}}
         self._ids = {graph.computation: graph_id for graph_id, graph in self.graphs.items()}
-        self.figures = list(_figures(context))
+        self.figures = _figures(context)
 
     def graph(self, name: str) -> graphs.Graph:
         """Return a graph as Model Explorer has it."""
@@ -69,40 +69,39 @@ class _Module:
         )
 
     def node_data(self, graph: LayeredGraph) -> list[data.GraphNodeData]:
-        """Return phases with their colours, and each figure with a gradient. A figure with bounds counts its lower bound."""
+        """Return phases with their colours, and each figure with a gradient: of unknown values the lower bounds but 0."""
         phases = {node_id(node.view, node.row): self.context.phase_of(node.view, node.row) for node in graph.nodes}
         results = {key: data.NodeDataResult(phase, COLORS[phase][0]) for key, phase in phases.items()}
         colored = [data.GraphNodeData(results, "phase")]
         for name, unit, values in self.figures:
             factor, suffix = (1e6, ", µs") if unit == "seconds" else (1, "")
-            suffix += ", lower bounds" if any(isinstance(values[key], Figure) for key in values.keys() & phases) else ""
-            results = {key: data.NodeDataResult(least(value) * factor) for key, value in values.items() if key in phases}
+            shown = {k: v for k, v in values.items() if k in phases and (least(v) or not isinstance(v, Figure))}
+            suffix += ", lower bounds" if any(isinstance(value, Figure) for value in shown.values()) else ""
+            results = {key: data.NodeDataResult(least(value) * factor) for key, value in shown.items()}
             colored.append(data.GraphNodeData(results, name + suffix, gradient=_GRADIENT))
         return colored
 
 
-def _figures(context: Context) -> Iterator[_Figure]:
-    """Yield the figures; Model Explorer shows the last one first. Times are those in a scheduled step, else bounds."""
+def _figures(context: Context) -> list[_Figure]:
+    """Return the figures; Model Explorer shows the last one first. Times are those in a scheduled step, else bounds."""
     costings, profile = context.on_machine.costings, context.on_machine.profile
     costs = [(node_id(kernel.view, kernel.row), cost) for kernels, cost in costings for kernel in kernels]
     times = {key: time.bound if time.in_step is None else time.in_step for key, cost in costs if (time := cost.time)}
     figures: list[_Figure] = [
         ("FLOPs", "flops", {key: cost.flops for key, cost in costs}),
         ("bytes", "bytes", {key: cost.size for key, cost in costs}),
-        *([] if profile is None else [(f"time on {profile.name}", "seconds", times)]),  # type: ignore[list-item]
     ]
-    for name, unit, values in figures:
-        yield name, unit, {key: value for key, value in values.items() if not isinstance(value, Figure) or least(value)}
+    return figures if profile is None else [*figures, (f"time on {profile.name}", "seconds", times)]
 
 
 def _read_modules(path: str, profile: str | None = None) -> list[_Module]:
-    """Read a file. Names of several modules end with a line. Raise InputError if it is unreadable or holds none."""
+    """Read a file. Names of several modules end with numbers. Raise InputError if it is unreadable or holds none."""
     contexts: list[Context] = []
     with Inspection(Request(passes="top", profile=profile)) as inspection:
         inspection.set_report_sink(lambda _, context: contexts.append(context))
         list(inspection.reports(path))
-    lines = [f" (line {context.module.first_line})" if len(contexts) > 1 else "" for context in contexts]
-    return [_Module(printable(context.module.name) + line, context) for line, context in zip(lines, contexts, strict=True)]
+    numbers = [f" #{number}" if len(contexts) > 1 else "" for number in range(1, len(contexts) + 1)]
+    return [_Module(printable(context.module.name) + n, context) for n, context in zip(numbers, contexts, strict=True)]
 
 
 class HloAdapter(Adapter):  # type: ignore[misc]  # the package has no types
