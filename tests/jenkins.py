@@ -67,6 +67,8 @@ def parse_pipeline(text: str) -> PipelineBlock:
         else:
             if statement:
                 open_blocks[-1].statements.append(statement)
+            if token == "}" and len(open_blocks) == 1:
+                raise ValueError("a brace closes nothing")
             if token == "}":
                 open_blocks.pop()
         statement = ""

@@ -134,6 +134,7 @@ def test_the_pipeline_of_jenkins_is_declarative_and_its_commands_run(project: Pa
         ("                always {", "                sometimes {", "post holds sometimes"),
         ("sh 'hlo-inspect check", "shell 'hlo-inspect check", "steps hold shell"),
         ("    }\n}\n", "    }\n", "a brace is open"),
+        ("    }\n}\n", "    }\n}\n}\n", "a brace closes nothing"),
     ],
 )
 def test_a_wrong_pipeline_of_jenkins_is_refused(old: str, new: str, message: str) -> None:

@@ -136,6 +136,7 @@ def test_the_action_annotates_and_writes_sarif(inputs: dict[str, str], status: i
     ],
 )
 def test_the_action_evaluates_no_input(inputs: dict[str, str], status: int, message: str, job: Job) -> None:
+    (job.folder / "hlo.sarif").write_text("of an earlier step", encoding="utf-8")
     done = job.run("Run", inputs)
     assert done.returncode == status
     assert message in done.stdout + done.stderr
