@@ -8,14 +8,13 @@ Needs Model Explorer, Playwright and a Chromium. The picture depends on their ve
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
-from docs.pictures import FOLDER
+from docs.pictures import FOLDER, find_chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -57,9 +56,8 @@ def _wait_for(address: str) -> None:
 def _take(address: str) -> None:
     from playwright.sync_api import sync_playwright
 
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", *_WEBGL])
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox", *_WEBGL])
         page = browser.new_page(viewport={"width": 1400, "height": 760})
         page.goto(address)
         page.get_by_text("Add per-node data").click()
