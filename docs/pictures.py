@@ -89,13 +89,17 @@ def hash_of_file(picture: Picture) -> str:
     return _digest(picture.path.read_bytes())
 
 
+def find_chromium() -> str | None:
+    """Return the path of the machine's Chromium; None if only Playwright may have one."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         shows = hashes_of_reports(Path(folder))
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
         for picture in PICTURES:
             _take(picture, browser, Path(folder))
         browser.close()

@@ -19,7 +19,7 @@ from tests.chromium import CHROMIUM
 
 MARKER = "extras"
 LEFT_OUT = "HLO_INSPECT_WITHOUT_EXTRAS"
-PROGRAMS = frozenset({"dot", "node", "npm"})
+PROGRAMS = frozenset({"dot", "hadolint", "node", "npm"})
 OF_FIXTURES = {"browser": ("chromium", "playwright"), "site": ("npm", "node", "hatchling", "jinja2", "itables")}
 """Needs of all tests that use a fixture: a browser, and the page that runs in it."""
 

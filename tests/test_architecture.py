@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 
 _SPAN = re.compile(r"`([^`\n]+)`")
-_FILE = re.compile(r"(?:hlo_inspect|tests|benchmarks|configs)/[\w./\-]*")
+_FILE = re.compile(r"(?:hlo_inspect(?:_explorer)?|tests|benchmarks|configs)/[\w./\-]*")
 _INSIDE = re.compile(
     r"(?:hlo|workloads|graph|optimizer|analysis|passes|findings|report|compare|checks|inspection|fleet|cli)/[\w./\-]*"
 )

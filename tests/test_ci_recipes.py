@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +17,8 @@ from check_jsonschema import builtin_schemas
 
 from hlo_inspect.checks.config import load_config
 from hlo_inspect.checks.policy import read_policy
-from tests.calling import call_text
+from hlo_inspect.version import __version__
+from tests.jenkins import parse_pipeline
 from tests.test_readme import environment_with_command
 
 ROOT = Path(__file__).parents[1]
@@ -45,12 +46,6 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def commands(steps: list[str]) -> list[list[str]]:
-    """Return the commands of hlo-inspect in the lines of a job."""
-    lines = [line.strip().removesuffix(" || true") for step in steps for line in step.splitlines()]
-    return [shlex.split(line)[1:] for line in lines if line.startswith("hlo-inspect ")]
-
-
 def validate(document: Any, schema: str) -> None:
     jsonschema.validate(document, json.loads((SCHEMAS / schema).read_text(encoding="utf-8")))
 
@@ -73,29 +68,99 @@ def test_the_configuration_and_the_policy_are_read(project: Path) -> None:
     assert len(read_policy(policy).assertions) == 4
 
 
-def test_the_workflow_of_github_is_valid_and_its_commands_run(project: Path) -> None:
+def run_script(lines: list[str], project: Path, **programs: str) -> subprocess.CompletedProcess[str]:
+    """Run the lines of a job as CI does, with scripts in the place of programs that only the service has."""
+    variables = environment_with_command(project)
+    for name, script in programs.items():
+        program = project / "bin" / name.replace("_", "-")
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    command = ["/bin/sh", "-e", "-c", "\n".join(lines)]
+    done = subprocess.run(command, cwd=project, env=variables, capture_output=True, text=True, check=False)
+    shutil.rmtree(project / "bin")
+    return done
+
+
+def test_the_workflow_of_github_is_valid_and_uses_the_action(project: Path) -> None:
+    """The comment has the rows of the configured policy, as no argument goes with it."""
     workflow = yaml.safe_load(block("yaml", "# .github/workflows/hlo.yml"))
     workflow["on"] = workflow.pop(True)  # YAML 1.1 reads `on` as a bool
     validate(workflow, "github-workflows.json")
     with pytest.raises(jsonschema.ValidationError):
         validate({**workflow, "jobs": {"hlo": {"steps": []}}}, "github-workflows.json")
-    run = commands([step.get("run", "") for step in workflow["jobs"]["hlo"]["steps"]])
-    assert [command[0] for command in run] == ["check", "lint", "check"]
-    for command in run:
-        assert call_text(*command, folder=project).returncode == 0, command
-    uploaded = next(step["with"]["sarif_file"] for step in workflow["jobs"]["hlo"]["steps"] if "sarif" in step.get("uses", ""))
-    assert json.loads((project / uploaded).read_text(encoding="utf-8"))["version"] == "2.1.0"
+    steps = workflow["jobs"]["hlo"]["steps"]
+    (given,) = [step["with"] for step in steps if step.get("uses") == "./hlo-inspect"]
+    inputs = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
+    assert given.keys() <= inputs.keys()
+    assert re.findall(r"^\| `(\w+)` \| .* \| (.*?) ?\|$", TEXT, re.M)[-6:] == [
+        (name, f"`{text}`" if (text := field.get("default", "")) else "") for name, field in inputs.items()
+    ]
+    comment = steps[-1]["run"].replace("${{ github.event.number }}", "7")
+    done = run_script([comment], project, gh='echo "$@"')
+    assert done.stdout == "pr comment 7 --body-file hlo-check.md --edit-last --create-if-none\n"
     assert (project / "hlo-check.md").read_text(encoding="utf-8").startswith("### jit\\_step")
 
 
-def test_the_job_of_gitlab_is_valid_and_its_commands_run(project: Path) -> None:
+def test_the_pipeline_of_gitlab_is_valid_and_its_commands_run(project: Path) -> None:
     pipeline = yaml.safe_load(block("yaml", "# .gitlab-ci.yml"))
     validate(pipeline, "gitlab-ci.json")
-    for command in commands(pipeline["hlo"]["script"]):
-        assert call_text(*command, folder=project).returncode == 0, command
+    with pytest.raises(jsonschema.ValidationError):
+        validate({**pipeline, "hlo": {**pipeline["hlo"], "script": 1}}, "gitlab-ci.json")
+    done = run_script(pipeline["hlo"]["script"], project)
+    assert done.returncode == 0, done.stderr
     reports = pipeline["hlo"]["artifacts"]["reports"]
     assert isinstance(json.loads((project / reports["codequality"]).read_text(encoding="utf-8")), list)
     assert (project / reports["junit"]).read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_the_pipeline_of_jenkins_is_declarative_and_its_commands_run(project: Path) -> None:
+    text = block("groovy", "// Jenkinsfile")
+    pipeline = parse_pipeline(text)
+    dump, hlo = pipeline.of("stages")[0].blocks
+    assert [block.title for block in (dump, hlo)] == ["Dump", "HLO"]
+    done = run_script(hlo.of("steps")[0].shell_lines(), project)
+    assert done.returncode == 0, done.stderr
+    for name in ("hlo.sarif", "hlo-junit.xml"):
+        assert f"'{name}'" in text
+        assert (project / name).is_file()
+    assert json.loads((project / "hlo.sarif").read_text(encoding="utf-8"))["version"] == "2.1.0"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("            steps {\n                unstash", "            script {\n                unstash", "stage holds script"),
+        ("    agent none\n", "", "pipeline lacks agent"),
+        ("                always {", "                sometimes {", "post holds sometimes"),
+        ("sh 'hlo-inspect check", "shell 'hlo-inspect check", "steps hold shell"),
+        ("    }\n}\n", "    }\n", "a brace is open"),
+        ("    }\n}\n", "    }\n}\n}\n", "a brace closes nothing"),
+    ],
+)
+def test_a_wrong_pipeline_of_jenkins_is_refused(old: str, new: str, message: str) -> None:
+    text = block("groovy", "// Jenkinsfile")
+    assert old in text
+    with pytest.raises(ValueError, match=message):
+        parse_pipeline(text[: text.rindex(old)] + new + text[text.rindex(old) + len(old) :])
+
+
+@pytest.mark.parametrize(("limit", "status"), [("0", 0), ("99", 1)])
+def test_the_pipeline_of_buildkite_is_valid_and_its_commands_run(limit: str, status: int, project: Path) -> None:
+    """The page of a failed check becomes an annotation."""
+    pipeline = yaml.safe_load(block("yaml", "# .buildkite/pipeline.yml"))
+    validate(pipeline, "buildkite.json")
+    with pytest.raises(jsonschema.ValidationError):
+        validate({"steps": [{"commands": 1}]}, "buildkite.json")
+    (project / "hlo" / "step.yaml").write_text(f"checks:\n  module.devices: '>= {limit}'\n", encoding="utf-8")
+    agent = 'if [ "$1" = annotate ]; then cat > annotation.md; fi'
+    done = run_script(pipeline["steps"][1]["commands"], project, buildkite_agent=agent)
+    assert done.returncode == status, done.stderr
+    assert (project / "annotation.md").is_file() == bool(status)
+
+
+def test_the_jobs_use_the_image_of_this_version() -> None:
+    assert set(re.findall(r"hlo-inspect:([\d.]+)", TEXT)) == {__version__}
+    assert set(re.findall(r"hlo-inspect@v([\d.]+)", TEXT)) == {__version__}
 
 
 @pytest.mark.parametrize(("old", "status"), [("adamw_step", 0), ("sgd_unused", 1)])

@@ -286,6 +286,10 @@ MODULES = {
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 
+EXPLORER = ("errors", "request", "hlo", "graph", "analysis", "passes", "report.table", "report.units", "report", "inspection")
+"""Layers that the extension of Model Explorer may import. Nothing imports the extension."""
+EXPLORER_MODULES = {f"{ROOT}_explorer.{path.stem}": path for path in sorted(PACKAGE.with_name(f"{ROOT}_explorer").glob("*.py"))}
+
 
 def layer_of(module: str) -> str:
     """Return the layer of the table that a module belongs to."""
@@ -309,7 +313,7 @@ def runs_later(node: ast.AST) -> bool:
 @cache
 def imports(module: str) -> tuple[tuple[str, bool], ...]:
     """Return the imports of a module, each with True if it happens when the module is imported."""
-    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    tree = ast.parse((MODULES | EXPLORER_MODULES)[module].read_text(encoding="utf-8"))
     late = {id(inner) for node in ast.walk(tree) if runs_later(node) for inner in ast.walk(node)}
     imported = []
     for node in ast.walk(tree):
@@ -355,6 +359,15 @@ def test_a_layer_imports_only_its_allowed_layers(layer: str) -> None:
         if layer_of(name) not in {layer, *OPEN_TO_ALL, *LAYERS[layer]}
     }
     assert wrong == set()
+
+
+def test_the_extension_of_model_explorer_imports_only_its_allowed_layers() -> None:
+    """Its graphs are made without Model Explorer."""
+    assert all(layer in LAYERS for layer in EXPLORER)
+    layers = {layer_of(name) for module in EXPLORER_MODULES for name in internal_imports(module)}
+    assert layers - OPEN_TO_ALL == {*EXPLORER}
+    importing = {module for module in EXPLORER_MODULES for name, _ in imports(module) if name.startswith("model_explorer")}
+    assert importing == {"hlo_inspect_explorer.main"}
 
 
 @pytest.mark.parametrize("layer", FACES)

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 FILES = [
     str(path.relative_to(ROOT))
-    for folder in ("hlo_inspect", "benchmarks", "docs", "tests")
+    for folder in ("hlo_inspect", "hlo_inspect_explorer", "benchmarks", "docs", "tests")
     for path in sorted((ROOT / folder).rglob("*.py"))
     if "data" not in path.parts
 ]

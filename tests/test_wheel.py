@@ -67,6 +67,7 @@ def test_an_installed_wheel_reads_a_dump(tmp_path: Path) -> None:
     assert (page / "drawing" / "figure.js").is_file()
     assert (page / "templates" / "view.html").is_file()
     assert (package / "py.typed").is_file()
+    assert {path.stem for path in package.with_name("hlo_inspect_explorer").glob("*.py")} == {"__init__", "layers", "main"}
     assert not list(package.rglob("test_*"))
     folders = sorted(path.name for path in (package / "configs").iterdir() if path.is_dir())
     assert folders == ["checks", "custom_calls", "hardware", "queries"]

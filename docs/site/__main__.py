@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from docs import perfetto
 from docs.playground.build import build as build_playground
 from docs.playground.packages import BuildError
 from docs.site.reports import FOLDER, REPORTS, write_report
@@ -43,6 +44,7 @@ def main() -> None:
         status = build(Path(staging))
         if status:
             sys.exit(status)
+        perfetto.write(Path(staging) / "site" / "perfetto")
         if arguments.has_playground:
             try:
                 build_playground(Path(staging) / "site" / "try")
