@@ -28,9 +28,9 @@ SEED = 0
 
 
 class Observation(NamedTuple):
-    """State of a condition after a compile. `value` is what it looks at, as people read it."""
+    """State of a condition after a compile, None if it is unknown. `value` is what it looks at, as people read it."""
 
-    holds: bool
+    holds: bool | None
     value: str
 
 
@@ -45,7 +45,7 @@ class BisectCondition(Protocol):
         """Make what it compares with. Raise InputError if the user's files do not fit the program."""
 
     def observe(self, compiled: Compiled) -> Observation:
-        """Return its state for a compiled program. Raise CompileError if that is unknown."""
+        """Return its state for a compiled program."""
 
 
 class TriedFact:
@@ -69,7 +69,7 @@ class TriedFact:
             self._request = replace(self._request, mesh=description.mesh_text)
 
     def observe(self, compiled: Compiled) -> Observation:
-        """Return whether the fact meets the condition. Raise CompileError if the fact is unknown."""
+        """Return whether the fact meets the condition."""
         key = sha256(compiled.text.read_bytes()).digest(), str(compiled.memory)
         if key not in self._observed:
             self._observed[key] = self._inspected(compiled)
@@ -81,7 +81,7 @@ class TriedFact:
         actual = value_of(self._check, report)
         holds = self._check.condition.decide(actual)
         if holds is None:
-            raise CompileError(f"{self._check.name} is unknown: {remark(self._check, report)}")
+            return Observation(None, f"{self._check.name} is unknown: {remark(self._check, report)}")
         return Observation(holds, f"{self._check.name} {format_value(actual, self._check.spec.unit)}")
 
 

@@ -46,7 +46,7 @@ class PassBisection(NamedTuple):
     @property
     def required(self) -> list[PassTrial]:
         """Passes without which the program does not compile."""
-        return [trial for trial in self.trials if trial.trial.holds is None]
+        return [own for own in self.trials if own.trial.observation is None]
 
     @property
     def others(self) -> list[PassTrial]:
@@ -57,7 +57,7 @@ class PassBisection(NamedTuple):
 def bisect_passes(trials: Trials) -> PassBisection:
     """Disable each pass alone, then pairs of the likeliest if none alone is necessary.
 
-    Raise CompileError if the program as it is does not compile, InputError if the condition is not stable.
+    Raise CompileError if the program as it is does not compile, InputError if the condition is unknown then or not stable.
     """
     flags = trials.compilations.flags
     whole, compiled, log = trials.first()

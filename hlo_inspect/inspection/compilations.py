@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Self
 
 from hlo_inspect.compiler.compiler import Compiled, Compiler, without_machine_flags
+from hlo_inspect.compiler.installations import Installation
 from hlo_inspect.compiler.meshes import Description, Mesh, mesh_text
 from hlo_inspect.compiler.program import FlagValue, LoweredProgram
 from hlo_inspect.compiler.targets import GPU, Target
@@ -57,6 +58,7 @@ class Compilations:
         self._limits = limits
         self._flags = flags
         self._sizes = sizes or {}
+        self._installation: Installation | None = None
         self._compilers: dict[int, Compiler] = {}
         self._temporary = TemporaryDirectory(prefix="hlo-inspect-") if folder is None else None
         self._folder = Path(folder if self._temporary is None else self._temporary.name)  # type: ignore[arg-type]  # one is there
@@ -65,17 +67,26 @@ class Compilations:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for compiler in self._compilers.values():
-            compiler.close()
+        self._close_compilers()
         if self._temporary is not None:
             self._temporary.cleanup()
+
+    def _close_compilers(self) -> None:
+        for compiler in self._compilers.values():
+            compiler.close()
+        self._compilers.clear()
+
+    def move_to(self, installation: Installation) -> None:
+        """Compile with another installation of the compiler from now on."""
+        self._close_compilers()
+        self._installation = installation
 
     @property
     def compiler(self) -> Compiler:
         """The compiler of this thread."""
         thread = threading.get_ident()
         if thread not in self._compilers:
-            self._compilers[thread] = Compiler(self.target, self._limits)
+            self._compilers[thread] = Compiler(self.target, self._limits, installation=self._installation)
         return self._compilers[thread]
 
     @property
@@ -133,7 +144,7 @@ class Compilations:
         self, description: Description, flags: Mapping[str, FlagValue], folder: str, run: Mapping[str, Any] | None = None
     ) -> tuple[Compiled, str]:
         """Compile the program in a process that logs each pass, with a file for each that changed it. Return its log too."""
-        with Compiler(self.target, self._limits, PASS_LOG) as compiler:
+        with Compiler(self.target, self._limits, PASS_LOG, self._installation) as compiler:
             written = {**flags, "xla_dump_hlo_pass_re": ".*"}
             return self.compile_with(description, written, folder, run, compiler=compiler), compiler.log
 
