@@ -57,8 +57,8 @@ def open_first(compilations: Compilations, versions: Sequence[Version]) -> None:
 def bisect_versions(trials: Trials, versions: Sequence[Version]) -> VersionBisection:
     """Find the version with which the condition turns, if it differs between the first and the last.
 
-    It halves the range until nothing is between. Raise HloInspectError if an end cannot be tried, InputError if the condition is
-    not stable.
+    It halves the range until nothing is between. Raise HloInspectError if an end cannot be tried, InputError if the condition
+    is not stable.
     """
     low, high = 0, len(versions) - 1
     most = 2 + (len(versions) - 2).bit_length()

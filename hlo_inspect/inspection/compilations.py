@@ -92,7 +92,8 @@ class Compilations:
     @property
     def made_by(self) -> str:
         """A sentence on what compiled the program, and what is true of that."""
-        compiler = f"compiled for {self.target.text} by {self.compiler.version}"
+        version = self.compiler.version if self._installation is None else "each version"
+        compiler = f"compiled for {self.target.text} by {version}"
         words = f"{compiler}, which decides collectives, memory, schedule and donation; times are those of a model"
         return f"{words}; autotuning was off, so kernels of a real GPU can be others" if self.target.platform == GPU else words
 
