@@ -146,10 +146,10 @@ class WorkerProcess:
         end = None if limits.seconds is None else time.monotonic() + limits.seconds
         while not select.select([self._answers], [], [], _LOOK_AGAIN)[0]:
             if end is not None and time.monotonic() > end:
-                self._process.kill()
+                self.kill()
                 raise XlaLimitError(limits.seconds, None)
             if limits.bytes is not None and resident_bytes(self._process.pid) > limits.bytes:
-                self._process.kill()
+                self.kill()
                 raise XlaLimitError(None, limits.bytes)
 
     def _abort(self) -> XlaAbortError:

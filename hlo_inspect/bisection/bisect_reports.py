@@ -61,14 +61,17 @@ def flags_report(path: str, trials: Trials, result: FlagBisection) -> Report:
 def versions_report(path: str, trials: Trials, result: VersionBisection, request: Request) -> Report:
     """Return the report on versions, with what `diff` says between the two where the condition turns."""
     condition, (old, new) = trials.condition.text, (result.old, result.new)
-    states = f"with {old.label}: {old.trial.value}, with {new.label}: {new.trial.value}"
+    sides = f"with {old.label} ({old.trial.value})", f"since {new.label} ({new.trial.value})"
     skipped = SKIPPED.of(result.skipped, on_page=bool(result.skipped))
     if not result.necessary:
-        text = f"{_truth(new.trial)} with {old.label} and {new.label}: {condition}; {states}; there is nothing to bisect"
+        text = (
+            f"{_truth(new.trial)} {sides[0]} and with {new.label} ({new.trial.value}): {condition}; there is nothing to bisect"
+        )
         return _report(path, trials, text, [NECESSARY.of([]), skipped], "error")
     changes = text_changes(trials, result, request)
     between = f"; {first_few(result.between, _SHOWN)} between them cannot be tried" if result.between else ""
-    text = f"{condition}: {_truth(new.trial)} since {new.label}; {states}{between}; {trials.effort}"
+    states = f"{sides[1]}, but not {sides[0]}" if new.trial.holds else f"{sides[0]}, but not {sides[1]}"
+    text = f"{condition} {states}{between}; {trials.effort}"
     if changes.facts.get("diff.same_schedule"):
         code = "".join(f": {part}" for row in changes.headline if row.label == "code" for part in row.parts)
         text = f"{text}; the programs are equal: the difference is below HLO{code}"

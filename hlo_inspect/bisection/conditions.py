@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
@@ -125,6 +126,8 @@ class CommandCondition:
 
     def __init__(self, command: str) -> None:
         self._words = words_in(command, "--run")
+        if shutil.which(self._words[0] if self._words else "") is None:
+            raise UsageError(f"--run: {command!r} begins with no command that is here")
         if not any("{}" in word for word in self._words):
             raise UsageError(f"--run: {command!r} has no {{}}, which stands for the folder of the dump")
         self.text = f"`{command}` fails"
@@ -137,7 +140,7 @@ class CommandCondition:
         words = [word.replace("{}", str(compiled.folder)) for word in self._words]
         try:
             status = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False).returncode  # noqa: S603
-        except OSError as error:
+        except OSError as error:  # a file that is no program
             raise UsageError(f"--run: {words[0]}: {error.strerror or error}") from error
         return Observation(status != 0, f"status {status}")
 

@@ -41,7 +41,7 @@ class CompiledMesh(NamedTuple):
 class Compilations:
     """A program and its compiler. Without a `folder` what XLA writes is removed at the end.
 
-    `sizes` are those of the symbols of a file of `jax.export`.
+    `own_flags` are those that the user sets, `sizes` those of the symbols of a file of `jax.export`.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Compilations:
         self.program = program
         self.target = target
         self._limits = limits
-        self._flags = flags
+        self.own_flags = flags
         self._sizes = sizes or {}
         self._installation: Installation | None = None
         self._compilers: dict[int, Compiler] = {}
@@ -120,13 +120,13 @@ class Compilations:
     @property
     def flags(self) -> Mapping[str, FlagValue]:
         """Flags of all compiles: those of the dump, and in their place those that the user sets."""
-        return {**without_machine_flags(self.program.flags), **self._flags}
+        return {**without_machine_flags(self.program.flags), **self.own_flags}
 
     def compile(
         self, description: Description, mesh: Mesh | None = None, folder: str = "", edits: Sequence[Mapping[str, Any]] = ()
     ) -> Compiled:
         """Compile the program, for a mesh or with edits if they are given, with XLA's files in a folder. Raise CompileError."""
-        return self.compiler.compile(self.program, description, self._folder / folder, mesh, self._flags, edits)
+        return self.compiler.compile(self.program, description, self._folder / folder, mesh, self.own_flags, edits)
 
     def compile_with(
         self,

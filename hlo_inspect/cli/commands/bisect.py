@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -100,7 +101,7 @@ def bisect(
     """
     from hlo_inspect.bisection.bisect_reports import NECESSARY, flags_report, passes_report, versions_report
     from hlo_inspect.bisection.flags import bisect_flags, read_flags
-    from hlo_inspect.bisection.passes import bisect_passes
+    from hlo_inspect.bisection.passes import bisect_passes, check_pass_names
     from hlo_inspect.bisection.trials import Trials
     from hlo_inspect.bisection.versions import bisect_versions, open_first, versions_between
 
@@ -118,6 +119,9 @@ def bisect(
         if versions:
             open_first(compilations, versions)
         trials = Trials(compilations, condition, lambda line: None if output.quiet else tell(line))
+        lists = [own for side, own in zip(sides, flags, strict=False) if not os.path.isfile(side)]  # noqa: PTH113 - a long list
+        for typed in () if versions else (compilations.own_flags, *lists):
+            check_pass_names(trials, typed)
         if versions:
             report = versions_report(program, trials, bisect_versions(trials, versions), request)
         elif flags:
