@@ -28,7 +28,7 @@ def passes_report(path: str, trials: Trials, result: PassBisection) -> Report:
     condition, total = trials.condition.text, f"{len(result.passes):,} passes"
     if not result.whole.holds:
         text = f"false for the program as it is: {condition}; {result.whole.value}; there is nothing to bisect"
-        return _report(path, trials, text, [table.of([]) for table in (NECESSARY, REQUIRED, OTHERS)], "error")
+        return _report(path, trials, text, [NECESSARY.of([]), REQUIRED.of([]), OTHERS.of([])], "error")
     necessary = [own.name for own in result.necessary]
     if necessary:
         pairs = len(result.necessary[0].names) > 1
@@ -62,12 +62,11 @@ def versions_report(path: str, trials: Trials, result: VersionBisection, request
     """Return the report on versions, with what `diff` says between the two where the condition turns."""
     condition, (old, new) = trials.condition.text, (result.old, result.new)
     sides = f"with {old.label} ({old.trial.value})", f"since {new.label} ({new.trial.value})"
-    skipped = SKIPPED.of(result.skipped, on_page=bool(result.skipped))
     if not result.necessary:
         text = (
             f"{_truth(new.trial)} {sides[0]} and with {new.label} ({new.trial.value}): {condition}; there is nothing to bisect"
         )
-        return _report(path, trials, text, [NECESSARY.of([]), skipped], "error")
+        return _report(path, trials, text, [NECESSARY.of([])], "error")
     changes = text_changes(trials, result, request)
     between = f"; {first_few(result.between, _SHOWN)} between them cannot be tried" if result.between else ""
     states = f"{sides[1]}, but not {sides[0]}" if new.trial.holds else f"{sides[0]}, but not {sides[1]}"
@@ -75,8 +74,8 @@ def versions_report(path: str, trials: Trials, result: VersionBisection, request
     if changes.facts.get("diff.same_schedule"):
         code = "".join(f": {part}" for row in changes.headline if row.label == "code" for part in row.parts)
         text = f"{text}; the programs are equal: the difference is below HLO{code}"
-    rows = [_Necessary(new.name, old=old.trial.value, new=new.trial.value)]
-    own = _report(path, trials, text, [NECESSARY.of(rows), skipped, *changes.tables])
+    rows = [_Necessary(new.version.name, old=old.trial.value, new=new.trial.value)]
+    own = _report(path, trials, text, [NECESSARY.of(rows)], more=changes.tables)
     return replace(
         changes,
         command=COMMAND,
@@ -88,11 +87,14 @@ def versions_report(path: str, trials: Trials, result: VersionBisection, request
     )
 
 
-def _report(path: str, trials: Trials, text: str, tables: Sequence[Table], severity: Severity | None = None) -> Report:
-    """Return a report whose page begins with a sentence."""
+def _report(
+    path: str, trials: Trials, text: str, tables: Sequence[Table], severity: Severity | None = None, more: Sequence[Table] = ()
+) -> Report:
+    """Return a report whose page begins with a sentence, with the steps that decide nothing behind its tables."""
+    undecided = UNDECIDED.of(trials.undecided, on_page=bool(trials.undecided))
     place = Input(path, first_line=1, lines=0, bytes=0)
     row = HeadlineRow("", (text,), severity)
-    return Report(COMMAND, place, Facts({}, ()), tuple(tables), notes=trials.notes, title=path, headline=(row,))
+    return Report(COMMAND, place, Facts({}, ()), (*tables, undecided, *more), notes=trials.notes, title=path, headline=(row,))
 
 
 def _truth(trial: Trial) -> str:
@@ -124,15 +126,9 @@ REQUIRED = TableSpec("required", "Required: does not compile without", page_rows
     Column("name", width=28, meaning="pass that XLA cannot do without here"),
     Column("reason", width=48, wraps=True, meaning="message of the compiler without it", get=lambda own: own.trial.reason),
 )
-SKIPPED = TableSpec("skipped", "Versions that cannot be tried", page_rows=ALL_ROWS).with_columns(
-    Column("name", width=28, meaning="version of the compiler"),
-    Column(
-        "reason",
-        width=48,
-        wraps=True,
-        meaning="why pip cannot bring it, or why it does not decide the condition",
-        get=lambda own: own.trial.value,
-    ),
+UNDECIDED = TableSpec("undecided", "Steps that do not decide the condition", page_rows=ALL_ROWS).with_columns(
+    Column("name", width=40, meaning="passes that are disabled, flags of B, or version of the compiler"),
+    Column("reason", width=48, wraps=True, meaning="why the condition is unknown, or why the version cannot be tried"),
 )
 OTHERS = TableSpec("others", "Without these another value, by which the condition holds", page_rows=ALL_ROWS).with_columns(
     Column("name", width=28, meaning="pass without which the value is another one"),

@@ -11,12 +11,10 @@ from hlo_inspect.bisection.conditions import BisectCondition, Observation
 from hlo_inspect.compiler.compiler import Compiled
 from hlo_inspect.compiler.meshes import Description
 from hlo_inspect.compiler.program import FlagValue
-from hlo_inspect.errors import CompileError, InputError, Location, first_few
+from hlo_inspect.errors import CompileError, InputError, Location
 from hlo_inspect.inspection.compilations import Compilations
 
 Flags = Mapping[str, FlagValue]
-_SHOWN = 6
-"""Labels of steps in a note."""
 
 
 class Trial(NamedTuple):
@@ -40,10 +38,17 @@ class Trial(NamedTuple):
         return self.observation is not None and self.holds is None
 
 
+class UndecidedStep(NamedTuple):
+    """A step whose condition is unknown."""
+
+    name: str
+    reason: str
+
+
 class Trials:
     """Compiles of one program under a condition, counted. `tell` gets a line for each step.
 
-    `undecided` are the labels of steps whose condition is unknown.
+    `undecided` are the steps whose condition is unknown.
     """
 
     def __init__(self, compilations: Compilations, condition: BisectCondition, tell: Callable[[str], None]) -> None:
@@ -53,14 +58,13 @@ class Trials:
         condition.prepare(compilations, self.description)
         self.compiles = 0
         self.made_by = compilations.made_by
-        self.undecided: list[str] = []
+        self.undecided: list[UndecidedStep] = []
         self._start = time.monotonic()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What compiled the program, what is true of the condition, and the steps that do not decide it."""
-        labels = first_few(self.undecided, _SHOWN)
-        return (self.made_by, *self.condition.notes, *([f"the condition is unknown {labels}"] if labels else []))
+        """What compiled the program, and what is true of the condition."""
+        return (self.made_by, *self.condition.notes)
 
     @property
     def effort(self) -> str:
@@ -114,6 +118,6 @@ class Trials:
     def tell(self, number: int, total: int, label: str, trial: Trial) -> None:
         """Tell a step: `3 of 101  without algsimp: fusions.count 24  holds`. A `total` of 0 is unknown."""
         if trial.is_undecided:
-            self.undecided.append(label)
+            self.undecided.append(UndecidedStep(label, trial.value))
         state = {True: "  holds", False: "  does not hold", None: ""}[trial.holds]
         self._tell(f"{number}{f' of {total}' if total else ''}  {label}: {trial.value}{state}")

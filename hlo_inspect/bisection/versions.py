@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from hlo_inspect.bisection.conditions import Observation
@@ -18,22 +19,26 @@ from hlo_inspect.request import Request
 
 
 class VersionTrial(NamedTuple):
-    """A version, and what came of it."""
+    """A version, what came of it, and the folder of what XLA wrote."""
 
-    name: str
-    label: str
+    version: Version
     trial: Trial
+    folder: str
+
+    @property
+    def label(self) -> str:
+        """The version as people write it."""
+        return self.version.label
 
 
 class VersionBisection(NamedTuple):
-    """Result: the last version with the state of the first, the first with another one, and those that cannot be tried.
+    """Result: the last version with the state of the first, and the first with another one; the ends if their states are equal.
 
-    Both are the ends of the range if their states are equal. `between` are the versions that cannot be tried and lie between.
+    `between` are the versions that lie between them and do not decide the condition.
     """
 
     old: VersionTrial
     new: VersionTrial
-    skipped: Sequence[VersionTrial]
     between: Sequence[str]
 
     @property
@@ -66,8 +71,9 @@ def bisect_versions(trials: Trials, versions: Sequence[Version]) -> VersionBisec
 
     def holds(position: int) -> bool | None:
         version = versions[position]
-        trial = _trial(trials, version, is_end=position in (0, len(versions) - 1))
-        tried[position] = VersionTrial(version.name, version.label, trial)
+        folder = f"version-{position}"
+        trial = _trial(trials, version, folder, is_end=position in (0, len(versions) - 1))
+        tried[position] = VersionTrial(version, trial, folder)
         trials.tell(len(tried), max(most, len(tried)), f"with {version.label}", trial)
         return trial.holds
 
@@ -82,16 +88,14 @@ def bisect_versions(trials: Trials, versions: Sequence[Version]) -> VersionBisec
             low = middle
         elif state is not None:
             high = middle
-    for position in (low, high) if turns else ():
-        again = _trial(trials, versions[position])
-        trials.check_equal(tried[position].trial, again, f"with {versions[position].label}")
-    skipped = [own for _, own in sorted(tried.items()) if own.trial.holds is None]
+    for own in (tried[low], tried[high]) if turns else ():
+        trials.check_equal(own.trial, _trial(trials, own.version, own.folder), f"with {own.label}")
     between = [version.name for version in versions[low + 1 : high]] if turns else []
-    return VersionBisection(tried[low], tried[high], skipped, between)
+    return VersionBisection(tried[low], tried[high], between)
 
 
-def _trial(trials: Trials, version: Version, *, is_end: bool = True) -> Trial:
-    """Compile with a version. An error of its installation or reader is an undecided trial, but raised if it is an end."""
+def _trial(trials: Trials, version: Version, folder: str, *, is_end: bool = True) -> Trial:
+    """Compile with a version. What does not compile is undecided, and what cannot be installed too, unless it is an end."""
     try:
         trials.compilations.move_to(version.install())
         trials.description = trials.compilations.describe()
@@ -99,13 +103,15 @@ def _trial(trials: Trials, version: Version, *, is_end: bool = True) -> Trial:
         if is_end:
             raise
         return Trial(Observation(None, error.message))
-    return trials.of(trials.compilations.flags, version.name)
+    trial = trials.of(trials.compilations.flags, folder)
+    return trial if trial.observation is not None else Trial(Observation(None, trial.value))
 
 
 def text_changes(trials: Trials, result: VersionBisection, request: Request) -> Report:
-    """Return what `diff` says between the texts of the two versions."""
+    """Return what `diff` says between the texts of the two versions. Raise HloInspectError if one cannot be read."""
     mesh = request.mesh or trials.description.mesh_text
-    texts = [str(optimized_text(trials.compilations.path(side.name))) for side in (result.old, result.new)]
-    comparisons = Comparisons(request, with_notes=False)
-    (comparison,) = comparisons.compare(*(ComparedInput(text, mesh=mesh) for text in texts))
-    return comparison.report
+    texts = [str(optimized_text(trials.compilations.path(side.folder))) for side in (result.old, result.new)]
+    comparisons = Comparisons(replace(request, module=None, stage=None), with_notes=False)
+    for comparison in comparisons.compare(*(ComparedInput(text, mesh=mesh) for text in texts)):
+        return comparison.report
+    raise comparisons.errors[0]

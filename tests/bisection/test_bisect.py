@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from hlo_inspect.bisection import passes
 from hlo_inspect.bisection.conditions import TriedOutputs
+from hlo_inspect.bisection.passes import names_in_log
 from hlo_inspect.bisection.trials import Trials
 from hlo_inspect.compiler.program import read_program
 from hlo_inspect.compiler.targets import HOST
@@ -75,8 +77,15 @@ def refusal(*arguments: object, status: int) -> str:
     return done.stderr.splitlines()[-1]
 
 
-def test_the_pass_that_merges_equal_instructions(sines: Path) -> None:
-    """`cse` changes the module, so that it is tried first; it removes one of the two sines."""
+def test_the_pass_that_merges_equal_instructions(sines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`cse` changes the module, so that it is tried first; it removes a sine. Every fifth of the others is enough here."""
+
+    def some_names(log: str) -> list[str]:
+        names = names_in_log(log)
+        assert len(names) > 50, "passes that changed nothing are names too"
+        return [name for number, name in enumerate(names) if name == "cse" or number % 5 == 0]
+
+    monkeypatch.setattr(passes, "names_in_log", some_names)
     report, lines = bisect(sines, "--over", "passes", "--if", "opcode.sine == 1")
     assert rows(report, "necessary") == [
         {"name": "cse", "value": "opcode.sine 2", "change": "-1 instruction", "old": None, "new": None}
@@ -84,7 +93,7 @@ def test_the_pass_that_merges_equal_instructions(sines: Path) -> None:
     assert rows(report, "required") == []
     assert lines[0].endswith("  all passes: opcode.sine 1  holds")
     assert any(line.endswith("without cse: opcode.sine 2  does not hold") for line in lines[1:4])
-    assert len(lines) > 50, "passes that changed nothing are tried too"
+    assert len(lines) > 10, "passes that changed nothing are tried too"
     assert len(lines) == int(lines[0].split()[2])
 
 
