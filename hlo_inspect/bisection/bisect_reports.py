@@ -59,7 +59,7 @@ def flags_report(path: str, trials: Trials, result: FlagBisection) -> Report:
 
 
 def versions_report(path: str, trials: Trials, result: VersionBisection, request: Request) -> Report:
-    """Return the report on versions, with what `diff` says between the two where the condition turns."""
+    """Return the report on versions, with what `diff` says of the two between which the condition turns."""
     condition, (old, new) = trials.condition.text, (result.old, result.new)
     sides = f"with {old.label} ({old.trial.value})", f"since {new.label} ({new.trial.value})"
     if not result.necessary:

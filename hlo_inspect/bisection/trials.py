@@ -63,7 +63,7 @@ class Trials:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What compiled the program, and what is true of the condition."""
+        """Notes on the compiler and on the condition."""
         return (self.made_by, *self.condition.notes)
 
     @property

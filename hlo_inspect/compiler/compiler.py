@@ -188,7 +188,8 @@ class Compiler:
         lack = _lack(process.greeting, self.target.platform)
         if lack:
             process.close()
-            raise MissingExtraError(f"compiling for {self.target.text} needs {lack}")
+            message = f"compiling for {self.target.text} needs {lack}"
+            raise MissingExtraError(message, None if place is None else Location(place.packages or place.python))
         packages = process.greeting["packages"]
         others = [f"{name} {packages[name]}" for name in PACKAGES.get(self.target.platform, ()) if name in packages]
         self._versions, self._process = ", ".join([f"jaxlib {process.greeting['version']}", *others]), process

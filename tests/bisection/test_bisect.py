@@ -47,7 +47,7 @@ module @jit_counted {
   }
 }
 """
-"""A product in a loop with as many iterations as an argument says."""
+"""A product in a loop whose trip count is an argument."""
 CASES = Path(__file__).parents[3] / "shared/dumps/bisect"
 
 
@@ -187,7 +187,7 @@ def test_one_message_for_what_cannot_be_asked(sines: Path, tmp_path: Path) -> No
 
 
 def test_a_fact_that_is_unknown_decides_nothing(tmp_path: Path) -> None:
-    """The loop runs as often as its argument says, so that nobody can say how many FLOPs it needs."""
+    """The trip count of the loop is an argument, so that its FLOPs are unknown."""
     path = tmp_path / "counted.mlir"
     path.write_text(COUNTED, encoding="utf-8")
     asked = ("--if", "cost.executed_flops > 1 GFLOP")
