@@ -60,16 +60,14 @@ def flags_report(path: str, trials: Trials, result: FlagBisection) -> Report:
 
 def versions_report(path: str, trials: Trials, result: VersionBisection, request: Request) -> Report:
     """Return the report on versions, with what `diff` says of the two between which the condition turns."""
-    condition, (old, new) = trials.condition.text, (result.old, result.new)
-    sides = f"with {old.label} ({old.trial.value})", f"since {new.label} ({new.trial.value})"
+    condition, old, new = trials.condition.text, result.old, result.new
+    before, since = f"{old.version.label} ({old.trial.value})", f"{new.version.label} ({new.trial.value})"
     if not result.necessary:
-        text = (
-            f"{_truth(new.trial)} {sides[0]} and with {new.label} ({new.trial.value}): {condition}; there is nothing to bisect"
-        )
+        text = f"{_truth(new.trial)} with {before} and with {since}: {condition}; there is nothing to bisect"
         return _report(path, trials, text, [NECESSARY.of([])], "error")
     changes = text_changes(trials, result, request)
     between = f"; {first_few(result.between, _SHOWN)} between them cannot be tried" if result.between else ""
-    states = f"{sides[1]}, but not {sides[0]}" if new.trial.holds else f"{sides[0]}, but not {sides[1]}"
+    states = f"since {since}, but not with {before}" if new.trial.holds else f"with {before}, but not since {since}"
     text = f"{condition} {states}{between}; {trials.effort}"
     if changes.facts.get("diff.same_schedule"):
         code = "".join(f": {part}" for row in changes.headline if row.label == "code" for part in row.parts)

@@ -85,8 +85,7 @@ def check_pass_names(trials: Trials, flags: Flags) -> None:
     names = _disabled(flags)
     if names:
         enabled = {**trials.compilations.flags, **flags, _DISABLED: ""}
-        _, log = trials.compilations.compile_logged(trials.description, enabled, "enabled")
-        listed = names_in_log(log)
+        listed = names_in_log(trials.logged(enabled, "enabled")[1])
         unknown = next((name for name in names if name not in listed), None)
         if listed and unknown is not None:
             closest = did_you_mean(unknown, listed)

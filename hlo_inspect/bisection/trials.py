@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from shutil import rmtree
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hlo_inspect.bisection.conditions import BisectCondition, Observation
 from hlo_inspect.compiler.compiler import Compiled
@@ -76,11 +76,16 @@ class Trials:
 
         Raise CompileError if it does not compile, InputError if the condition is unknown.
         """
-        compiled, log = self.compilations.compile_logged(
-            self.description, self.compilations.flags, "as-it-is", self.condition.run
-        )
-        self.compiles += 1
+        compiled, log = self.logged(self.compilations.flags, "as-it-is", self.condition.run)
         return self.decided(Trial(self.condition.observe(compiled)), "as it is"), compiled, log
+
+    def logged(self, flags: Flags, folder: str, run: Mapping[str, Any] | None = None) -> tuple[Compiled, str]:
+        """Compile the program with a file for each pass. Return XLA's log too. Raise CompileError."""
+        self.compiles += 1
+        try:
+            return self.compilations.compile_logged(self.description, flags, folder, run)
+        except CompileError as error:
+            raise CompileError(f"the program does not compile: {error.message}") from error
 
     def of(self, flags: Flags, kept: str = "") -> Trial:
         """Compile the program with these flags and look at the condition. What XLA writes is removed unless it is `kept`."""

@@ -25,11 +25,6 @@ class VersionTrial(NamedTuple):
     trial: Trial
     folder: str
 
-    @property
-    def label(self) -> str:
-        """The version as people write it."""
-        return self.version.label
-
 
 class VersionBisection(NamedTuple):
     """Result: the last version with the state of the first, and the first with another one; the ends if their states are equal.
@@ -89,13 +84,13 @@ def bisect_versions(trials: Trials, versions: Sequence[Version]) -> VersionBisec
         elif state is not None:
             high = middle
     for own in (tried[low], tried[high]) if turns else ():
-        trials.check_equal(own.trial, _trial(trials, own.version, own.folder), f"with {own.label}")
+        trials.check_equal(own.trial, _trial(trials, own.version, own.folder), f"with {own.version.label}")
     between = [version.name for version in versions[low + 1 : high]] if turns else []
     return VersionBisection(tried[low], tried[high], between)
 
 
 def _trial(trials: Trials, version: Version, folder: str, *, is_end: bool = True) -> Trial:
-    """Compile with a version. What does not compile is undecided, and what cannot be installed too, unless it is an end."""
+    """Compile with a version. Unless it is an end, it is undecided if it cannot be installed or does not compile."""
     try:
         trials.compilations.move_to(version.install())
         trials.description = trials.compilations.describe()
@@ -104,7 +99,7 @@ def _trial(trials: Trials, version: Version, folder: str, *, is_end: bool = True
             raise
         return Trial(Observation(None, error.message))
     trial = trials.of(trials.compilations.flags, folder)
-    return trial if trial.observation is not None else Trial(Observation(None, trial.value))
+    return trial if is_end or trial.observation is not None else Trial(Observation(None, trial.value))
 
 
 def text_changes(trials: Trials, result: VersionBisection, request: Request) -> Report:

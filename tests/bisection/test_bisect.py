@@ -181,6 +181,10 @@ def test_one_message_for_what_cannot_be_asked(sines: Path, tmp_path: Path) -> No
     assert "neither a file" in refusal(sines, "", "fast", *flags, status=2)
     line = refusal(sines, "", "xla_a='open", *flags, status=2)
     assert line.endswith("""--over flags: "xla_a='open" cannot be split into words: No closing quotation""")
+    path = tmp_path / "nosuch.mlir"
+    path.write_text(SINES.replace("sine %x :", "custom_call @nosuch(%x) : (tensor<6xf32>) ->"), encoding="utf-8")
+    line = refusal(path, *over, "--if", "opcode.sine == 1", status=3)
+    assert line.startswith("hlo-inspect: the program does not compile: No registered implementation")
     step = tmp_path / "step.mlir"
     step.write_text(STEP, encoding="utf-8")
     assert "8 partitions" in refusal(step, *over, "--if-differs", status=2)

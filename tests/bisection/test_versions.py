@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -141,7 +141,7 @@ def wheel(folder: Path, version: str, tag: str) -> None:
 
 
 @pytest.fixture
-def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Let pip see the wheels of a folder alone, and another Python that runs."""
     folder, python = tmp_path / "wheels", tmp_path / f"pyenv/versions/3.{OTHER}.1/bin/python"
     for path in (folder, python.parent):
@@ -154,7 +154,8 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
     monkeypatch.setattr(installations, "_PYTHONS", (sys.version_info.minor, OTHER, NEVER))
     installations._python.cache_clear()
-    return folder
+    yield folder
+    installations._python.cache_clear()
 
 
 def test_pip_brings_versions_for_this_python_or_another(wheels: Path, tmp_path: Path) -> None:
