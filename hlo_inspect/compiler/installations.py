@@ -60,12 +60,12 @@ def listed_versions(path: str, span: str) -> list[Version]:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     pythons: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
-        name, _, place = line.partition("#")[0].strip().partition(" ")
+        name, place = [*line.split(maxsplit=1), "", ""][:2]
+        if not name or name.startswith("#"):
+            continue
         python = Path(place.strip()).expanduser()
         python = python / "bin/python" if python.is_dir() else python
-        if not name:
-            continue
-        if name in pythons or not os.access(python, os.X_OK) or not place:
+        if name in pythons or not (python.is_file() and os.access(python, os.X_OK)):
             fault = f"{name} stands there twice" if name in pythons else f"no Python at {place.strip()!r}"
             raise UsageError(f"{fault}; write a line as: 0.10.1 /path/to/environment", Location(path, number))
         pythons[name] = str(python.absolute())
@@ -135,9 +135,14 @@ def _installed(wanted: Sequence[str], python: str) -> Path:
     name = "-".join([*wanted, f"python{python}"]).replace("==", "-")
     folder = Path(cache_home) / "hlo-inspect" / name
     if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=folder.parent, prefix=f"{name}-") as partial:
-            packages = Path(partial) / "packages"
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            temporary = TemporaryDirectory(dir=folder.parent, prefix=f"{name}-")
+        except OSError as error:
+            reason = f"{error.strerror or error}; XDG_CACHE_HOME names another cache"
+            raise UsageError(f"cannot be written: {reason}", Location(str(folder.parent))) from error
+        with temporary:
+            packages = Path(temporary.name) / "packages"
             to = ("--target", str(packages), "--python-version", python, "--only-binary", ":all:", "--no-compile")
             done = _pip("install", "--quiet", "--ignore-requires-python", *to, *wanted)  # pip compares with its own Python
             if done.returncode:

@@ -39,7 +39,7 @@ def listed(tmp_path: Path) -> Callable[..., Path]:
             start = f"XLA_FLAGS={value!r} exec {sys.executable!r}" if value is not None else "exit 7 #"
             python.write_text(f'#!/bin/sh\n{start} "$@"\n', encoding="utf-8")
             python.chmod(0o755)
-            lines.append(f"{name} {python if name == 'first' else python.parents[1]}")
+            lines.append(f"{name}\t{python if name == 'first' else python.parents[1]}")
         path = tmp_path / "versions.txt"
         path.write_text("\n".join(lines), encoding="utf-8")
         return path
@@ -158,14 +158,14 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     installations._python.cache_clear()
 
 
-def test_pip_brings_versions_for_this_python_or_another(wheels: Path, tmp_path: Path) -> None:
+def test_pip_brings_versions_for_this_python_or_another(wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """0.9.9 is older than 0.10.1, and 0.10.1.1 newer; that of a Python which is not here is named."""
     pytest.importorskip("pip")
-    own, other = (tag.replace(".", "") for tag in (OWN.replace("3.", "cp3"), f"cp3{OTHER}"))
+    own, other = f"cp3{sys.version_info.minor}", f"cp3{OTHER}"
     wheel(wheels, "0.9.9", f"{own}-none-any")
     wheel(wheels, "0.10.1", f"cp3{NEVER}-none-any")
     wheel(wheels, "0.10.1.1", f"{other}-none-any")
-    wheel(wheels, "0.11.0", f"{own}-none-any")
+    wheel(wheels, "0.11.0", f"{own}-none-any")  # beyond the range
     versions = pip_versions(HOST, "0.9.9..0.10.1.1")
     assert [version.label for version in versions] == ["jaxlib 0.9.9", "jaxlib 0.10.1", "jaxlib 0.10.1.1"]
     first, last = versions[0].install(), versions[2].install()
@@ -179,7 +179,9 @@ def test_pip_brings_versions_for_this_python_or_another(wheels: Path, tmp_path: 
     ]
     with pytest.raises(UsageError, match=rf"jaxlib 0\.10\.1 has wheels for Python 3\.{NEVER} only, which this machine lacks"):
         versions[1].install()
-    (wheels / f"jaxlib-0.11.0-{own}-none-any.whl").unlink()
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    with pytest.raises(UsageError, match="/dev/null/hlo-inspect: cannot be written: Not a directory; XDG_CACHE_HOME names"):
+        versions[0].install()
 
 
 def test_what_pip_cannot_bring_is_a_message(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,6 +207,9 @@ def test_a_range_or_a_list_that_is_wrong_is_a_message(listed: Callable[..., Path
     (tmp_path / "bad").write_text("0.10.1\n", encoding="utf-8")
     with pytest.raises(UsageError, match="bad:1: no Python at ''; write a line as: 0"):
         listed_versions(str(tmp_path / "bad"), "a..b")
+    (tmp_path / "twice").write_text(f"a {sys.executable}\n\na {sys.executable}\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="twice:3: a stands there twice"):
+        listed_versions(str(tmp_path / "twice"), "a..b")
     with pytest.raises(InputError, match="cannot be read: No such file"):
         listed_versions(str(tmp_path / "none"), "a..b")
 
