@@ -110,7 +110,7 @@ class Compilations:
     def describe(self) -> Description:
         """Read the program. Raise InputError if it is no StableHLO, UsageError for sizes that it has no symbols for."""
         if not self.program.is_stablehlo:
-            self.program = self.compiler.lowered(self.program, self._sizes)
+            self.program, self._sizes = self.compiler.lowered(self.program, self._sizes), {}
         elif self._sizes:
             raise UsageError(
                 f"{self.program.path} has no symbolic sizes to set: StableHLO has numbers, jax.export can have symbols"

@@ -14,6 +14,7 @@ from hlo_inspect.compiler.compiler import Compiler
 from hlo_inspect.compiler.program import LoweredProgram, read_program
 from hlo_inspect.compiler.targets import HOST
 from hlo_inspect.errors import CompileError, InputError, UsageError
+from hlo_inspect.inspection.compilations import Compilations
 from hlo_inspect.worker_process import Limits
 from tests.calling import answer
 from tests.compiler.programs import MANUAL, STEP
@@ -157,6 +158,9 @@ def test_a_file_of_jax_export_has_the_sizes_that_the_user_sets(tmp_path: Path, c
     subprocess.run([sys.executable, "-c", EXPORTED, str(path)], check=True)
     facts = answer("compile", path, "--set", "b=16")["facts"]
     assert facts["params.bytes"] == 4 * (16 * 32 + 32 * 8)
+    with Compilations(read_program(str(path)), HOST, Limits(), {}, sizes={"b": 16}) as compilations:
+        compilations.describe()
+        assert compilations.describe().partitions == 1, "a program is described for each version of a compiler"
     assert run(["compile", str(path)]) == 3
     assert f"{path}: the size b is not set; write --set b=N" in capsys.readouterr().err
 
