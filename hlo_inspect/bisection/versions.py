@@ -84,7 +84,8 @@ def bisect_versions(trials: Trials, versions: Sequence[Version]) -> VersionBisec
         elif state is not None:
             high = middle
     for own in (tried[low], tried[high]) if turns else ():
-        trials.check_equal(own.trial, _trial(trials, own.version, own.folder), f"with {own.version.label}")
+        again = _trial(trials, own.version, f"{own.folder}-again")
+        trials.check_equal(own.trial, again, f"with {own.version.label}")
     between = [version.name for version in versions[low + 1 : high]] if turns else []
     return VersionBisection(tried[low], tried[high], between)
 

@@ -91,7 +91,7 @@ class PlannedTrials:
         self._version = int(installation.python)
 
     def of(self, _flags: object, kept: str) -> Trial:
-        assert kept == f"version-{self._version}"
+        assert kept.removesuffix("-again") == f"version-{self._version}"
         self.tried.append(self._version)
         return Trial(Observation(None if self._version in self._unknown else self._version >= self._since, ""))
 
