@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, cast
@@ -63,16 +63,25 @@ UNLIMITED = Limits()
 
 
 class WorkerProcess:
-    """Running process. `greeting` is its first answer; after an abort it takes no tasks."""
+    """Running process. `greeting` is its first answer; after an abort it takes no tasks.
 
-    def __init__(self, module: str, environment: Mapping[str, str] | None = None) -> None:
+    It is of this Python with these folders of packages, unless others are named.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        environment: Mapping[str, str] | None = None,
+        python: str = sys.executable,
+        folders: Sequence[str] | None = None,
+    ) -> None:
         import subprocess  # few runs need them
         import tempfile
 
         self._log = cast("IO[bytes]", tempfile.TemporaryFile("ab+"))  # noqa: SIM115 - closed with the process
-        path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+        path = os.pathsep.join(entry or str(Path.cwd()) for entry in (sys.path if folders is None else folders))
         self._process = subprocess.Popen(  # noqa: S603 - a module of this package
-            [sys.executable, "-P", "-m", module],
+            [python, "-P", "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -137,10 +146,10 @@ class WorkerProcess:
         end = None if limits.seconds is None else time.monotonic() + limits.seconds
         while not select.select([self._answers], [], [], _LOOK_AGAIN)[0]:
             if end is not None and time.monotonic() > end:
-                self._process.kill()
+                self.kill()
                 raise XlaLimitError(limits.seconds, None)
             if limits.bytes is not None and resident_bytes(self._process.pid) > limits.bytes:
-                self._process.kill()
+                self.kill()
                 raise XlaLimitError(None, limits.bytes)
 
     def _abort(self) -> XlaAbortError:

@@ -5,12 +5,14 @@ Start, signals, pipes and encodings need real processes. All other tests run abo
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 from hlo_inspect.cli.main import run
 
@@ -38,3 +40,15 @@ def call_text(*arguments: str | Path, given: str = "", folder: Path | None = Non
     """Run `hlo-inspect` as `call` does, with text instead of bytes."""
     done = call(*arguments, given=given.encode(), folder=folder)
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def answer_and_lines(*arguments: object, status: int = 0) -> tuple[dict[str, Any], list[str]]:
+    """Return the JSON of a command that ends with this status, and the lines of its standard error."""
+    done = call_text(*map(str, arguments), "--format", "json")
+    assert done.returncode == status, done.stderr
+    return dict(json.loads(done.stdout)), done.stderr.splitlines()
+
+
+def answer(*arguments: object, status: int = 0) -> dict[str, Any]:
+    """Return the JSON of a command that ends with this status."""
+    return answer_and_lines(*arguments, status=status)[0]

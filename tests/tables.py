@@ -14,6 +14,13 @@ def column(table: Table, name: str) -> list[Plain]:
     return [record[name] for record in table.records()]
 
 
+def rows(report: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the rows of a table of a report in JSON by column."""
+    table = next(table for table in report["tables"] if table["name"] == name)
+    names = [item["name"] for item in table["columns"]]
+    return [dict(zip(names, row, strict=True)) for row in table["rows"]]
+
+
 def columns(table: Table, *names: str) -> list[tuple[Plain, ...]]:
     """Return the values of some columns in each row."""
     return [tuple(record[name] for name in names) for record in table.records()]

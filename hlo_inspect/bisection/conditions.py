@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,9 +29,9 @@ SEED = 0
 
 
 class Observation(NamedTuple):
-    """State of a condition after a compile. `value` is what it looks at, as people read it."""
+    """State of a condition after a compile, None if it is unknown. `value` is what it looks at, as people read it."""
 
-    holds: bool
+    holds: bool | None
     value: str
 
 
@@ -45,7 +46,7 @@ class BisectCondition(Protocol):
         """Make what it compares with. Raise InputError if the user's files do not fit the program."""
 
     def observe(self, compiled: Compiled) -> Observation:
-        """Return its state for a compiled program. Raise CompileError if that is unknown."""
+        """Return its state for a compiled program."""
 
 
 class TriedFact:
@@ -69,7 +70,7 @@ class TriedFact:
             self._request = replace(self._request, mesh=description.mesh_text)
 
     def observe(self, compiled: Compiled) -> Observation:
-        """Return whether the fact meets the condition. Raise CompileError if the fact is unknown."""
+        """Return whether the fact meets the condition."""
         key = sha256(compiled.text.read_bytes()).digest(), str(compiled.memory)
         if key not in self._observed:
             self._observed[key] = self._inspected(compiled)
@@ -81,7 +82,7 @@ class TriedFact:
         actual = value_of(self._check, report)
         holds = self._check.condition.decide(actual)
         if holds is None:
-            raise CompileError(f"{self._check.name} is unknown: {remark(self._check, report)}")
+            return Observation(None, f"{self._check.name} is unknown: {remark(self._check, report)}")
         return Observation(holds, f"{self._check.name} {format_value(actual, self._check.spec.unit)}")
 
 
@@ -125,6 +126,8 @@ class CommandCondition:
 
     def __init__(self, command: str) -> None:
         self._words = words_in(command, "--run")
+        if shutil.which(self._words[0] if self._words else "") is None:
+            raise UsageError(f"--run: {command!r} begins with no command that is here")
         if not any("{}" in word for word in self._words):
             raise UsageError(f"--run: {command!r} has no {{}}, which stands for the folder of the dump")
         self.text = f"`{command}` fails"
@@ -137,7 +140,7 @@ class CommandCondition:
         words = [word.replace("{}", str(compiled.folder)) for word in self._words]
         try:
             status = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False).returncode  # noqa: S603
-        except OSError as error:
+        except OSError as error:  # a file that is no program
             raise UsageError(f"--run: {words[0]}: {error.strerror or error}") from error
         return Observation(status != 0, f"status {status}")
 

@@ -11,7 +11,7 @@ from hlo_inspect.bisection.conditions import words_in
 from hlo_inspect.bisection.trials import Flags, Trial, Trials
 from hlo_inspect.compiler.compiler import without_machine_flags
 from hlo_inspect.compiler.program import FlagValue, flag_values
-from hlo_inspect.errors import CompileError, Location, UsageError
+from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.hlo.settings.text_proto import joined_entries, parse_text_proto, read_file
 
 
@@ -50,18 +50,16 @@ def read_flags(side: str) -> Flags:
 def bisect_flags(trials: Trials, old: Flags, new: Flags) -> FlagBisection:
     """Find the least flags of `new` by which the condition is as with all of them.
 
-    Raise CompileError if a set does not compile, InputError if the condition is not stable.
+    Raise CompileError if a set does not compile, InputError if the condition is unknown by it or not stable.
     """
     own = trials.compilations.flags
     sides = {**own, **old}, {**own, **new}
     names = [name for name in dict.fromkeys((*sides[0], *sides[1])) if sides[0].get(name) != sides[1].get(name)]
     changes = [FlagChange(name, sides[0].get(name), sides[1].get(name)) for name in names]
     before, after = trials.of(sides[0]), trials.of(sides[1])
-    trials.tell(1, 0, "flags of A", before)
-    trials.tell(2, 0, "flags of B", after)
-    for side, trial in (("A", before), ("B", after)):
-        if trial.holds is None:
-            raise CompileError(f"the program does not compile with the flags of {side}: {trial.reason}")
+    for number, (side, trial) in enumerate((("A", before), ("B", after)), 1):
+        trials.tell(number, 0, f"flags of {side}", trial)
+        trials.decided(trial, f"with the flags of {side}")
     if before.holds == after.holds:
         return FlagBisection(before, after, changes, [])
     steps = 2

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hlo_inspect.bisection.trials import Flags, Trial, Trials
-from hlo_inspect.errors import InputError
+from hlo_inspect.errors import InputError, UsageError, did_you_mean
 from hlo_inspect.inspection.pass_histories import PassHistory
 
 _NAME = re.compile(r"\]   HLO pass (\S+)|Running HLO pass pipeline on module [^:\n]+: (\S+)")
@@ -46,7 +46,7 @@ class PassBisection(NamedTuple):
     @property
     def required(self) -> list[PassTrial]:
         """Passes without which the program does not compile."""
-        return [trial for trial in self.trials if trial.trial.holds is None]
+        return [own for own in self.trials if own.trial.observation is None]
 
     @property
     def others(self) -> list[PassTrial]:
@@ -57,7 +57,7 @@ class PassBisection(NamedTuple):
 def bisect_passes(trials: Trials) -> PassBisection:
     """Disable each pass alone, then pairs of the likeliest if none alone is necessary.
 
-    Raise CompileError if the program as it is does not compile, InputError if the condition is not stable.
+    Raise CompileError if the program as it is does not compile, InputError if the condition is unknown then or not stable.
     """
     flags = trials.compilations.flags
     whole, compiled, log = trials.first()
@@ -80,6 +80,18 @@ def bisect_passes(trials: Trials) -> PassBisection:
     return result._replace(trials=sorted(tried, key=lambda own: [places[name] for name in own.names]))
 
 
+def check_pass_names(trials: Trials, flags: Flags) -> None:
+    """Raise UsageError if the user's flags disable a pass that does not run for the program without them."""
+    names = _disabled(flags)
+    if names:
+        enabled = {**trials.compilations.flags, **flags, _DISABLED: ""}
+        listed = names_in_log(trials.logged(enabled, "enabled")[1])
+        unknown = next((name for name in names if name not in listed), None)
+        if listed and unknown is not None:
+            closest = did_you_mean(unknown, listed)
+            raise UsageError(f"{_DISABLED}: {unknown!r} is no pass that runs for this program{closest}")
+
+
 def names_in_log(log: str) -> list[str]:
     """Return the names of passes and pipelines in XLA's log, each once, in the order in which they began."""
     return list(dict.fromkeys(name or pipeline for name, pipeline in _NAME.findall(log)))
@@ -96,8 +108,11 @@ def _tried(
 
 def _without(flags: Flags, names: Sequence[str]) -> Flags:
     """Return the flags that disable passes too."""
-    already = [name.strip() for name in str(flags.get(_DISABLED, "")).split(",")]
-    return {**flags, _DISABLED: ",".join([*filter(None, already), *names])}
+    return {**flags, _DISABLED: ",".join([*_disabled(flags), *names])}
+
+
+def _disabled(flags: Flags) -> list[str]:
+    return [name for part in str(flags.get(_DISABLED, "")).split(",") if (name := part.strip())]
 
 
 def _likeliest(result: PassBisection, changes: Mapping[str, str]) -> list[str]:

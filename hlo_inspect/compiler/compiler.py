@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from hlo_inspect.compiler.devices import TPU_ENVIRONMENT, cuda_plugin
+from hlo_inspect.compiler.devices import TPU_ENVIRONMENT
+from hlo_inspect.compiler.installations import Installation
 from hlo_inspect.compiler.meshes import Description, Mesh
 from hlo_inspect.compiler.program import FlagValue, LoweredProgram
 from hlo_inspect.compiler.targets import GPU, TPU, Target
-from hlo_inspect.compiler.worker import OPTIMIZED
+from hlo_inspect.compiler.worker import OPTIMIZED, PACKAGES
 from hlo_inspect.errors import CompileError, InputError, Location, MissingExtraError
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.worker_process import Limits, WorkerProcess, XlaAbortError, XlaError, XlaLimitError
 
 _MODULE = "hlo_inspect.compiler.worker"
-_INSTALL = "pip install jaxlib"
-_INSTALL_CUDA = "pip install jax-cuda13-plugin jax-cuda13-pjrt nvidia-cuda-nvcc"
+_EXTRAS = {
+    TPU: "the extra [tpu]: pip install libtpu",
+    GPU: "the extra [cuda]: pip install jax-cuda13-plugin jax-cuda13-pjrt nvidia-cuda-nvcc",
+}
 _STATUS = lazy_pattern(r"^(?:[A-Z]+_[A-Z_]+|INTERNAL|UNIMPLEMENTED|UNKNOWN): (?:E\d+: )?")
 _PLACE = lazy_pattern(r'error: (?:"[^"\n]*"|-):(\d{1,9}):(\d{1,9}): ([^\n]*)')
 _DOES_NOT_FIT = lazy_pattern(
@@ -47,10 +48,20 @@ class Compiled(NamedTuple):
 
 
 class Compiler:
-    """XLA's compiler for a target. `environment` is that of its process, beside what the target needs."""
+    """XLA's compiler for a target. `environment` is that of its process, beside what the target needs.
 
-    def __init__(self, target: Target, limits: Limits, environment: Mapping[str, str] = {}) -> None:
+    It is that of this Python, unless it has an `installation` of its own.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        limits: Limits,
+        environment: Mapping[str, str] = {},
+        installation: Installation | None = None,
+    ) -> None:
         self.target = target
+        self._installation = installation
         self._environment = environment
         self._limits = limits
         self._process: WorkerProcess | None = None
@@ -170,34 +181,33 @@ class Compiler:
         """Start the process unless it runs. Raise MissingExtraError if a part of the compiler is missing."""
         if self._process is not None:
             return self._process
-        purpose = f"compiling for {self.target.text} needs"
-        if find_spec("jaxlib") is None:
-            raise MissingExtraError(f"{purpose} the extra [xla]: {_INSTALL}")
-        if self.target.platform == TPU and find_spec("libtpu") is None:
-            raise MissingExtraError(f"{purpose} the extra [tpu]: pip install libtpu")
-        if self.target.platform == GPU and cuda_plugin() is None:
-            raise MissingExtraError(f"{purpose} the extra [cuda]: {_INSTALL_CUDA}")
         needed = TPU_ENVIRONMENT if self.target.platform == TPU else {}
-        process = WorkerProcess(_MODULE, {**needed, **self._environment})
-        greeting = process.greeting
-        reason = f"jaxlib cannot be imported: {greeting['error']}" if greeting["error"] is not None else ""
-        if not reason and greeting["missing"]:
-            reason = f"jaxlib {greeting['version']} is too old: it has no {greeting['missing'][0]}"
-        if reason:
+        place = self._installation
+        own = () if place is None else (place.python, place.path)
+        process = WorkerProcess(_MODULE, {**needed, **self._environment}, *own)
+        lack = _lack(process.greeting, self.target.platform)
+        if lack:
             process.close()
-            raise MissingExtraError(f"{purpose} the extra [xla], but {reason} (pip install --upgrade jaxlib)")
-        packages = {TPU: ("libtpu",), GPU: ("jax-cuda13-plugin", "jax-cuda12-plugin")}.get(self.target.platform, ())
-        others = [f"{name} {version}" for name in packages if (version := _version(name))]
-        self._versions, self._process = ", ".join([f"jaxlib {greeting['version']}", *others]), process
+            message = f"compiling for {self.target.text} needs {lack}"
+            raise MissingExtraError(message, None if place is None else Location(place.packages or place.python))
+        packages = process.greeting["packages"]
+        others = [f"{name} {packages[name]}" for name in PACKAGES.get(self.target.platform, ()) if name in packages]
+        self._versions, self._process = ", ".join([f"jaxlib {process.greeting['version']}", *others]), process
         return process
 
 
-def _version(package: str) -> str:
-    """Return the version of an installed package; empty if there is none of that name."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
+def _lack(greeting: Mapping[str, Any], platform: str) -> str:
+    """Return what the process lacks to compile for a platform; empty if it lacks nothing."""
+    upgrade = "(pip install --upgrade jaxlib)"
+    if greeting["error"] is not None:
+        return f"the extra [xla], but jaxlib cannot be imported: {greeting['error']} {upgrade}"
+    if greeting["version"] is None:
+        return "the extra [xla]: pip install jaxlib"
+    if greeting["missing"]:
+        return f"the extra [xla], but jaxlib {greeting['version']} is too old: it has no {greeting['missing'][0]} {upgrade}"
+    if platform in PACKAGES and not any(name in greeting["packages"] for name in PACKAGES[platform]):
+        return _EXTRAS[platform]
+    return ""
 
 
 def optimized_text(folder: Path) -> Path:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,13 @@ from hlo_inspect.compiler.edits import apply_edit
 from hlo_inspect.compiler.execution import outputs_differ, write_arrays
 from hlo_inspect.compiler.exported import stablehlo_of
 from hlo_inspect.compiler.mlir import argument_names, main_of, parse
-from hlo_inspect.compiler.targets import CPU, GPU
+from hlo_inspect.compiler.targets import CPU, GPU, TPU
 from hlo_inspect.worker_process import Task, run_tasks
 
 OPTIMIZED = "after_optimizations.txt"
 """End of the name of the optimized text."""
+PACKAGES = {TPU: ("libtpu",), GPU: ("jax-cuda13-plugin", "jax-cuda12-plugin")}
+"""Packages beside jaxlib, one of which a platform needs."""
 _MODULES = ("jaxlib.xla_client", "jaxlib.mlir.ir", "jaxlib.mlir.dialects.sdy", "jaxlib.mlir._mlir_libs._jax_mlir_ext")
 
 
@@ -112,13 +116,17 @@ TASKS: dict[str, Task] = {
 
 
 def greeting() -> dict[str, Any]:
-    """Return the first message: version and missing modules of jaxlib, or the error of its import."""
+    """Return the first message: packages of compilers, version and missing modules of jaxlib, or the error of its import."""
+    packages = {}
+    for name in (name for names in PACKAGES.values() for name in names):
+        with suppress(PackageNotFoundError):
+            packages[name] = version(name)
     try:
-        version = import_module("jaxlib").__version__
-        missing = [name for name in _MODULES if find_spec(name) is None]
+        own = import_module("jaxlib").__version__ if find_spec("jaxlib") is not None else None
+        missing = [name for name in _MODULES if find_spec(name) is None] if own is not None else []
     except Exception as error:  # an import that fails can raise anything
         return {"error": f"{type(error).__name__}: {error}"}
-    return {"error": None, "version": version, "missing": missing}
+    return {"error": None, "version": own, "missing": missing, "packages": packages}
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Self
 
 from hlo_inspect.compiler.compiler import Compiled, Compiler, without_machine_flags
+from hlo_inspect.compiler.installations import Installation
 from hlo_inspect.compiler.meshes import Description, Mesh, mesh_text
 from hlo_inspect.compiler.program import FlagValue, LoweredProgram
 from hlo_inspect.compiler.targets import GPU, Target
@@ -40,7 +41,7 @@ class CompiledMesh(NamedTuple):
 class Compilations:
     """A program and its compiler. Without a `folder` what XLA writes is removed at the end.
 
-    `sizes` are those of the symbols of a file of `jax.export`.
+    `own_flags` are those that the user sets, `sizes` those of the symbols of a file of `jax.export`.
     """
 
     def __init__(
@@ -55,8 +56,9 @@ class Compilations:
         self.program = program
         self.target = target
         self._limits = limits
-        self._flags = flags
+        self.own_flags = flags
         self._sizes = sizes or {}
+        self._installation: Installation | None = None
         self._compilers: dict[int, Compiler] = {}
         self._temporary = TemporaryDirectory(prefix="hlo-inspect-") if folder is None else None
         self._folder = Path(folder if self._temporary is None else self._temporary.name)  # type: ignore[arg-type]  # one is there
@@ -65,23 +67,33 @@ class Compilations:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for compiler in self._compilers.values():
-            compiler.close()
+        self._close_compilers()
         if self._temporary is not None:
             self._temporary.cleanup()
+
+    def _close_compilers(self) -> None:
+        for compiler in self._compilers.values():
+            compiler.close()
+        self._compilers.clear()
+
+    def move_to(self, installation: Installation) -> None:
+        """Compile with another installation of the compiler from now on."""
+        self._close_compilers()
+        self._installation = installation
 
     @property
     def compiler(self) -> Compiler:
         """The compiler of this thread."""
         thread = threading.get_ident()
         if thread not in self._compilers:
-            self._compilers[thread] = Compiler(self.target, self._limits)
+            self._compilers[thread] = Compiler(self.target, self._limits, installation=self._installation)
         return self._compilers[thread]
 
     @property
     def made_by(self) -> str:
         """A sentence on what compiled the program, and what is true of that."""
-        compiler = f"compiled for {self.target.text} by {self.compiler.version}"
+        version = self.compiler.version if self._installation is None else "each version"
+        compiler = f"compiled for {self.target.text} by {version}"
         words = f"{compiler}, which decides collectives, memory, schedule and donation; times are those of a model"
         return f"{words}; autotuning was off, so kernels of a real GPU can be others" if self.target.platform == GPU else words
 
@@ -98,7 +110,7 @@ class Compilations:
     def describe(self) -> Description:
         """Read the program. Raise InputError if it is no StableHLO, UsageError for sizes that it has no symbols for."""
         if not self.program.is_stablehlo:
-            self.program = self.compiler.lowered(self.program, self._sizes)
+            self.program, self._sizes = self.compiler.lowered(self.program, self._sizes), {}
         elif self._sizes:
             raise UsageError(
                 f"{self.program.path} has no symbolic sizes to set: StableHLO has numbers, jax.export can have symbols"
@@ -108,13 +120,13 @@ class Compilations:
     @property
     def flags(self) -> Mapping[str, FlagValue]:
         """Flags of all compiles: those of the dump, and in their place those that the user sets."""
-        return {**without_machine_flags(self.program.flags), **self._flags}
+        return {**without_machine_flags(self.program.flags), **self.own_flags}
 
     def compile(
         self, description: Description, mesh: Mesh | None = None, folder: str = "", edits: Sequence[Mapping[str, Any]] = ()
     ) -> Compiled:
         """Compile the program, for a mesh or with edits if they are given, with XLA's files in a folder. Raise CompileError."""
-        return self.compiler.compile(self.program, description, self._folder / folder, mesh, self._flags, edits)
+        return self.compiler.compile(self.program, description, self._folder / folder, mesh, self.own_flags, edits)
 
     def compile_with(
         self,
@@ -133,7 +145,7 @@ class Compilations:
         self, description: Description, flags: Mapping[str, FlagValue], folder: str, run: Mapping[str, Any] | None = None
     ) -> tuple[Compiled, str]:
         """Compile the program in a process that logs each pass, with a file for each that changed it. Return its log too."""
-        with Compiler(self.target, self._limits, PASS_LOG) as compiler:
+        with Compiler(self.target, self._limits, PASS_LOG, self._installation) as compiler:
             written = {**flags, "xla_dump_hlo_pass_re": ".*"}
             return self.compile_with(description, written, folder, run, compiler=compiler), compiler.log
 

@@ -28,8 +28,8 @@ I1129 00:57:45.03 437 hlo_pass_pipeline.cc:181]   HLO pass dce
 class PlannedTrials:
     """Trials whose condition holds unless one of some groups of passes is disabled."""
 
-    def __init__(self, *groups: Collection[str], required: Collection[str] = ()) -> None:
-        self._groups, self._required = groups, required
+    def __init__(self, *groups: Collection[str], required: Collection[str] = (), unknown: Collection[str] = ()) -> None:
+        self._groups, self._required, self._unknown = groups, required, unknown
         self.compilations = SimpleNamespace(flags={})
         self.lines: list[str] = []
 
@@ -40,6 +40,8 @@ class PlannedTrials:
         disabled = set(flags.get("xla_disable_hlo_passes", "").split(","))
         if disabled & set(self._required):
             return Trial(None, "refused")
+        if disabled & set(self._unknown):
+            return Trial(Observation(None, "unknown"))
         holds = not any(disabled.issuperset(group) for group in self._groups)
         return Trial(Observation(holds, f"{holds}"))
 
@@ -65,6 +67,14 @@ def test_passes_that_changed_the_module_are_first_and_results_in_order_of_the_pi
     assert trials.lines[:3] == ["1 of 5 all passes", "2 of 5 without algsimp", "3 of 5 without cse"]
     assert [own.name for own in result.necessary] == ["algsimp", "dce"]
     assert [own.name for own in result.required] == ["simplification"]
+
+
+def test_a_pass_without_which_the_condition_is_unknown_is_neither_necessary_nor_required() -> None:
+    trials: Any = PlannedTrials(["dce"], required=["simplification"], unknown=["cse"])
+    result = bisect_passes(trials)
+    assert [own.name for own in result.necessary] == ["dce"]
+    assert [own.name for own in result.required] == ["simplification"]
+    assert result.others == []
 
 
 def test_pairs_are_tried_if_none_alone_is_necessary() -> None:

@@ -13,24 +13,14 @@ import pytest
 
 from hlo_inspect.cli.main import run
 from hlo_inspect.inspection.pass_histories import PassHistory
+from tests.calling import answer
+from tests.tables import rows
 
 DATA = Path(__file__).parents[1] / "data"
 PASSES = DATA / "pass_dumps"
 EXPECTED: dict[str, dict[str, int]] = json.loads((PASSES / "expected.json").read_text(encoding="utf-8"))
 COUNTED = {"fusions": ["kFusion"], "copies": ["kCopy"], "all_reduce": ["kAllReduce"], "all_gather": ["kAllGather"]}
 NUMBER = re.compile(r"jit_step\.(\d{4})\.")
-
-
-def report(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    assert run(["history", *arguments, "--format", "json"]) == 0
-    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return answer
-
-
-def rows(answer: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    table = next(table for table in answer["tables"] if table["name"] == name)
-    names = [column["name"] for column in table["columns"]]
-    return [dict(zip(names, row, strict=True)) for row in table["rows"]]
 
 
 @cache
@@ -126,10 +116,10 @@ def small(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_pass_that_made_a_collective_asynchronous_is_named(capsys: pytest.CaptureFixture[str], small: Path) -> None:
-    (row,) = rows(report(capsys, str(small), "all-gather"), "traces")
+def test_the_pass_that_made_a_collective_asynchronous_is_named(small: Path) -> None:
+    (row,) = rows(answer("history", small, "all-gather"), "traces")
     assert (row["brought_in_by"], row["async_by"]) == ("gatherer (0001)", "async-creator (0002)")
-    changes = rows(report(capsys, str(small)), "history")
+    changes = rows(answer("history", small), "history")
     assert [row["change"] for row in changes] == ["", "+1 all-gather", "+1 async, +1 instruction"]
     assert [row["rewritten"] for row in changes] == [None, 1, 2]
 
@@ -147,35 +137,35 @@ def test_the_pass_that_made_a_collective_asynchronous_is_named(capsys: pytest.Ca
         ("w['*']", {"all-gather"}),
     ],
 )
-def test_patterns(capsys: pytest.CaptureFixture[str], small: Path, pattern: str, kinds: set[str]) -> None:
-    assert {row["kind"] for row in rows(report(capsys, str(small), pattern), "traces")} == kinds
+def test_patterns(small: Path, pattern: str, kinds: set[str]) -> None:
+    assert {row["kind"] for row in rows(answer("history", small, pattern), "traces")} == kinds
 
 
-def test_several_processes_say_the_same(capsys: pytest.CaptureFixture[str], small: Path) -> None:
+def test_several_processes_say_the_same(small: Path) -> None:
     (small / "module_0001.jit_f.0003.a.after_x.before_b.txt").write_text("HloModule jit_f\n\nENTRY", encoding="utf-8")
-    assert report(capsys, str(small), "all-gather", "-j", "2") == report(capsys, str(small), "all-gather")
+    assert answer("history", small, "all-gather", "-j", "2") == answer("history", small, "all-gather")
 
 
-def test_a_change_of_the_header_alone_counts_as_a_change(capsys: pytest.CaptureFixture[str], small: Path) -> None:
+def test_a_change_of_the_header_alone_counts_as_a_change(small: Path) -> None:
     path = small / "module_0001.jit_f.0002.a.after_async-creator.before_b.txt"
     text = path.read_text(encoding="utf-8").replace("HloModule jit_f", "HloModule jit_f, is_scheduled=true")
     (small / "module_0001.jit_f.0003.a.after_scheduler.before_b.txt").write_text(text, encoding="utf-8")
-    assert rows(report(capsys, str(small)), "history")[-1]["change"] == "scheduled"
+    assert rows(answer("history", small), "history")[-1]["change"] == "scheduled"
 
 
-def test_a_pass_that_is_cut_off_is_left_out(capsys: pytest.CaptureFixture[str], small: Path) -> None:
+def test_a_pass_that_is_cut_off_is_left_out(small: Path) -> None:
     path = small / "module_0001.jit_f.0001.a.after_gatherer.before_b.txt"
     path.write_text(path.read_text(encoding="utf-8")[:-40], encoding="utf-8")
-    answer = report(capsys, str(small), "all-gather")
-    assert [row["brought_in_by"] for row in rows(answer, "traces")] == ["async-creator (0002)"]
-    assert answer["notes"] == [f"{path.name} is left out and counts with the next pass: it is truncated"]
+    report = answer("history", small, "all-gather")
+    assert [row["brought_in_by"] for row in rows(report, "traces")] == ["async-creator (0002)"]
+    assert report["notes"] == [f"{path.name} is left out and counts with the next pass: it is truncated"]
 
 
-def test_a_file_of_another_module_is_left_out(capsys: pytest.CaptureFixture[str], small: Path) -> None:
+def test_a_file_of_another_module_is_left_out(small: Path) -> None:
     dump(small, "0001.jit_f.0003.a.after_c.before_d", "jit_g", "ROOT %n = f32[8]{0} negate(%p)")
-    answer = report(capsys, str(small))
-    assert len(rows(answer, "history")) == 3
-    assert "it holds the module jit_g" in answer["notes"][0]
+    report = answer("history", small)
+    assert len(rows(report, "history")) == 3
+    assert "it holds the module jit_g" in report["notes"][0]
 
 
 def test_the_largest_of_several_modules_is_taken_and_named(capsys: pytest.CaptureFixture[str], small: Path) -> None:
@@ -185,13 +175,13 @@ def test_the_largest_of_several_modules_is_taken_and_named(capsys: pytest.Captur
         "jit_large",
         "\n  ".join([f"%n{i} = f32[8]{{0}} negate(%p)" for i in range(99)]),
     )
-    answer = report(capsys, str(small))
-    assert answer["notes"][0] == "of 2 modules this is the largest; --module chooses another: jit_f"
-    assert answer["notes"][1].startswith(
+    report = answer("history", small)
+    assert report["notes"][0] == "of 2 modules this is the largest; --module chooses another: jit_f"
+    assert report["notes"][1].startswith(
         "passes without a file count with the next one; dump all with `--xla_dump_hlo_pass_re=.*`"
     )
-    assert [row["pass"] for row in rows(answer, "history")] == ["x"]
-    assert len(rows(report(capsys, str(small), "--module", "jit_f"), "history")) == 3
+    assert [row["pass"] for row in rows(report, "history")] == ["x"]
+    assert len(rows(answer("history", small, "--module", "jit_f"), "history")) == 3
     assert run(["history", str(small), "--module", "jit_h"]) == 3
     assert "there are: jit_f, jit_large" in capsys.readouterr().err
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,8 +14,11 @@ from hlo_inspect.compiler.compiler import Compiler
 from hlo_inspect.compiler.program import LoweredProgram, read_program
 from hlo_inspect.compiler.targets import HOST
 from hlo_inspect.errors import CompileError, InputError, UsageError
+from hlo_inspect.inspection.compilations import Compilations
 from hlo_inspect.worker_process import Limits
+from tests.calling import answer
 from tests.compiler.programs import MANUAL, STEP
+from tests.tables import rows
 
 pytest.importorskip("jaxlib.mlir.dialects.sdy")
 
@@ -31,33 +32,20 @@ def step(tmp_path: Path) -> Path:
     return path
 
 
-def answer(capsys: pytest.CaptureFixture[str], *arguments: object, status: int = 0) -> dict[str, Any]:
-    """Return the JSON of a command."""
-    assert run([*map(str, arguments), "--format", "json"]) == status
-    return dict(json.loads(capsys.readouterr().out))
-
-
-def rows(report: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return the rows of a table by column."""
-    table = next(table for table in report["tables"] if table["name"] == name)
-    columns = [column["name"] for column in table["columns"]]
-    return [dict(zip(columns, row, strict=True)) for row in table["rows"]]
-
-
-def test_a_program_is_compiled_and_inspected(step: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_program_is_compiled_and_inspected(step: Path, tmp_path: Path) -> None:
     """A device has 8 × 64 of x, 64 × 64 of w and 64 × 16 of v; each sends half of two halves of 8 × 16."""
-    report = answer(capsys, "compile", step, "-o", tmp_path / "kept")
+    report = answer("compile", step, "-o", tmp_path / "kept")
     facts = report["facts"]
     assert facts["params.bytes"] == 4 * (8 * 64 + 64 * 64 + 64 * 16)
     assert facts["collectives.all-reduce.executed_count"] == 1
     assert facts["collectives.executed_wire_bytes"] == 4 * 8 * 16
     assert any("compiled for cpu by jaxlib" in note for note in report["notes"])
-    again = answer(capsys, "summary", tmp_path / "kept", "--mesh", "data=4,model=2")
+    again = answer("summary", tmp_path / "kept", "--mesh", "data=4,model=2")
     assert again["facts"] == facts, "every other command reads the folder"
 
 
-def test_another_mesh_is_compared_with_the_own_one(step: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report = answer(capsys, "remesh", step, "--mesh", "data=2,model=4")
+def test_another_mesh_is_compared_with_the_own_one(step: Path) -> None:
+    report = answer("remesh", step, "--mesh", "data=2,model=4")
     assert report["facts"]["collectives.axis.model.executed_wire_bytes"] == 2 * 3 * (4 * 16 * 16) // 4
     listed = {row["mesh"]: row for row in rows(report, "remesh")}
     assert list(listed) == ["data=4,model=2", "data=2,model=4"]
@@ -67,9 +55,9 @@ def test_another_mesh_is_compared_with_the_own_one(step: Path, capsys: pytest.Ca
     )
 
 
-def test_all_meshes_of_as_many_devices(step: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_meshes_of_as_many_devices(step: Path) -> None:
     """With data=8 nothing is sent and the weights are whole; with model=8 a device has an eighth of them."""
-    report = answer(capsys, "remesh", step, "--mesh", "all", "--profile", "h100-sxm", "-j", 2)
+    report = answer("remesh", step, "--mesh", "all", "--profile", "h100-sxm", "-j", 2)
     listed = {row["mesh"]: row for row in rows(report, "remesh")}
     assert set(listed) == {"data=8,model=1", "data=4,model=2", "data=2,model=4", "data=1,model=8"}
     assert {mesh: row["sent_bytes"] for mesh, row in listed.items()} == {
@@ -84,23 +72,23 @@ def test_all_meshes_of_as_many_devices(step: Path, capsys: pytest.CaptureFixture
     assert best["front"] is True
 
 
-def test_a_mesh_that_is_refused_is_a_row(step: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report = answer(capsys, "remesh", step, "--mesh", "data=8,model=1", "--mesh", "data=3")
+def test_a_mesh_that_is_refused_is_a_row(step: Path) -> None:
+    report = answer("remesh", step, "--mesh", "data=8,model=1", "--mesh", "data=3")
     reasons = {row["mesh"]: row["reason"] for row in rows(report, "remesh")}
     assert reasons["data=8,model=1"] is None
     assert reasons["data=3,model=2"] == "dimension 0 of argument 0 has 32 elements, not divisible by 3 (data)"
 
 
-def test_the_only_mesh_refused_is_status_1(step: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report = answer(capsys, "remesh", step, "--mesh", "rows=8", status=1)
+def test_the_only_mesh_refused_is_status_1(step: Path) -> None:
+    report = answer("remesh", step, "--mesh", "rows=8", status=1)
     (row,) = rows(report, "remesh")
     assert row["reason"] == "no axis rows; the mesh has data, model"
 
 
-def test_a_shard_map_keeps_its_mesh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_shard_map_keeps_its_mesh(tmp_path: Path) -> None:
     path = tmp_path / "ring.mlir"
     path.write_text(MANUAL, encoding="utf-8")
-    (row,) = rows(answer(capsys, "remesh", path, "--mesh", "ring=2", status=1), "remesh")
+    (row,) = rows(answer("remesh", path, "--mesh", "ring=2", status=1), "remesh")
     assert row["reason"].startswith("shard_map")
 
 
@@ -126,10 +114,11 @@ def test_a_directory_without_stablehlo_says_how_to_get_it(tmp_path: Path) -> Non
     ("limits", "words"), [(Limits(seconds=0.0), "took more than 0 s"), (Limits(bytes=1), "needed more than 0.0 GiB of memory")]
 )
 def test_a_compile_ends_at_its_limits(limits: Limits, words: str, tmp_path: Path) -> None:
+    """Its process is new: in one that has compiled before, this takes less time than passes between two looks at it."""
     program = LoweredProgram("step.mlir", STEP.encode())
     with Compiler(HOST, Limits()) as compiler:
         description = compiler.describe(program)
-    with Compiler(HOST, limits) as limited, pytest.raises(CompileError, match=words):
+    with Compiler(HOST, limits, {"LIMITED": str(limits)}) as limited, pytest.raises(CompileError, match=words):
         limited.compile(program, description, tmp_path)
 
 
@@ -167,8 +156,11 @@ def test_a_file_of_jax_export_has_the_sizes_that_the_user_sets(tmp_path: Path, c
     pytest.importorskip("flatbuffers")
     path = tmp_path / "matmul.exported"
     subprocess.run([sys.executable, "-c", EXPORTED, str(path)], check=True)
-    facts = answer(capsys, "compile", path, "--set", "b=16")["facts"]
+    facts = answer("compile", path, "--set", "b=16")["facts"]
     assert facts["params.bytes"] == 4 * (16 * 32 + 32 * 8)
+    with Compilations(read_program(str(path)), HOST, Limits(), {}, sizes={"b": 16}) as compilations:
+        compilations.describe()
+        assert compilations.describe().partitions == 1, "a program is described for each version of a compiler"
     assert run(["compile", str(path)]) == 3
     assert f"{path}: the size b is not set; write --set b=N" in capsys.readouterr().err
 

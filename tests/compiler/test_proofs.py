@@ -13,8 +13,9 @@ import hlo_inspect
 from hlo_inspect.cli.main import run
 from hlo_inspect.compiler.compiler import Compiler
 from hlo_inspect.errors import CompileError
+from tests.calling import answer
 from tests.compiler import programs
-from tests.compiler.test_compile import answer, rows
+from tests.tables import rows
 
 jaxlib = pytest.importorskip("jaxlib")
 sdy = pytest.importorskip("jaxlib.mlir.dialects.sdy")
@@ -24,13 +25,20 @@ FOLDER = Path(__file__).parents[3] / "shared/dumps/prove"
 LOW = [part for rule in ("HI101", "HI104", "HI505", "HI506") for part in ("--threshold", f"{rule}=64KiB")]
 
 
-def proofs(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict[str, Any]]:
-    return rows(answer(capsys, "lint", *arguments, "--prove"), "proofs")
+def proofs(*arguments: object) -> list[dict[str, Any]]:
+    return rows(answer("lint", *arguments, "--prove"), "proofs")
 
 
-def test_a_donation_saves_the_buffers_of_all_new_values(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture(scope="module")
+def proved(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], Path]:
+    """Return the proofs of STEP, and the folder of the compiled programs."""
+    folder = tmp_path_factory.mktemp("proved") / "kept"
+    return proofs(STEP, "--keep", folder), folder
+
+
+def test_a_donation_saves_the_buffers_of_all_new_values(proved: tuple[list[dict[str, Any]], Path]) -> None:
     """Two weights and two momenta of 8 MiB on a device: without donation 32 MiB of results lie beside 33 MiB of arguments."""
-    first, second = proofs(capsys, STEP)
+    first, second = proved[0]
     assert [first["rule"], second["rule"]] == ["HI101", "HI505"]
     assert first["verdict"] == second["verdict"] == "confirmed"
     assert first["remedy"] == "donate weights['down'], weights['up'], momentum['down'], momentum['up']"
@@ -41,22 +49,21 @@ def test_a_donation_saves_the_buffers_of_all_new_values(capsys: pytest.CaptureFi
     assert first["estimate_s_before"] is None
 
 
-def test_a_rule_without_a_remedy_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rule_without_a_remedy_is_told(tmp_path: Path) -> None:
     """An argument that nothing reads is HI102, which has no remedy."""
     path = tmp_path / "unused.mlir"
     path.write_text(programs.STEP.replace("%v: tensor", "%unused: tensor<512x512xf32>,\n      %v: tensor"), encoding="utf-8")
-    reported = proofs(capsys, path, "--select", "HI102")
+    reported = proofs(path, "--select", "HI102")
     assert [(row["rule"], row["verdict"], row["said"]) for row in reported] == [
         ("HI102", "cannot be tried", "no remedy that can be tried")
     ]
 
 
-def test_the_compiled_programs_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (row,) = proofs(capsys, STEP, "--select", "HI101", "--keep", tmp_path / "kept")
+def test_the_compiled_programs_are_kept(proved: tuple[list[dict[str, Any]], Path]) -> None:
+    (row, _), kept = proved
     for folder, name in (("before", "needed_bytes_before"), ("HI101", "needed_bytes_after")):
-        facts = answer(capsys, "memory", tmp_path / "kept" / folder)["facts"]
+        facts = answer("memory", kept / folder)["facts"]
         assert facts["memory.needed_bytes"] == row[name]
-    assert not (tmp_path / "kept/HI505").exists()
 
 
 @pytest.mark.parametrize(
@@ -104,13 +111,11 @@ def truths() -> list[Any]:
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the dumps beside the checkout")
 @pytest.mark.parametrize(("dump", "truth"), truths())
-def test_the_bytes_after_are_those_of_the_authors_edit(
-    dump: Path, truth: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    tried = [row for row in proofs(capsys, dump, *LOW) if row["verdict"] != "cannot be tried"]
+def test_the_bytes_after_are_those_of_the_authors_edit(dump: Path, truth: dict[str, Any]) -> None:
+    tried = [row for row in proofs(dump, *LOW) if row["verdict"] != "cannot be tried"]
     if "after" not in truth:
         assert tried == []
-        assert [row for row in proofs(capsys, dump) if row["verdict"] != "cannot be tried"] == []
+        assert [row for row in proofs(dump) if row["verdict"] != "cannot be tried"] == []
         return
     assert tried
     allowed = 0.05 if "constrain" in truth["remedy"] else 0

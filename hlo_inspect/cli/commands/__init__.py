@@ -37,7 +37,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Compare": {
         "diff": "Compare two dumps: what changed for the step, then why.",
         "history": "Show which compiler pass changed the module.",
-        "bisect": "Find the compiler passes or flags behind a fault.",
+        "bisect": "Find the compiler passes, flags or version behind a fault.",
         "recompiles": "Show why each function was compiled again.",
         "ranks": "Compare the programs of all ranks: which deviates, who hangs.",
         "remesh": "Compile the program of a dump for other meshes.",
