@@ -52,7 +52,10 @@ def watch(
         message = f"jax {import_module('jax').__version__} does not hand compiled modules to Python, as 0.11 does: {_INSTEAD}"
         raise UsageError(message) from error
     name = f"hlo-inspect-{id(watched):x}"
-    register(watched.take, name=name, stage=stage)
+    try:
+        register(watched.take, name=name, stage=stage)
+    except Exception as error:  # of a plugin whose compiler takes no callbacks, whatever it raises
+        raise UsageError(f"JAX registers no callback for compiled modules: {error}; {_INSTEAD}") from error
     watched.open(lambda: xla.clear_hlo_module_transformation(name, stage))
     atexit.register(watched.close)
     return watched

@@ -32,31 +32,29 @@ from hlo_inspect.report.table_spec import TableSpec
 _OF_PASSES = {"collectives": "collectives", "kernels": "kernels", "parameters": "params"}
 """Tables with the name of the pass's table."""
 _RELATIONS = {relation.spec.name: relation for relation in RELATIONS}
-_MODULE_COLUMNS = (
-    StoreColumn("name", "text", "name of the module"),
-    StoreColumn("input", "text", "path or address of the input"),
-    StoreColumn("line", "int", "first line of the module in the input"),
-    StoreColumn("lines", "int", "lines of the module"),
-    StoreColumn("bytes", "int", "bytes of the module's text"),
-    StoreColumn("status", "text", "`ok`, or `partial`: the text does not hold the whole module"),
-)
+_MODULE = StoreColumn("module", "int", "number of the module in the input, from 0")
+_MODULE_COLUMNS: Mapping[str, Type] = {
+    "name": "text",
+    "input": "text",
+    "status": "text",
+    "line": "int",
+    "lines": "int",
+    "bytes": "int",
+}
 COMMANDS_OF_TABLES = frozenset({*_OF_PASSES, FINDINGS})
 """Tables whose columns are those of commands and stores."""
 TABLES = (MODULES, *_RELATIONS, *_OF_PASSES, FINDINGS)
 
-_MODULE = StoreColumn("module", "int", "number of the module in the input, from 0")
 _ARRAYS: Mapping[Type, str] = {"int": "int64", "float": "float64", "bool": "bool"}
 
 
 def columns_of_table(table: str) -> list[StoreColumn]:
     """Return the columns of a table, the number of the module first."""
     if table == MODULES:
-        return [_MODULE, *_MODULE_COLUMNS]
+        return [_MODULE, *(StoreColumn(name, type_) for name, type_ in _MODULE_COLUMNS.items())]
     if table == FINDINGS:
         return [_MODULE, *(column for column in FINDING_COLUMNS if column.name not in {"module", "read_at", "row"})]
-    meanings = {column.name: column.meaning for column in _spec(table).columns}
-    columns = spec_columns(_spec(table))
-    return [_MODULE, *(StoreColumn(column.name, column.type, meanings.get(column.name, "")) for column in columns)]
+    return [_MODULE, *(StoreColumn(column.name, column.type) for column in spec_columns(_spec(table)))]
 
 
 def _spec(table: str) -> TableSpec:
@@ -118,7 +116,7 @@ def _columns(table: str, report: Report, context: Context) -> Iterator[Sequence[
     """Yield the values of each column of a table, bounds included."""
     if table == MODULES:
         place = report.input
-        values = (report.module_name, place.path, place.first_line, place.lines, place.bytes, status_of(context.module))
+        values = (report.module_name, place.path, status_of(context.module), place.first_line, place.lines, place.bytes)
         yield from ([value] for value in values)
         return
     if table in _RELATIONS:

@@ -21,76 +21,48 @@ from hlo_inspect.figure import total as sum_of
 from hlo_inspect.graph.calls import place
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
-from hlo_inspect.passes.base import Pass, bounded
-from hlo_inspect.passes.instruction_rows import phase_column
+from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import Section
-from hlo_inspect.report.table import Column, Value
+from hlo_inspect.report.table import Column, Unit, Value
 from hlo_inspect.report.table_spec import TableSpec
 
 Columns = Sequence[Sequence[Value]]
 """The values of each column of a table."""
 
-_ID = Column("id", "number", meaning="number of the instruction in the module, in the order of the text, from 0")
-_COMPUTATION = Column("computation", meaning="computation that holds the instruction")
-_RUNS = bounded("runs", "count", meaning="runs in one step; null if no step runs its computation")
-_LIVE = tuple(
-    Column(name, "number", meaning=f"{end} schedule position at which it is live; null without a schedule")
-    for name, end in (("live_from", "first"), ("live_to", "last"))
-)
+_BOUNDED = frozenset({"runs", "flops", "bytes_accessed"})
 
-_INSTRUCTIONS = TableSpec("instructions", "Instructions of all computations").with_columns(
-    _ID,
-    Column("name", meaning="name of the instruction"),
-    Column("opcode"),
-    _COMPUTATION,
-    Column("shape", meaning="shape of the result, inferred if the text lacks it"),
-    Column("bytes", "bytes", meaning="bytes of the arrays of the result, without padding"),
-    _RUNS,
-    bounded("flops", "flops", meaning="FLOPs of all runs in one step; null in a fusion, and if it runs computations"),
-    bounded("bytes_accessed", "bytes", meaning="bytes that all runs read and write in one step; null as `flops`"),
-    phase_column(lambda labels: labels.phase),
-    Column("scope", meaning="scopes that the program named, without layer numbers"),
-    Column("op_name"),
-    Column("source"),
-    Column("line", "number"),
-    *_LIVE,
+
+def _table(name: str, title: str, /, **units: Unit) -> TableSpec:
+    """Return a table with columns of these units; docs/pages/columns.yaml has their meanings."""
+    columns = (Column(column, unit, bounded=column in _BOUNDED) for column, unit in units.items())
+    return TableSpec(name, title).with_columns(*columns)
+
+
+# fmt: off
+_INSTRUCTIONS = _table(
+    "instructions", "Instructions of all computations",
+    id="number", name="text", opcode="text", computation="text", shape="text", bytes="bytes", runs="count", flops="flops",
+    bytes_accessed="bytes", phase="text", scope="text", op_name="text", source="text", line="number",
+    live_from="number", live_to="number",
 )
-_OPERANDS = TableSpec("operands", "Operands of all instructions").with_columns(
-    _COMPUTATION,
-    Column("instruction", meaning="instruction that reads the operand"),
-    Column("instruction_id", "number", meaning="its `id` in `instructions`"),
-    Column("number", "number", meaning="position of the operand, from 0"),
-    Column("operand", meaning="name of the operand"),
-    Column("operand_id", "number", meaning="its `id` in `instructions`; null if no instruction defines it"),
+_OPERANDS = _table(
+    "operands", "Operands of all instructions",
+    computation="text", instruction="text", instruction_id="number", number="number", operand="text", operand_id="number",
 )
-_COMPUTATIONS = TableSpec("computations", "Computations").with_columns(
-    Column("name", meaning="name of the computation"),
-    Column("role", meaning="entry, body, condition, branch, run, fused, applied or custom; null if nothing calls it"),
-    Column("instructions", "count", meaning="number of its instructions"),
-    _RUNS,
-    Column("root", meaning="instruction whose result it returns"),
-    Column("line", "number"),
+_COMPUTATIONS = _table(
+    "computations", "Computations",
+    name="text", role="text", instructions="count", runs="count", root="text", line="number",
 )
-_CALLS = TableSpec("calls", "Calls of computations").with_columns(
-    _COMPUTATION,
-    Column("instruction", meaning="instruction that calls"),
-    Column("instruction_id", "number", meaning="its `id` in `instructions`"),
-    Column("role", meaning="body, condition, branch, run, fused, applied or custom"),
-    Column("callee", meaning="computation that it calls"),
-    bounded("runs", "count", meaning="runs of the callee by this call in one step; null for applied computations"),
+_CALLS = _table(
+    "calls", "Calls of computations",
+    computation="text", instruction="text", instruction_id="number", role="text", callee="text", runs="count",
 )
-_BUFFERS = TableSpec("buffers", "Buffers of device memory").with_columns(
-    Column("id", "number", meaning="number of the buffer, from 0"),
-    Column("name", meaning="instruction that defines its first value"),
-    _COMPUTATION,
-    Column("shape", meaning="shape of that value"),
-    Column("bytes", "bytes", meaning="bytes of the buffer, with padding"),
-    Column("kind", meaning="kind of its allocation: parameter, constant, output, temporary (table of a tuple) or heap"),
-    Column("memory_space", "number"),
-    Column("values", "count", meaning="values that share the buffer"),
-    *_LIVE,
-    Column("line", "number"),
+_BUFFERS = _table(
+    "buffers", "Buffers of device memory",
+    id="number", name="text", computation="text", shape="text", bytes="bytes", kind="text", memory_space="number",
+    values="count", live_from="number", live_to="number", line="number",
 )
+# fmt: on
 
 
 class _Place(NamedTuple):

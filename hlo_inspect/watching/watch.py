@@ -57,7 +57,8 @@ class Watch:
     ) -> None:
         """Check the options. Raise UsageError if one makes no sense."""
         self._checks = [CheckRun(policy) for policy in policies if policy.assertions or policy.fail_on is not None]
-        passes = (*PASSES, *(name for policy in policies for name in passes_for(policy) if policy.assertions))
+        wanted = Request(options.get("passes", ())).pass_names
+        passes = (*PASSES, *wanted, *(name for policy in policies for name in passes_for(policy) if policy.assertions))
         self._options = {**options, "passes": tuple(dict.fromkeys(passes)), "module": None}
         self._pattern = name_pattern(options.get("module"))
         Request(**self._options).check(passes)

@@ -151,6 +151,20 @@ def test_own_code_gets_each_report_and_may_fail(jax: FakeJax) -> None:
     assert watch.warnings == ["1 jit_step: own code", "2 jit_loss: own code"]
 
 
+def test_reports_have_the_tables_of_more_passes(jax: FakeJax) -> None:
+    watch, _ = watched(jax, proto("jit_step"), passes="params")
+    assert [row["bytes"] for row in watch.reports[0].table("params").records()] == [16, 8]
+
+
+def test_a_plugin_without_callbacks_is_a_sentence(jax: FakeJax, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("UNIMPLEMENTED")
+
+    monkeypatch.setattr(jax, "register_hlo_module_transformation", refuse)
+    with pytest.raises(hlo_inspect.UsageError, match=r"UNIMPLEMENTED; set XLA_FLAGS"):
+        hlo_inspect.watch()
+
+
 def test_functions_are_chosen_by_name(jax: FakeJax) -> None:
     watch, lines = watched(jax, proto("jit_step"), proto("jit_loss"), module="loss$")
     assert [report.module_name for report in watch.reports] == ["jit_loss"]
