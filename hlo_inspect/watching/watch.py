@@ -58,7 +58,8 @@ class Watch:
         """Check the options. Raise UsageError if one makes no sense."""
         self._checks = [CheckRun(policy) for policy in policies if policy.assertions or policy.fail_on is not None]
         wanted = Request(options.get("passes", ())).pass_names
-        passes = (*PASSES, *wanted, *(name for policy in policies for name in passes_for(policy) if policy.assertions))
+        asserted = [Policy(policy.assertions) for policy in policies if policy.assertions]  # all findings are there in any case
+        passes = (*PASSES, *wanted, *(name for policy in asserted for name in passes_for(policy)))
         self._options = {**options, "passes": tuple(dict.fromkeys(passes)), "module": None}
         self._pattern = name_pattern(options.get("module"))
         Request(**self._options).check(passes)
@@ -129,12 +130,12 @@ class Watch:
         file = Path(self._folder.name, f"module_{self._count:04d}.{name.replace('/', '_')[:100]}.after_optimizations.txt")
         (report,) = saved_reports(open_source(self._ask("module", module, file=str(file), options=self._options)))
         self.reports.append(report)
-        self._tell(f"{self._count} {printable(name)}: {', '.join(_facts(report))}")
+        self._tell(f"{self._count} {name}: {', '.join(_facts(report))}")
         results = [result for checks in self._checks for outcome in checks.outcomes([report]) for result in outcome.results]
         failed = [result for result in results if not result.passed]
         self.failed += bool(failed)
         for result in failed:
-            self._tell(f"{self._count} {printable(name)}: FAILED {printable(result.message)}")
+            self._tell(f"{self._count} {name}: FAILED {result.message}")
         if self._on_module is not None:
             self._on_module(report)
 
@@ -152,7 +153,8 @@ class Watch:
         return self._worker.ask(task, data, **parameters)
 
     def _tell(self, line: str) -> None:
-        print(f"hlo-inspect: {line}", file=self._stream or sys.stderr)
+        with suppress(OSError, ValueError):  # a stream that somebody closed
+            print(f"hlo-inspect: {printable(line)}", file=self._stream or sys.stderr)
 
 
 def _name_of(module: bytes) -> str:

@@ -123,6 +123,17 @@ def test_a_module_that_cannot_be_read_is_one_warning(jax: FakeJax) -> None:
     assert len(watch.reports) == 1
 
 
+def test_a_closed_stream_and_names_of_control_characters_end_nothing(jax: FakeJax) -> None:
+    _, lines = watched(jax, b"\n\x05\x1b[31m" + b"\x1a\x03abc")
+    assert lines[0].startswith("hlo-inspect: warning: 1 \\x1b[31m: ")
+    stream = io.StringIO()
+    with hlo_inspect.watch(stream=stream) as watch:
+        stream.close()
+        jax.compile(proto("jit_step"))
+        jax.compile(proto("jit_loss"))
+    assert len(watch.reports) == 2
+
+
 def test_a_process_that_dies_costs_its_module(jax: FakeJax, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     with hlo_inspect.watch(stream=stream) as watch:
