@@ -17,6 +17,7 @@ from hlo_inspect.version import __version__
 if TYPE_CHECKING:
     from hlo_inspect.api import inspect, inspect_all
     from hlo_inspect.api_compile import compile, prove  # noqa: A004 - as in re and in JAX
+    from hlo_inspect.api_watch import watch
     from hlo_inspect.errors import (
         CompileError,
         HloInspectError,
@@ -46,6 +47,7 @@ __all__ = [
     "inspect",
     "inspect_all",
     "prove",
+    "watch",
 ]
 
 
@@ -54,6 +56,7 @@ _HOMES = {
     "inspect": "api",
     "inspect_all": "api",
     "prove": "api_compile",
+    "watch": "api_watch",
     "Report": "report.model",
     "Table": "report.table",
 }

@@ -305,6 +305,12 @@ class Request:
         options = (option for option in OPTIONS if option.name not in self.configured)
         return (option for option in options if getattr(self, option.name) not in (option.default, ()))
 
+    def refuse_options(self, inputs: str) -> None:
+        """Raise UsageError if the user sets an option that does not apply to these `inputs`."""
+        flags = [option.flag for option in self.given() if option.info.flags]
+        if flags:
+            raise UsageError(f"{', '.join(flags)} {'does' if len(flags) == 1 else 'do'} not apply to {inputs}")
+
     def check(self, passes: Collection[str]) -> None:
         """Raise UsageError for a value outside its choices or below its minimum.
 

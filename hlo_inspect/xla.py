@@ -20,7 +20,7 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
-    from hlo_inspect.profiler.programs import ProfiledProgram
+    from hlo_inspect.profiler.programs import DeviceAssignment, ProfiledProgram
     from hlo_inspect.xla_worker import Worker
 
 NO_MODULES = "is a profile without the modules of its programs; `hlo-inspect measured PROFILE DUMP` takes them from a dump"
@@ -145,11 +145,7 @@ class Xla:
 
         place, assignment = f"{source.name}#{program.label}", device_assignment(proto)
         text = self._text_of(proto, Format.HLO_PROTO, Location(place))
-        if assignment is not None:
-            head, newline, rest = text.partition(b"\n")
-            counts = (("replica_count", assignment.replicas), ("num_partitions", assignment.partitions))
-            head += b"".join(f", {name}={count}".encode() for name, count in counts if count > 1)
-            text = head + newline + rest
+        text = with_device_counts(text, assignment)
         source.note = f"jaxlib converted the modules of {source.format} to HLO text; line numbers refer to that text"
         module = next(read_modules(Source(place, lambda: io.BytesIO(text)), wants))
         module.program, module.text_line = program.label, 0
@@ -181,6 +177,16 @@ class Xla:
                 yield (_read_again(printed, module), _PRINTED) if printed else (whole.finished(module), None)
         if lines:
             _refuse_stray(source.take_lines(), whole, lines)
+
+
+def with_device_counts(text: bytes, assignment: DeviceAssignment | None) -> bytes:
+    """Return XLA's print of a module with the counts of a device assignment, which the print leaves out."""
+    if assignment is None:
+        return text
+    head, newline, rest = text.partition(b"\n")
+    counts = (("replica_count", assignment.replicas), ("num_partitions", assignment.partitions))
+    head += b"".join(f", {name}={count}".encode() for name, count in counts if count > 1)
+    return head + newline + rest
 
 
 _PRINTED = "the text leaves out shapes, so XLA printed the module again; line numbers refer to that print"

@@ -274,7 +274,7 @@ def test_module_facts_gives_only_the_facts_of_the_module() -> None:
 
 def test_the_public_names_of_the_package() -> None:
     errors = {"HloInspectError", "InputError", "ParseError", "UsageError", "Location", "MissingExtraError", "UnknownFactError"}
-    names = {"inspect", "inspect_all", "compile", "prove", "CompileError", "Report", "Table", "__version__"}
+    names = {"inspect", "inspect_all", "compile", "prove", "watch", "CompileError", "Report", "Table", "__version__"}
     assert set(hlo_inspect.__all__) == errors | names
     assert all(hasattr(hlo_inspect, name) for name in hlo_inspect.__all__)
 

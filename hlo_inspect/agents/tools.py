@@ -211,10 +211,10 @@ TOOLS: Sequence[Tool] = (
     Tool(
         "query",
         (
-            ToolParameter("store", "path", "The directory of a store that collect wrote.", required=True),
-            ToolParameter("sql", "text", "A SELECT statement, or the name of a query; without it the views are listed."),
+            ToolParameter("store", "path", "The directory of a store that collect wrote, or a dump.", required=True),
+            ToolParameter("sql", "text", "A SELECT statement, or the name of a query of stores; without it tables are listed."),
             ToolParameter("set", "texts", "Values of parameters of the query, each as NAME=VALUE.", "--set"),
-            *_TABLES,
+            *_COMMON,
         ),
     ),
 )

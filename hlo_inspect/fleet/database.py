@@ -1,17 +1,17 @@
 """A store in DuckDB: `modules`, `findings` and each table as views of the latest reading of each input.
 
-External access is switched off but for the parts and the configuration locked, so that a query reads nothing else and writes
-nothing.
+A query reads the parts and nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from hlo_inspect.errors import InputError, UsageError
+from hlo_inspect.errors import InputError
 from hlo_inspect.fleet.parts import column_definitions, connect, line_source, literal, require_fleet
-from hlo_inspect.fleet.schema import FINDINGS, MODULES, stored_tables
+from hlo_inspect.fleet.schema import FINDINGS, MODULES, columns_of, stored_tables
+from hlo_inspect.fleet.sql_database import QueryResult, SqlDatabase, list_of, sql_error
 from hlo_inspect.fleet.store import Store
 from hlo_inspect.version import HASHES, has_older_hashes
 
@@ -23,15 +23,7 @@ _PRIVATE = "parts"
 """Schema of the relations with all readings."""
 
 
-class QueryResult(NamedTuple):
-    """The rows of a query, with the names of the columns and DuckDB's types of them."""
-
-    columns: list[str]
-    types: list[str]
-    rows: list[tuple[Any, ...]]
-
-
-class Database:
+class Database(SqlDatabase):
     """Database of a store. `damaged` has the errors of parts that cannot be read; the others answer."""
 
     def __init__(self, store: Store) -> None:
@@ -42,36 +34,24 @@ class Database:
         self._groups: dict[str, list[list[str]]] = {}
         """The parts of Parquet of each relation, in groups of equal columns."""
         self._filled = {MODULES, FINDINGS}
-        self._connection = connect(store.root)
+        super().__init__(connect(store.root))
         self._connection.execute(f"CREATE SCHEMA {_PRIVATE}")
         self._connection.execute("SET parquet_metadata_cache = true")  # footers of hundreds of columns, read for each query
         for relation in (MODULES, FINDINGS, *stored_tables()):
             self._add(relation)
         self._make_whole_views()
-        parts = [path for groups in self._groups.values() for paths in groups for path in paths]
-        allowed = f"allowed_paths = {_list_of(parts)}"
-        for setting in (allowed, "enable_external_access = false", "lock_configuration = true"):
-            self._connection.execute(f"SET {setting}")
+        self.lock([path for groups in self._groups.values() for paths in groups for path in paths])
 
     def query(self, sql: str, values: Mapping[str, str]) -> QueryResult:
         """Run one SELECT statement with the values of its `$name` parameters. Raise UsageError for anything else."""
         import duckdb
 
         try:
-            statements = self._connection.extract_statements(sql)
-            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                kinds = ", ".join(statement.type.name for statement in statements) or "nothing"
-                raise UsageError(f"a query is one SELECT statement; this is {kinds}")
-            self._check_values(statements[0].named_parameters, values)
-            cursor = self._connection.execute(statements[0], dict(values) or None)
-            description = cursor.description or []
-            names, types = ([str(column[index]) for column in description] for index in (0, 1))
-            return QueryResult(names, types, cursor.fetchall())
+            return self._run(sql, values)
         except duckdb.Error as error:
             if _may_be_damage(error) and self._leave_damaged_out():
                 return self.query(sql, values)
-            message = str(error).partition("\nLINE ")[0]  # of several lines, with the candidates for a name
-            raise UsageError(f"SQL: {' '.join(message.split())}") from error
+            raise sql_error(error) from error
 
     def notes_on_hashes(self, sql: str, result: QueryResult) -> list[str]:
         """Say which hashes of programs are of older versions, if a query asks for any."""
@@ -88,29 +68,13 @@ class Database:
 
     def relations(self) -> list[tuple[str, int, int]]:
         """Return the views with their numbers of rows and columns; no table without parts."""
-        names = [relation for relation in (MODULES, FINDINGS, *stored_tables()) if relation in self._filled]
-        counts = [self.query(f"SELECT count(*) FROM {name}", {}).rows[0][0] for name in names]  # noqa: S608 - names of our own
-        widths = [len(self.query(f"SELECT * FROM {name} LIMIT 0", {}).columns) for name in names]  # noqa: S608 - as above
-        return list(zip(names, counts, widths, strict=True))
-
-    def close(self) -> None:
-        """Release the files of the store."""
-        self._connection.close()
-
-    @staticmethod
-    def _check_values(needed: Sequence[str] | set[str], values: Mapping[str, str]) -> None:
-        for name in sorted(needed):
-            if name not in values:
-                raise UsageError(f"the query needs a value of ${name}: --set {name}=…")
-        for name in values:
-            if name not in needed:
-                raise UsageError(f"the query has no parameter ${name}, which --set names")
+        return self.sizes([relation for relation in (MODULES, FINDINGS, *stored_tables()) if relation in self._filled])
 
     def _add(self, relation: str) -> None:
         """Find the parts of a relation, and read its lines into memory."""
         lines = f"{_PRIVATE}.lines_of_{relation}"  # which has all columns, also those that no part has
         has_key = "CHECK (module IS NOT NULL AND read_at IS NOT NULL)"  # else the line is of another schema
-        self._connection.execute(f"CREATE TABLE {lines} ({column_definitions(relation)}, {has_key})")
+        self._connection.execute(f"CREATE TABLE {lines} ({column_definitions(columns_of(relation))}, {has_key})")
         groups: dict[int, list[str]] = {}  # by columns, of which parts of another version lack some or have more
         for path in self._store.parts_of(relation):
             if path.endswith(".parquet"):
@@ -170,7 +134,7 @@ class Database:
         """Make the views: all readings of a relation, and of each input the rows of its latest reading."""
         execute = self._connection.execute
         for relation, groups in self._groups.items():
-            sources = [f"{_PRIVATE}.lines_of_{relation}", *(f"read_parquet({_list_of(paths)})" for paths in groups)]
+            sources = [f"{_PRIVATE}.lines_of_{relation}", *(f"read_parquet({list_of(paths)})" for paths in groups)]
             rows = " UNION ALL BY NAME ".join(f"SELECT * FROM {source}" for source in sources)  # noqa: S608 - our own names
             execute(f"CREATE OR REPLACE VIEW {_PRIVATE}.{relation} AS {rows}")
         last = "read_at = max(read_at) OVER (PARTITION BY input)"
@@ -180,10 +144,6 @@ class Database:
         for relation in (MODULES, FINDINGS, *stored_tables()):
             rows = f"{_PRIVATE}.{relation} SEMI JOIN {latest} USING (module, read_at)"
             execute(f"CREATE OR REPLACE VIEW {relation} AS SELECT * FROM {rows}")  # noqa: S608 - as above
-
-
-def _list_of(texts: Sequence[str]) -> str:
-    return f"[{', '.join(map(literal, texts))}]"
 
 
 def _may_be_damage(error: duckdb.Error) -> bool:

@@ -86,9 +86,9 @@ def line_source(relation: str, path: str, longest: int = LONGEST_LINE) -> str:
     return f"read_json({literal(path)}, columns={{{columns}}}, {options})"
 
 
-def column_definitions(relation: str) -> str:
-    """Return names and types of all columns in SQL."""
-    return ", ".join(f'"{column.name}" {_TYPES[column.type]}' for column in columns_of(relation))
+def column_definitions(columns: Iterable[StoreColumn]) -> str:
+    """Return names and types of columns in SQL."""
+    return ", ".join(f'"{column.name}" {_TYPES[column.type]}' for column in columns)
 
 
 def literal(text: str) -> str:
@@ -123,6 +123,11 @@ def _json_lines(columns: Sequence[StoreColumn], rows: Iterable[StoreRow]) -> Ite
             yield line.encode() + b"\n"
         except UnicodeEncodeError:  # a byte of a path that is no UTF-8 becomes text, as in `path_hash`
             yield _SURROGATE.sub(lambda match: f"\\\\u{ord(match[0]):04x}", line).encode() + b"\n"
+
+
+def printable_text(text: str) -> str:
+    """Return a text without halves of surrogates, which DuckDB refuses; each becomes its number."""
+    return text if text.isascii() else _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - a value of any column, or all fields

@@ -1,4 +1,7 @@
-"""Answers of `query` as reports: rows of SQL, views of a store, and named queries, each a documented file of `configs`."""
+"""Answers of `query` as reports: rows of SQL, views of a store, tables of modules, and named queries.
+
+Each named query is a documented file of `configs`.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ from typing import Any, NamedTuple
 
 from hlo_inspect.configs import shipped_configs
 from hlo_inspect.errors import UsageError, did_you_mean
-from hlo_inspect.fleet.database import Database, QueryResult
+from hlo_inspect.fleet.database import Database
+from hlo_inspect.fleet.module_database import ModuleDatabase, columns_of_table
 from hlo_inspect.fleet.parts import plain
+from hlo_inspect.fleet.sql_database import QueryResult
 from hlo_inspect.report.model import Input, Report
 from hlo_inspect.report.table import Column, Table, Unit, Value
 from hlo_inspect.report.table_spec import TableSpec
@@ -23,6 +28,7 @@ COMMAND = "query"
 _CHOSEN_COLUMNS = 20
 """The most columns of a query that a page shows all, also those without a value."""
 _UNITS: tuple[Unit, ...] = ("bytes", "flops", "seconds")
+_BOUNDS = ("_lower_bound", "_upper_bound")
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "NUMBER")
 
 
@@ -71,7 +77,12 @@ _VIEWS = TableSpec("views", "Views of the store", page_rows=0).with_columns(
     Column("rows", "count", get=itemgetter(1)),
     Column("columns", "count", get=itemgetter(2)),
 )
-TABLES = (_QUERIES, _VIEWS)
+_TABLES = TableSpec("module_tables", "Tables of", page_rows=0).with_columns(
+    Column("table", get=itemgetter(0)),
+    Column("rows", "count", get=itemgetter(1)),
+    Column("columns", width=80, wraps=True, meaning="columns, the bounds of unknown figures left out", get=itemgetter(2)),
+)
+TABLES = (_QUERIES, _VIEWS, _TABLES)
 
 
 def query_report(store: str, title: str, result: QueryResult, notes: Sequence[str] = ()) -> Report:
@@ -92,6 +103,14 @@ def queries_report() -> Report:
 def views_report(store: str, database: Database) -> Report:
     """Return the views of a store, with their numbers of rows and columns."""
     return _report(store, _VIEWS.of(database.relations(), title=f"{_VIEWS.title} {store}"))
+
+
+def tables_report(source: str, database: ModuleDatabase) -> Report:
+    """Return the tables of modules, with their numbers of rows and their columns."""
+    names = {table: [column.name for column in columns_of_table(table)] for table in database.tables}
+    shown = {table: [name for name in names[table] if not name.endswith(_BOUNDS)] for table in names}
+    rows = [(table, rows, ", ".join(shown[table])) for table, rows, _ in database.sizes(database.tables)]
+    return _report(source, _TABLES.of(rows, title=f"{_TABLES.title} {source}"))
 
 
 def _report(path: str, table: Table) -> Report:

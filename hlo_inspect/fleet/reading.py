@@ -15,6 +15,7 @@ from hlo_inspect.fleet.input_texts import InputText, is_same
 from hlo_inspect.fleet.parts import StoreRow
 from hlo_inspect.fleet.schema import FactValues, fact_values, stored, table_columns
 from hlo_inspect.hlo.input.source import Source, open_source
+from hlo_inspect.hlo.module import Module
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.inspection.module_reports import ReportNeeds
 from hlo_inspect.inspection.source_reports import NoModuleError
@@ -101,23 +102,22 @@ class InputReader:
     def _figures(self, report: Report, seconds: float) -> ModuleFigures:
         context, self._context = self._context, None
         facts = report.facts if isinstance(report.facts, Facts) else Facts(report.facts, report.specs)
-        is_partial, platform = False, None
+        status, platform = "ok", None
         if context is not None:
-            module = context.module
-            is_partial = bool(module.quoted_lines) or module.problems.is_truncated
-            platform = find_platform(module, context.views, self._options.request.platform).name
+            status = status_of(context.module)
+            platform = find_platform(context.module, context.views, self._options.request.platform).name
         return ModuleFigures(
             line=report.input.first_line,
             lines=report.input.lines,
             bytes=report.input.bytes,
             name=str(facts["module.name"]),
             platform=platform,
-            status="partial" if is_partial else "ok",
+            status=status,
             message=None,
             seconds=seconds,
             facts=fact_values(facts, report.specs),
-            findings=[_finding_row(finding) for finding in report.findings],
-            tables={name: _table_rows(report, name) for name in self._options.tables},
+            findings=[finding_row(finding) for finding in report.findings],
+            tables={name: table_rows(report, name) for name in self._options.tables},
         )
 
 
@@ -127,7 +127,12 @@ def failed_figures(error: HloInspectError, status: str) -> ModuleFigures:
     return ModuleFigures(error.line, None, None, None, None, status, printable(error.message), None, facts)
 
 
-def _finding_row(finding: Finding) -> StoreRow:
+def status_of(module: Module) -> str:
+    """Return the status of a module that was read: `partial` if the text does not hold all of it, else `ok`."""
+    return "partial" if module.quoted_lines or module.problems.is_truncated else "ok"
+
+
+def finding_row(finding: Finding) -> StoreRow:
     place = finding.location
     return (
         finding.rule,
@@ -146,7 +151,7 @@ def _finding_row(finding: Finding) -> StoreRow:
     )
 
 
-def _table_rows(report: Report, name: str) -> list[StoreRow]:
+def table_rows(report: Report, name: str) -> list[StoreRow]:
     """Return the rows of all tables of that name, in the columns of the store."""
     rows: list[StoreRow] = []
     columns = table_columns(name)

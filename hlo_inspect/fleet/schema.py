@@ -15,6 +15,7 @@ from hlo_inspect.passes import MODULE_FACTS, OTHERS, PASSES, PassTable, pass_tab
 from hlo_inspect.report.facts import Facts, exact_name, fact_names, is_family, members_of
 from hlo_inspect.report.model import FactSpec
 from hlo_inspect.report.table import LOWER_BOUND, UPPER_BOUND, Bound, Plain, Unit, Value
+from hlo_inspect.report.table_spec import TableSpec
 
 STORE_SCHEMA = 1
 """The version of the layout and the columns. A store of a newer one is refused."""
@@ -136,8 +137,13 @@ def stored_tables() -> Mapping[str, PassTable]:
 @cache
 def table_columns(table: str) -> tuple[TableColumn, ...]:
     """Return all columns that a table of a report can have. In a store the key of the module is before them."""
+    return spec_columns(stored_tables()[table].spec)
+
+
+def spec_columns(spec: TableSpec) -> tuple[TableColumn, ...]:
+    """Return all columns that a table can have, each followed by its bounds."""
     columns: list[TableColumn] = []
-    for column in stored_tables()[table].spec.columns:
+    for column in spec.columns:
         type_: Type = _TYPE_OF_UNIT.get(column.unit, "int" if column.unit == "number" and not column.real else "float")
         columns.append(TableColumn(column.name, type_, column.name))
         if column.bounded:

@@ -40,19 +40,19 @@ class Store:
         """
         if is_address(self.root):
             check_replaces(self.root)
-        if self._is_marked():
+        if self.is_marked():
             if not is_address(self.root):
                 for folder in (".", MODULES, FINDINGS, *(_folder(table) for table in stored_tables())):
                     remove_unfinished(Path(self._path(folder)))
             return
         is_occupied = any(True for _ in chain(self._files("."), self._folders()))
-        if is_occupied and not self._is_marked():  # another run may have made it meanwhile
+        if is_occupied and not self.is_marked():  # another run may have made it meanwhile
             raise UsageError("is a directory with other files and no store; name an empty or new one", Location(self.root))
         self._write(_MARK, json.dumps({"schema_version": STORE_SCHEMA}).encode() + b"\n")
 
     def check(self) -> None:
         """Raise InputError unless this is a store, UsageError if its schema is newer."""
-        if not self._is_marked():
+        if not self.is_marked():
             raise InputError("is no store: `hlo-inspect collect` writes one", Location(self.root))
 
     def write(self, name: str, rows: Mapping[str, Sequence[StoreRow]], encoding: Encoding) -> None:
@@ -90,7 +90,7 @@ class Store:
                 raise UsageError(f"cannot be written: {error.strerror or error}", Location(path)) from error
         write_whole(path, data)
 
-    def _is_marked(self) -> bool:
+    def is_marked(self) -> bool:
         """Return True if the mark of a store is there. Raise UsageError if its schema is newer."""
         try:
             with open_remote(self._path(_MARK)) if is_address(self.root) else Path(self._path(_MARK)).open("rb") as stream:

@@ -76,7 +76,7 @@ class Comparisons:
             raise UsageError("only one of the two inputs can be standard input")
         sides = self._side(old), self._side(new)
         if all(side.is_saved for side in sides):
-            self._check_unused_options()
+            self._request.refuse_options("saved reports, which are compared as they are")
         first, second = (_Lookahead(side.modules()) for side in sides)
         if first.is_single() and second.is_single():
             yield from self._compared(next(first), next(second))
@@ -85,13 +85,6 @@ class Comparisons:
             if first.holds(1) and second.holds(1):
                 yield from self._paired(first, second, *names)
         self.errors += [error for side in sides for error in side.errors]
-
-    def _check_unused_options(self) -> None:
-        """Raise UsageError for options that apply to dumps only."""
-        flags = [option.flag for option in self._request.given() if option.info.flags]
-        if flags:
-            do = "does" if len(flags) == 1 else "do"
-            raise UsageError(f"{', '.join(flags)} {do} not apply to saved reports, which are compared as they are")
 
     def _side(self, given: ComparedInput) -> _ComparedSide:
         return _ComparedSide(given, self._request, self._needs, self._watch)

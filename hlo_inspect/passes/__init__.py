@@ -63,8 +63,11 @@ EXPORT = "export"
 FINDINGS = "findings"
 """The findings of all rules, without facts or tables: what `lint` reads. It is no command of its own."""
 
+RELATIONS = "relations"
+"""All that the tables of `query` on a dump need. It is no command of its own."""
+
 OTHERS: Registry[Pass] = Registry(
-    __name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVENTS, PICTURES, INSTRUCTIONS, MEASURED, EXPORT, FINDINGS)
+    __name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVENTS, PICTURES, INSTRUCTIONS, MEASURED, EXPORT, FINDINGS, RELATIONS)
 )
 
 

@@ -1,4 +1,4 @@
-"""The pytest plugin: the fixture `hlo`, the marker `hlo_budget` and the option `--hlo-update`.
+"""The pytest plugin: the fixture `hlo`, the marker `hlo_budget` and the options `--hlo-update` and `--hlo-watch`.
 
 Every pytest run of an environment with this package imports this file, so it imports pytest alone.
 """
@@ -22,12 +22,19 @@ _PASSED: pytest.StashKey[bool] = pytest.StashKey()
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("hlo-inspect")
     group.addoption("--hlo-update", action="store_true", help="Write the golden files of compiled programs, not compare them.")
+    group.addoption(
+        "--hlo-watch", action="store_true", help="Inspect all modules that JAX compiles, by the project's policies."
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", f"{MARKER}(*conditions): check these conditions on each program that the test gives to the fixture hlo."
     )
+    if config.getoption("--hlo-watch"):
+        from hlo_inspect.testing.session_watch import SessionWatch
+
+        config.pluginmanager.register(SessionWatch(config))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -126,4 +126,4 @@ def test_a_store_and_a_recorded_profile_are_arguments() -> None:
     assert asked == ["query", "--set=a=1", "--set=b=2", "--top=3", "/dumps/store", "SELECT 1"]
     assert line("measured", recorded="a.xplane.pb") == ["measured", "/dumps/a.xplane.pb"]
     assert line("measured", recorded="a.xplane.pb", path="d") == ["measured", "/dumps/a.xplane.pb", "/dumps/d"]
-    assert not find_tool("query").reads_modules
+    assert find_tool("query").reads_modules  # of a dump in the place of a store

@@ -145,6 +145,10 @@ def test_a_store_answers_and_nothing_beside_it(call: Call, folder: Path) -> None
     assert not answer.is_error
     assert any(line.strip() == "5" for line in answer.body)
     assert call("query", store="../dumps/store/../../secret.txt").is_error
+    of_dump = call("query", store="scan_fsdp.after.txt", sql="SELECT count(*) AS sites FROM collectives", module="jit_")
+    assert not of_dump.is_error
+    assert any(line.strip() == "5" for line in of_dump.body)
+    assert call("query", store="scan_fsdp.after.txt", sql="SELECT * FROM read_text('secret.txt')").is_error
     assert call("query", store="store", sql="SELECT * FROM read_text('secret.txt')").is_error
 
 

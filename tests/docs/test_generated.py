@@ -5,8 +5,10 @@ from __future__ import annotations
 import tomllib
 
 from docs.pages import generated_texts, stale_pages
+from docs.pages.fleet import OWN_TABLES
 from docs.pages.inventory import described_tables, meaning_key, meanings
 from hlo_inspect.cli.commands import COMMANDS
+from hlo_inspect.fleet.module_database import columns_of_table
 from tests.docs.pages import DOCS, PAGES, README, ROOT
 
 
@@ -21,6 +23,7 @@ def test_generated_pages_are_fresh() -> None:
 def test_each_meaning_of_a_column_is_used() -> None:
     tables = [table for command in COMMANDS for table in described_tables(command)]
     used = {meaning_key(table.name, column.name) for table in tables for column, _ in table.columns}
+    used |= {meaning_key(table, column.name) for table in OWN_TABLES for column in columns_of_table(table)}
     assert meanings().keys() - used == set()
 
 

@@ -14,7 +14,7 @@ from shlex import split
 
 import pytest
 
-from hlo_inspect.errors import UsageError
+from hlo_inspect.errors import InputError, UsageError
 from hlo_inspect.fleet import run
 from hlo_inspect.fleet.database import Database
 from hlo_inspect.fleet.fleet_inputs import parse_assignments
@@ -160,9 +160,17 @@ def test_a_refusal_is_one_line(store: Path, sql: str) -> None:
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
-def test_other_directories_are_no_stores(tmp_path: Path) -> None:
+def test_other_directories_are_inputs_and_no_stores(tmp_path: Path) -> None:
     done = call_text("query", tmp_path, "SELECT 1")
-    assert (done.returncode, done.stderr) == (3, f"hlo-inspect: {tmp_path}: is no store: `hlo-inspect collect` writes one\n")
+    assert (done.returncode, "is a directory without XLA dumps" in done.stderr) == (3, True)
+    with pytest.raises(InputError, match="is no store: `hlo-inspect collect` writes one"):
+        Database(Store(str(tmp_path)))
+
+
+def test_options_of_modules_do_not_apply_to_stores(store: Path) -> None:
+    done = call_text("query", store, "SELECT 1", "--module", "jit_f0", "--mesh", "data=2")
+    message = "hlo-inspect: --module, --mesh do not apply to stores, whose modules were read by `collect`\n"
+    assert (done.returncode, done.stderr) == (2, message)
 
 
 def test_lines_and_parquet_of_one_store_answer_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Fleets": {
         "collect": "Keep the facts of any number of dumps in a store.",
-        "query": "Ask a store of `collect` with SQL, or a named query.",
+        "query": "Ask a store, or one dump as tables, with SQL.",
     },
     "Other": {
         "export": "Write a step as input of a network simulator.",

@@ -1,0 +1,1 @@
+"""Modules that JAX compiles in this process, inspected as they are compiled."""
