@@ -127,6 +127,8 @@ def _instructions(context: Context, places: Sequence[_Place]) -> Columns:
             flops,
             accessed,
             *zip(*map(_label_values, labels), strict=True),
+            [view.op_name(row) or None for row in range(size)],  # of `labels` it is one for several layers
+            [_text(own.source) for own in labels],
             view.lines,
             *zip(*ranges, strict=True),
         )
@@ -136,7 +138,7 @@ def _instructions(context: Context, places: Sequence[_Place]) -> Columns:
 
 
 def _label_values(labels: Labels) -> tuple[str | None, ...]:
-    return labels.phase or None, _text(labels.scope), _text(labels.op_name), _text(labels.source)
+    return labels.phase or None, _text(labels.scope)
 
 
 def _shape_columns(shapes: Sequence[Shape | None], cache: dict[int, tuple[str | None, int | None]]) -> Columns:

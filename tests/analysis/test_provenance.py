@@ -113,3 +113,25 @@ def test_text_in_a_string_is_no_metadata() -> None:
     labeller = Labeller(Provenances(StackFrames()))
     view = view_of(P, f"%a = f32[8] negate(%p), {fake}", f"%b = f32[8] negate(%a), {fake}, {real}")
     assert [labeller.get(view, index).source for index in (1, 2)] == [NOT_PRINTED, "x.py:7"]
+
+
+def test_layers_share_labels_and_keep_their_names() -> None:
+    """Labels of rows are one object if names differ in a layer's number only: not in the function, the scope or the line."""
+    metadata = [
+        'op_name="jit(f_1)/layers_0/mlp/dot" source_file="m_0.py" source_line=7',
+        'op_name="jit(f_1)/layers_1/mlp/dot" source_file="m_0.py" source_line=7',
+        'op_name="jit(f_2)/layers_1/mlp/dot" source_file="m_0.py" source_line=7',
+        'op_name="jit(f_1)/layers_1/mlp/dot" source_file="m_1.py" source_line=7',
+        'op_name="jit(f_1)/layers_1/attention/dot" source_file="m_0.py" source_line=7',
+    ]
+    view = view_of(P, *(f"%a{number} = f32[8] negate(%p), metadata={{{text}}}" for number, text in enumerate(metadata)))
+    labeller = Labeller(Provenances(StackFrames()))
+    shared = [labeller.shared(view, row) for row in range(1, 6)]
+    assert [shared[0] is other for other in shared] == [True, view.rows.extent is not None, False, False, False]
+    exact = [labeller.get(view, row) for row in range(1, 6)]
+    assert [own.op_name for own in exact] == [text.split('"')[1] for text in metadata]
+    assert [(own.scope, own.source) for own in exact] == [
+        *[("layers_*/mlp", "m_0.py:7")] * 3,
+        ("layers_*/mlp", "m_1.py:7"),
+        ("layers_*/attention", "m_0.py:7"),
+    ]
