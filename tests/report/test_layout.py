@@ -128,6 +128,19 @@ def test_rows_that_would_look_equal_get_the_column_that_tells_them_apart() -> No
     assert make_grid(Table("t", "T", columns, same), 18 + 30 + 9 + 4).header == ("name", "source", "phase")
 
 
+def test_a_column_that_tells_rows_apart_takes_the_room_of_one_with_a_detail() -> None:
+    columns = (Column("name"), Column("flops", "count", detail=1, width=10), Column("phase", detail=5))
+    rows = (("dot", 8, "forward"), ("dot", 8, "backward"))
+    assert make_grid(Table("t", "T", columns, rows), 30).header == ("name", "phase")
+
+
+def test_a_figure_is_never_cut_so_it_takes_the_room_of_a_later_column() -> None:
+    columns = (Column("name"), Column("bound", "seconds"), Column("kind", detail=1))
+    rows = (("a", at_least(622e-4, "a part is unknown"), "x"),)  # ">= 62.2 ms" has three cells more than usual
+    assert make_grid(Table("t", "T", columns, rows), 18 + 10 + 14 + 4).header == ("name", "bound", "kind")
+    assert make_grid(Table("t", "T", columns, rows), 18 + 10 + 14 + 3).header == ("name", "bound")
+
+
 def test_without_a_width_cells_are_whole_and_columns_those_of_120() -> None:
     long = replace(_table(), rows=(("n" * 100, 1, "s" * 300, 17, "d", "f"),))
     grid = make_grid(long, None)
@@ -163,6 +176,9 @@ def test_a_word_that_is_longer_than_a_line_breaks_after_a_slash() -> None:
         "and what follows",
     ]
     assert wrap("no " + "x" * 20, 8) == ["no", "xxxxxxxx", "xxxxxxxx", "xxxx"]
+    assert wrap("x" * 9 + " and more", 8) == ["xxxxxxxx", "x and", "more"]  # what follows its end stands beside it
+    assert wrap("two  blanks at an end ", 12) == ["two  blanks", "at an end"]
+    assert wrap("", 12) == []
 
 
 def test_a_slash_at_the_beginning_of_a_long_word_has_no_line_of_its_own() -> None:
