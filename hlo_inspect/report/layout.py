@@ -115,7 +115,7 @@ class Grid(NamedTuple):
 
     @property
     def indent(self) -> int:
-        """Blanks before the lines below a row: they begin where the second column does."""
+        """Blanks before the lines below a row: they begin below the second column."""
         return self.widths[0] + GAP
 
 
@@ -173,10 +173,11 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False, *, keeps
 
 
 def _usual_width(column: Column, index: int, cells: Cells, raw_bytes: bool) -> int:
-    """Return the width that a column asks for: figures, which are never cut, at least that of the longest."""
+    """Return the width that a column asks for: a usual one for texts, and that of the longest figure, which is never cut."""
     usual = column.width or _USUAL_BY_NAME.get(column.name) or _USUAL[column.unit]
-    figures = () if column.unit in ("text", "bool") else (row[index] for row in (*cells.rows, *filter(None, [cells.total])))
-    return max([cell_width(heading(column, raw_bytes)), usual, *map(cell_width, figures)])
+    if column.unit not in ("text", "bool"):
+        usual = max((cell_width(row[index]) for row in (*cells.rows, *filter(None, [cells.total]))), default=usual)
+    return max(cell_width(heading(column, raw_bytes)), usual)
 
 
 def _valued_columns(cells: Cells) -> list[int]:

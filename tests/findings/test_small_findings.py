@@ -48,7 +48,7 @@ def test_findings_below_a_threshold_are_counted(tmp_path: Path, capsys: pytest.C
 
 
 def test_one_page_of_several_modules_adds_them_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the first module two findings are small, of the second one; its other one makes the page a table."""
+    """Two findings of the first module are small, and one of the second, which has another."""
     for name, columns in (("first", "128"), ("second", "1024")):
         (tmp_path / f"{name}.hlo").write_text(GATHER.replace("ROWS", columns), encoding="utf-8")
     run(["lint", str(tmp_path)])

@@ -239,7 +239,7 @@ def _finding(finding: Finding, options: RenderOptions, width: int) -> Iterator[L
     *lines, last = _wrapped(printable(finding.message), width, _INDENT)
     details = finding_details(finding, options.raw_bytes)
     place = " · ".join(details)
-    if place and sum(cell_width(text) for text, _ in last) + GAP + cell_width(place) <= width:
+    if place and not lines and sum(cell_width(text) for text, _ in last) + GAP + cell_width(place) <= width:
         last.append((" " * GAP + place, _DIM))
         place = ""
     lines.append(last)
