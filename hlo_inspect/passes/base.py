@@ -134,7 +134,7 @@ class FactSheet:
         if isinstance(value, Figure):
             if with_bound:
                 self.values[f"{name}{LOWER_BOUND}"] = value.least
-            limits = f": {value.least:,} to {value.greatest:,}" if value.greatest is not None else ""
+            limits = f": {value.least:,.6g} to {value.greatest:,.6g}" if value.greatest is not None else ""
             self.notes.append(f"{name}: {why or value.reason + limits}")
         elif value is None and why:
             self.notes.append(f"{name}: {why}")
