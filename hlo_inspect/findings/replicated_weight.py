@@ -59,10 +59,8 @@ class ReplicatedWeight(Rule):
     threshold = 16 << 20
 
     def check(self, context: Context) -> Iterator[Finding]:
-        leaves = context.shardings.interface.parameters
-        divisions = max(map(_parts, leaves), default=1)
-        least = self.least(context)
-        if divisions == 1 or all((leaf.shape.bytes or 0) < least for leaf in leaves):
+        parameters, least = context.shardings.interface.parameters, self.least(context)
+        if max(map(_parts, parameters), default=1) == 1 or all((leaf.shape.bytes or 0) < least for leaf in parameters):
             return
         weights = self._weights(context)
         for others, leaves in (("weights", weights), *_arguments(context, weights)):
