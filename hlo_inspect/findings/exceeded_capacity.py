@@ -42,7 +42,6 @@ class ExceededCapacity(Rule):
         if fit is None or not fit.excess:
             return
         needed = size(fit.capacity + fit.excess) + ("" if fit.needed is not None else " for its arguments alone")
-        message = (
-            f"needs {needed}, but {fit.profile.name} has {size(fit.capacity)} of {fit.memory}: {size(fit.excess)} too much"
-        )
+        limit = f"{fit.profile.name} has {size(fit.capacity)} of {fit.memory}"
+        message = f"needs {needed}, but {limit}: {size(fit.excess)} too much"
         yield self.finding(context, message, entry_line(context), stake=fit.excess)
