@@ -59,7 +59,7 @@ def test_predictions_are_what_xla_makes(name: str, count: int, operands: int, de
 def test_the_optimized_text_sends_as_much_or_less(name: str, scattered: int, whole: int) -> None:
     """Bytes that the optimized texts send, by reduce-scatters and by all collectives.
 
-    Reduce-scatters are equal to the byte. Where the partitioner gathers weights itself, later passes merge equal gathers and
+    Reduce-scatters are equal to the byte. If the partitioner gathers weights itself, later passes merge equal gathers and
     send bf16 in the place of f32, which is not predicted.
     """
     facts = hlo_inspect.inspect(DATA / "as_written" / f"{name}.hlo.xz", "collectives").facts
