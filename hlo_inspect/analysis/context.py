@@ -130,7 +130,9 @@ class MachineAnalyses:
         profile = self.profile
         if profile is None or profile.usable_memory is None:
             return None
-        return MemoryFit(profile, int(profile.usable_memory), self._analyses.memory.figures["needed_bytes"])
+        figures, is_per_device = self._analyses.memory.figures, self._analyses.shapes_are == "per_device"
+        arguments = figures["argument_bytes"] if is_per_device else None
+        return MemoryFit(profile, int(profile.usable_memory), figures["needed_bytes"], arguments)
 
     @cached_property
     def kernel_times(self) -> KernelTimes | None:

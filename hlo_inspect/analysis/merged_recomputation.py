@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from hlo_inspect.graph.readers import ViewRow, maker_of, readers_behind
 from hlo_inspect.graph.view import View, Views
+from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, SLICES
 from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, PRODUCT_PRIMITIVES, RECOMPUTE, UNKNOWN, scope_of
 
@@ -45,6 +46,17 @@ def find_kept(views: Views, entry: str) -> KeptForBackward | None:
     arrays = (array for array in made if array.opcode not in LITERAL_OPCODES and array.bytes)
     kept = tuple(array for array in arrays if _is_read_backward(views, array))
     return KeptForBackward(kept, sum(array.bytes for array in kept)) if kept else None
+
+
+def is_merged(views: Views, module: Module) -> bool:
+    """Return True if the names of the recomputation stand on the forward pass, because the compiler merged both.
+
+    A loop may still compute its body again: a program with one is not merged.
+    """
+    entry = module.entry
+    if entry is None or not module.header.is_scheduled or entry.name not in views.computations:
+        return False
+    return "while" not in views.for_computation(entry.name).opcodes and find_kept(views, entry.name) is not None
 
 
 def _phases(view: View) -> list[str]:

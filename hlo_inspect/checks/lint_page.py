@@ -9,6 +9,7 @@ from itertools import chain, islice
 from os.path import commonprefix
 
 from hlo_inspect.checks.lint_reports import LINT, LINT_SPECS, LintRun, headline
+from hlo_inspect.findings.small_findings import SmallFindings
 from hlo_inspect.report.finding_groups import FindingGroup, group_findings, worst_first
 from hlo_inspect.report.model import Input, Passage, Report
 from hlo_inspect.report.table import number_of
@@ -35,6 +36,7 @@ class _Page:
         self._groups: list[FindingGroup] = []
         self._facts: Counter[str] = Counter()
         self._notes: dict[str, None] = {}
+        self._small = SmallFindings()
         self._passages: dict[Passage, None] = {}
         self._undecided: dict[str, None] = {}
 
@@ -42,7 +44,7 @@ class _Page:
         self._modules += 1
         self._groups += group_findings(report.findings, report.module_name, report.input.place)
         self._facts.update({spec.name: int(str(report.facts[spec.name])) for spec in LINT_SPECS})
-        self._notes |= dict.fromkeys(report.notes)
+        self._notes |= dict.fromkeys(note for note in report.notes if not self._small.take(note))
         self._passages |= dict.fromkeys(report.passages)
         self._undecided |= dict.fromkeys(report.undecided_rules)
 
@@ -60,7 +62,7 @@ class _Page:
             if is_clean
             else (*run.tables(worst_first(self._with_short_paths()), undecided, ()), run.results(findings, undecided)),
             tuple(findings),
-            run.last_notes if is_clean else tuple(self._notes),
+            run.last_notes if is_clean else (*self._notes, *self._small.notes()),
             specs=LINT_SPECS,
             title=verdict.text if is_clean else modules,
             passages=tuple(self._passages),
@@ -70,7 +72,7 @@ class _Page:
 
     def _with_short_paths(self) -> Iterator[FindingGroup]:
         """Yield the groups with paths that tell rows apart when they are cut."""
-        paths = below_common_folder([group.path for group in self._groups])
+        paths = without_common_ending(below_common_folder([group.path for group in self._groups]))
         return (replace(group, path=path) for group, path in zip(self._groups, paths, strict=True))
 
 
@@ -80,3 +82,11 @@ def below_common_folder(paths: Sequence[str]) -> list[str]:
     folder = common[: common.rfind("/") + 1]
     is_root = not folder.rstrip("/").rpartition(":")[2]
     return [path if is_root else path.removeprefix(folder) for path in paths]
+
+
+def without_common_ending(paths: Sequence[str]) -> list[str]:
+    """Return paths without what all file names have from some dot on, such as `.hlo.txt.xz`. Equal paths stay whole."""
+    ending = commonprefix([path[::-1] for path in paths])[::-1]  # noqa: RUF071 - from a dot of it on
+    name = ending.rpartition("/")[2]
+    ending = name[name.find(".") :] if "." in name[1:] else ""
+    return [path.removesuffix(ending) for path in paths] if len(set(paths)) > 1 else list(paths)

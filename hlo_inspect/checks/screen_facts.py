@@ -9,7 +9,8 @@ from hlo_inspect.errors import printable
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.facts import SpecIndex, exact_name
 from hlo_inspect.report.model import FactSpec, Report
-from hlo_inspect.report.table import LOWER_BOUND, Plain
+from hlo_inspect.report.table import LOWER_BOUND, Plain, Unit
+from hlo_inspect.report.units import format_value, parse_quantity
 
 PASSES_OF_FACTS, PASSES_OF_TIMES = ("top", "memory"), ("time",)
 """Passes beside `summary` that have facts of its first lines; the latter with a profile."""
@@ -35,12 +36,17 @@ _SCREEN = (
     "memory.needed_bytes",
     "memory.peak_bytes",
 )
+_COST = lazy_pattern(r"wire_bytes|bytes_accessed|^memory\.")
+"""Facts in bytes that a policy limits."""
 _PLAIN = lazy_pattern(r"[A-Za-z_][\w.,:()-]*(?<!:)")
 """Text that YAML reads as it is."""
 
 
 def policy_lines(report: Report) -> Iterator[str]:
-    """Yield the lines of a policy: equal counts and bytes, and times that are not longer. Unknown facts are comments."""
+    """Yield the lines of a policy: equal counts, and times, accessed, sent and needed bytes as limits in few digits.
+
+    Unknown facts are comments.
+    """
     yield f"checks:  # {printable(report.module_name)}, {printable(report.input.place)}\n"
     specs = SpecIndex(report.specs)
     lines_of: dict[str, list[str]] = {}
@@ -57,10 +63,22 @@ def policy_lines(report: Report) -> Iterator[str]:
 def _line(name: str, value: Plain, spec: FactSpec, report: Report) -> str:
     if value is None:
         low = report.facts.get(name + LOWER_BOUND)
-        return f"# {_scalar(name)}: unknown" + ("" if low is None else f", {low} or more")
-    if spec.unit == "seconds":
-        return f"{_scalar(name)}: <= {value!r} s"
+        return f"# {_scalar(name)}: unknown" + ("" if low is None else f", {format_value(low, spec.unit)} or more")
+    if value and isinstance(value, int | float) and (spec.unit == "seconds" or _COST.search(name)):
+        return f"{_scalar(name)}: <= {rounded_up(value, spec.unit)}"
     return f"{_scalar(name)}: {_scalar(value) if isinstance(value, str) else value}"
+
+
+def rounded_up(value: int | float, unit: Unit) -> str:
+    """Return the least quantity with the digits of a page that is not below the value."""
+    text = format_value(value, unit)
+    if text.startswith("<"):
+        return f"{value!r} s"
+    number, suffix = text.split(" ")
+    if parse_quantity(text, unit) < value:
+        decimals = len(number.partition(".")[2])
+        number = f"{float(number) + 10**-decimals:.{decimals}f}"
+    return f"{number} {suffix}"
 
 
 def _scalar(text: str) -> str:

@@ -14,7 +14,8 @@ class ExceededCapacity(Rule):
 
     What it finds
         A scheduled program whose arguments, outputs, constants and temporaries need more than the usable memory of the
-        device. The device is that of `--profile`, else the accelerator that the dump names. The stake is what is too much.
+        device. Without a schedule, arguments that alone need more. The device is that of `--profile`, else the accelerator that
+        the dump names. The stake is what is too much.
 
     Why it matters
         The program stops with an out-of-memory error when it is loaded or when its first step runs.
@@ -38,8 +39,9 @@ class ExceededCapacity(Rule):
 
     def check(self, context: Context) -> Iterator[Finding]:
         fit = context.on_machine.memory_fit
-        if fit is None or fit.left is None or fit.left >= 0:
+        if fit is None or not fit.excess:
             return
-        needed, too_much = size(fit.capacity - fit.left), size(-fit.left)
-        message = f"needs {needed}, but {fit.profile.name} has {size(fit.capacity)} of {fit.memory}: {too_much} too much"
-        yield self.finding(context, message, entry_line(context), stake=-fit.left)
+        needed = size(fit.capacity + fit.excess) + ("" if fit.needed is not None else " for its arguments alone")
+        limit = f"{fit.profile.name} has {size(fit.capacity)} of {fit.memory}"
+        message = f"needs {needed}, but {limit}: {size(fit.excess)} too much"
+        yield self.finding(context, message, entry_line(context), stake=fit.excess)

@@ -23,8 +23,9 @@ class ExposedCollective(Rule):
         The compute units are idle while the links work.
 
     How to fix it
-        On GPU, set `--xla_gpu_enable_latency_hiding_scheduler=true`, and give the scheduler memory: with less it starts
-        collectives late. Let gradients of a layer be reduced while the backward pass of the layer before runs.
+        Give the latency-hiding scheduler memory: with less it starts collectives late. On GPU, turn it on with
+        `--xla_gpu_enable_latency_hiding_scheduler=true`. Let gradients of a layer be reduced while the backward pass of the
+        layer before runs.
 
     Example
         hlo-inspect lint DUMP --profile h100-sxm

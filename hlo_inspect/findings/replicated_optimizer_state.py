@@ -53,10 +53,9 @@ class ReplicatedOptimizerState(Rule):
             if state.saved >= max(self.least(context), WORTH_SHARE * whole):
                 share = format_value(state.saved / whole, "share")
                 saved = f"{size(state.saved)} a device ({share} of {size(whole)} of parameters)"
-                message = (
-                    f"{counted(kind for _, kind in state.members)} are replicated over {_devices(context, state)}. "
-                    f"Sharding them over these devices saves {saved}; parameter {state.among} is sharded so"
-                )
+                what = f"{counted(kind for _, kind in state.members)} {'is' if len(state.members) == 1 else 'are'} replicated"
+                how = f"Sharding like that of parameter {state.among} saves {saved}"
+                message = f"{what} over {_devices(context, state)}. {how}"
                 yield self.finding(context, message, entry_line(context), state.members[0][0].name, state.saved)
 
 

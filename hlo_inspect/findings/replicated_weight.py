@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.named_gradients import parameters_with_named_gradients
@@ -19,8 +19,9 @@ class ReplicatedWeight(Rule):
 
     What it finds
         Weights without a division, in a program that divides others. A weight is a floating-point parameter that is updated, or
-        of which the program returns the gradient. The stake is the bytes of a device that the largest division of another
-        weight would save. Without a divided weight nothing is reported: data parallelism replicates all.
+        of which the program returns the gradient. In a program that does not train, and of a batch, arrays of one argument
+        count so. The stake is the bytes of a device that the largest division of another one would save. Without a divided one
+        nothing is reported: data parallelism replicates all.
 
     Why it matters
         Each device holds the whole weight, and often its whole gradient and moments. JAX replicates without a message what a
@@ -58,19 +59,19 @@ class ReplicatedWeight(Rule):
     threshold = 16 << 20
 
     def check(self, context: Context) -> Iterator[Finding]:
-        leaves = context.shardings.interface.parameters
-        divisions = max(map(_parts, leaves), default=1)
-        least = self.least(context)
-        if divisions == 1 or all((leaf.shape.bytes or 0) < least for leaf in leaves):
+        parameters, least = context.shardings.interface.parameters, self.least(context)
+        if max(map(_parts, parameters), default=1) == 1 or all((leaf.shape.bytes or 0) < least for leaf in parameters):
             return
         weights = self._weights(context)
-        divisions = max(map(_parts, weights), default=1)
-        for leaf in weights:
-            saved = (leaf.shape.bytes or 0) * (divisions - 1) // divisions
-            if leaf.sharding is not None and _parts(leaf) == 1 and saved and saved >= least:
-                path = leaf.path or f"parameter {leaf.number}"
-                message = f"{path} is replicated; sharded over {divisions} devices like other weights it saves {size(saved)}"
-                yield self.finding(context, message, leaf.line or entry_line(context), leaf.name, saved)
+        for others, leaves in (("weights", weights), *_arguments(context, weights)):
+            divisions = max(map(_parts, leaves), default=1)
+            for leaf in leaves:
+                saved = (leaf.shape.bytes or 0) * (divisions - 1) // divisions
+                if leaf.sharding is not None and _parts(leaf) == 1 and saved and saved >= least:
+                    path = leaf.path or f"parameter {leaf.number}"
+                    how = f"sharded over {divisions} devices like other {others}"
+                    message = f"{path} is replicated; {how} it saves {size(saved)}"
+                    yield self.finding(context, message, leaf.line or entry_line(context), leaf.name, saved)
 
     @staticmethod
     def _weights(context: Context) -> list[ParameterLeaf]:
@@ -81,6 +82,27 @@ class ReplicatedWeight(Rule):
         if weights or entry is None or entry.name not in context.views.computations:
             return weights
         return parameters_with_named_gradients(context.views, entry.name, interface)
+
+
+def _arguments(context: Context, weights: Sequence[ParameterLeaf]) -> Iterator[tuple[str, list[ParameterLeaf]]]:
+    """Yield the matrices of each argument of the program, unless it holds weights or the optimizer's state.
+
+    These are the weights of a program that does not train, and batches of several arrays.
+    """
+    roles = context.optimizer.roles
+    arguments: dict[str, list[ParameterLeaf]] = {}
+    for leaf in context.shardings.interface.parameters:
+        if len(leaf.shape.dimensions) > 1:
+            arguments.setdefault(_argument(leaf), []).append(leaf)
+    taken = {_argument(leaf) for leaf in weights}
+    for name, leaves in arguments.items():
+        if name and name not in taken and not any((leaf.number, leaf.index) in roles for leaf in leaves):
+            yield f"arrays of {name}", leaves
+
+
+def _argument(leaf: ParameterLeaf) -> str:
+    """Return the name of the argument that holds an array; empty if the text does not tell."""
+    return leaf.path.partition("[")[0].partition(".")[0]
 
 
 def _parts(leaf: ParameterLeaf) -> int:

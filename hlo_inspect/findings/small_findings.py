@@ -7,8 +7,13 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.findings.rule import Rule
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Finding
 from hlo_inspect.report.table import number_of
+
+_NOTE = "{} below the thresholds of the rules ({}); --threshold RULE=0 lists them"
+_COUNTS = lazy_pattern(r"[0-9,]++ findings? below the thresholds of the rules \(([^)]*+)\)")
+_COUNT = lazy_pattern(r"(\S++) ([0-9,]*[0-9])")
 
 
 class SmallFindings:
@@ -37,4 +42,11 @@ class SmallFindings:
         if counts:
             rules = ", ".join(f"{name} {count:,}" for name, count in counts.items())
             findings = number_of(counts.total(), "finding")
-            yield f"{findings} below the thresholds of the rules ({rules}); --threshold RULE=0 lists them"
+            yield _NOTE.format(findings, rules)
+
+    def take(self, note: str) -> bool:
+        """Add the numbers of such a note of another module. Return False for other notes."""
+        match = _COUNTS.match(note)
+        for name, count in _COUNT.findall(match[1]) if match else ():
+            self.counts[name] += int(count.replace(",", ""))
+        return match is not None

@@ -24,8 +24,8 @@ class SynchronousCollective(Rule):
         Nothing else runs while devices exchange data. As start and done the same transfer can be hidden.
 
     How to fix it
-        On GPU, enable the latency-hiding scheduler and remove the collective from `--xla_gpu_disable_async_collectives`. On
-        TPU, `xla_tpu_enable_async_collective_fusion` hides more of them.
+        Let XLA make it asynchronous: on TPU by `xla_tpu_enable_async_collective_fusion`, on GPU by the latency-hiding scheduler
+        and a smaller `--xla_gpu_disable_async_collectives`.
 
     Example
         hlo-inspect lint DUMP --profile h100-sxm

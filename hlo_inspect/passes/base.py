@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.figure import Figure, Quantity
+from hlo_inspect.figure import Figure, Number, Quantity
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import FactSpec, Section
@@ -134,7 +134,7 @@ class FactSheet:
         if isinstance(value, Figure):
             if with_bound:
                 self.values[f"{name}{LOWER_BOUND}"] = value.least
-            limits = f": {value.least:,} to {value.greatest:,}" if value.greatest is not None else ""
+            limits = f": {_digits(value.least)} to {_digits(value.greatest)}" if value.greatest is not None else ""
             self.notes.append(f"{name}: {why or value.reason + limits}")
         elif value is None and why:
             self.notes.append(f"{name}: {why}")
@@ -143,6 +143,10 @@ class FactSheet:
         """Set the facts to the values that their getters take from `source`, those of a family for a `member`."""
         for fact in facts:
             self.put(fact.named(member) if member else fact.name, fact.get(source))
+
+
+def _digits(limit: Number) -> str:
+    return f"{limit:,}" if isinstance(limit, int) else f"{limit:,.6g}"
 
 
 def bounded(

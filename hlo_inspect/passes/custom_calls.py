@@ -102,7 +102,7 @@ _COLUMNS = (
     bounded("flops", "flops", _figure("flops")),
     bounded("least_flops", "flops", _figure("least_flops"), 3),
     bounded("matmul_flops", "flops", _figure("matmul_flops"), 2),
-    bounded("transcendentals", "count", _figure("transcendentals"), 4),
+    bounded("transcendentals", "count", _figure("transcendentals"), 4)._replace(rounded=True),
     _BYTES,
     Column("known_by", detail=1, optional=True, get=_known_by),
     Column("line", "number", detail=5, get=lambda group: group[0].line),

@@ -1,7 +1,7 @@
 """The texts of a table on a page: headings, cells, sums.
 
 A unit is in the cells or in the heading, not in both. Sizes and times have theirs in the cells ("2.00 MiB" below "operand").
-FLOPs have theirs in the heading ("631.4 G" below "flops").
+FLOPs have theirs in the heading ("631.4 G" below "flops"), and so have counts that are `rounded`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hlo_inspect.errors import UsageError, did_you_mean, printable
-from hlo_inspect.report.table import Column, Row, Table, Value
+from hlo_inspect.report.table import Column, Row, Table, Unit, Value
 from hlo_inspect.report.units import as_unit, format_like, format_rounded, format_value
 
 _UNIT_WORDS = {"bytes": ("bytes", "size"), "seconds": ("s", "time")}
@@ -47,9 +47,10 @@ def format_table(table: Table, raw_bytes: bool, bar_width: int = BAR_WIDTH) -> C
             for index, column in enumerate(table.columns)
         )
 
-    rows = list(map(texts, table.rows))
+    values = table.page_cells
+    rows = list(map(texts, values))
     if table.others:
-        rows[-1] = texts(table.rows[-1], of_sums=True)
+        rows[-1] = texts(values[-1], of_sums=True)
     header = tuple(heading(column, raw_bytes) for column in table.columns)
     for index, column in enumerate(table.columns):
         if column.bar:
@@ -131,8 +132,9 @@ def cell(value: Value, column: Column, raw_bytes: bool, of_sums: bool) -> str:
         return ""
     if column.rounded and isinstance(value, float):
         return format_rounded(value)
-    text = _signed(format_value(value, column.unit, raw_bytes), value, column)
-    return text.removesuffix("FLOP").rstrip() if column.unit == "flops" else text
+    unit: Unit = "flops" if column.rounded and column.unit == "count" else column.unit
+    text = _signed(format_value(value, unit, raw_bytes), value, column)
+    return text.replace("FLOP", "").rstrip() if unit == "flops" else text
 
 
 def _signed(text: str, value: Value, column: Column) -> str:

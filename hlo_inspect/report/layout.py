@@ -24,6 +24,7 @@ NARROW = lazy_pattern("[ -~\u00a0-\u00ac\u00ae-\u02ff\u0370-\u03ff\u2010-\u2027\
 PAGE_WIDTH = 120  # chooses the columns if the output has no width of its own
 
 WIDE_PAGE = 100  # columns from which bars have their full width
+_VERY_WIDE_PAGE = 160  # columns from which no text stands below its row
 
 _MACHINE_ONLY = 9  # the `detail` of a column that only JSON and CSV have
 _EQUAL_DETAIL = 2  # added to the `detail` of a column whose cells are equal
@@ -85,7 +86,7 @@ class Grid(NamedTuple):
 
     `title_lines` is the title as wrapped to its place. A cell that is wrapped holds line ends. The last `folded` rows are sums;
     `left_out` is the line of the rows that a filter hides. A grid without rows says `nothing` in their place. `has_unknown`
-    says that a cell, or a column left out, is unknown.
+    says that a cell, or a column left out, is unknown. `below` are the lines under each row.
     """
 
     title: str
@@ -100,6 +101,7 @@ class Grid(NamedTuple):
     hidden: tuple[str, ...]
     nothing: str
     has_unknown: bool
+    below: tuple[Texts, ...]
 
     @property
     def is_empty(self) -> bool:
@@ -108,7 +110,13 @@ class Grid(NamedTuple):
     @property
     def width(self) -> int:
         body = cell_width(self.nothing) if self.is_empty else sum(self.widths) + GAP * (len(self.widths) - 1)
-        return max([*map(cell_width, self.title_lines), body])
+        lines_below = (self.indent + cell_width(line) for lines in self.below for line in lines)
+        return max([*map(cell_width, self.title_lines), body, *lines_below])
+
+    @property
+    def indent(self) -> int:
+        """Blanks before the lines below a row: they begin below the second column."""
+        return self.widths[0] + GAP
 
 
 def make_grid(table: Table, width: int | None, raw_bytes: bool = False, *, keeps_files: bool = False) -> Grid:
@@ -121,8 +129,12 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False, *, keeps
     """
     bar_width = BAR_WIDTH if (width or PAGE_WIDTH) >= WIDE_PAGE else NARROW_BAR_WIDTH
     cells = format_table(table, raw_bytes, bar_width)
-    valued = _valued_columns(cells)
-    kept = _chosen([_usual_width(column, raw_bytes) for column in cells.columns], cells, valued, width or PAGE_WIDTH)
+    below = next((index for index, column in enumerate(cells.columns) if column.below and not column.is_chosen), None)
+    if width is None or width >= _VERY_WIDE_PAGE:
+        below = None
+    valued = [index for index in _valued_columns(cells) if index != below]
+    usual = [_usual_width(column, index, cells, raw_bytes) for index, column in enumerate(cells.columns)]
+    kept = _chosen(usual, cells, valued, width or PAGE_WIDTH)
     total = cells.total if cells.total and any(cells.total[index] for index in kept if cells.columns[index].summed) else None
     sums = [line for line in (total, cells.left_out) if line]
     lines = [tuple(line[index] for index in kept) for line in (cells.header, *cells.rows, *sums)]
@@ -141,6 +153,7 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False, *, keeps
         wraps = [column.wraps for column in shown]
         lines = [tuple(map(fit, line, widths, wraps)) for line in lines]
     header, *rows = lines
+    room = (width or PAGE_WIDTH) - widths[0] - GAP
     title = printable(table.title)
     return Grid(
         title=title,
@@ -152,14 +165,18 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False, *, keeps
         total=rows[len(cells.rows)] if total else None,
         folded=cells.folded,
         left_out=rows[-1] if cells.left_out else None,
-        hidden=tuple(printable(column.name) for index, column in enumerate(cells.columns) if index not in kept),
+        hidden=tuple(printable(column.name) for index, column in enumerate(cells.columns) if index not in (*kept, below)),
         nothing="none before the text ends" if table.lacks_rows else table.nothing,
         has_unknown=_has_unknown(cells, kept, valued, total),
+        below=() if below is None else tuple(tuple(wrap(row[below], room)) for row in cells.rows),
     )
 
 
-def _usual_width(column: Column, raw_bytes: bool) -> int:
+def _usual_width(column: Column, index: int, cells: Cells, raw_bytes: bool) -> int:
+    """Return the width that a column asks for: a usual one for texts, and that of the longest figure, which is never cut."""
     usual = column.width or _USUAL_BY_NAME.get(column.name) or _USUAL[column.unit]
+    if column.unit not in ("text", "bool"):
+        usual = max((cell_width(row[index]) for row in (*cells.rows, *filter(None, [cells.total]))), default=usual)
     return max(cell_width(heading(column, raw_bytes)), usual)
 
 
@@ -201,8 +218,11 @@ def _chosen(usual: Sequence[int], cells: Cells, valued: Sequence[int], width: in
     readable = [min(wide, _SHORT_TEXT) if cells.columns[index].unit == "text" else wide for index, wide in enumerate(usual)]
     while (column := _telling_apart(rows, usual, kept, [index for index in others if index not in kept])) is not None:
         others.remove(column)
-        wanted = [*fixed, *(index for index in kept if index not in fixed and cells.columns[index].detail <= 1)]
-        if _room(readable, wanted) + GAP + usual[column] > width:
+        for detail in (1, 0):
+            wanted = [*fixed, *(index for index in kept if index not in fixed and cells.columns[index].detail <= detail)]
+            if _room(readable, wanted) + GAP + usual[column] <= width:
+                break
+        else:
             continue
         fixed = [*wanted, column]
         others = [index for index in others if index not in fixed]
@@ -286,12 +306,18 @@ def fit(text: str, width: int, wraps: bool = False) -> str:
 def wrap(text: str, width: int) -> list[str]:
     """Break a sentence into lines of at most `width` characters.
 
-    A longer word has lines of its own, and breaks after a `/` in the second half of a line: most such words are paths.
+    A longer word begins a line, and breaks after a `/` in the second half of a line: most such words are paths.
     """
-    import textwrap
-
-    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
-    return [part for line in lines for part in _broken(line, width)]
+    lines: list[str] = []
+    line = ""
+    for word in text.split(" "):
+        joined = f"{line} {word}" if line else word
+        if len(joined) > width and line:
+            lines.append(line)
+            joined = word
+        *whole, line = _broken(joined, width) if joined else ("",)
+        lines += whole
+    return [line.rstrip() for line in (*lines, line) if line.strip()]
 
 
 def _broken(word: str, width: int) -> Iterator[str]:

@@ -81,8 +81,9 @@ class Column(NamedTuple):
     shows the files of a column (`is_file`, or called `source`) relative to their common directory. Off a terminal those of
     `is_file` are whole. A column that is
     `only_verbose` needs -v. One that `is_chosen` was asked for, and is on every page. The numbers of a `signed` column are
-    differences, and have a plus sign too. Those of a `rounded` column have the digits of quantities. The texts of a
-    column that `wraps` take several lines, and are not shortened.
+    differences, and have a plus sign too. Those of a `rounded` column have the digits of quantities, counts those of FLOPs. The
+    texts of a column that `wraps` take several lines, and are not shortened. Those of a column that is `below` stand under
+    their rows, unless the page is very wide.
 
     A page draws the shares of a column with a `bar`: `alone` each from the left, `stacked` each from the end of the one above.
     Its heading is made of `page_name` if that says more than the name, which scripts use. `members` are the values that a text
@@ -109,6 +110,7 @@ class Column(NamedTuple):
     signed: bool = False
     rounded: bool = False
     wraps: bool = False
+    below: bool = False
     bar: Literal["", "alone", "stacked"] = ""
     page_name: str = ""
     members: frozenset[str] = frozenset()
@@ -243,6 +245,16 @@ class Table(Displayable):
         table = self.flat()
         names = [column.name for column in table.columns]
         return pandas.DataFrame.from_records(list(table.rows), columns=names).convert_dtypes()
+
+    @property
+    def page_cells(self) -> Sequence[Row]:
+        """The rows with the figures of a page: sums by phase, kind or source of a text with missing rows are lower bounds."""
+        if not self.lacks_rows or "_by_" not in self.name:
+            return self.rows
+        return [
+            tuple(_as_lower_bound(value) if column.summed else value for value, column in zip(row, self.columns, strict=True))
+            for row in self.rows
+        ]
 
     def _sums(self, rows: Sequence[Row]) -> Row:
         return tuple(_sum([row[index] for row in rows]) if column.summed else None for index, column in enumerate(self.columns))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hlo_inspect.checks.lint_page import below_common_folder
+from hlo_inspect.checks.lint_page import below_common_folder, without_common_ending
 from hlo_inspect.cli.main import run
 
 STEP = """HloModule jit_step{number}
@@ -311,3 +311,20 @@ def test_clean_modules_are_one_line_and_a_report_each_in_json(lint: Lint) -> Non
 )
 def test_paths_are_those_below_the_folder_of_all(paths: list[str], shown: list[str]) -> None:
     assert below_common_folder(paths) == shown
+
+
+@pytest.mark.parametrize(
+    ("paths", "shown"),
+    [
+        (["a.opt.hlo.txt.xz", "b.pre.hlo.txt.xz"], ["a.opt", "b.pre"]),
+        (["a.opt.hlo", "b.opt.hlo", "b.opt.hlo"], ["a", "b", "b"]),
+        (["a/x.txt", "b/x.txt"], ["a/x", "b/x"]),
+        (["a/.txt", "b/.txt"], ["a/.txt", "b/.txt"]),
+        (["module_1.f.cpu.txt", "module_2.f.cpu.txt"], ["module_1", "module_2"]),
+        (["a.hlo", "b.txt"], ["a.hlo", "b.txt"]),
+        (["a.hlo", "a.hlo"], ["a.hlo", "a.hlo"]),
+        (["a.hlo:3", "b.hlo"], ["a.hlo:3", "b.hlo"]),
+    ],
+)
+def test_paths_lose_the_ending_of_all(paths: list[str], shown: list[str]) -> None:
+    assert without_common_ending(paths) == shown

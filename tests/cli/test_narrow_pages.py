@@ -45,8 +45,28 @@ def test_top_keeps_shape_and_source(profile: tuple[str, ...]) -> None:
 
 def test_lint_keeps_stake_source_and_instruction() -> None:
     page = call_text("lint", FAULT).stdout
-    assert headings("Findings", page) == ["severity", "code", "stake", "instruction", "source", "message"]
+    assert headings("Findings", page) == ["severity", "code", "stake", "share", "of", "instruction", "source"]
     assert "times" not in headings("Findings", page)
+
+
+def test_lint_of_several_modules_keeps_path_instruction_and_source(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.cpu.hlo.xz").write_bytes(FAULT.read_bytes())
+    page = call_text("lint", tmp_path).stdout
+    assert headings("Findings", page) == ["severity", "code", "path", "stake", "share", "instruction", "source"]
+    rows = table_of("Findings", page)[2:]
+    assert [line.split()[2] for line in rows if line.startswith("warning")] == ["first", "second"]
+    assert all(len(line) <= 80 for line in page.splitlines())
+
+
+def test_the_message_stands_below_its_row_unless_the_page_is_very_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table_of("Findings", call_text("lint", FAULT).stdout)
+    message = " ".join(line.strip() for line in rows[3:])
+    assert rows[3].startswith(" " * 10 + "convert_element_type.")  # below the second column
+    monkeypatch.setenv("COLUMNS", "200")
+    page = call_text("lint", FAULT).stdout
+    assert headings("Findings", page)[-1] == "message"
+    assert message.split()[0] in table_of("Findings", page)[2]
 
 
 def test_optimizer_keeps_the_path() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.checks.policy import parse_assertion
+from hlo_inspect.checks.screen_facts import rounded_up
+from hlo_inspect.report.table import Unit
 from tests.calling import call_text
 
 DATA = Path(__file__).parents[1] / "data"
@@ -29,7 +31,9 @@ def test_values_are_those_of_the_text() -> None:
     # 3 layers: an all-gather forward and one recomputed, a reduce-scatter; one all-reduce of a gradient, one of the loss
     assert "  collectives.executed_count: 11" in lines
     # all-gathers and reduce-scatters send half of 256 B each time; all-reduce of 384 B in groups of 4: 576 B; of 4 B in 8: 7 B
-    assert f"  collectives.executed_wire_bytes: {9 * 128 + 576 + 7}" in lines
+    assert 1.69 * 1024 < 9 * 128 + 576 + 7 < 1.70 * 1024
+    assert "  collectives.executed_wire_bytes: <= 1.70 KiB" in lines
+    assert "  collectives.phase.recompute.executed_wire_bytes: <= 384 B" in lines  # three all-gathers of 128 B
     assert '  mesh.shape: "2x4"' in lines
     assert "  params.donated_bytes: 384" in lines  # f32[3,4,8]
     assert not any(line.startswith("  time.") for line in lines)
@@ -39,6 +43,24 @@ def test_unknown_facts_are_comments() -> None:
     lines = call_text("summary", "--facts", DATA / "handmade/cut_off.txt").stdout.splitlines()
     assert any(line.startswith("  # ") and ": unknown" in line for line in lines)
     assert all(line.startswith(("  ", "checks:")) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "limit"),
+    [
+        (250.865e-6, "seconds", "250.9 µs"),
+        (250.9e-6, "seconds", "250.9 µs"),
+        (250.901e-6, "seconds", "251.0 µs"),
+        (9.999999e-3, "seconds", "10.0 ms"),
+        (1e-13, "seconds", "1e-13 s"),
+        (2 << 20, "bytes", "2.00 MiB"),
+        ((2 << 20) + 1, "bytes", "2.01 MiB"),
+        (1023 << 20, "bytes", "1023 MiB"),
+        (999, "bytes", "999 B"),
+    ],
+)
+def test_limits_have_the_digits_of_a_page_and_hold(value: float, unit: Unit, limit: str) -> None:
+    assert rounded_up(value, unit) == limit
 
 
 @pytest.mark.parametrize("format_options", [("--format", "json"), ("--table", "buffers")])

@@ -63,6 +63,20 @@ def test_an_unknown_need_leaves_nothing() -> None:
     assert any(note.startswith("memory.left_bytes: the module is not scheduled") for note in report.notes)
 
 
+def test_arguments_that_alone_do_not_fit_need_no_schedule() -> None:
+    """Two thirds of the 81,559 MiB twice are too much; once, as argument and output, the need is unknown."""
+    text = program(54_000).replace(", is_scheduled=true", "")
+    two = text.replace("  ROOT q", "  r = u8[54000,1048576]{1,0} parameter(1)\n  ROOT q")
+    (finding,) = found("HI312", two)
+    assert finding.stake == (2 * 54_000 - 81_559) * MIB
+    assert finding.message.startswith("needs 105.5 GiB for its arguments alone, but h100-sxm has 79.6 GiB")
+    page = call_text("summary", "-", "--profile", "h100-sxm", given=two).stdout.replace("\u00a0", " ")
+    assert "arguments 105.5 GiB: do not fit in the 79.6 GiB of usable memory of h100-sxm" in " ".join(page.split())
+    assert found("HI312", text) == []
+    assert found("HI312", two, None) == []
+    assert found("HI312", two.replace("num_partitions=1", "num_partitions=2")) == []  # shapes before partitioning
+
+
 @pytest.mark.parametrize("command", ["summary", "lint", "memory", "report"])
 def test_each_page_counts_what_does_not_fit(command: str, tmp_path: Path) -> None:
     output = ["-o", str(tmp_path / "page.html")] if command == "report" else []

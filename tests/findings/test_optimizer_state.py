@@ -60,8 +60,8 @@ def test_replicated_state_with_a_divided_batch() -> None:
     (finding,) = found(divided("{replicated}", ALL), "HI506")
     assert (finding.severity, finding.subject, finding.stake) == ("info", "m1", 112 * MIB)
     assert finding.message == (
-        "1 first moment and 1 second moment are replicated over mesh axis d0 (8 devices). Sharding them over these "
-        "devices saves 112.0 MiB a device (58 % of 192.0 MiB of parameters); parameter 4 is sharded so"
+        "1 first moment and 1 second moment are replicated over mesh axis d0 (8 devices). Sharding like that of "
+        "parameter 4 saves 112.0 MiB a device (58 % of 192.0 MiB of parameters)"
     )
 
 
@@ -88,7 +88,7 @@ def test_the_input_that_is_divided_most_counts(first: str, second: str) -> None:
     other = rf"\1\n  %y = f32[9,4096]{{1,0}} parameter(5), sharding={second}"
     (finding,) = found(changed(divided("{replicated}", first), r"(%x = .*)", other), "HI506")
     assert finding.stake == 2 * (64 - 8) * MIB
-    assert f"parameter {4 if first == ALL else 5} is sharded so" in finding.message
+    assert f"like that of parameter {4 if first == ALL else 5} saves" in finding.message
 
 
 def test_the_bytes_of_a_partitioned_module_are_those_of_a_device() -> None:

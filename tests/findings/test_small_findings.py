@@ -47,6 +47,16 @@ def test_findings_below_a_threshold_are_counted(tmp_path: Path, capsys: pytest.C
     assert several in " ".join(capsys.readouterr().out.split())
 
 
+def test_one_page_of_several_modules_adds_them_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two findings of the first module are small, and one of the second, which has another."""
+    for name, columns in (("first", "128"), ("second", "1024")):
+        (tmp_path / f"{name}.hlo").write_text(GATHER.replace("ROWS", columns), encoding="utf-8")
+    run(["lint", str(tmp_path)])
+    page = " ".join(capsys.readouterr().out.split())
+    assert page.count("below the thresholds") == 1
+    assert "3 findings below the thresholds of the rules (wide-collective 3); --threshold" in page
+
+
 def test_the_page_of_a_rule_says_its_threshold(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["rule", "HI209"]) == 0
     assert "1.00 MiB in one step on one device; --threshold wide-collective=SIZE sets another" in capsys.readouterr().out

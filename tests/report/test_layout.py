@@ -71,15 +71,15 @@ def test_a_short_column_takes_the_room_that_is_too_small_for_one_before_it() -> 
 @pytest.mark.parametrize(
     ("width", "header"),
     [
-        # usual widths: a name 18, a size 9, op names 24 as their column says, "channel" 7, an axis 6; gaps of 2
-        (18 + 9 + 24 + 7 + 6 + 8, ALL),
-        (18 + 9 + 24 + 7 + 6 + 7, ("name", "size", "op name", "channel")),
-        (18 + 9 + 24 + 7 + 6, ("name", "size", "op name", "channel")),
-        (18 + 9 + 24 + 6 + 6, ("name", "size", "op name", "axis")),
-        (18 + 9 + 24 + 6 + 5, ("name", "size", "op name")),
-        (18 + 9 + 24 + 4, ("name", "size", "op name")),
-        (18 + 9 + 24 + 3, ("name", "size", "channel", "axis")),
-        (18 + 9 + 6 + 4, ("name", "size", "axis")),
+        # usual widths: a name 18, the sizes 8, op names 24 as their column says, "channel" 7, an axis 6; gaps of 2
+        (18 + 8 + 24 + 7 + 6 + 8, ALL),
+        (18 + 8 + 24 + 7 + 6 + 7, ("name", "size", "op name", "channel")),
+        (18 + 8 + 24 + 7 + 6, ("name", "size", "op name", "channel")),
+        (18 + 8 + 24 + 6 + 6, ("name", "size", "op name", "axis")),
+        (18 + 8 + 24 + 6 + 5, ("name", "size", "op name")),
+        (18 + 8 + 24 + 4, ("name", "size", "op name")),
+        (18 + 8 + 24 + 3, ("name", "size", "channel", "axis")),
+        (18 + 8 + 6 + 4, ("name", "size", "axis")),
         (20, ("name", "size")),
     ],
 )
@@ -128,6 +128,19 @@ def test_rows_that_would_look_equal_get_the_column_that_tells_them_apart() -> No
     assert make_grid(Table("t", "T", columns, same), 18 + 30 + 9 + 4).header == ("name", "source", "phase")
 
 
+def test_a_column_that_tells_rows_apart_takes_the_room_of_one_with_a_detail() -> None:
+    columns = (Column("name"), Column("flops", "count", detail=1), Column("phase", detail=5))
+    rows = (("dot", 8_000_000_000, "forward"), ("dot", 8_000_000_000, "backward"))
+    assert make_grid(Table("t", "T", columns, rows), 30).header == ("name", "phase")
+
+
+def test_a_figure_is_never_cut_so_it_takes_the_room_of_a_later_column() -> None:
+    columns = (Column("name"), Column("bound", "seconds"), Column("kind", detail=1))
+    rows = (("a", at_least(622e-4, "a part is unknown"), "x"),)  # ">= 62.2 ms" has three cells more than usual
+    assert make_grid(Table("t", "T", columns, rows), 18 + 10 + 14 + 4).header == ("name", "bound", "kind")
+    assert make_grid(Table("t", "T", columns, rows), 18 + 10 + 14 + 3).header == ("name", "bound")
+
+
 def test_without_a_width_cells_are_whole_and_columns_those_of_120() -> None:
     long = replace(_table(), rows=(("n" * 100, 1, "s" * 300, 17, "d", "f"),))
     grid = make_grid(long, None)
@@ -163,6 +176,9 @@ def test_a_word_that_is_longer_than_a_line_breaks_after_a_slash() -> None:
         "and what follows",
     ]
     assert wrap("no " + "x" * 20, 8) == ["no", "xxxxxxxx", "xxxxxxxx", "xxxx"]
+    assert wrap("x" * 9 + " and more", 8) == ["xxxxxxxx", "x and", "more"]  # what follows its end stands beside it
+    assert wrap("two  blanks at an end ", 12) == ["two  blanks", "at an end"]
+    assert wrap("", 12) == []
 
 
 def test_a_slash_at_the_beginning_of_a_long_word_has_no_line_of_its_own() -> None:
@@ -286,7 +302,8 @@ def test_values_take_several_lines_and_are_whole() -> None:
 
 def test_no_column_that_tells_rows_apart_makes_a_page_too_wide() -> None:
     columns = (Column("name"), Column("bytes", "bytes"), Column("scope", width=28, detail=3), Column("phase", detail=3))
-    rows = (("a", 1, "layer/attention", "forward"), ("a", 1, "layer/mlp", "backward"), ("a", 1, "layer/norm", "forward"))
+    sized = (("layer/attention", "forward"), ("layer/mlp", "backward"), ("layer/norm", "forward"))
+    rows = tuple(("a", 100 << 20, scope, phase) for scope, phase in sized)
     table = Table("t", "t", columns, rows)
     assert make_grid(table, 60).header == ("name", "size", "scope")  # tells three rows apart
     assert make_grid(table, 25).header == ("name", "phase")  # tells two apart, and fits

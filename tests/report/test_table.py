@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from weakref import ref
 
 import pytest
@@ -99,6 +100,15 @@ def test_bounds_are_columns_of_their_own_for_scripts() -> None:
 def test_a_total_of_missing_rows_is_a_lower_bound() -> None:
     table = Table("t", "Title", (Column("name"), Column("size", "bytes", summed=True)), (("a", 3), ("b", 4)), lacks_rows=True)
     assert table.sums == (None, at_least(7, "rows are missing"))
+
+
+def test_sums_by_phase_of_a_text_with_missing_rows_are_lower_bounds() -> None:
+    """A missing row may be of each phase; a row of a single instruction is what it is."""
+    columns = (Column("phase"), Column("size", "bytes", summed=True), Column("line", "number"))
+    table = Table("cost_by_phase", "Title", columns, (("forward", 3, 7), ("loss", None, 9)), lacks_rows=True)
+    assert list(table.page_cells) == [("forward", at_least(3, "rows are missing"), 7), ("loss", None, 9)]
+    for exact in (replace(table, lacks_rows=False), replace(table, name="kernels")):
+        assert exact.page_cells == table.rows
 
 
 def test_rows_on_demand_are_equal_to_those_that_are_made() -> None:

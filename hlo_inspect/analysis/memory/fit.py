@@ -10,16 +10,23 @@ _USABLE, _STATED = "memory.usable", "memory.capacity"
 
 
 class MemoryFit(NamedTuple):
-    """Usable bytes of one device of a hardware profile, and the bytes that the program needs; None if unknown."""
+    """Usable bytes of one device of a hardware profile, and the needs of the program and of its arguments; None if unknown."""
 
     profile: HardwareProfile
     capacity: int
     needed: int | None
+    arguments: int | None = None
 
     @property
     def left(self) -> int | None:
         """Capacity less need, negative if the program does not fit; None if the need is unknown."""
         return None if self.needed is None else self.capacity - self.needed
+
+    @property
+    def excess(self) -> int:
+        """Bytes beyond the capacity: of the program, or of its arguments alone if its need is unknown."""
+        least = self.arguments if self.needed is None else self.needed
+        return max((least or 0) - self.capacity, 0)
 
     @property
     def memory(self) -> str:

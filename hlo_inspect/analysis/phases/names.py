@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence, Set
+from functools import cache, cached_property
 from itertools import groupby
 from typing import NamedTuple
 
@@ -80,10 +80,18 @@ _NO_NAME = OpNamePhase(UNKNOWN, is_relative=False, is_open=False)
 class NamedPhases:
     """The phases of a module's instructions by names.
 
-    The phases of collectives come from `find_phases`, which looks at all collectives together.
+    The phases of collectives come from `find_phases`, which looks at all collectives together. If `is_merged()`, names of the
+    recomputation are on the forward pass.
     """
 
-    def __init__(self, module: Module, provenances: Provenances, graph: CallGraph, collectives: Sequence[Collective]) -> None:
+    def __init__(
+        self,
+        module: Module,
+        provenances: Provenances,
+        graph: CallGraph,
+        collectives: Sequence[Collective],
+        is_merged: Callable[[], bool],
+    ) -> None:
         self._provenances = provenances
         self._by_metadata: dict[Metadata, OpNamePhase] = {}
         match = _MODULE.fullmatch(module.name)
@@ -97,6 +105,7 @@ class NamedPhases:
             instruction.opcode for collective in collectives for instruction in (collective.inner, collective.start)
         }
         self._graph = graph
+        self._is_merged = cache(is_merged)
 
     @cached_property
     def contexts(self) -> dict[str, list[NamedContext]]:
@@ -166,7 +175,8 @@ class NamedPhases:
             provenance = self._provenances.get(metadata)
             is_open = provenance.phase == BACKWARD and is_of_old_remat(provenance.scope)
             is_relative = self._is_relative(provenance.origin.op_name)
-            phase = self._by_metadata[metadata] = OpNamePhase(provenance.phase, is_relative, is_open)
+            named = FORWARD if provenance.phase == RECOMPUTE and self._is_merged() else provenance.phase
+            phase = self._by_metadata[metadata] = OpNamePhase(named, is_relative, is_open)
         return phase
 
     def _is_relative(self, name: str) -> bool:

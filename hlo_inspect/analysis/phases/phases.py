@@ -7,10 +7,11 @@ its computation. The graph is read on first use, and not at all if names decide 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from hlo_inspect.analysis import merged_recomputation
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.phases.names import NOT_CALLED, NamedContext, NamedPhases, OpNamePhase, latest_phase
 from hlo_inspect.analysis.provenance import PHASE_ORDER, InstructionPhase, PhaseSource, Provenances
@@ -83,7 +84,8 @@ class Phases:
     def names(self) -> NamedPhases:
         """The phases by names."""
         analyses = self._analyses
-        return NamedPhases(analyses.module, analyses.provenances, analyses.call_graph, self._collectives)
+        is_merged = partial(merged_recomputation.is_merged, analyses.views, analyses.module)
+        return NamedPhases(analyses.module, analyses.provenances, analyses.call_graph, self._collectives, is_merged)
 
     def for_instruction(self, instruction: Instruction) -> InstructionPhase:
         """Return the phase of an instruction."""

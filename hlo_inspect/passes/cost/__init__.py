@@ -205,7 +205,7 @@ def _figure(name: str, unit: Unit, figure: CostFigure, detail: int = 0) -> Colum
 
 _COSTS = (
     _figure("flops", "flops", "flops"),
-    _figure("transcendentals", "count", "transcendentals", detail=3),
+    _figure("transcendentals", "count", "transcendentals", detail=3)._replace(rounded=True),
     _figure("matmul_flops", "flops", "matmul_flops", detail=1),
     _figure("bytes_accessed", "bytes", "bytes"),
     Column("share", "share", detail=1, meaning="share of the time, or of the bytes without a profile"),

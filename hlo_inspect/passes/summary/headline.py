@@ -274,6 +274,9 @@ def _memory(context: Context) -> Parts:
     size = total(leaf.shape.bytes for leaf in parameters)
     yield from _fit(context)
     yield from sentence("arguments {}", Amount(size, "bytes"))
+    fit = None if context.module.header.is_scheduled else context.on_machine.memory_fit
+    if fit is not None and fit.excess:
+        yield from sentence(f": do not fit in the {{}} of {fit.memory} of {fit.profile.name}", Amount(fit.capacity, "bytes"))
     devices = context.device_counts.devices
     if devices and devices > 1 and context.shapes_are != "per_device":
         yield from sentence(" over {}", Amount(devices, "count", "device"))

@@ -196,6 +196,8 @@ def _grid_lines(grid: Grid) -> Iterator[Line]:
     yield rule
     for index, row in enumerate(grid.rows):
         yield from _row(grid, row, _DIM if index >= len(grid.rows) - grid.folded else "")
+        if grid.below:
+            yield from ([(" " * grid.indent + line, "")] for line in grid.below[index])
     if grid.total is not None:
         yield rule
         yield from _row(grid, grid.total, _HEADING)
@@ -205,7 +207,7 @@ def _grid_lines(grid: Grid) -> Iterator[Line]:
 
 def _curve(table: Table, options: RenderOptions, width: int) -> Iterator[Line]:
     yield []
-    yield [(table.title, _HEADING)]
+    yield from _wrapped(printable(table.title), width, style=_HEADING)
     yield from ([(line, "")] for line in curve_lines(table, width, options.raw_bytes))
 
 
@@ -237,7 +239,7 @@ def _finding(finding: Finding, options: RenderOptions, width: int) -> Iterator[L
     *lines, last = _wrapped(printable(finding.message), width, _INDENT)
     details = finding_details(finding, options.raw_bytes)
     place = " · ".join(details)
-    if place and sum(cell_width(text) for text, _ in last) + GAP + cell_width(place) <= width:
+    if place and not lines and sum(cell_width(text) for text, _ in last) + GAP + cell_width(place) <= width:
         last.append((" " * GAP + place, _DIM))
         place = ""
     lines.append(last)
