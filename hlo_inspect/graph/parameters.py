@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import MAX_NOTED, Computation, Module
@@ -18,6 +18,7 @@ from hlo_inspect.hlo.values.sharding import Sharding
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _SCOPE = lazy_pattern(r"[a-z_]\(")  # an op_name that is a scope of operations, not an argument's path
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ def _outputs(module: Module, result: Shape | None, root: Instruction | None) -> 
     aliases = {alias.output_index: alias for alias in module.header.aliases}
     leaves = array_leaves(result)
     return tuple(
-        Output(index, shape, sharding, next((aliases[prefix] for prefix in _prefixes(index) if prefix in aliases), None))
+        Output(index, shape, sharding, _around(aliases, index))
         for (index, shape), sharding in zip(leaves, _shardings(root, len(leaves)), strict=True)
     )
 
@@ -169,9 +170,12 @@ def _shardings(instruction: Instruction | None, arrays: int) -> Sequence[Shardin
     return sharding.elements if len(sharding.elements) == arrays else [None] * arrays
 
 
-def _prefixes(index: ShapeIndex) -> list[ShapeIndex]:
-    """Return the index of an array, then those of the tuples that hold it."""
-    return [index[:length] for length in range(len(index), -1, -1)]
+def _around(table: Mapping[ShapeIndex, _T], index: ShapeIndex) -> _T | None:
+    """Return the entry of an array, or of the innermost tuple around it that has one."""
+    for length in range(len(index), -1, -1):
+        if index[:length] in table:
+            return table[index[:length]]
+    return None
 
 
 def _parameters(
@@ -182,15 +186,15 @@ def _parameters(
     outputs: tuple[Output, ...],
     reason_unknown: str,
 ) -> tuple[ParameterLeaf, ...]:
-    aliases = {(alias.parameter, alias.parameter_index): alias for alias in module.header.aliases}
-    donors = {(donor.parameter, donor.parameter_index) for donor in module.header.donors}
+    aliases = {(alias.parameter, *alias.parameter_index): alias for alias in module.header.aliases}
+    donors = {(donor.parameter, *donor.parameter_index): True for donor in module.header.donors}
     paths = _paths(module, instructions)
     leaves: list[ParameterLeaf] = []
     for number in sorted(shapes):
         instruction = instructions.get(number)
         arrays = array_leaves(shapes[number])
         for (index, shape), own in zip(arrays, _shardings(instruction, len(arrays)), strict=True):
-            prefixes = [(number, prefix) for prefix in _prefixes(index)]
+            place = (number, *index)
             leaves.append(
                 ParameterLeaf(
                     number=number,
@@ -198,8 +202,8 @@ def _parameters(
                     instruction=instruction,
                     shape=shape,
                     sharding=own,
-                    alias=next((aliases[p] for p in prefixes if p in aliases), None),
-                    donor=any(p in donors for p in prefixes),
+                    alias=_around(aliases, place),
+                    donor=_around(donors, place) is not None,
                     unused=_is_unused(entry, instruction, index),
                     kept_because="",
                     path=paths.get(number, ""),

@@ -180,7 +180,8 @@ def parse_sharding(text: str) -> Sharding:
     """
     parts = split_sharding(text)
     if parts is not None:
-        return Sharding(text, "tuple", tuple(map(parse_sharding, parts)))
+        parsed = {part: parse_sharding(part) for part in set(parts)}  # thousands of weights have a few shardings
+        return Sharding(text, "tuple", tuple(map(parsed.__getitem__, parts)))
     plain = tokens.without_comments(text).strip()
     if len(plain) < 2 or plain[0] != "{" or plain[-1] != "}":
         raise DeviceListError(f"not a sharding: {text.strip()[:60]!r}")
