@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.custom_calls.step_calls import with_unknown
 from hlo_inspect.analysis.cost.figures import Tally, countable
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
@@ -74,7 +73,6 @@ def sum_of(*times: Quantity) -> Quantity:
     return between(whole, sum(limits) if len(limits) == len(times) else None, why) if why else whole
 
 
-_ROUNDING = 1e-9
 _ALONE = ("compute", "memory", "collectives")
 
 
@@ -106,13 +104,6 @@ class StepTimes(NamedTuple):
         alone = (_within(time, step) for time in (self.compute, self.memory, self.collectives))
         return self._replace(**dict(zip(_ALONE, alone, strict=True)), step=step, estimate_step=likely)
 
-    def beside(self, timelines: Timelines) -> tuple[float, float]:
-        """Return the seconds of the bound and the estimate of the step that are longer than its timelines."""
-        bound = least(self.step) - timelines.bound.kernels_s - timelines.bound.exposed_s
-        likely = least(self.estimate_step) - timelines.estimate.kernels_s - timelines.estimate.exposed_s
-        rounding = _ROUNDING * least(self.step)
-        return (bound if bound > rounding else 0.0, likely if likely > rounding else 0.0)
-
     def without_entry(self) -> StepTimes:
         """Return these times as lower bounds, for a text that does not hold the entry computation."""
         return StepTimes(
@@ -136,7 +127,7 @@ def find_step_times(
     timelines: Timelines,
 ) -> StepTimes:
     """Return the times of one step. `kernels` are without collectives; `collectives_alone` is the time of all collectives."""
-    compute = with_unknown(flops_time(cost.opcodes, times), cost.calls)
+    compute = flops_time(cost.opcodes, times)
     memory = bytes_time(cost.opcodes, times)
     kernels_gap = _sum_gaps(kernels, times, lambda time: time.bound_gap)
     kernels_bound = known_part(timelines.bound.kernels_s, kernels_gap or timelines.bound.copies_gap)

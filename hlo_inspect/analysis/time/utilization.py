@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
-from hlo_inspect.analysis.cost.custom_calls.step_calls import total_of_step, with_unknown_matmuls
+from hlo_inspect.analysis.cost.custom_calls.step_calls import total_of_step
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, Tally
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import engine_times, rate
@@ -65,7 +65,7 @@ _MATMUL_FLOPS = FIGURES.index("matmul_flops")
 def model_seconds(cost: ModuleCost, times: KernelTimes) -> Quantity:
     """Return the time of the FLOPs that MFU counts, at the peaks."""
     tally = cost.tally("phase")
-    gap = reason(with_unknown_matmuls(tally.bounds("matmul_flops"), cost.calls))
+    gap = reason(tally.bounds("matmul_flops"))
     seconds, fastest = 0.0, 0.0
     for key, row in tally.rows.items():
         if key.label == RECOMPUTE or key.unit == MASKED or not row[_MATMUL_FLOPS]:

@@ -8,7 +8,6 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.step_calls import with_unknown, with_unknown_matmuls
 from hlo_inspect.analysis.cost.figures import FIGURES, InstructionCost, Tally
 from hlo_inspect.figure import Figure, Quantity, exact, least, reason, total, unknown
 from hlo_inspect.hlo.values.shapes import BITS
@@ -62,16 +61,16 @@ def _unknown_reason(context: Context, untyped: Sequence[Quantity]) -> str:
         return "the module is truncated, and its missing part counts too"
     if context.module.entry is None:
         return reason(context.cost.step["matmul_flops"])
-    untyped_reason = next((reason(flops) or "the types of some operands are unknown" for flops in untyped), "")
-    return untyped_reason or reason(with_unknown_matmuls(0, context.cost.calls))
+    return next((reason(flops) or "the types of some operands are unknown" for flops in untyped), "")
 
 
 def matmuls_by_type(context: Context) -> Table:
     """Return one row per type, those with most FLOPs first."""
-    whole, runs = exact(with_unknown(context.cost.step["flops"], context.cost.calls)), _runs(context)
+    whole, runs = exact(context.cost.step["flops"]), _runs(context)
     rows = [_Products(types, flops, runs[types], whole) for types, flops in _flops(context).items()]
     rows.sort(key=lambda row: (-least(row.flops), row.type))
-    return MATMULS_BY_TYPE.of(rows, columns=MATMULS_BY_TYPE.with_flags({} if whole else {"share_of_flops": {"detail": 9}}))
+    columns = MATMULS_BY_TYPE.with_flags({} if whole else {"share_of_flops": {"detail": 9}})
+    return MATMULS_BY_TYPE.of(rows, columns=columns, on_page=any(least(row.flops) for row in rows))
 
 
 def _is_type(value: Value, member: str) -> bool:

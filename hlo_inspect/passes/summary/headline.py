@@ -122,7 +122,7 @@ def _size(size: int | None, context: Context) -> Parts:
 
 def _compute(context: Context) -> Parts:
     step, unknown = context.cost.step, context.cost.unknown_calls
-    is_open = bool(unknown or context.module.unread)
+    is_open = bool(context.module.unread)
     matmul, flops, size = step["matmul_flops"], step["flops"], step["bytes"]
     if least(matmul):
         yield from sentence("{} matmul", Amount(_known_part(matmul) if is_open else matmul, "flops"))
@@ -152,8 +152,8 @@ def _kernels(context: Context) -> Parts:
 
 
 def _known_part(quantity: Quantity) -> Quantity:
-    """Return a figure that counts nothing for custom calls of unknown work, or unreadable lines, as a lower bound."""
-    return at_least(least(quantity), "the work of custom calls or lines is unknown")
+    """Return a figure that counts nothing for unreadable lines, as a lower bound."""
+    return at_least(least(quantity), "the work of some lines is unknown")
 
 
 def _attention(context: Context) -> Parts:
