@@ -67,7 +67,8 @@ TOTAL = (3 + 4 + 4 * DOT, 16, 4 * DOT, 16 * SQUARE + 36 + 36 + 4 * 8)
 """The figures of a run: FLOPs, transcendentals, FLOPs of matrix products, bytes."""
 POINTERS = 4 * 8
 """Bytes of the tables of tuples in it, which no kernel moves."""
-OTHER_TYPES = ("bf16", "f16", "f64", "f8e4m3fn", "f8e5m2", "mixed", "s8")
+FLOAT8 = ("f8e4m3", "f8e4m3b11fnuz", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz")
+OTHER_TYPES = ("bf16", "c64", "c128", "f16", "f64", "f4e2m1fn", *FLOAT8, "mixed", "s4", "s8", "u8", "s32")
 FIGURES = ("flops", "transcendentals", "matmul_flops", "bytes_accessed")
 TABLES = ("cost", "cost_by_fusion_kind", "cost_by_phase", "cost_by_scope", "cost_by_source")
 
@@ -404,7 +405,7 @@ def test_a_custom_call_whose_configuration_is_broken() -> None:
         "cost.executed_flops",
         "cost.executed_matmul_flops",
         "cost.attention_flops",
-        *(f"cost.matmul_flops.{name}" for name in ("bf16", "f16", "f32", "f64", "f8e4m3fn", "f8e5m2", "s8", "mixed")),
+        *(f"cost.matmul_flops.{name}" for name in (*OTHER_TYPES, "f32")),
     }
 
 

@@ -23,8 +23,9 @@ SPEC = FactSpec(
     "FLOPs of matrix multiplications in one step by operand type; `mixed` if the two types differ",
     frozenset({*BITS, MIXED}),
 )
-_MATRIX_TYPES = ("bf16", "f16", "f32", "f64", "f8e4m3fn", "f8e5m2", "s8", MIXED)
-"""The types that accelerators multiply: none of them is known to be 0 if the type of some product is unknown."""
+_FLOAT8 = ("f8e4m3", "f8e4m3b11fnuz", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz")
+_MATRIX_TYPES = ("bf16", "c64", "c128", "f16", "f32", "f64", "f4e2m1fn", *_FLOAT8, "s4", "s8", "u8", "s32", MIXED)
+"""The types that programs multiply: none of them is known to be 0 if the type of some product is unknown."""
 _FLOPS = FIGURES.index("matmul_flops")
 
 
