@@ -124,3 +124,28 @@ def test_a_time_of_which_nothing_is_known_has_no_share() -> None:
     shown = hlo_inspect.inspect(text, ("show",), profile="l4", name="sent")
     words = {row.label: "".join(map(str, row.parts)) for row in shown.headline}
     assert words["costs"].endswith(", ? of the step's estimate")
+
+
+def test_without_collectives_none_is_exposed() -> None:
+    """One of two different branches runs: their time is open, that of no collective is 0."""
+    text = """HloModule m, is_scheduled=true
+
+one {
+  p = f32[1024,1024]{1,0} parameter(0)
+  ROOT d = f32[1024,1024]{1,0} dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+
+two {
+  p = f32[1024,1024]{1,0} parameter(0)
+  ROOT n = f32[1024,1024]{1,0} negate(p)
+}
+
+ENTRY e {
+  is_on = pred[] parameter(0)
+  x = f32[1024,1024]{1,0} parameter(1)
+  ROOT c = f32[1024,1024]{1,0} conditional(is_on, x, x), true_computation=one, false_computation=two
+}
+"""
+    facts = of(text).facts
+    assert facts["time.step_s"] is None
+    assert (facts["time.exposed_collective_s"], facts["time.estimate_exposed_collective_s"]) == (0, 0)
