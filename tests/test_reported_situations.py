@@ -386,3 +386,86 @@ BODIES = entry(
 def test_leapfrog_is_no_optimizer() -> None:
     """The force is linear in the positions; velocities and positions are updated from each other."""
     assert inspect(BODIES, "optimizer").facts["optimizer.update_count"] == 0
+
+
+# -- of the same kinds --------------------------------------------------------------------------------------------------------
+
+
+def test_a_synchronous_copy_keeps_the_link_to_the_host_busy() -> None:
+    """64 MiB from the host, and 64 MiB back behind it, at 64 GB/s."""
+    text = entry(
+        "m = f32[4096,4096]{1,0:S(5)} parameter(0)",
+        f"c = {PAGE} copy(m)",
+        f"a = {PAGE} negate(c)",
+        "ROOT h = f32[4096,4096]{1,0:S(5)} copy(a)",
+    )
+    report = inspect(text, "time", profile="h100-sxm")
+    rows = {row["resource"]: row["busy_s"] for row in report.table("resources").records()}
+    assert rows["host link"] == pytest.approx(2 * 64 * MIB / 64e9)
+    assert "host link" in str(next(row.parts for row in report.headline if row.label == "bottleneck"))
+
+
+def test_what_is_donated_on_the_host_saves_no_device_memory() -> None:
+    """The state `m` stays on the host; `n` of 64 MiB could take the buffer of `g`."""
+    host = "f32[4096,4096]{1,0:S(5)}"
+    text = entry(
+        f"g = {PAGE} parameter(0)",
+        f"m = {host} parameter(1)",
+        f"c = {PAGE} copy(m)",
+        f"a = {PAGE} add(c, g)",
+        f"h = {host} copy(a)",
+        f"n = {PAGE} negate(a)",
+        f"ROOT t = ({host}, {PAGE}) tuple(h, n)",
+        header=f"{SCHEDULED}, entry_computation_layout={{({PAGE}, {host})->({host}, {PAGE})}}",
+    )
+    (finding,) = [finding for finding in inspect(text, "params").findings if finding.rule == "HI101"]
+    assert (finding.subject, finding.stake) == ("g", 64 * MIB)
+
+
+def test_products_whose_unit_no_profile_has_take_at_least_the_fastest_rate() -> None:
+    """H100s multiply no f4: 2 * 4096^3 FLOPs at 1978.9 TFLOP/s, the rate of f8."""
+    lines = [f"{name} = f4e2m1fn[4096,4096]{{1,0:E(4)}} parameter({number})" for number, name in enumerate("xy")]
+    text = entry(*lines, f"ROOT d = bf16[4096,4096]{{1,0}} dot(x, y), {MULTIPLIED}")
+    report = inspect(text, "time", profile="h100-sxm")
+    assert report.facts["time.estimate_step_s"] is None
+    assert least(report, "time.estimate_step_s") >= CUBE / 1978.9e12
+
+
+UNREAD = """E       AssertionError: assert 'HloModule ji...' == 'HloModule ji...'
+E           HloModule jit_f, num_partitions=2
+E
+E           ENTRY %main (x: f32[8,16]) -> f32[16,16] {
+E             %x = f32[8,16]{1,0} parameter(0)
+E         -   ROOT %ag = f32[16,16]{1,0} all-gather(%x), channel_id=1, replica_groups={{0,1}}, dimensions={0}
+E           }
+"""
+
+
+def test_a_line_that_cannot_be_read_is_not_nothing() -> None:
+    """The root may be in it, so that the output is that of the signature: 16 x 16 f32."""
+    report = inspect(UNREAD, "summary")
+    assert report.facts["outputs.bytes"] == 16 * 16 * 4
+    assert report.facts["collectives.count"] is None
+    text = call_text("summary", "-", given=UNREAD).stdout
+    assert "0 B accessed" not in text
+    assert "without matrix multiplications" not in text
+
+
+def test_pairs_of_partitions_are_of_a_partitioned_program() -> None:
+    text = entry(
+        "x = f32[8,8]{1,0} parameter(0)",
+        "ROOT r = f32[8,8]{1,0} collective-permute(x), channel_id=1, source_target_pairs={{0,1},{1,0}}",
+        header="HloModule m, num_partitions=2",
+    )
+    assert inspect(text, "collectives").facts["module.shapes"] == "per_device"
+
+
+def test_before_partitioning_no_table_says_that_there_are_no_collectives() -> None:
+    text = entry(
+        "x = f32[64,8]{1,0} parameter(0), sharding={devices=[8,1]<=[8]}",
+        'ROOT c = f32[64,8]{1,0} custom-call(x), custom_call_target="Sharding", sharding={devices=[1,8]<=[8]}',
+        header="HloModule m, num_partitions=8",
+    )
+    page = call_text("collectives", "-", given=text).stdout
+    assert "? before partitioning" in page
+    assert "none" not in page

@@ -11,7 +11,7 @@ from hlo_inspect.analysis.cost.bytes_accessed import (
     FusionReader,
     accessed_bytes,
 )
-from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, bytes_by_space, is_communication
+from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, bytes_by_space, multiplies_no_matrices
 from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS
 from hlo_inspect.analysis.cost.custom_calls.step_calls import call_cost
 from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
@@ -253,7 +253,7 @@ def _cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
     name, line = op.instruction.name, op.instruction.line
     work = Tally()
     if why := call.unknown_reason(op.custom_call_target):
-        figures = WORK_WITHOUT_MATMULS if is_communication(op.custom_call_target) else WORK
+        figures = WORK_WITHOUT_MATMULS if multiplies_no_matrices(op.custom_call_target) else WORK
         work.miss(TallyKey(CUSTOM_CALL), figures, CostGap(line, f"{name}: {why}") if call.fault else CostGap(NO_LINE, why))
     elif call.work is not None:
         key = tally_key(op, call.work) if call.work.matmul_flops else TallyKey(CUSTOM_CALL)

@@ -116,7 +116,8 @@ def missing_rate(tally: Tally, profile: HardwareProfile, known_s: float) -> str:
     """
     small = _SMALL * known_s * _slowest_vector(profile)
     for unit, flops in _by_unit(tally).items():
-        if rate(unit, profile) is None and not (unit == "vector.s32" and flops <= small):
+        is_small = unit in ("vector.s32", NOT_KNOWN) and flops <= small
+        if (unit == NOT_KNOWN or rate(unit, profile) is None) and not is_small:
             return f"the profile {profile.name} states no rate for {unit or 'work whose unit or type is unknown'}"
     return ""
 

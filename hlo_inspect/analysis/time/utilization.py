@@ -54,8 +54,13 @@ def resource_seconds(
     for position, streams in step.work.streams.items():
         for stream in streams:
             copies[stream] += step.timeline.site(position).busy
+    alone = 0.0  # the time of kernels that read or write the host's memory themselves, one after the other
+    for position, runs in step.computed.items():
+        kernel = step.work.kernels.get(position)
+        if kernel is not None and (kernel_time := times.for_kernel(kernel)).bound_by == HOST_LINK:
+            alone += runs * kernel_time.bound_s
     busy_times |= {axis: known_part(seconds, reason(levels[ALL])) for axis, seconds in axes.items()}
-    busy_times[HOST_LINK] = known_part(max(copies[TO_HOST], copies[FROM_HOST]), step.timeline.reason)
+    busy_times[HOST_LINK] = known_part(max(copies[TO_HOST], copies[FROM_HOST], alone), step.timeline.reason)
     return {name: time for name, time in busy_times.items() if least(time)}
 
 

@@ -127,7 +127,7 @@ def test_a_time_of_which_nothing_is_known_has_no_share() -> None:
 
 
 def test_without_collectives_none_is_exposed() -> None:
-    """One of two different branches runs: their time is open, that of no collective is 0."""
+    """Either of two different branches runs: their time is open, that of no collective is 0."""
     text = """HloModule m, is_scheduled=true
 
 one {

@@ -68,12 +68,12 @@ def unknown(op: Operation, fault: str = "") -> CallCost:
         return CallCost(None, None, fault=fault or error.reason)
 
 
-def is_communication(target: str) -> bool:
-    """Return True if a target is named as a collective, so that its unknown work holds no matrix multiplication."""
-    return bool(_COMMUNICATION.search(target))
+def multiplies_no_matrices(target: str) -> bool:
+    """Return True if a target is named as a collective or as a call of Python on the host."""
+    return bool(_NO_MATMULS.search(target))
 
 
-_COMMUNICATION = lazy_pattern("(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all")
+_NO_MATMULS = lazy_pattern("(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|python_[a-z_]*callback")
 
 
 def matmul_cost(op: Operation, flops: int, known_by: KnownBy = "config", *, at_full_lengths: bool = False) -> CallCost:
