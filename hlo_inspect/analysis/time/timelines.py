@@ -35,7 +35,7 @@ class TimedStep:
 
     `seconds` are the seconds of one run of each kernel and collective by place; `streams` are the streams of each collective.
     `gaps` are the reasons of kernels and collectives that may take longer. What runs beside a kernel is exposed for its known
-    time or for less, and so is a copy beside a collective.
+    time or for less, and so is a copy beside a collective or another computation.
     """
 
     def __init__(
@@ -55,14 +55,15 @@ class TimedStep:
 
         self.timeline = Timeline(work.program, seconds.__getitem__, streams_of, branch)
         kernels = [position for position in gaps if position in self.computed] if gaps and work.issued else []
-        collectives = [position for position in gaps if position in work.issued] if work.streams else []
-        self._why = f"it runs beside work of unknown length: {next(map(gaps.__getitem__, (*kernels, *collectives)), '')}"
+        others = [position for position in gaps if position in work.issued or position in self._parallel_runs]
+        issued = others if work.streams else []
+        self._why = f"it runs beside work of unknown length: {next(map(gaps.__getitem__, (*kernels, *issued)), '')}"
         self._longer = [
             Timeline(work.program, {**seconds, **dict.fromkeys(open_ended, LONGEST)}.__getitem__, streams_of, branch)
-            for open_ended in (kernels, collectives)
+            for open_ended in (kernels, issued)
             if open_ended
         ]
-        self._shrinks = bool(collectives)
+        self._shrinks = bool(issued)
 
     def collective_at(self, position: InstructionPlace) -> Collective | None:
         """Return the collective that an instruction is, starts or wraps."""
@@ -79,7 +80,7 @@ class TimedStep:
 
     @property
     def copies_gap(self) -> str:
-        """The reason why copies may add more than `kernels_s` says: they run beside collectives of unknown length."""
+        """The reason why copies may add more than `kernels_s` says: they run beside issued work of unknown length."""
         return first_reason(map(self._range, self._copies)) if self._shrinks else ""
 
     @cached_property

@@ -149,3 +149,32 @@ ENTRY e {
     facts = of(text).facts
     assert facts["time.step_s"] is None
     assert (facts["time.exposed_collective_s"], facts["time.estimate_exposed_collective_s"]) == (0, 0)
+
+
+QUEUE = """HloModule m, is_scheduled=true
+
+sliced {
+  a = f32[4096,4096]{1,0} parameter(0)
+  ROOT b = f32[2048,4096]{1,0} slice(SLICED), slice={[0:2048], [0:4096]}
+}
+
+ENTRY e {
+  p = f32[4096,4096]{1,0} parameter(0)
+  q = f32[4096,4096]{1,0} parameter(1)
+  s = ((f32[4096,4096]{1,0}), f32[2048,4096]{1,0}, u32[]) async-start(p), calls=sliced
+  c = (f32[4096,4096]{1,0}, f32[4096,4096]{1,0}, u32[]) copy-start(q)
+  d = f32[4096,4096]{1,0} copy-done(c)
+  t = f32[2048,4096]{1,0} async-done(s)
+  ROOT r = (f32[4096,4096]{1,0}, f32[2048,4096]{1,0}) tuple(d, t)
+}
+"""
+
+
+@pytest.mark.parametrize(("operand", "is_known"), [("a", True), ("gone", False)])
+def test_a_copy_behind_one_of_unknown_size_waits_for_it(operand: str, is_known: bool) -> None:
+    """Both are on the stream of copies; the shape of `gone` is in no line."""
+    rows = {row["name"]: row for row in of(QUEUE.replace("SLICED", operand), "top").table("kernels").records()}
+    assert (rows["c"]["bound_s"] is not None) == is_known
+    copied = 2 * 4 * 4096**2 / MEMORY
+    sliced = 2 * 4 * 2048 * 4096 / MEMORY
+    assert not is_known or rows["c"]["bound_s"] == pytest.approx(copied + sliced)
