@@ -18,7 +18,7 @@ from hlo_inspect.analysis.provenance import NOT_FUSED, Labels, printed
 from hlo_inspect.analysis.time.costings import Costing, StepCost
 from hlo_inspect.analysis.time.kernel_times import KernelTimes, no_bytes_reason
 from hlo_inspect.analysis.time.step_times import estimate_gaps
-from hlo_inspect.figure import Number, Quantity, least, total
+from hlo_inspect.figure import Number, Quantity, least, reason, total
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.values.shapes import array_leaves
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
@@ -77,10 +77,12 @@ def hidden_words(context: Context, times: StepTimes) -> Iterator[HeadlineRow]:
     if more:
         yield HeadlineRow("rows", tuple(_difference(more, "more", "that time is hidden behind other rows")))
     if less:
-        yield HeadlineRow("rows", tuple(_difference(less, "less", "a unit or a link is busy for several streams")))
+        cause = "some lengths are unknown" if reason(times.step) else "a unit or a link is busy for several streams"
+        yield HeadlineRow("rows", tuple(_difference(less, "less", cause)))
 
 
-_ROUNDING = 1e-9
+_ROUNDING = 1e-5
+"""Share of the step that no printed digit shows."""
 
 
 def _difference(sums: Sequence[tuple[str, Number]], relation: str, cause: str) -> Parts:

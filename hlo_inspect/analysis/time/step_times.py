@@ -98,11 +98,12 @@ class StepTimes(NamedTuple):
     estimate_step: Quantity
 
     def with_busy(self, busy_s: float) -> StepTimes:
-        """Return these times with a step of at least the busy seconds of a unit or a link.
+        """Return these times with a step of at least the busy seconds of a unit or a link. Its estimate is at least its bound.
 
         What runs on several units or links at once takes no longer than the step, though its times add up to more.
         """
-        step, likely = (known_part(max(least(time), busy_s), reason(time)) for time in (self.step, self.estimate_step))
+        step = known_part(max(least(self.step), busy_s), reason(self.step))
+        likely = known_part(max(least(self.estimate_step), least(step)), reason(self.estimate_step))
         alone = (_within(time, step) for time in (self.compute, self.memory, self.collectives))
         return self._replace(**dict(zip(_ALONE, alone, strict=True)), step=step, estimate_step=likely)
 

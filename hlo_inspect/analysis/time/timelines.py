@@ -21,7 +21,7 @@ from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.program_steps import IssuedWork, WaitStep
 from hlo_inspect.analysis.time.stream_clock import TICKS
 from hlo_inspect.analysis.time.timeline import BranchTaken, InstructionTimes, Timeline
-from hlo_inspect.figure import Quantity, between, first_reason, known_part, least, total
+from hlo_inspect.figure import Quantity, between, first_reason, known_part, least, reason, total
 from hlo_inspect.graph.calls import place
 from hlo_inspect.graph.orders import operands_first
 from hlo_inspect.graph.view import InstructionPlace, View, Views
@@ -35,7 +35,8 @@ class TimedStep:
 
     `seconds` are the seconds of one run of each kernel and collective by place; `streams` are the streams of each collective.
     `gaps` are the reasons of kernels and collectives that may take longer. What runs beside a kernel is exposed for its known
-    time or for less, and so is a copy beside a collective or another computation.
+    time or for less, and so is a copy beside a collective or another computation. A kernel that runs an unknown number of times
+    may take longer too, or not run.
     """
 
     def __init__(
@@ -54,16 +55,25 @@ class TimedStep:
             return work.streams.get(position, ()) if collective is None else streams(collective)
 
         self.timeline = Timeline(work.program, seconds.__getitem__, streams_of, branch)
-        kernels = [position for position in gaps if position in self.computed] if gaps and work.issued else []
+        gaps = {**gaps, **(open_runs := self._open_runs() if work.issued and self.timeline.reason else {})}
+        kernels = [p for p in gaps if p in open_runs or p in self.computed] if gaps and work.issued else []
         others = [position for position in gaps if position in work.issued or position in self._parallel_runs]
         issued = others if work.streams else []
         self._why = f"it runs beside work of unknown length: {next(map(gaps.__getitem__, (*kernels, *issued)), '')}"
+        longest: BranchTaken = "last" if open_runs else branch
         self._longer = [
-            Timeline(work.program, {**seconds, **dict.fromkeys(open_ended, LONGEST)}.__getitem__, streams_of, branch)
+            Timeline(work.program, {**seconds, **dict.fromkeys(open_ended, LONGEST)}.__getitem__, streams_of, longest)
             for open_ended in (kernels, issued)
             if open_ended
         ]
+        if open_runs:
+            self._longer.append(Timeline(work.program, seconds.__getitem__, streams_of, "first"))
         self._shrinks = bool(issued)
+
+    def _open_runs(self) -> dict[InstructionPlace, str]:
+        """Return why the runs of a kernel of the compute stream are unknown: it is in a loop or in a branch."""
+        own = (item for item in self.work.kernels.items() if item[0] not in self.work.issued)
+        return {place: reason(kernel.runs) for place, kernel in own if reason(kernel.runs) and not self.collective_at(place)}
 
     def collective_at(self, position: InstructionPlace) -> Collective | None:
         """Return the collective that an instruction is, starts or wraps."""

@@ -178,3 +178,69 @@ def test_a_copy_behind_one_of_unknown_size_waits_for_it(operand: str, is_known: 
     copied = 2 * 4 * 4096**2 / MEMORY
     sliced = 2 * 4 * 2048 * 4096 / MEMORY
     assert not is_known or rows["c"]["bound_s"] == pytest.approx(copied + sliced)
+
+
+TRAINED = """HloModule m, is_scheduled=true, num_partitions=8
+
+plus {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+
+body {
+  t = (s32[], s32[], f32[2048,2048]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] get-tuple-element(t), index=1
+  v = f32[2048,2048]{1,0} get-tuple-element(t), index=2
+  o = s32[] constant(1)
+  j = s32[] add(i, o)
+  d = f32[2048,2048]{1,0} dot(v, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = (s32[], s32[], f32[2048,2048]{1,0}) tuple(j, n, d)
+}
+
+condition {
+  t = (s32[], s32[], f32[2048,2048]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] get-tuple-element(t), index=1
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+
+yes {
+  v = f32[2048,2048]{1,0} parameter(0)
+  ROOT d = f32[2048,2048]{1,0} dot(v, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+
+no {
+  ROOT v = f32[2048,2048]{1,0} parameter(0)
+}
+
+ENTRY e {
+  x = f32[16777216]{0} parameter(0)
+  n = s32[] parameter(1)
+  v = f32[2048,2048]{1,0} parameter(2)
+  is_on = pred[] parameter(3)
+  z = s32[] constant(0)
+  s = f32[16777216]{0} all-reduce-start(x), channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true, to_apply=plus
+  WORK
+  k = f32[16777216]{0} all-reduce-done(s)
+  ROOT q = (f32[16777216]{0}, f32[2048,2048]{1,0}) tuple(k, u)
+}
+"""
+LOOP = """t = (s32[], s32[], f32[2048,2048]{1,0}) tuple(z, n, v)
+  w = (s32[], s32[], f32[2048,2048]{1,0}) while(t), condition=condition, body=body
+  u = f32[2048,2048]{1,0} get-tuple-element(w), index=2"""
+BRANCH = "u = f32[2048,2048]{1,0} conditional(is_on, v, v), true_computation=yes, false_computation=no"
+
+
+@pytest.mark.parametrize(("work", "shortest"), [(LOOP, 2 * 2048**3 / 494.7e12), (BRANCH, 0)])
+def test_a_loop_or_a_branch_hides_an_unknown_part(work: str, shortest: float) -> None:
+    """A loop runs once or more, a branch may not run: products of 2 * 2048^3 FLOPs in tf32."""
+    report = of(TRAINED.replace("WORK", work))
+    busy = number(report.facts["time.collective_s"])
+    rows = {row["part"]: row for row in report.table("step").records()}
+    exposed = rows["exposed collectives, d0"]
+    assert (exposed["bound_s"], exposed["bound_s_lower_bound"]) == (None, 0)
+    assert exposed["bound_s_upper_bound"] == pytest.approx(busy - shortest, rel=1e-3)
+    assert report.facts["time.exposed_collective_s"] is None
+    assert number(report.facts["time.step_s.lower_bound"]) >= busy * (1 - 1e-9)
