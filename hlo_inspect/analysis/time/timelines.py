@@ -44,7 +44,6 @@ class TimedStep:
         work: IssuedWork,
         seconds: Mapping[InstructionPlace, float],
         streams: Callable[[Collective], Sequence[str]],
-        branch: BranchTaken,
         gaps: Mapping[InstructionPlace, str],
     ) -> None:
         self.work = work
@@ -54,20 +53,20 @@ class TimedStep:
             collective = work.collectives.get(position)
             return work.streams.get(position, ()) if collective is None else streams(collective)
 
-        self.timeline = Timeline(work.program, seconds.__getitem__, streams_of, branch)
+        self.timeline = Timeline(work.program, seconds.__getitem__, streams_of)
         gaps = {**gaps, **(open_runs := self._open_runs() if work.issued and self.timeline.reason else {})}
         kernels = [p for p in gaps if p in open_runs or p in self.computed] if gaps and work.issued else []
         others = [position for position in gaps if position in work.issued or position in self._parallel_runs]
         issued = others if work.streams else []
         self._why = f"it runs beside work of unknown length: {next(map(gaps.__getitem__, (*kernels, *issued)), '')}"
-        longest: BranchTaken = "last" if open_runs else branch
+        longest: BranchTaken = "last" if open_runs else "first"
         self._longer = [
             Timeline(work.program, {**seconds, **dict.fromkeys(open_ended, LONGEST)}.__getitem__, streams_of, longest)
             for open_ended in (kernels, issued)
             if open_ended
         ]
         if open_runs:
-            self._longer.append(Timeline(work.program, seconds.__getitem__, streams_of, "first"))
+            self._longer.append(Timeline(work.program, seconds.__getitem__, streams_of, "last"))
         self._shrinks = bool(issued)
 
     def _open_runs(self) -> dict[InstructionPlace, str]:
@@ -256,8 +255,8 @@ def find_timelines(
     bound = seconds(attrgetter("bound_s"), lambda time: time.bound_s or 0.0)
     estimate = seconds(attrgetter("estimate_s"), estimate_s)
     return Timelines(
-        TimedStep(work, bound, streams, "first", gaps(attrgetter("bound_gap"), attrgetter("bound_s"))),
-        TimedStep(work, estimate, streams, "last", gaps(attrgetter("estimate_gap"), attrgetter("estimate_s"))),
+        TimedStep(work, bound, streams, gaps(attrgetter("bound_gap"), attrgetter("bound_s"))),
+        TimedStep(work, estimate, streams, gaps(attrgetter("estimate_gap"), attrgetter("estimate_s"))),
         is_scheduled,
     )
 
