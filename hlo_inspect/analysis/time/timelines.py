@@ -54,7 +54,8 @@ class TimedStep:
             return work.streams.get(position, ()) if collective is None else streams(collective)
 
         self.timeline = Timeline(work.program, seconds.__getitem__, streams_of)
-        gaps = {**gaps, **(open_runs := self._open_runs() if work.issued and self.timeline.reason else {})}
+        open_runs = self._open_runs() if work.issued and self.timeline.reason else {}
+        gaps = {**gaps, **open_runs}
         kernels = [p for p in gaps if p in open_runs or p in self.computed] if gaps and work.issued else []
         others = [position for position in gaps if position in work.issued or position in self._parallel_runs]
         issued = others if work.streams else []
