@@ -56,7 +56,7 @@ def _exposed(step: TimedStep, missing: Sequence[str], count: int) -> Quantity:
     `missing` holds a reason for each of the `count` collectives whose time is unknown.
     """
     if not count:
-        return 0.0
+        return 0
     gap = f"the time of {len(missing):,} of {count:,} collectives is unknown: {missing[0]}" if missing else ""
     return _with_gap(step.exposed_collective_s, step.timeline.reason or gap)
 
