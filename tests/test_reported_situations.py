@@ -155,10 +155,10 @@ def test_an_exposed_copy_of_the_host() -> None:
     assert all(float(str(row["estimate_s"])) >= 0 for row in rows.values())
 
 
-@pytest.mark.parametrize("dump", sorted(SHARED.glob("v5e_16b.txt.xz")))
-def test_a_published_step(dump: Path) -> None:
+@pytest.mark.skipif(not SHARED.is_dir(), reason="without the folder of shared dumps")
+def test_a_published_step() -> None:
     """20 B parameters on 256 v5e: 13.6 s were published."""
-    report = inspect(dump, "time")
+    report = inspect(SHARED / "v5e_16b.txt.xz", "time")
     assert report.profile == "tpu-v5e"
     assert least(report, "time.estimate_step_s") == pytest.approx(13.6, rel=0.05)
     names = {row["part"] for row in report.table("step").records()}
