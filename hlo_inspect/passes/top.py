@@ -68,12 +68,11 @@ def hidden_words(context: Context, times: StepTimes) -> Iterator[HeadlineRow]:
     if context.on_machine.known_step is None:
         return
     sums = (
-        ("bounds", sum(least(row.bound) for row in rows) - least(times.step)),
-        ("estimates", sum(least(row.estimate) for row in rows) - least(times.estimate_step)),
+        ("bounds", sum(least(row.bound) for row in rows) - least(times.step), least(times.step)),
+        ("estimates", sum(least(row.estimate) for row in rows) - least(times.estimate_step), least(times.estimate_step)),
     )
-    rounding = _ROUNDING * least(times.estimate_step)
-    more = [(name, seconds) for name, seconds in sums if seconds > rounding]
-    less = [(name, -seconds) for name, seconds in sums if seconds < -rounding]
+    more = [(name, seconds) for name, seconds, step in sums if seconds > _ROUNDING * step]
+    less = [(name, -seconds) for name, seconds, step in sums if seconds < -_ROUNDING * step]
     if more:
         yield HeadlineRow("rows", tuple(_difference(more, "more", "that time is hidden behind other rows")))
     if less:
@@ -81,7 +80,7 @@ def hidden_words(context: Context, times: StepTimes) -> Iterator[HeadlineRow]:
         yield HeadlineRow("rows", tuple(_difference(less, "less", cause)))
 
 
-_ROUNDING = 1e-5
+_ROUNDING = 1e-4
 """Share of the step that no printed digit shows."""
 
 
