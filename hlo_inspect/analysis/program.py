@@ -41,8 +41,8 @@ class Program(NamedTuple):
     """The kind of program.
 
     `cache` are the parameters in which a decode or inference step keeps earlier positions. `opcode` is the opcode of a program
-    of one operation or reduction. `has_matmuls` is None if there is no dot or convolution, and costs were left out or the text
-    is truncated.
+    of one operation or reduction. Without a dot or convolution `has_matmuls` is None if costs were left out, or if the text is
+    truncated. So it is if a line or a custom call may hold one.
     """
 
     kind: Kind
@@ -110,7 +110,7 @@ def _has_matmuls(module: Module, cost: ModuleCost | None) -> bool | None:
     if cost is None:
         return None
     matmuls = cost.step["matmul_flops"]
-    return True if least(matmuls) else (None if isinstance(matmuls, Figure) else False)
+    return True if least(matmuls) else (None if isinstance(matmuls, Figure) or module.unread else False)
 
 
 def _only_operation(module: Module) -> str | None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.devices.participants import MAX_PARTITIONS, DeviceCounts, parts_among
 from hlo_inspect.graph.parameters import Interface, ParameterLeaf, fitting
 from hlo_inspect.hlo.values.device_groups import Groups
+from hlo_inspect.hlo.values.shapes import on_host
 from hlo_inspect.optimizer.overview import Overview
 
 MAX_SHARDINGS = 20  # of parameters that are only read, and of state
@@ -44,7 +45,8 @@ class ReplicatedState(NamedTuple):
 def undonated_state(overview: Overview, interface: Interface) -> UndonatedState:
     """Return the state whose buffers could be donated."""
     kinds = {(leaf.number, leaf.index): role for leaf, role in _state(overview, interface)}
-    candidates = [p for p in interface.parameters if p.could_be_donated and (p.number, p.index) in kinds]
+    on_device = (leaf for leaf in interface.parameters if not on_host(leaf.shape))
+    candidates = [leaf for leaf in on_device if leaf.could_be_donated and (leaf.number, leaf.index) in kinds]
     kept = [(leaf, kinds[leaf.number, leaf.index]) for leaf in fitting(candidates, interface.outputs)]
     return UndonatedState(kept, sum(leaf.shape.bytes or 0 for leaf, _ in kept))
 

@@ -15,7 +15,8 @@ class UndonatedOptimizerState(Rule):
 
     What it finds
         Parameters that data flow shows to be optimizer state, and that are not donated. An output of the same shape, type,
-        sharding and layout uses no parameter's buffer. Scalars are left out. Below 1 KiB of state nothing is reported.
+        sharding and layout uses no parameter's buffer. Scalars and arrays on the host are left out. Below 1 KiB of state
+        nothing is reported.
 
     Why it matters
         The old and the new state are in device memory at once. Adam's two moments take 8 bytes per weight in float32, and

@@ -8,6 +8,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.state_savings import undonated_state
 from hlo_inspect.findings.rule import WORTH_DONATING, Rule, entry_line, numbered, size
 from hlo_inspect.graph.parameters import ParameterLeaf, fitting
+from hlo_inspect.hlo.values.shapes import on_host
 from hlo_inspect.report.model import Finding, Severity
 
 WORTH_A_WARNING = 1 << 20
@@ -22,7 +23,7 @@ class UndonatedParameter(Rule):
         Examples are the weights of a training step and the cache of a decode step. A parameter is donated if
         `input_output_alias` or `buffer_donor` names it. Data flow finds the new values, so --quick skips the rule. The
         finding is a warning if the program has an optimizer, or if donation saves 1 MiB or more. Otherwise it is an info.
-        Arrays below 1 KiB and the state that HI505 names are left out. Without a header nothing is reported.
+        Arrays below 1 KiB or on the host, and the state that HI505 names, are left out. Without a header nothing is reported.
 
     Why it matters
         XLA allocates a second buffer for the output. Old and new value are in device memory at once. For weights and
@@ -48,7 +49,8 @@ class UndonatedParameter(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         interface, least = context.interface, self.least(context)
         worth = min(least, WORTH_DONATING)
-        leaves = [p for p in interface.parameters if p.could_be_donated and (p.shape.bytes or 0) >= worth]
+        on_device = (p for p in interface.parameters if p.could_be_donated and not on_host(p.shape))
+        leaves = [p for p in on_device if (p.shape.bytes or 0) >= worth]
         leaves = self._by_data_flow(context, leaves)
         saved = sum(leaf.shape.bytes or 0 for leaf in leaves)
         if not leaves or saved < least:

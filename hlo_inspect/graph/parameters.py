@@ -120,7 +120,7 @@ def find_interface(module: Module) -> Interface:
     They come from the entry itself, else from the layout that the header prints, else from the entry's first line.
     """
     entry = module.entry
-    root = entry.root if entry else None
+    root = entry.root if entry and not _has_other_root(module, entry) else None
     instructions = entry.parameters if entry else {}
     is_whole = entry is not None and not entry.is_truncated
     tells_all = is_whole and bool(instructions) and root is not None and root.shape is not None
@@ -148,6 +148,11 @@ def find_interface(module: Module) -> Interface:
         outputs_known=result is not None,
         donation_known=module.header.tells_donation,
     )
+
+
+def _has_other_root(module: Module, entry: Computation) -> bool:
+    """Return True if the text states another result than that of the last instruction, and marks no root."""
+    return any(problem.code == "HI014" and problem.subject == entry.name for problem in module.problems)
 
 
 def _outputs(module: Module, result: Shape | None, root: Instruction | None) -> tuple[Output, ...]:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.figure import Figure, Number, Quantity
+from hlo_inspect.figure import Figure, Quantity
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import FactSpec, Section
 from hlo_inspect.report.table import LOWER_BOUND, Column, Unit, Value
 from hlo_inspect.report.table_spec import TableSpec
+from hlo_inspect.report.units import format_value
 
 if TYPE_CHECKING:
     from hlo_inspect.workloads.totals import WorkloadTotals
@@ -125,16 +126,17 @@ class FactSheet:
         self.values: dict[str, Value] = {}
         self.notes: list[str] = []
 
-    def put(self, name: str, value: Value, why: str = "", *, with_bound: bool = False) -> None:
+    def put(self, name: str, value: Value, why: str = "", *, with_bound: bool = False, unit: Unit = "count") -> None:
         """Set a fact. If it is unknown, a note says `why`, else the reason of the figure; without a reason it is absent.
 
-        `with_bound` sets the lower bound of an unknown figure even if that is 0.
+        The note has the bounds in that `unit` if both limit the fact. `with_bound` sets the lower bound of an unknown figure
+        even if that is 0.
         """
         self.values[name] = value
         if isinstance(value, Figure):
             if with_bound:
                 self.values[f"{name}{LOWER_BOUND}"] = value.least
-            limits = f": {_digits(value.least)} to {_digits(value.greatest)}" if value.greatest is not None else ""
+            limits = f": {format_value(value, unit)}" if value.greatest is not None else ""
             self.notes.append(f"{name}: {why or value.reason + limits}")
         elif value is None and why:
             self.notes.append(f"{name}: {why}")
@@ -142,11 +144,7 @@ class FactSheet:
     def put_all(self, facts: Iterable[Fact], source: object, member: str = "") -> None:
         """Set the facts to the values that their getters take from `source`, those of a family for a `member`."""
         for fact in facts:
-            self.put(fact.named(member) if member else fact.name, fact.get(source))
-
-
-def _digits(limit: Number) -> str:
-    return f"{limit:,}" if isinstance(limit, int) else f"{limit:,.6g}"
+            self.put(fact.named(member) if member else fact.name, fact.get(source), unit=fact.unit)
 
 
 def bounded(

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.step_calls import CallFigure, StepCall, step_by_target, total_of_step, with_unknown
+from hlo_inspect.analysis.cost.custom_calls.step_calls import CallFigure, StepCall, step_by_target, total_of_step
 from hlo_inspect.figure import Quantity, least, multiply, or_unknown
 from hlo_inspect.figure import total as sum_figures
 from hlo_inspect.hlo.instruction import Instruction
@@ -52,10 +52,6 @@ def _figure(figure: CallFigure) -> Callable[[_Group], Quantity]:
     return lambda group: total_of_step(group, figure)
 
 
-def _work(figure: CallFigure) -> Callable[[_Group], Quantity]:
-    return lambda calls: with_unknown(total_of_step(calls, figure), calls)
-
-
 def _unknown_count(calls: _Group) -> int:
     return sum(call.is_unknown for call in calls)
 
@@ -75,7 +71,7 @@ def _callbacks(figure: CallFigure) -> Callable[[_Group], Quantity]:
 
 _MOVED = "operand and result bytes of custom calls in one step, without workspaces"
 _FACTS = (
-    *(Fact(f"custom_calls.{figure}", unit, meaning, _work(figure)) for figure, unit, meaning in _WORK),
+    *(Fact(f"custom_calls.{figure}", unit, meaning, _figure(figure)) for figure, unit, meaning in _WORK),
     Fact("custom_calls.bytes", "bytes", _MOVED, _figure("bytes")),
     Fact("custom_calls.host_callback_count", "count", "runs of calls of Python on the host in one step", _callbacks("runs")),
     Fact("custom_calls.host_callback_bytes", "bytes", "bytes that these move between device and host", _callbacks("bytes")),

@@ -18,7 +18,7 @@ from hlo_inspect.analysis.provenance import NOT_FUSED, Labels, printed
 from hlo_inspect.analysis.time.costings import Costing, StepCost
 from hlo_inspect.analysis.time.kernel_times import KernelTimes, no_bytes_reason
 from hlo_inspect.analysis.time.step_times import estimate_gaps
-from hlo_inspect.figure import Number, Quantity, least, total
+from hlo_inspect.figure import Number, Quantity, least, reason, total
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.values.shapes import array_leaves
 from hlo_inspect.passes.base import Fact, FactSheet, Pass, bounded, specs_of
@@ -68,19 +68,20 @@ def hidden_words(context: Context, times: StepTimes) -> Iterator[HeadlineRow]:
     if context.on_machine.known_step is None:
         return
     sums = (
-        ("bounds", sum(least(row.bound) for row in rows) - least(times.step)),
-        ("estimates", sum(least(row.estimate) for row in rows) - least(times.estimate_step)),
+        ("bounds", sum(least(row.bound) for row in rows) - least(times.step), least(times.step)),
+        ("estimates", sum(least(row.estimate) for row in rows) - least(times.estimate_step), least(times.estimate_step)),
     )
-    rounding = _ROUNDING * least(times.estimate_step)
-    more = [(name, seconds) for name, seconds in sums if seconds > rounding]
-    less = [(name, -seconds) for name, seconds in sums if seconds < -rounding]
+    more = [(name, seconds) for name, seconds, step in sums if seconds > _ROUNDING * step]
+    less = [(name, -seconds) for name, seconds, step in sums if seconds < -_ROUNDING * step]
     if more:
         yield HeadlineRow("rows", tuple(_difference(more, "more", "that time is hidden behind other rows")))
     if less:
-        yield HeadlineRow("rows", tuple(_difference(less, "less", "a unit or a link is busy for several streams")))
+        cause = "some lengths are unknown" if reason(times.step) else "a unit or a link is busy for several streams"
+        yield HeadlineRow("rows", tuple(_difference(less, "less", cause)))
 
 
-_ROUNDING = 1e-9
+_ROUNDING = 1e-4
+"""Share of the step that no printed digit shows."""
 
 
 def _difference(sums: Sequence[tuple[str, Number]], relation: str, cause: str) -> Parts:

@@ -1,6 +1,6 @@
 """Each known rate, opcode cost and custom-call rule is replaced by unknown, one at a time.
 
-A fact that changes then has to be a bound, or null, that holds its value from before.
+A fact or a cell of a table that changes then has to be a bound, or null, that holds its value from before.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.passes.collectives import Collectives
 from hlo_inspect.passes.cost import Cost
 from hlo_inspect.passes.custom_calls import CustomCalls
-from hlo_inspect.report.table import Value
+from hlo_inspect.passes.time import Time
+from hlo_inspect.passes.top import Top
+from hlo_inspect.report.table import Table, Value
 from tests.conftest import EVERYTHING
 
 DATA = Path(__file__).parents[1] / "data"
@@ -45,6 +47,10 @@ COUNTING = "hlo_inspect.analysis.cost.computation"
 RATES = ("bandwidth", "latency", "kernel_overhead")
 """Last names of the figures of a profile that are tried; rates of units are tried by unit."""
 
+TABLES = {"kernels", "custom_calls", "cost", "cost_by_phase", "time_by_phase", "collectives"}
+KEYS = {"name", "computation", "target", "opcode", "phase"}
+UNITS = {"flops", "bytes", "count", "seconds"}
+
 Patch = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -54,11 +60,25 @@ def module_of(name: str) -> Module:
 
 
 def facts_of(module: Module, profile: HardwareProfile) -> dict[str, Value]:
+    """Return facts and cells by name. A bound of a fact that stands beside it is none of them, but part of its figure."""
     context = Context(module, options=ParsedOptions(MachineOptions((profile,))))
     facts: dict[str, Value] = {}
-    for pass_ in (Cost(), CustomCalls(), Collectives()):
-        facts |= pass_.run(context).facts
-    return {name: value for name, value in facts.items() if name not in COUNTS_OF_UNKNOWN}
+    for pass_ in (Cost(), CustomCalls(), Collectives(), Top(), Time()):
+        section = pass_.run(context)
+        facts |= section.facts
+        facts |= {name: cell for table in section.tables for name, cell in cells_of(table)}
+    return {name: value for name, value in facts.items() if name not in COUNTS_OF_UNKNOWN and not name.endswith("_bound")}
+
+
+def cells_of(table: Table) -> Iterator[tuple[str, Value]]:
+    """Yield the figures of a table by row and column; not those of what the step takes beyond its parts, which are a rest."""
+    rows = table.rows if table.name in TABLES else ()
+    keys = [tuple(str(row[i]) for i, column in enumerate(table.columns) if column.name in KEYS) for row in rows]
+    for key, row in zip(keys, rows, strict=True):
+        if keys.count(key) == 1 and not (table.name == "time_by_phase" and "unknown" in key):
+            names = [column.name for column in table.columns]
+            figures = (i for i, column in enumerate(table.columns) if column.unit in UNITS and column.name != "line")
+            yield from ((f"{table.name} {key} {names[i]}", row[i]) for i in figures)
 
 
 def lost_gap(before: Value, after: Value) -> bool:

@@ -162,5 +162,5 @@ def test_its_upper_bound_is_told() -> None:
         "%o = s64[4]{0} constant({0,0,0,0})",
         f"ROOT %c = f32[1024]{{0}} ragged-all-to-all(%p, %p, %o, %o, %o, %o), {HALVES}, channel_id=1",
     )
-    reason = "c (line 6) sends what its operands say at run time: 0 to 4,096"
+    reason = "c (line 6) sends what its operands say at run time: <= 4.00 KiB"
     assert f"collectives.executed_wire_bytes: {reason}" in report.notes

@@ -81,6 +81,32 @@ def scan_head(w: Array, m: Array, v: Array, x: Array) -> Any:
     return *adam(w, m, v, g), loss
 
 
+# the cotangent of a sum is a constant
+@program(STACK, BATCH)
+def scan_sum(w: Array, x: Array) -> Any:
+    loss, g = jax.value_and_grad(lambda w: jnp.sum(lax.scan(layer, x, w)[0]))(w)
+    return descend(w, g), loss
+
+
+@program(STACK, BATCH)
+def scan_mean_remat(w: Array, x: Array) -> Any:
+    loss, g = jax.value_and_grad(lambda w: jnp.mean(lax.scan(jax.checkpoint(layer), x, w)[0]))(w)
+    return descend(w, g), loss
+
+
+# a recurrent network that begins with zeros, recomputed as a whole
+@program(array(16, 16), array(16, 16), array(5, 32, 16))
+def recurrent_sum(w: Array, u: Array, xs: Array) -> Any:
+    def loss_of(weights: Any) -> Array:
+        def cell(h: Array, x: Array) -> tuple[Array, None]:
+            return jnp.tanh(x @ weights[0] + h @ weights[1]), None
+
+        return jnp.sum(jax.checkpoint(lambda start: lax.scan(cell, start, xs)[0])(jnp.zeros((32, 16))))
+
+    loss, g = jax.value_and_grad(loss_of)((w, u))
+    return *descend((w, u), g), loss
+
+
 @program(STACK, {"a": array(5, 16, 2), "b": array(5, 2, 16)}, BATCH)
 def lora(w: Array, adapters: Any, x: Array) -> Any:
     def loss_of(adapters: Any) -> Array:
@@ -182,6 +208,21 @@ def td3_step(actor: Any, first: Any, second: Any, targets: Any, batch: Any) -> A
 @program(*TD3)
 def td3(*arguments: Any) -> Any:
     return td3_step(*arguments[:3], arguments[3:6], arguments[6:])
+
+
+@program(*TD3, jax.ShapeDtypeStruct((), jnp.int32))
+def td3_targets_in_cond(*arguments: Any) -> Any:
+    """Target networks follow in every second step."""
+    targets, second = arguments[3:6], arguments[-1] % 2 == 0
+    done = td3_step(*arguments[:3], targets, arguments[6:-1])
+    new = lax.cond(
+        second,
+        lambda old, weights: [averaged(*pair) for pair in zip(old, weights, strict=True)],
+        lambda old, _: [*old],
+        targets,
+        done[:3],
+    )
+    return *done[:3], *new, *done[-2:]
 
 
 @program(*TD3)

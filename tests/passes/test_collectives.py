@@ -384,7 +384,7 @@ ENTRY main {
     assert report.facts["collectives.executed_count"] is None
     assert report.facts["collectives.executed_count.lower_bound"] == 1
     assert f"collectives.executed_count: {reason}: 1 to 2" in report.notes
-    assert f"collectives.all-reduce.executed_wire_bytes: {reason}: 32 to 64" in report.notes
+    assert f"collectives.all-reduce.executed_wire_bytes: {reason}: 32 to 64 B" in report.notes
 
 
 def test_groups_that_differ_in_size_are_a_finding() -> None:

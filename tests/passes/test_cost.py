@@ -57,6 +57,8 @@ ENTRY %main (p: f32[4,4]) -> f32[4,4] {
   ROOT %e = f32[4,4]{1,0} exponential(%gemm), metadata={op_name="jit(f)/jvp(net)/exp" source_file="net.py" source_line=9}
 }
 """.replace("CONFIG", 'backend_config={"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}')
+WITH_MARKER = TEXT.replace("[bold]mark", "pipeline_marker")
+"""The same program without a call of unknown work."""
 DOT, SQUARE = 2 * 16 * 4, 64
 """FLOPs of a product of two 4×4 matrices, and the bytes of one."""
 BODY, CONDITION = 12 + 3 * SQUARE + 8, 4 + 4 + 1
@@ -65,7 +67,8 @@ TOTAL = (3 + 4 + 4 * DOT, 16, 4 * DOT, 16 * SQUARE + 36 + 36 + 4 * 8)
 """The figures of a run: FLOPs, transcendentals, FLOPs of matrix products, bytes."""
 POINTERS = 4 * 8
 """Bytes of the tables of tuples in it, which no kernel moves."""
-OTHER_TYPES = ("bf16", "f16", "f64", "f8e4m3fn", "f8e5m2", "mixed", "s8")
+FLOAT8 = ("f8e4m3", "f8e4m3b11fnuz", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz")
+OTHER_TYPES = ("bf16", "c64", "c128", "f16", "f64", "f4e2m1fn", *FLOAT8, "mixed", "s4", "s8", "u8", "s32")
 FIGURES = ("flops", "transcendentals", "matmul_flops", "bytes_accessed")
 TABLES = ("cost", "cost_by_fusion_kind", "cost_by_phase", "cost_by_scope", "cost_by_source")
 
@@ -154,22 +157,38 @@ def test_tables_of_one_run() -> None:
     report = inspect(TEXT)
     assert rows(report, "cost") == {
         "dot": (3 * DOT, 0, 3 * DOT, 3 * 3 * SQUARE),
-        "custom-call": (DOT, 0, DOT, (3 + 2) * SQUARE),
+        "custom-call": (*UNKNOWN, (3 + 2) * SQUARE),
         "compare": (4, 0, 0, 4 * CONDITION),
         "add": (3, 0, 0, 3 * 12),
         "exponential": (0, 16, 0, 2 * SQUARE),
         "tuple": (0, 0, 0, 4 * 8),
     }
-    assert rows(report, "cost_by_fusion_kind") == {"(not a fusion)": TOTAL}
+    assert rows(report, "cost_by_fusion_kind") == {"(not a fusion)": (*UNKNOWN, TOTAL[3])}
     assert rows(report, "cost_by_phase") == {
-        "unknown": (3 + 4 + 4 * DOT, 0, 4 * DOT, 14 * SQUARE + 36 + 36 + 4 * 8),
+        "unknown": (*UNKNOWN, 14 * SQUARE + 36 + 36 + 4 * 8),
         "forward": (0, 16, 0, 2 * SQUARE),
     }
     assert rows(report, "cost_by_source") == {
         "net.py:5": (3 * DOT, 0, 3 * DOT, 9 * SQUARE),
         "net.py:9": (0, 16, 0, 2 * SQUARE),
-        "(not printed)": (3 + 4 + DOT, 0, DOT, 36 + 36 + 4 * 8 + (3 + 2) * SQUARE),
+        "(not printed)": (*UNKNOWN, 36 + 36 + 4 * 8 + (3 + 2) * SQUARE),
     }
+
+
+UNKNOWN = (None, None, None)
+"""The FLOPs, transcendentals and FLOPs of products of a row that holds the call without a rule."""
+
+
+def test_a_call_without_a_rule_makes_lower_bounds_of_its_rows() -> None:
+    """The rest of its rows is known: a product of the other call; all products, three sums and four comparisons."""
+    report = inspect(TEXT)
+    least = [f"{figure}_lower_bound" for figure in ("flops", "transcendentals", "matmul_flops")]
+    assert rows(report, "cost", *least)["custom-call"] == (DOT, 0, DOT)
+    assert rows(report, "cost")["dot"] == (3 * DOT, 0, 3 * DOT, 9 * SQUARE)
+    assert rows(report, "cost_by_phase", *least)["unknown"] == (3 + 4 + 4 * DOT, 0, 4 * DOT)
+    assert rows(report, "cost_by_source", *least)["(not printed)"] == (3 + 4 + DOT, 0, DOT)
+    assert rows(report, "matmuls_by_type", "flops") == {"f32": (4 * DOT,), None: (None,)}
+    assert ">= 519" in page(report).replace(",", "")
 
 
 def test_rows_come_by_bytes() -> None:
@@ -185,9 +204,9 @@ def test_a_lower_bound_has_no_share() -> None:
     report = inspect(TEXT.replace("constant(3)", "parameter(1)"))
     assert report.facts["cost.executed_bytes_accessed"] is None
     assert {share for (share,) in rows(report, "cost", "share").values()} == {None}
-    assert "share: unknown, because some bytes are lower bounds" in report.notes
+    assert "share: tables of cost have none, because some bytes are lower bounds" in report.notes
     assert "share" in page(inspect(TEXT))
-    assert "share" not in page(report).replace("share: unknown", "")
+    assert "share" not in page(report).replace("share: tables", "")
 
 
 def page(report: Report) -> str:
@@ -289,7 +308,7 @@ def test_split_lines_cost_the_same() -> None:
 
 
 def test_reasons_name_the_line() -> None:
-    text = TEXT.replace("constant(3)", "parameter(1)").replace("exponential(%gemm)", "exponential(%gone)")
+    text = WITH_MARKER.replace("constant(3)", "parameter(1)").replace("exponential(%gemm)", "exponential(%gone)")
     report = inspect(text)
     assert report.facts["cost.flops"] == 1 + DOT + 1
     assert report.facts["cost.executed_flops"] is None
@@ -344,7 +363,7 @@ def test_times_of_one_run(tmp_path: Path) -> None:
 def test_rows_with_times_come_by_time(tmp_path: Path) -> None:
     """Without anything that bytes could wait for: 1.4 and 0.9 seconds of two opcodes, 3.84 and 1.28 of two products."""
     (tmp_path / "round.yaml").write_text(PROFILE.replace("50 B/s", "1e18 B/s"))
-    report = inspect(TEXT, str(tmp_path / "round.yaml"))
+    report = inspect(WITH_MARKER, str(tmp_path / "round.yaml"))
     assert [row[0] for row in report.table("cost").rows][:4] == ["dot", "custom-call", "compare", "add"]
     (share,) = rows(report, "cost", "share")["compare"]
     assert share == pytest.approx(4 / 5 / (4 * DOT / 100 + 7 / 5))
@@ -361,7 +380,7 @@ def test_a_rate_that_the_profile_lacks() -> None:
     rates = (
         "FLOPs of matmul.f32 count at the rate of matmul.bf16: XLA rounds the operands to that type, unless operand_precision"
     )
-    assert notes[0] == f"time.compute_s: {reason}"
+    assert notes[0] == f"time.compute_s: {reason}; there is no rule for [bold]mark"
     assert notes[1].startswith(f"time.compute_s: {rates}")
 
 
@@ -386,7 +405,7 @@ def test_a_custom_call_whose_configuration_is_broken() -> None:
         "cost.executed_flops",
         "cost.executed_matmul_flops",
         "cost.attention_flops",
-        *(f"cost.matmul_flops.{name}" for name in ("bf16", "f16", "f32", "f64", "f8e4m3fn", "f8e5m2", "s8", "mixed")),
+        *(f"cost.matmul_flops.{name}" for name in (*OTHER_TYPES, "f32")),
     }
 
 

@@ -37,7 +37,9 @@ def test_a_sheet_has_a_note_for_each_unknown_fact() -> None:
     facts.put("e", None, "no schedule")
     facts.put("absent", None)
     facts.put("f", at_least(0, "a call"), with_bound=True)
-    assert facts.notes == ["b: a loop", "c: a branch: 1 to 3", "d: another reason", "e: no schedule", "f: a call"]
+    facts.put("g", between(0, 7.5e-5, "a window"), unit="seconds")
+    notes = ["b: a loop", "c: a branch: 1 to 3", "d: another reason", "e: no schedule", "f: a call", "g: a window: <= 75.0 µs"]
+    assert facts.notes == notes
     assert Facts(facts.values, ()) == {
         "a": 7,
         "b": None,
@@ -52,4 +54,6 @@ def test_a_sheet_has_a_note_for_each_unknown_fact() -> None:
         "absent": None,
         "f": None,
         "f.lower_bound": 0,
+        "g": None,
+        "g.upper_bound": 7.5e-5,
     }

@@ -11,14 +11,16 @@ from hlo_inspect.analysis.cost.bytes_accessed import (
     FusionReader,
     accessed_bytes,
 )
-from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, bytes_by_space
+from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, bytes_by_space, multiplies_no_matrices
 from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS
 from hlo_inspect.analysis.cost.custom_calls.step_calls import call_cost
 from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 from hlo_inspect.analysis.cost.figures import (
     CUSTOM_CALL,
     MASKED,
+    NO_LINE,
     WORK,
+    WORK_WITHOUT_MATMULS,
     CostGap,
     InstructionCost,
     MissingAttribute,
@@ -156,7 +158,8 @@ class Costs:
         if costs is None:
             call = call_cost(op, self._user_rules)
             costs = call, _cost_of_call(op, call)
-            if not costs[1].gaps and not self._user_rules and op.custom_call_target not in KERNEL_TARGETS:
+            names_none = all(gap.line == NO_LINE for gap in costs[1].gaps.values())
+            if names_none and not self._user_rules and op.custom_call_target not in KERNEL_TARGETS:
                 self._calls_by_class[number] = costs  # which depend neither on the name nor on metadata
         self.calls[op.view.computation.name, op.instruction.name] = op.instruction, costs[0]
         return costs[1]
@@ -254,12 +257,13 @@ class Costs:
 def _cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
     """Return the cost of a custom call.
 
-    Unknown work adds nothing to the work of a module, which counts such calls. A rule that lacks its input leaves a gap.
+    Unknown work leaves a gap. One of a target without a rule names no line: equal calls share it.
     """
     name, line = op.instruction.name, op.instruction.line
     work = Tally()
-    if call.fault:
-        work.miss(TallyKey(CUSTOM_CALL), WORK, CostGap(line, f"{name}: {call.fault}"))
+    if why := call.unknown_reason(op.custom_call_target):
+        figures = WORK_WITHOUT_MATMULS if multiplies_no_matrices(op.custom_call_target) else WORK
+        work.miss(TallyKey(CUSTOM_CALL), figures, CostGap(line, f"{name}: {why}") if call.fault else CostGap(NO_LINE, why))
     elif call.work is not None:
         key = tally_key(op, call.work) if call.work.matmul_flops else TallyKey(CUSTOM_CALL)
         masked = call.masked_flops

@@ -14,6 +14,7 @@ from hlo_inspect.figure import MAX_FIGURE, Quantity, at_least, known_part, least
 CostFigure = Literal["flops", "transcendentals", "matmul_flops", "bytes"]
 
 WORK: tuple[CostFigure, ...] = ("flops", "transcendentals", "matmul_flops")
+WORK_WITHOUT_MATMULS = WORK[:2]
 FIGURES: tuple[CostFigure, ...] = (*WORK, "bytes")
 
 MAX_COUNT = MAX_FIGURE

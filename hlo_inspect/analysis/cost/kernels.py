@@ -23,7 +23,7 @@ from hlo_inspect.analysis.cost.figures import (
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, RunsByFigure
 from hlo_inspect.analysis.cost.operation import RUNNERS, Traffic, callee_names, wrapped
 from hlo_inspect.analysis.provenance import InstructionPhase, Labeller, Labels, kind_of_fusion
-from hlo_inspect.figure import Quantity, at_least, greatest, known_part, least, reason, total, unknown
+from hlo_inspect.figure import Quantity, at_least, greatest, known_part, least, reason, total
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.view import InstructionPlace, View
 from hlo_inspect.hlo.instruction import Instruction
@@ -138,8 +138,6 @@ class Kernel(NamedTuple):
 
     def of_step(self, figure: CostFigure) -> Quantity:
         """Return a figure of all its runs in one step."""
-        if self.is_unknown and figure != "bytes":
-            return unknown(f"there is no rule for {self.instruction.attr('custom_call_target')}")
         return sum_of_step(self.parts, figure)
 
 

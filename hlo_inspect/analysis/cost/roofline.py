@@ -43,7 +43,7 @@ _COMPLEX = {
 """The unit of the parts of complex numbers, and the real operations of a complex one: four in products, else at least two."""
 
 _SMALL = 0.02
-"""Share of the known time up to which work on integers without a rate does not count."""
+"""Share of the known time up to which work on integers without a rate, or on unknown types, does not count."""
 
 NOT_KNOWN = ""
 """The unit of work whose hardware or type is unknown."""
@@ -111,12 +111,13 @@ def compute_time(tally: Tally, profile: HardwareProfile) -> Quantity:
 def missing_rate(tally: Tally, profile: HardwareProfile, known_s: float) -> str:
     """Return the reason why a time may exceed its known seconds, the work that has no rate; empty if there is no such work.
 
-    Small work on integers, such as the index of a loop, does not count. At the slowest rate of the vector unit it takes
-    `_SMALL` of the rest or less.
+    Small work on integers, such as the index of a loop, and on unknown types does not count. At the slowest rate of the vector
+    unit it takes `_SMALL` of the rest or less.
     """
     small = _SMALL * known_s * _slowest_vector(profile)
     for unit, flops in _by_unit(tally).items():
-        if rate(unit, profile) is None and not (unit == "vector.s32" and flops <= small):
+        is_small = unit in ("vector.s32", NOT_KNOWN) and flops <= small
+        if (unit == NOT_KNOWN or rate(unit, profile) is None) and not is_small:
             return f"the profile {profile.name} states no rate for {unit or 'work whose unit or type is unknown'}"
     return ""
 

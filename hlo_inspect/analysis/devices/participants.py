@@ -275,7 +275,8 @@ def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
         return None
     if targets:
         return "global"
-    grouped = [c for c in module.with_opcodes(starting_collectives(module)) if c.has("replica_groups")]
+    started = module.with_opcodes(starting_collectives(module))
+    grouped = [c for c in started if c.has("replica_groups") or c.has("source_target_pairs")]
     is_sharded = bool(module.device_marks.shardings)
     if grouped and not (is_sharded and any(_leaves_devices_out(collective, counts) for collective in grouped)):
         return "per_device"

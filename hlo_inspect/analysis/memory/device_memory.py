@@ -131,26 +131,24 @@ class DeviceMemory:
     @cached_property
     def host_bytes(self) -> int:
         """All bytes in host memory: arguments and outputs, shared buffers once, and temporaries."""
-        static = sum(allocation.bytes for allocation in self.assignment.allocations if allocation.space == HOST_SPACE)
-        return static + self._heap_bytes(HOST_SPACE)
+        return sum(allocation.bytes for allocation in self._host) + self._heap_bytes(HOST_SPACE)
 
     @cached_property
     def static_bytes(self) -> int:
-        """Static bytes in all memory spaces: arguments, outputs and constants."""
-        allocations = (allocation for allocation in self.assignment.allocations if allocation.kind != "temporary")
-        return sum(allocation.bytes for allocation in allocations) + self.thread_local.constant_bytes
+        """Static bytes in all memory spaces except the host's: arguments, outputs and constants."""
+        return sum(allocation.bytes for allocation in self._static) + self.thread_local.constant_bytes
 
     @cached_property
     def peak_bytes(self) -> int:
         """Static allocations plus the peak of one heap, all without the host's memory."""
-        heap = self.peak_heap.trace.peak if self.peak_heap is not None else 0
-        return sum(allocation.bytes for allocation in self._static) + self.thread_local.constant_bytes + heap
+        return self.static_bytes + (self.peak_heap.trace.peak if self.peak_heap is not None else 0)
 
     @property
     def xla_peak_bytes(self) -> int:
         """`ComputePeakMemory`, the peak of `memory_analysis()`: host memory counts. XLA keeps no trace of the heap on CPU."""
         keeps_trace = self.platform.keeps_trace
-        return self.static_bytes + max((heap.trace.peak for heap in self.heaps.values() if keeps_trace), default=0)
+        on_host = sum(allocation.bytes for allocation in self._host if allocation.kind != "temporary")
+        return self.static_bytes + on_host + max((heap.trace.peak for heap in self.heaps.values() if keeps_trace), default=0)
 
     @property
     def needed_bytes(self) -> int:
@@ -179,6 +177,10 @@ class DeviceMemory:
 
     def _heap_bytes(self, space: int) -> int:
         return self.heaps[space].packing.bytes if space in self.heaps else 0
+
+    @property
+    def _host(self) -> Iterator[Allocation]:
+        return (allocation for allocation in self.assignment.allocations if allocation.space == HOST_SPACE)
 
     @property
     def _device(self) -> Iterator[Allocation]:

@@ -27,7 +27,7 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.hlo.values.device_groups import DeviceListError
-from hlo_inspect.hlo.values.shapes import HOST_SPACE, ArrayShape, Shape, array_leaves
+from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, array_leaves, on_host
 from hlo_inspect.hlo.wants import Wants
 
 Direction = Literal["to device", "to host"]
@@ -61,11 +61,6 @@ class HostTransfer(NamedTuple):
         """Bytes of all runs in a step."""
         size = self.size
         return unknown("a shape is unknown") if size is None else multiply(self.runs, size)
-
-
-def on_host(shape: Shape | None) -> bool:
-    """Return True if an array is in host memory."""
-    return isinstance(shape, ArrayShape) and shape.memory_space == HOST_SPACE
 
 
 def host_parameters(interface: Interface) -> list[ParameterLeaf]:

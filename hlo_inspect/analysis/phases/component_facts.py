@@ -296,6 +296,19 @@ class ComponentFacts:
         """Return True if an operand of a component depends on no input."""
         return any(not self.bits[operand] & FROM_INPUT for operand in self.operands[part])
 
+    def _loops_of_constants(self, parts: Sequence[int]) -> list[int]:
+        """Return the backward loops among `parts` if the loss is a plain sum of a loop's result.
+
+        The cotangent of a sum is a constant: no product depends on one, and the backward loop begins with a constant. So may a
+        loop that computes the forward pass again, of which the backward loop is made.
+        """
+        if any(self.bits[number] & COTANGENT for number in self._products):
+            return []
+        loops = [part for part in parts if self.parts.is_cycle[part] and self._has_constant(part)][:MAX_LOSSES]
+        made_of = self._made_of([[part] for part in loops], loops)
+        used = reduce(or_, (own & ~(1 << place) for place, own in enumerate(made_of.values())), 0)
+        return [part for place, part in enumerate(loops) if not used >> place & 1]
+
     # -- cotangents -----------------------------------------------------------------------------------------------------
 
     def _cotangents(self, bits: Bits, forward: int = LOSS, constants: Sequence[int] = ()) -> None:
@@ -339,7 +352,7 @@ class ComponentFacts:
         """Mark values made of or for recomputed products, and values behind a reduction in the tail."""
         bits = self.bits
         again, others = self._products_without_cotangent()
-        constants = [number for number in others if self._has_constant(number)]
+        constants = [number for number in others if self._has_constant(number)] + self._loops_of_constants(again)
         if constants and self.is_loss_returned:
             self._cotangents(bits, constants=constants)
             again, others = self._products_without_cotangent()

@@ -232,7 +232,7 @@ class KernelTimes:
             stated.in_seconds(self.profile.clock if self._is_tpu else None),  # GPUs state times beside their cycles
             stated.cycles,
             bound_gap,
-            bound_gap or self._estimate_gap(kernel),
+            bound_gap or self._estimate_gap(kernel, load),
         )
 
     def _load(self, kernel: Kernel) -> _Load:
@@ -297,13 +297,16 @@ class KernelTimes:
             return f"the profile {self.profile.name} states no bandwidth to the host"
         return ""
 
-    def _estimate_gap(self, kernel: Kernel) -> str:
+    def _estimate_gap(self, kernel: Kernel, load: _Load) -> str:
         """Return the reason why the kernel has no estimate; empty if it has one.
 
-        Bytes do not determine the time of TPU's custom fusions, such as gathers and scatters.
+        Bytes do not determine the time of TPU's custom fusions, such as gathers and scatters. The model of TPUs takes bytes on
+        the chip at the rate of the memory.
         """
         if self._is_tpu and kernel.fusion_kind == "kCustom":
             return "there is no model of custom fusions"
+        if self._is_tpu and self.profile.memory_bandwidth is None and any(row[-1] for row in load.moved.rows.values()):
+            return f"the profile {self.profile.name} states no memory bandwidth"
         if self.profile.kernel_overhead is None:
             return f"the profile {self.profile.name} states no kernel_overhead"
         return ""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.custom_calls.step_calls import with_unknown
 from hlo_inspect.analysis.cost.figures import Tally, countable
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
@@ -56,6 +55,8 @@ def _exposed(step: TimedStep, missing: Sequence[str], count: int) -> Quantity:
 
     `missing` holds a reason for each of the `count` collectives whose time is unknown.
     """
+    if not count:
+        return 0
     gap = f"the time of {len(missing):,} of {count:,} collectives is unknown: {missing[0]}" if missing else ""
     return _with_gap(step.exposed_collective_s, step.timeline.reason or gap)
 
@@ -74,7 +75,6 @@ def sum_of(*times: Quantity) -> Quantity:
     return between(whole, sum(limits) if len(limits) == len(times) else None, why) if why else whole
 
 
-_ROUNDING = 1e-9
 _ALONE = ("compute", "memory", "collectives")
 
 
@@ -98,20 +98,14 @@ class StepTimes(NamedTuple):
     estimate_step: Quantity
 
     def with_busy(self, busy_s: float) -> StepTimes:
-        """Return these times with a step of at least the busy seconds of a unit or a link.
+        """Return these times with a step of at least the busy seconds of a unit or a link. Its estimate is at least its bound.
 
         What runs on several units or links at once takes no longer than the step, though its times add up to more.
         """
-        step, likely = (known_part(max(least(time), busy_s), reason(time)) for time in (self.step, self.estimate_step))
+        step = known_part(max(least(self.step), busy_s), reason(self.step))
+        likely = known_part(max(least(self.estimate_step), least(step)), reason(self.estimate_step))
         alone = (_within(time, step) for time in (self.compute, self.memory, self.collectives))
         return self._replace(**dict(zip(_ALONE, alone, strict=True)), step=step, estimate_step=likely)
-
-    def beside(self, timelines: Timelines) -> tuple[float, float]:
-        """Return the seconds of the bound and the estimate of the step that are longer than its timelines."""
-        bound = least(self.step) - timelines.bound.kernels_s - timelines.bound.exposed_s
-        likely = least(self.estimate_step) - timelines.estimate.kernels_s - timelines.estimate.exposed_s
-        rounding = _ROUNDING * least(self.step)
-        return (bound if bound > rounding else 0.0, likely if likely > rounding else 0.0)
 
     def without_entry(self) -> StepTimes:
         """Return these times as lower bounds, for a text that does not hold the entry computation."""
@@ -136,7 +130,7 @@ def find_step_times(
     timelines: Timelines,
 ) -> StepTimes:
     """Return the times of one step. `kernels` are without collectives; `collectives_alone` is the time of all collectives."""
-    compute = with_unknown(flops_time(cost.opcodes, times), cost.calls)
+    compute = flops_time(cost.opcodes, times)
     memory = bytes_time(cost.opcodes, times)
     kernels_gap = _sum_gaps(kernels, times, lambda time: time.bound_gap)
     kernels_bound = known_part(timelines.bound.kernels_s, kernels_gap or timelines.bound.copies_gap)

@@ -42,7 +42,7 @@ Beyond them a computation counts as in the state in which it was followed before
 """
 
 BranchTaken = Literal["first", "last"]
-"""The branch of a conditional that counts: the first to end for a bound, else the last to end."""
+"""The branch of a conditional that counts: the first to end, or the last."""
 
 
 class InstructionTimes(NamedTuple):

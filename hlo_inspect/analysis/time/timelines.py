@@ -21,7 +21,7 @@ from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.program_steps import IssuedWork, WaitStep
 from hlo_inspect.analysis.time.stream_clock import TICKS
 from hlo_inspect.analysis.time.timeline import BranchTaken, InstructionTimes, Timeline
-from hlo_inspect.figure import Quantity, between, first_reason, known_part, least, total
+from hlo_inspect.figure import Quantity, between, first_reason, known_part, least, reason, total
 from hlo_inspect.graph.calls import place
 from hlo_inspect.graph.orders import operands_first
 from hlo_inspect.graph.view import InstructionPlace, View, Views
@@ -35,7 +35,8 @@ class TimedStep:
 
     `seconds` are the seconds of one run of each kernel and collective by place; `streams` are the streams of each collective.
     `gaps` are the reasons of kernels and collectives that may take longer. What runs beside a kernel is exposed for its known
-    time or for less, and so is a copy beside a collective.
+    time or for less, and so is a copy beside a collective or another computation. A kernel that runs an unknown number of times
+    may take longer too, or not run.
     """
 
     def __init__(
@@ -43,7 +44,6 @@ class TimedStep:
         work: IssuedWork,
         seconds: Mapping[InstructionPlace, float],
         streams: Callable[[Collective], Sequence[str]],
-        branch: BranchTaken,
         gaps: Mapping[InstructionPlace, str],
     ) -> None:
         self.work = work
@@ -53,16 +53,27 @@ class TimedStep:
             collective = work.collectives.get(position)
             return work.streams.get(position, ()) if collective is None else streams(collective)
 
-        self.timeline = Timeline(work.program, seconds.__getitem__, streams_of, branch)
-        kernels = [position for position in gaps if position in self.computed] if gaps and work.issued else []
-        collectives = [position for position in gaps if position in work.issued] if work.streams else []
-        self._why = f"it runs beside work of unknown length: {next(map(gaps.__getitem__, (*kernels, *collectives)), '')}"
+        self.timeline = Timeline(work.program, seconds.__getitem__, streams_of)
+        open_runs = self._open_runs() if work.issued and self.timeline.reason else {}
+        gaps = {**gaps, **open_runs}
+        kernels = [p for p in gaps if p in open_runs or p in self.computed] if gaps and work.issued else []
+        others = [position for position in gaps if position in work.issued or position in self._parallel_runs]
+        issued = others if work.streams else []
+        self._why = f"it runs beside work of unknown length: {next(map(gaps.__getitem__, (*kernels, *issued)), '')}"
+        longest: BranchTaken = "last" if open_runs else "first"
         self._longer = [
-            Timeline(work.program, {**seconds, **dict.fromkeys(open_ended, LONGEST)}.__getitem__, streams_of, branch)
-            for open_ended in (kernels, collectives)
+            Timeline(work.program, {**seconds, **dict.fromkeys(open_ended, LONGEST)}.__getitem__, streams_of, longest)
+            for open_ended in (kernels, issued)
             if open_ended
         ]
-        self._shrinks = bool(collectives)
+        if open_runs:
+            self._longer.append(Timeline(work.program, seconds.__getitem__, streams_of, "last"))
+        self._shrinks = bool(issued)
+
+    def _open_runs(self) -> dict[InstructionPlace, str]:
+        """Return why the runs of a kernel of the compute stream are unknown: it is in a loop or in a branch."""
+        own = (item for item in self.work.kernels.items() if item[0] not in self.work.issued)
+        return {place: reason(kernel.runs) for place, kernel in own if reason(kernel.runs) and not self.collective_at(place)}
 
     def collective_at(self, position: InstructionPlace) -> Collective | None:
         """Return the collective that an instruction is, starts or wraps."""
@@ -79,7 +90,7 @@ class TimedStep:
 
     @property
     def copies_gap(self) -> str:
-        """The reason why copies may add more than `kernels_s` says: they run beside collectives of unknown length."""
+        """The reason why copies may add more than `kernels_s` says: they run beside issued work of unknown length."""
         return first_reason(map(self._range, self._copies)) if self._shrinks else ""
 
     @cached_property
@@ -245,8 +256,8 @@ def find_timelines(
     bound = seconds(attrgetter("bound_s"), lambda time: time.bound_s or 0.0)
     estimate = seconds(attrgetter("estimate_s"), estimate_s)
     return Timelines(
-        TimedStep(work, bound, streams, "first", gaps(attrgetter("bound_gap"), attrgetter("bound_s"))),
-        TimedStep(work, estimate, streams, "last", gaps(attrgetter("estimate_gap"), attrgetter("estimate_s"))),
+        TimedStep(work, bound, streams, gaps(attrgetter("bound_gap"), attrgetter("bound_s"))),
+        TimedStep(work, estimate, streams, gaps(attrgetter("estimate_gap"), attrgetter("estimate_s"))),
         is_scheduled,
     )
 

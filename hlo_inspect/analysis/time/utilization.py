@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
-from hlo_inspect.analysis.cost.custom_calls.step_calls import total_of_step, with_unknown_matmuls
+from hlo_inspect.analysis.cost.custom_calls.step_calls import total_of_step
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, Tally
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import engine_times, rate
@@ -54,8 +54,13 @@ def resource_seconds(
     for position, streams in step.work.streams.items():
         for stream in streams:
             copies[stream] += step.timeline.site(position).busy
+    alone = 0.0  # the time of kernels that read or write the host's memory themselves, one after the other
+    for position, runs in step.computed.items():
+        kernel = step.work.kernels.get(position)
+        if kernel is not None and (kernel_time := times.for_kernel(kernel)).bound_by == HOST_LINK:
+            alone += runs * kernel_time.bound_s
     busy_times |= {axis: known_part(seconds, reason(levels[ALL])) for axis, seconds in axes.items()}
-    busy_times[HOST_LINK] = known_part(max(copies[TO_HOST], copies[FROM_HOST]), step.timeline.reason)
+    busy_times[HOST_LINK] = known_part(max(copies[TO_HOST], copies[FROM_HOST], alone), step.timeline.reason)
     return {name: time for name, time in busy_times.items() if least(time)}
 
 
@@ -65,7 +70,7 @@ _MATMUL_FLOPS = FIGURES.index("matmul_flops")
 def model_seconds(cost: ModuleCost, times: KernelTimes) -> Quantity:
     """Return the time of the FLOPs that MFU counts, at the peaks."""
     tally = cost.tally("phase")
-    gap = reason(with_unknown_matmuls(tally.bounds("matmul_flops"), cost.calls))
+    gap = reason(tally.bounds("matmul_flops"))
     seconds, fastest = 0.0, 0.0
     for key, row in tally.rows.items():
         if key.label == RECOMPUTE or key.unit == MASKED or not row[_MATMUL_FLOPS]:

@@ -228,6 +228,11 @@ def _tiled(dims: list[int], tile: tuple[int | None, ...]) -> list[int]:
     return outer + counts + sizes
 
 
+def on_host(shape: Shape | None) -> bool:
+    """Return True if an array is in host memory."""
+    return isinstance(shape, ArrayShape) and shape.memory_space == HOST_SPACE
+
+
 def array_leaves(shape: Shape | None) -> list[tuple[tuple[int, ...], ArrayShape]]:
     """Return the arrays of a shape with their shape indices; none for an unknown shape."""
     return list(shape.leaves()) if shape is not None else []

@@ -328,11 +328,13 @@ class Collectives(Pass):
         for name, text in (("mesh.shape", mesh.shape_text), ("mesh.order", mesh.order_text)):
             facts.put(name, None if mesh.partial_reason else text, mesh.reason or mesh.partial_reason)
         notes = [*facts.notes, *phase_notes(context, context.phases.of_collectives)]
-        headline = [] if context.collectives else _not_added_yet(context)
+        headline, shown = [] if context.collectives else _not_added_yet(context), _tables(context)
+        if headline:
+            shown = (replace(table, nothing="? before partitioning") for table in shown)
         if not context.module.warnings:
-            return Section(facts.values, _tables(context), notes, headline)
+            return Section(facts.values, shown, notes, headline)
         warned = [*headline, *warnings_rows(context)]
-        return Section(facts.values, _tables(context), [*notes, *warnings_notes(context)], warned)
+        return Section(facts.values, shown, [*notes, *warnings_notes(context)], warned)
 
 
 def _not_added_yet(context: Context) -> list[HeadlineRow]:

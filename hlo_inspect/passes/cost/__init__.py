@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.step_calls import (
-    attention_of_step,
-    total_of_step,
-    with_unknown,
-    with_unknown_matmuls,
-)
+from hlo_inspect.analysis.cost.custom_calls.step_calls import attention_of_step, total_of_step
 from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, CostFigure, Tally
 from hlo_inspect.analysis.cost.kernels import phases_of_kernels
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, bound, percent, rates_taken
@@ -45,25 +40,20 @@ def _of_step(figure: CostFigure) -> Callable[[ModuleCost], Quantity]:
     return lambda cost: cost.step[figure]
 
 
-def _with_calls(matmuls: Callable[[ModuleCost], Quantity]) -> Callable[[ModuleCost], Quantity]:
-    """Return the getter of matrix multiplications of which custom calls without a rule may do some."""
-    return lambda cost: with_unknown_matmuls(matmuls(cost), cost.calls)
-
-
 _AS_XLA = (
     Fact("cost.flops", "flops", "XLA's FLOPs, in float32: a loop counts once, custom calls not at all", _as_xla("flops")),
     Fact("cost.transcendentals", "count", "XLA's count of transcendental functions", _as_xla("transcendentals")),
     Fact("cost.bytes_accessed", "bytes", "XLA's count of bytes accessed", _as_xla("bytes")),
 )
 _MATMULS = "FLOPs of matrix multiplications and custom calls; a loop counts once"
-_AS_XLA_EXACT = Fact("cost.matmul_flops", "flops", _MATMULS, _with_calls(_as_xla("matmul_flops")))
+_AS_XLA_EXACT = Fact("cost.matmul_flops", "flops", _MATMULS, _as_xla("matmul_flops"))
 _EXECUTED = (
-    Fact("cost.executed_flops", "flops", "FLOPs of one step", lambda cost: with_unknown(cost.step["flops"], cost.calls)),
+    Fact("cost.executed_flops", "flops", "FLOPs of one step", _of_step("flops")),
     Fact(
         "cost.executed_matmul_flops",
         "flops",
         "FLOPs of matrix multiplications in one step",
-        _with_calls(_of_step("matmul_flops")),
+        _of_step("matmul_flops"),
     ),
     Fact("cost.executed_bytes_accessed", "bytes", "bytes accessed in one step", _of_step("bytes")),
 )
@@ -280,7 +270,7 @@ def share_notes(tally: Tally, times: KernelTimes | None) -> list[str]:
     """Return a note if the rows of the tables of a tally have no shares."""
     if _row("", tally, times).weight_is_known:
         return []
-    return [f"share: unknown, because some {'bytes' if times is None else 'times'} are lower bounds"]
+    return [f"share: tables of cost have none, because some {'bytes' if times is None else 'times'} are lower bounds"]
 
 
 def cost_by_phase(context: Context) -> Table:

@@ -8,7 +8,6 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.step_calls import with_unknown, with_unknown_matmuls
 from hlo_inspect.analysis.cost.figures import FIGURES, Tally
 from hlo_inspect.figure import Figure, Quantity, exact, least, multiply, reason, total, unknown
 from hlo_inspect.hlo.values.shapes import BITS
@@ -24,8 +23,9 @@ SPEC = FactSpec(
     "FLOPs of matrix multiplications in one step by operand type; `mixed` if the two types differ",
     frozenset({*BITS, MIXED}),
 )
-_MATRIX_TYPES = ("bf16", "f16", "f32", "f64", "f8e4m3fn", "f8e5m2", "s8", MIXED)
-"""The types that accelerators multiply: none of them is known to be 0 if the type of some product is unknown."""
+_FLOAT8 = ("f8e4m3", "f8e4m3b11fnuz", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz")
+_MATRIX_TYPES = ("bf16", "c64", "c128", "f16", "f32", "f64", "f4e2m1fn", *_FLOAT8, "s4", "s8", "u8", "s32", MIXED)
+"""The types that programs multiply: none of them is known to be 0 if the type of some product is unknown."""
 _FLOPS = FIGURES.index("matmul_flops")
 
 
@@ -63,19 +63,19 @@ def _unknown_reason(context: Context, untyped: Sequence[Quantity]) -> str:
         return "the module is truncated, and its missing part counts too"
     if context.module.entry is None:
         return reason(context.cost.step["matmul_flops"])
-    untyped_reason = next((reason(flops) or "the types of some operands are unknown" for flops in untyped), "")
-    return untyped_reason or reason(with_unknown_matmuls(0, context.cost.calls))
+    return next((reason(flops) or "the types of some operands are unknown" for flops in untyped), "")
 
 
 def matmuls_by_type(context: Context) -> Table:
     """Return one row per type, those with most FLOPs first."""
-    whole, sites = exact(with_unknown(context.cost.step["flops"], context.cost.calls)), _sites(context)
+    whole, sites = exact(context.cost.step["flops"]), _sites(context)
     rows = []
     for types, flops in _flops(context).items():
         runs = total(multiply(of_each, count) for count, of_each in sites[types])
         rows.append(_Products(types, flops, sum(count for count, _ in sites[types]), runs, whole))
     rows.sort(key=lambda row: (-least(row.flops), row.type))
-    return MATMULS_BY_TYPE.of(rows, columns=MATMULS_BY_TYPE.with_flags({} if whole else {"share_of_flops": {"detail": 9}}))
+    columns = MATMULS_BY_TYPE.with_flags({} if whole else {"share_of_flops": {"detail": 9}})
+    return MATMULS_BY_TYPE.of(rows, columns=columns, on_page=any(least(row.flops) for row in rows))
 
 
 def _is_type(value: Value, member: str) -> bool:

@@ -51,15 +51,15 @@ def put_times(context: Context, facts: FactSheet) -> None:
     from hlo_inspect.analysis.time.utilization import model_seconds, utilization_bound
 
     for name, time in zip(_NAMES, times, strict=True):
-        facts.put(name, time)
-    facts.put(_EXPECTED.name, context.on_machine.expected_collective_seconds)
+        facts.put(name, time, unit="seconds")
+    facts.put(_EXPECTED.name, context.on_machine.expected_collective_seconds, unit=_EXPECTED.unit)
     cycles = compiler_cycles(context.kernels.launched, kernel_times)
     facts.put("time.compiler_cycles", cycles)
     if not isinstance(cycles, Figure) and inferred_clock(context):
         facts.notes.append(f"time.compiler_cycles: {inferred_clock(context)}")
     model = model_seconds(context.cost, kernel_times)
     utilization = None if context.request.skips_graph_phases else utilization_bound(model, times.step)
-    facts.put("time.mfu_bound", utilization, _no_utilization_reason(context, model))
+    facts.put("time.mfu_bound", utilization, _no_utilization_reason(context, model), unit="share")
 
 
 def _no_utilization_reason(context: Context, model: Quantity) -> str:

@@ -10,7 +10,7 @@ from hlo_inspect.analysis.collectives.executed_collectives import NOT_EXECUTED
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step_calls import attention_of_step, total_of_step
 from hlo_inspect.analysis.cost.figures import countable
-from hlo_inspect.analysis.memory.host_transfers import host_parameters, on_host
+from hlo_inspect.analysis.memory.host_transfers import host_parameters
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.analysis.time.kernel_times import no_bytes_reason
 from hlo_inspect.figure import Quantity, at_least, exact, least, reason
@@ -20,7 +20,7 @@ from hlo_inspect.graph.parameters import ParameterLeaf
 from hlo_inspect.graph.slices import DCN
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
-from hlo_inspect.hlo.values.shapes import space_name, total
+from hlo_inspect.hlo.values.shapes import on_host, space_name, total
 from hlo_inspect.optimizer.overview import Overview
 from hlo_inspect.passes.memory.fit_words import fit_parts
 from hlo_inspect.passes.memory.memory_tables import array_groups, total_moved
@@ -122,10 +122,9 @@ def _size(size: int | None, context: Context) -> Parts:
 
 def _compute(context: Context) -> Parts:
     step, unknown = context.cost.step, context.cost.unknown_calls
-    is_open = bool(unknown or context.module.unread)
-    matmul, flops, size = step["matmul_flops"], step["flops"], step["bytes"]
+    matmul, flops, size = (_as_read(step[figure], context) for figure in ("matmul_flops", "flops", "bytes"))
     if least(matmul):
-        yield from sentence("{} matmul", Amount(_known_part(matmul) if is_open else matmul, "flops"))
+        yield from sentence("{} matmul", Amount(matmul, "flops"))
         again = sum(
             least(tally.bounds("matmul_flops")) for phase, tally in context.cost.tally("phase").by_label() if phase == RECOMPUTE
         )
@@ -134,7 +133,7 @@ def _compute(context: Context) -> Parts:
         yield ", "
         yield from _attention(context)
     elif least(flops) or not unknown:
-        yield from sentence("{}, ", Amount(_known_part(flops) if is_open else flops, "flops"))
+        yield from sentence("{}, ", Amount(flops, "flops"))
     accessed = "{} as written, before fusion" if no_bytes_reason(context.module) else "{} accessed"
     yield from sentence(accessed, Amount(size, "bytes"))
     yield from _kernels(context)
@@ -148,12 +147,12 @@ def _kernels(context: Context) -> Parts:
     """Yield the runs of kernels in a step; nothing before fusion, when instructions are no kernels."""
     if not no_bytes_reason(context.module):
         runs = countable(total_quantity(kernel.runs for kernel in context.kernels.launched))
-        yield from sentence(" in {}", Amount(runs, "count", "kernel run"))
+        yield from sentence(" in {}", Amount(_as_read(runs, context), "count", "kernel run"))
 
 
-def _known_part(quantity: Quantity) -> Quantity:
-    """Return a figure that counts nothing for custom calls of unknown work, or unreadable lines, as a lower bound."""
-    return at_least(least(quantity), "the work of custom calls or lines is unknown")
+def _as_read(quantity: Quantity, context: Context) -> Quantity:
+    """Return a figure that counts nothing for unreadable lines: a lower bound if there are such lines."""
+    return at_least(least(quantity), "the work of some lines is unknown") if context.module.unread else quantity
 
 
 def _attention(context: Context) -> Parts:

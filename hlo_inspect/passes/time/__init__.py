@@ -255,7 +255,7 @@ class Time(Pass):
 
     A scheduled module is put on a timeline: kernels one after the other in schedule order, collectives and copies on streams
     beside them. A collective is exposed while the step waits for its result; a step takes the time of its kernels and the
-    exposed time. Loops count every run. A conditional counts its fastest branch in the bound and its slowest in the estimate.
+    exposed time. Loops count every run. A conditional counts its fastest branch.
 
     Without a schedule, overlap is unknown. Then the bound of the step is the longest of three times: all FLOPs, all bytes, or
     all collectives.

@@ -18,7 +18,8 @@ from hlo_inspect.analysis.cost.roofline import share_of
 from hlo_inspect.analysis.provenance import NOT_PRINTED, scope_label
 from hlo_inspect.analysis.time.kernel_times import HOST_LINK
 from hlo_inspect.analysis.time.program_steps import COPYING
-from hlo_inspect.analysis.time.timelines import IndependentCompute, TimedStep, Timelines, independent_computes
+from hlo_inspect.analysis.time.step_times import StepTimes
+from hlo_inspect.analysis.time.timelines import IndependentCompute, Timelines, independent_computes
 from hlo_inspect.analysis.time.utilization import MATRIX_UNIT, MEMORY, VECTOR_UNIT
 from hlo_inspect.figure import Number, Quantity, between, first_reason, greatest, known_part, least, reason, subtract
 from hlo_inspect.hlo.values.op_names import UNKNOWN
@@ -82,17 +83,25 @@ def time_parts(context: Context) -> list[TimePart]:
         labels_of = (None, axis or "no axis", phase, scope, collective.origin.source or NOT_PRINTED)
         parts.append(TimePart(collective, *labels_of, at_least.exposed, likely.exposed, likely.busy))
     if timelines.is_scheduled and on_machine.step_times is not None:
-        rest = _either(timelines.bound, parts, "bound"), _either(timelines.estimate, parts, "estimate")
-        for label, (bound, estimate) in ((EITHER, rest), (BESIDE, on_machine.step_times.beside(timelines))):
-            if bound or estimate:
-                parts.append(TimePart(None, label, None, UNKNOWN, NOT_PRINTED, NOT_PRINTED, bound, estimate, estimate))
+        parts += _rest_of_step(on_machine.step_times, parts)
     return parts
 
 
-def _either(step: TimedStep, parts: Sequence[TimePart], time: str) -> float:
-    """Return the seconds in which a kernel runs or something else is exposed, as the lengths of kernels leave open."""
-    exposed = math.fsum(least(getattr(part, time)) for part in parts)
-    return max(0.0, step.kernels_s + step.exposed_s - exposed) if step.has_ranges else 0.0
+def _rest_of_step(step: StepTimes, parts: Sequence[TimePart]) -> Iterator[TimePart]:
+    """Yield what the step takes beyond its parts.
+
+    It is the time of units and links that work for several streams. If lengths are unknown, kernels are longer or something
+    is exposed for longer, by that time or more.
+    """
+    bound, estimate = (_rest(whole, parts, name) for whole, name in ((step.step, "bound"), (step.estimate_step, "estimate")))
+    if least(bound) or least(estimate):
+        label = EITHER if reason(bound) or reason(estimate) else BESIDE
+        yield TimePart(None, label, None, UNKNOWN, NOT_PRINTED, NOT_PRINTED, bound, estimate, estimate)
+
+
+def _rest(whole: Quantity, parts: Sequence[TimePart], time: str) -> Quantity:
+    seconds = least(whole) - math.fsum(least(getattr(part, time)) for part in parts)
+    return known_part(seconds, reason(whole)) if seconds > _ROUNDING * least(whole) else 0.0
 
 
 Counted = tuple[TimePart, int]

@@ -9,6 +9,7 @@ from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import Operation, Traffic, shape_size
 from hlo_inspect.hlo.values.attributes import BackendConfig
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, array_leaves
+from hlo_inspect.lazy_pattern import lazy_pattern
 
 KnownBy = Literal["config", "shapes", "estimate", "name", "leading term", "marker", "user", ""]
 """The source of a cost, empty if the cost is unknown.
@@ -49,6 +50,10 @@ class CallCost(NamedTuple):
         """FLOPs that a static mask leaves out, as far as the text states it: a kernel may skip them."""
         return self.work.flops - self.least_flops if self.work is not None and self.least_flops is not None else 0
 
+    def unknown_reason(self, target: str) -> str:
+        """Return why the work of a call of this target is unknown; empty if it is known."""
+        return self.fault or (f"there is no rule for {target}" if self.work is None else "")
+
 
 Rule = Callable[[Operation], CallCost]
 
@@ -61,6 +66,14 @@ def unknown(op: Operation, fault: str = "") -> CallCost:
         return CallCost(None, call_bytes(op), fault=fault)
     except UnknownCostError as error:
         return CallCost(None, None, fault=fault or error.reason)
+
+
+def multiplies_no_matrices(target: str) -> bool:
+    """Return True if a target is named as a collective or as a call of Python on the host."""
+    return bool(_NO_MATMULS.search(target))
+
+
+_NO_MATMULS = lazy_pattern("(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|python_[a-z_]*callback")
 
 
 def matmul_cost(op: Operation, flops: int, known_by: KnownBy = "config", *, at_full_lengths: bool = False) -> CallCost:

@@ -11,10 +11,9 @@ from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS, kernel
 from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 from hlo_inspect.analysis.cost.figures import UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation
-from hlo_inspect.figure import Number, Quantity, at_least, greatest, least, multiply, reason, total
+from hlo_inspect.figure import Number, Quantity, at_least, greatest, least, multiply, total
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import is_marker
-from hlo_inspect.lazy_pattern import lazy_pattern
 
 _RULES: dict[str, Rule] = attention.RULES | libraries.RULES | pallas.RULES
 
@@ -97,8 +96,8 @@ class StepCall(NamedTuple):
         return multiply(amount, self.runs)
 
     def _unknown_reason(self, figure: CallFigure) -> str:
-        reason = self.cost.fault or (f"there is no rule for {self.target}" if self.is_unknown else "")
-        return f"{self.instruction.name} (line {self.line}): {_MISSING[figure] if figure == 'bytes' or not reason else reason}"
+        reason = "" if figure == "bytes" else self.cost.unknown_reason(self.target)
+        return f"{self.instruction.name} (line {self.line}): {reason or _MISSING[figure]}"
 
 
 def total_of_step(calls: Iterable[StepCall], figure: CallFigure) -> Quantity:
@@ -109,25 +108,9 @@ def total_of_step(calls: Iterable[StepCall], figure: CallFigure) -> Quantity:
     return total(multiply(group[0].of_step(figure), len(group)) for group in groups.values())
 
 
-def with_unknown(amount: Quantity, calls: Iterable[StepCall]) -> Quantity:
-    """Remove the upper bound of a figure if the work of any call is unknown."""
-    unknown = next((call for call in calls if call.is_unknown), None)
-    if unknown is None or greatest(amount) is None:
-        return amount
-    return at_least(least(amount), reason(unknown.of_step("flops")))
-
-
-def with_unknown_matmuls(amount: Quantity, calls: Iterable[StepCall]) -> Quantity:
-    """Remove the upper bound of FLOPs of matrix multiplications if any unknown call may do some; communication does none."""
-    return with_unknown(amount, (call for call in calls if not _COMMUNICATION.search(call.target)))
-
-
-_COMMUNICATION = lazy_pattern("(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all")
-
-
 def attention_of_step(calls: Sequence[StepCall]) -> Quantity:
-    """Return the FLOPs of all runs of attention kernels."""
-    return with_unknown(total_of_step((call for call in calls if call.cost.is_attention), "flops"), calls)
+    """Return the FLOPs of all runs of attention kernels; a call of unknown work may be such a kernel."""
+    return total_of_step((call for call in calls if call.cost.is_attention or call.is_unknown), "flops")
 
 
 def step_by_target(calls: Iterable[StepCall]) -> list[Sequence[StepCall]]:
