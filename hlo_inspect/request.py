@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hlo_inspect.errors import UsageError, did_you_mean
+from hlo_inspect.remote_servers import USUAL_SECONDS
 
 PhasesFrom = Literal["graph", "names"]
 PlatformName = Literal["cpu", "gpu", "tpu"]
@@ -210,6 +211,16 @@ class Request:
         minimum=1,
         section=INPUT,
         help="Read files in N processes. Default 1; always 1 if an input is `-`.",
+    )
+
+    remote_timeout: int = _option(
+        USUAL_SECONDS,
+        "--remote-timeout",
+        metavar="SECONDS",
+        minimum=1,
+        section=INPUT,
+        shows_default=True,
+        help="Wait no longer for a connection to a remote server, or its next bytes. Object stores are asked some more times.",
     )
 
     lowered: str | Path | HasText | None = _option(

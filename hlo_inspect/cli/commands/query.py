@@ -6,9 +6,10 @@ from contextlib import closing
 
 import click
 
-from hlo_inspect.cli.options import OutputOptions, SectionedCommand, output_options
+from hlo_inspect.cli.options import OutputOptions, SectionedCommand, output_options, request_option
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.streams import reported
+from hlo_inspect.remote_servers import limit_waits
 
 
 @click.command("query", cls=SectionedCommand)
@@ -17,9 +18,18 @@ from hlo_inspect.cli.streams import reported
 @click.option(
     "--set", "settings", metavar="NAME=VALUE", multiple=True, help="Give a value to the parameter $NAME of the query."
 )
+@request_option("remote_timeout")
 @click.argument("store", metavar="STORE", required=False)
 @click.argument("sql", metavar="[SQL|NAME]", required=False)
-def query(store: str | None, sql: str | None, *, lists: bool, settings: tuple[str, ...], output: OutputOptions) -> int:
+def query(
+    store: str | None,
+    sql: str | None,
+    *,
+    lists: bool,
+    settings: tuple[str, ...],
+    remote_timeout: int,
+    output: OutputOptions,
+) -> int:
     """Ask a store with SQL of DuckDB; needs the extra [fleet].
 
     The views are `modules`, `findings`, and the tables that `collect --tables` kept; docs/fleet.md has their columns. Names of
@@ -33,6 +43,7 @@ def query(store: str | None, sql: str | None, *, lists: bool, settings: tuple[st
     from hlo_inspect.fleet.query_reports import find_query, queries_report, query_report, views_report
     from hlo_inspect.fleet.store import Store
 
+    limit_waits(remote_timeout)
     if lists:
         return deliver([queries_report()], output)
     if store is None:
