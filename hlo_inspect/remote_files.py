@@ -239,6 +239,7 @@ class _RemoteStream(io.RawIOBase):
         self._opened = opened
         self._address = address
         self.note = redirect_note(opened)
+        self._position = 0
         self._has_ended = False  # aiohttp tells a log of a read behind the end
         read: Callable[[int], bytes] = opened.read
         self._read = read
@@ -252,8 +253,12 @@ class _RemoteStream(io.RawIOBase):
         with _translated(self._address):
             data = self._read(len(buffer))
         self._has_ended = not data
+        self._position += len(data)
         buffer[: len(data)] = data
         return len(data)
+
+    def tell(self) -> int:
+        return self._position
 
     def close(self) -> None:
         if not self.closed:

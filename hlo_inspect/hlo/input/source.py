@@ -298,7 +298,7 @@ class Source(TextSource):
             stream = self._opener()
         self.note = self.note or getattr(getattr(stream, "raw", None), "note", None)
         buffered = stream if hasattr(stream, "peek") else io.BufferedReader(cast("io.RawIOBase", stream))
-        self._position = buffered.tell if buffered.seekable() else lambda: 0
+        self._position = buffered.tell if buffered.seekable() or is_address(self.name) else lambda: 0
         try:
             with reading(self.name):
                 magic = cast("io.BufferedReader", buffered).peek(6)[:6]
