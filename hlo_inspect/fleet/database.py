@@ -57,6 +57,8 @@ class Database:
         """Run one SELECT statement with the values of its `$name` parameters. Raise UsageError for anything else."""
         import duckdb
 
+        if sql != sql.encode(errors="replace").decode():
+            raise UsageError(f"SQL is UTF-8, which {sql!r:.60} is not")
         try:
             statements = self._connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
