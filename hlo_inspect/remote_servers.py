@@ -18,7 +18,7 @@ _ENDS: Mapping[str, str] = {
     "ServerDisconnectedError": "the server ends the connection without an answer",
     "ClientPayloadError": "the server ends the connection before the end of the page",
 }
-"""What happened, by the name of an error of aiohttp."""
+"""Words for errors of aiohttp, by the name of their class."""
 
 
 def limit_waits(seconds: int) -> None:

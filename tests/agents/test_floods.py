@@ -82,7 +82,7 @@ def flood(process: subprocess.Popen[bytes], lines: Lines) -> int:
 
 
 def resident(process: int) -> int:
-    """Return the bytes of memory of a process; 0 where the system does not tell (only Linux does)."""
+    """Return the bytes of memory of a process; 0 on systems other than Linux."""
     status = Path(f"/proc/{process}/status")
     text = status.read_text() if status.exists() else ""
     return next((int(line.split()[1]) << 10 for line in text.splitlines() if line.startswith("VmRSS")), 0)

@@ -130,6 +130,20 @@ def test_a_query_that_is_no_utf_8(dump: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (2, "hlo-inspect: SQL is UTF-8, which \"SELECT '\\udcff'\" is not\n")
 
 
+@pytest.mark.extras("duckdb")
+def test_duckdb_without_memory(dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import duckdb
+
+    def fail(*_: object) -> None:
+        raise duckdb.OutOfMemoryException("Failed to allocate block")
+
+    (dump / OTHER).unlink()
+    assert call_text("collect", dump, "--store", tmp_path / "store").returncode == 0
+    monkeypatch.setattr("hlo_inspect.fleet.database.connect", fail)
+    done = call_text("query", tmp_path / "store", "SELECT 1")
+    assert (done.returncode, done.stderr.startswith("hlo-inspect: out of memory; ")) == (3, True)
+
+
 def test_a_label_that_is_no_utf_8(dump: Path, tmp_path: Path) -> None:
     done = call_text("collect", dump, "--store", tmp_path / "store", "--label", f"a={NAME}")
     assert (done.returncode, done.stderr) == (2, "hlo-inspect: --label is UTF-8, which 'a=\\udcff.txt' is not\n")

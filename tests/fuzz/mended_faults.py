@@ -48,7 +48,7 @@ def endless_cycle() -> AbstractContextManager[object]:
 
 
 def unequal_groups() -> AbstractContextManager[object]:
-    """Pair the groups of two programs as if as many of each could be read."""
+    """Pair the groups of two programs one by one, as if both could be read to the end."""
     return mock.patch.object(device_permutation, "len", lambda items: 0 if isinstance(items, list) else len(items), create=True)
 
 
