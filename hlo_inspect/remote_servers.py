@@ -76,5 +76,7 @@ def words_of(error: BaseException) -> str:
 def redirect_note(opened: Any) -> str | None:  # noqa: ANN401 - fsspec has no types
     """Return the note that another host than that of the address sends a page; None otherwise."""
     answer = getattr(opened, "r", None)
-    hosts = [step.url.authority for step in (*getattr(answer, "history", ()), answer)] if answer is not None else [""]
-    return f"{hosts[0]} redirects to {hosts[-1]}, which sends this page" if hosts[0] != hosts[-1] else None
+    history = getattr(answer, "history", ())
+    if answer is None or not history or history[0].url.authority == answer.url.authority:
+        return None
+    return f"{history[0].url.authority} redirects to {answer.url.authority}, which sends this page"
