@@ -220,7 +220,7 @@ class Request:
         minimum=1,
         section=INPUT,
         shows_default=True,
-        help="Wait no longer for a connection to a remote server, or its next bytes. Object stores repeat requests.",
+        help="Wait no longer for a connection to a remote server, or its next bytes. Libraries of object stores try again.",
     )
 
     lowered: str | Path | HasText | None = _option(
