@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import io
+import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -17,14 +18,12 @@ from typing import IO, Any, NamedTuple, cast
 from hlo_inspect.errors import MissingExtraError, UsageError
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.remote_listings import listing_pages
+from hlo_inspect.remote_servers import WEB, limits_of, redirect_note, words_of
 
 _ADDRESS = lazy_pattern(r"[A-Za-z][A-Za-z0-9+.\-]*+(?:://|::)", re.ASCII)
 _MAGIC = lazy_pattern(r"[*?\[]")
 BLOCK_BYTES = 1 << 22
 """Bytes that are requested at a time."""
-
-TIMEOUT_SECONDS = 30.0
-"""The longest wait for a connection or the next bytes of a web server."""
 
 _EXTRAS = {
     "s3": ("s3", "s3fs"),
@@ -37,7 +36,6 @@ _EXTRAS = {
     "http": ("remote", "fsspec aiohttp"),
     "https": ("remote", "fsspec aiohttp"),
 }
-_WEB = frozenset({"http", "https"})
 _REPLACES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
 """Protocols whose objects are replaced in one step: readers see the old object or the new one."""
 
@@ -90,7 +88,7 @@ def open_remote(address: str) -> IO[bytes]:
     with _translated(address):
         system = _file_system(address)
         # a web server need not answer requests of a part: a page is one stream
-        opened = system.files.open(system.path, "rb", block_size=0 if system.protocol in _WEB else BLOCK_BYTES)
+        opened = system.files.open(system.path, "rb", block_size=0 if system.protocol in WEB else BLOCK_BYTES)
     return cast("IO[bytes]", io.BufferedReader(_RemoteStream(system, opened, address)))
 
 
@@ -105,7 +103,7 @@ def is_remote_directory(address: str) -> bool:
     """Return True if objects are below the address, and none has it. Addresses of web pages are files."""
     with _translated(address):
         system = _file_system(address)
-        if system.protocol in _WEB:
+        if system.protocol in WEB:
             return False
         return not system.path or bool(system.files.isdir(system.path))
 
@@ -113,7 +111,7 @@ def is_remote_directory(address: str) -> bool:
 def matching_addresses(pattern: str) -> list[str]:
     """Return the addresses that match a pattern, by name; the address itself if it is no pattern."""
     protocol, _, path = pattern.partition("://")
-    if protocol in _WEB or not _MAGIC.search(path.partition("::")[0]):
+    if protocol in WEB or not _MAGIC.search(path.partition("::")[0]):
         return [pattern]
     with _translated(pattern):
         system = _file_system(pattern)
@@ -165,6 +163,7 @@ def check_replaces(address: str) -> None:
 
 def _file_system(address: str) -> _FileSystem:
     protocol = address.partition("://")[0].partition("::")[0]
+    logging.getLogger("gcsfs").addHandler(logging.NullHandler())  # it prints the traceback of an error otherwise
     try:
         import fsspec
     except ImportError as error:
@@ -179,18 +178,10 @@ def _file_system(address: str) -> _FileSystem:
             raise _missing(name) from error
         except ValueError as error:
             raise OSError(errno.EPROTONOSUPPORT, f"no file system is known for {name}://") from error
-    web: dict[str, Any] = {"client_kwargs": {"timeout": _web_timeout()}} if _WEB.intersection(protocols) else {}
-    fresh = {name: {**options, **(web if name in _WEB else {})} for name, options in fresh.items()}
-    first = web if protocol in _WEB else {}
-    files, path = fsspec.url_to_fs(address, use_listings_cache=False, **first, **fresh)
+    limits = {name: limits_of(name, fsspec.config.conf.get(name, {})) for name in protocols}
+    fresh = {name: {**options, **limits[name]} for name, options in fresh.items()}
+    files, path = fsspec.url_to_fs(address, use_listings_cache=False, **limits.get(protocol, {}), **fresh)
     return _FileSystem(files, path, protocol, address.removeprefix(inner_path(address)))
-
-
-def _web_timeout() -> Any:  # noqa: ANN401 - aiohttp is an extra
-    """Return the limits of connecting and of waiting for the next bytes; a large page may take longer as a whole."""
-    import aiohttp
-
-    return aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT_SECONDS, sock_read=TIMEOUT_SECONDS)
 
 
 def _missing(protocol: str) -> MissingExtraError:
@@ -206,23 +197,14 @@ def _translated(address: str) -> Iterator[None]:
     except (MissingExtraError, UsageError, MemoryError):
         raise
     except FileNotFoundError as error:
-        if address.partition("://")[0] not in _WEB:
+        if address.partition("://")[0] not in WEB:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from error
         cause = error.__cause__  # fsspec says of any failure that the page is not found
         if isinstance(cause, Exception) and getattr(cause, "status", None) != 404:
-            raise OSError(errno.EIO, _words(cause)) from error
+            raise OSError(errno.EIO, words_of(cause)) from error
         raise FileNotFoundError(errno.ENOENT, "the server answers 404 (not found)") from error
     except Exception as error:
-        raise OSError(getattr(error, "errno", None) or errno.EIO, _words(error)) from error
-
-
-def _words(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return f"the server sends nothing for {TIMEOUT_SECONDS:g} s"
-    if hasattr(error, "status"):
-        return f"the server answers {error.status}"
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(str(text).split())
+        raise OSError(getattr(error, "errno", None) or errno.EIO, words_of(error)) from error
 
 
 def _version(entry: Mapping[str, Any]) -> FileVersion:
@@ -256,6 +238,9 @@ class _RemoteStream(io.RawIOBase):
         self._system = system  # an archive closes its files with itself
         self._opened = opened
         self._address = address
+        self.note = redirect_note(opened)
+        self._position = 0
+        self._has_ended = False  # aiohttp tells a log of a read behind the end
         read: Callable[[int], bytes] = opened.read
         self._read = read
 
@@ -263,10 +248,17 @@ class _RemoteStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - anything with a buffer
+        if self._has_ended:
+            return 0
         with _translated(self._address):
             data = self._read(len(buffer))
+        self._has_ended = not data
+        self._position += len(data)
         buffer[: len(data)] = data
         return len(data)
+
+    def tell(self) -> int:
+        return self._position
 
     def close(self) -> None:
         if not self.closed:

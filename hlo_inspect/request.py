@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hlo_inspect.errors import UsageError, did_you_mean
+from hlo_inspect.remote_servers import USUAL_SECONDS
 
 PhasesFrom = Literal["graph", "names"]
 PlatformName = Literal["cpu", "gpu", "tpu"]
@@ -212,6 +213,16 @@ class Request:
         help="Read files in N processes. Default 1; always 1 if an input is `-`.",
     )
 
+    remote_timeout: int = _option(
+        USUAL_SECONDS,
+        "--remote-timeout",
+        metavar="SECONDS",
+        minimum=1,
+        section=INPUT,
+        shows_default=True,
+        help="Wait no longer for a connection to a remote server, or its next bytes. Libraries of object stores try again.",
+    )
+
     lowered: str | Path | HasText | None = _option(
         None,
         help="HLO or StableHLO of the program before optimizations: text, file or `Lowered`. It has the shardings.",
@@ -306,8 +317,8 @@ class Request:
         return (option for option in options if getattr(self, option.name) not in (option.default, ()))
 
     def refuse_options(self, inputs: str) -> None:
-        """Raise UsageError if the user sets an option that does not apply to these `inputs`."""
-        flags = [option.flag for option in self.given() if option.info.flags]
+        """Raise UsageError if the user sets an option that does not apply to these `inputs`; remote ones wait as any other."""
+        flags = [option.flag for option in self.given() if option.info.flags and option.name != "remote_timeout"]
         if flags:
             raise UsageError(f"{', '.join(flags)} {'does' if len(flags) == 1 else 'do'} not apply to {inputs}")
 

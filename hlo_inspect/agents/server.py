@@ -6,16 +6,19 @@ and writes nothing. This process keeps the protocol, which the SDK moves to priv
 
 from __future__ import annotations
 
+import logging
 import os
+import select
 import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from hlo_inspect.agents.admission import limited
+from hlo_inspect.agents.admission import LAST_SECONDS, limited
 from hlo_inspect.agents.calls import Calls
 from hlo_inspect.agents.folders import Folders
 from hlo_inspect.agents.tools import CAUTION, TOOLS
@@ -27,8 +30,6 @@ INSTRUCTIONS = (
     "Answers questions about HLO text dumps of XLA in short tables; call summary first. `?` is an unknown value, never 0, and "
     f"`>=` a lower bound. Figures are of one step, and of one device if the first line says per-device shapes. {CAUTION}"
 )
-_LAST_SECONDS = 2.0
-"""The longest wait for a client that has ended the input and reads no answer."""
 
 
 def serve(folders: Sequence[str], module: str, commands: Mapping[str, str], seconds: float) -> None:
@@ -45,8 +46,12 @@ def serve(folders: Sequence[str], module: str, commands: Mapping[str, str], seco
         raise UsageError("mcp speaks on standard input and output, of which one is closed")
     import anyio
 
+    logging.getLogger("mcp").addHandler(logging.NullHandler())  # else it prints what a client sends, which may read no messages
     with tempfile.TemporaryDirectory(prefix="hlo-inspect-") as scratch:
-        anyio.run(_serve, folders, module, commands, seconds, scratch)
+        try:
+            anyio.run(_serve, folders, module, commands, seconds, scratch)
+        except* (BrokenPipeError, anyio.BrokenResourceError):
+            pass  # the client has gone
 
 
 async def _serve(folders: Sequence[str], module: str, commands: Mapping[str, str], seconds: float, scratch: str) -> None:
@@ -68,22 +73,33 @@ async def _serve(folders: Sequence[str], module: str, commands: Mapping[str, str
 
     calls = Calls(module, folders, scratch, seconds)
     server = Server(NAME, version=__version__, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
-    async with stdio_server() as streams:
+    has_hung_up = _hang_up_of(sys.stdin.fileno())
+    async with stdio_server() as (incoming, outgoing):
         try:
-            async with limited(*streams) as (incoming, outgoing):
-                await server.run(incoming, outgoing, server.create_initialization_options())
+            async with limited(incoming, outgoing, has_hung_up, partial(_end, scratch)) as (admitted, answers):
+                await server.run(admitted, answers, server.create_initialization_options())
         finally:
             calls.end()
             _end_soon(scratch)
 
 
+def _hang_up_of(stream: int) -> Callable[[], bool]:
+    """Return the function that says if the other end of a pipe is closed, whether or not all of it has been read."""
+    if not hasattr(select, "poll"):
+        return lambda: False
+    poll = select.poll()
+    poll.register(os.dup(stream), select.POLLHUP)  # the SDK takes the stream itself away
+    return lambda: any(events & select.POLLHUP for _, events in poll.poll(0))
+
+
 def _end_soon(scratch: str) -> None:
-    """End this process in `_LAST_SECONDS` at the latest: an answer that nobody reads can be under way."""
-
-    def end() -> None:
-        shutil.rmtree(scratch, ignore_errors=True)
-        os._exit(0)
-
-    timer = threading.Timer(_LAST_SECONDS, end)
+    """End this process in `LAST_SECONDS` at the latest: an answer that nobody reads can be under way."""
+    timer = threading.Timer(LAST_SECONDS, _end, [scratch])
     timer.daemon = True
     timer.start()
+
+
+def _end(scratch: str) -> None:
+    """End this process whatever its threads wait for; those of calls end with it."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    os._exit(0)

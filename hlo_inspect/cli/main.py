@@ -117,6 +117,8 @@ def _status_of(error: Exception) -> int:
         return USAGE
     if isinstance(error, HloInspectError):
         return reported(error)
+    if type(error).__name__ == "OutOfMemoryException":  # of DuckDB
+        raise MemoryError from error
     if os.environ.get(DEBUG):
         raise error
     tell(f"hlo-inspect: {printable(internal_error_text(error))}")

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.config_options import config_options, current_thresholds
+from hlo_inspect.remote_servers import limit_waits
 from hlo_inspect.report.formats import FORMATS, FORMATS_FOR_PEOPLE
 from hlo_inspect.report.model import SEVERITIES
 from hlo_inspect.report.render_options import RenderOptions, needed_tables
@@ -209,6 +210,7 @@ def request_options(command_name: str, without: Container[str] = ()) -> Callable
             source_of = click.get_current_context().get_parameter_source
             configured = tuple(name for name in options if source_of(name) is ParameterSource.DEFAULT_MAP)
             request = Request(**options, thresholds=current_thresholds(), configured=configured)
+            limit_waits(request.remote_timeout)
             return command(request=request, **arguments)
 
         return _decorated(run, (*map(_click_option, taken), *config_options(_section("Configuration"))))

@@ -18,7 +18,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hlo_inspect.errors import HloInspectError, InputError, Location, UsageError, reading
-from hlo_inspect.hlo.input.dump_directory import DirectoryFile, chosen_addresses, expanded, is_directory, module_of
+from hlo_inspect.hlo.input.dump_directory import (
+    PIPE_FAULT,
+    DirectoryFile,
+    chosen_addresses,
+    expanded,
+    is_directory,
+    is_pipe,
+    may_be_text,
+    module_of,
+)
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.remote_files import FileVersion, inner_path, is_address, remote_entries, remote_version
 
@@ -118,7 +127,7 @@ def _of_source(source: str, stage: str | None, shard: Shard) -> Iterator[FleetIn
 
 
 class _Entry(NamedTuple):
-    """A file or folder of a listing. `version` is that of a file, if the listing has it. `fault`: it cannot be read."""
+    """A file or folder of a listing. `version` is that of a file, if the listing has it. `fault`: why it cannot be read."""
 
     path: str
     is_folder: bool
@@ -159,8 +168,10 @@ def _entries(folder: str) -> Iterator[_Entry]:
                     yield _Entry(entry.path, is_folder=True)
                 elif entry.is_file():
                     yield _Entry(entry.path, is_folder=False)
+                elif is_pipe(entry) and may_be_text(entry.name):
+                    yield _Entry(entry.path, is_folder=False, fault=PIPE_FAULT)
             except OSError as error:
-                yield _Entry(entry.path, is_folder=False, fault=error.strerror or str(error))
+                yield _Entry(entry.path, is_folder=False, fault=f"cannot be read: {error.strerror or error}")
             last = entry.name
         is_last = len(entries) < BATCH_FILES
 
@@ -186,7 +197,7 @@ def _files_together(
         if entry.is_folder:
             folders.append(entry.path)
         elif entry.fault:
-            faults.append(InputError(f"cannot be read: {entry.fault}", Location(entry.path)))
+            faults.append(InputError(entry.fault, Location(entry.path)))
         elif module is not None or not has_dumps:
             if len(batch) >= BATCH_FILES and (module is None or module != last):
                 yield batch

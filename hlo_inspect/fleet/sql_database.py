@@ -47,6 +47,8 @@ class SqlDatabase:
         """Run a statement of a user, with a `prefix` such as EXPLAIN. Raise UsageError or an error of DuckDB."""
         import duckdb
 
+        if sql != sql.encode(errors="replace").decode():
+            raise UsageError(f"SQL is UTF-8, which {sql!r:.60} is not")
         statements = self._connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             kinds = ", ".join(statement.type.name for statement in statements) or "nothing"

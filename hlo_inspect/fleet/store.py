@@ -119,12 +119,20 @@ class Store:
                 entries = remote_entries(path) if is_remote_directory(path) else ()
                 names = [entry.address for entry in entries if not entry.is_folder]
             else:
-                names = sorted(entry.path for entry in os.scandir(path) if entry.is_file())
+                names = sorted(entry.path for entry in os.scandir(path) if _is_file(entry))
         except (FileNotFoundError, NotADirectoryError):
             return iter(())
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror or error}", Location(path)) from error
         return (name for name in names if not name.rpartition("/")[2].startswith(TEMPORARY))
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Return True for a file, and for a link to itself: who reads it tells so."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return True
 
 
 def _folder(relation: str) -> str:

@@ -26,6 +26,7 @@ from hlo_inspect.hlo.input.source import Openable, Source, open_source
 from hlo_inspect.inspection.module_reports import NEEDS_ALL, ModuleReports, ReportNeeds, ReportSink
 from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher, no_such_module
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
+from hlo_inspect.remote_servers import limit_waits
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request
@@ -44,6 +45,7 @@ class Inspection(AbstractContextManager["Inspection"]):
         names = request.pass_names
         if not names:
             raise UsageError("no pass is named")
+        limit_waits(request.remote_timeout)
         self._request = request
         self._needs = needs
         self._held = "a workload" if names == (WORKLOAD,) else "an HLO module"

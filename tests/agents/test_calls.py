@@ -143,7 +143,10 @@ def test_a_client_that_does_not_read_is_not_read_from() -> None:
         for number in range(100):
             write.send_nowait(item(method="ping", id=number, params=None))
         counts, admitted = [], []
-        async with limited(incoming, outgoing) as (requests, answers), anyio.create_task_group() as group:
+        async with (
+            limited(incoming, outgoing, lambda: False, lambda: None) as (requests, answers),
+            anyio.create_task_group() as group,
+        ):
 
             async def take() -> None:
                 async for request in requests:

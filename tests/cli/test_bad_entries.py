@@ -101,6 +101,49 @@ def test_a_collection_beside_entries_that_cannot_be_read(dump: Path, tmp_path: P
     assert "udcff" in rows[1].split("\t")[2]
 
 
+def test_a_collection_beside_a_named_pipe(dump: Path, tmp_path: Path) -> None:
+    pipe = dump / "module_0003.f.after_optimizations.txt"
+    os.mkfifo(pipe)
+    (dump / OTHER).unlink()
+    done = call_text("collect", dump, "--store", tmp_path / "store", "--format", "csv")
+    assert (done.returncode, next(csv.DictReader(done.stdout.splitlines()))["read"]) == (3, "1")
+    assert done.stderr == f"hlo-inspect: {pipe}: is a named pipe: name it itself to read what is written to it\n"
+
+
+@pytest.mark.extras("duckdb")
+def test_a_part_of_a_store_that_is_a_link_to_itself(dump: Path, tmp_path: Path) -> None:
+    store, link = tmp_path / "store", tmp_path / "store" / "modules" / "a.parquet"
+    (dump / OTHER).unlink()
+    assert call_text("collect", dump, "--store", store).returncode == 0
+    link.symlink_to(link.name)
+    done = call_text("query", store, 'SELECT "module.name" FROM modules', "--format", "csv")
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (3, ["f"])
+    assert done.stderr == f"hlo-inspect: {link}: cannot be read: {LOOP}\n"
+    assert call_text("collect", dump, "--store", store).returncode == 3
+
+
+@pytest.mark.extras("duckdb")
+def test_a_query_that_is_no_utf_8(dump: Path, tmp_path: Path) -> None:
+    (dump / OTHER).unlink()
+    assert call_text("collect", dump, "--store", tmp_path / "store").returncode == 0
+    done = call_text("query", tmp_path / "store", f"SELECT '{os.fsdecode(bytes([255]))}'")
+    assert (done.returncode, done.stderr) == (2, "hlo-inspect: SQL is UTF-8, which \"SELECT '\\udcff'\" is not\n")
+
+
+@pytest.mark.extras("duckdb")
+def test_duckdb_without_memory(dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import duckdb
+
+    def fail(*_: object) -> None:
+        raise duckdb.OutOfMemoryException("Failed to allocate block")
+
+    (dump / OTHER).unlink()
+    assert call_text("collect", dump, "--store", tmp_path / "store").returncode == 0
+    monkeypatch.setattr("hlo_inspect.fleet.database.connect", fail)
+    done = call_text("query", tmp_path / "store", "SELECT 1")
+    assert (done.returncode, done.stderr.startswith("hlo-inspect: out of memory; ")) == (3, True)
+
+
 def test_a_label_that_is_no_utf_8(dump: Path, tmp_path: Path) -> None:
     done = call_text("collect", dump, "--store", tmp_path / "store", "--label", f"a={NAME}")
     assert (done.returncode, done.stderr) == (2, "hlo-inspect: --label is UTF-8, which 'a=\\udcff.txt' is not\n")

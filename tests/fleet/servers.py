@@ -5,11 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 
 
 @contextmanager
@@ -47,6 +48,30 @@ def web_server(folder: Path) -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def answering(answers: Mapping[str, bytes]) -> Iterator[str]:
+    """Answer requests with the bytes of their path, whatever they are, and return the address; wait for others in silence."""
+
+    class Answer(StreamRequestHandler):
+        def handle(self) -> None:
+            path = self.rfile.readline().split()[1].decode()
+            while self.rfile.readline().strip():
+                pass
+            if path in answers:
+                self.wfile.write(answers[path])
+            else:
+                over.wait(60)
+
+    over = threading.Event()
+    with ThreadingTCPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            over.set()
+            server.shutdown()
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 from typing import IO, Any
 
 import pytest
@@ -233,31 +233,3 @@ def test_commands_of_directories_read_no_address(command: str) -> None:
     done = call_text(command, "s3://bucket/dumps")
     message = f"hlo-inspect: s3://bucket/dumps: {command} reads local directories only; copy the dump to this machine\n"
     assert (done.returncode, done.stderr) == (2, message)
-
-
-@pytest.mark.extras("aiohttp")
-@pytest.mark.parametrize(
-    ("path", "message"), [("500", "answers 500"), ("404", "answers 404 (not found)"), ("hang", "sends nothing for 0.3 s")]
-)
-def test_what_a_web_server_answers_is_said(monkeypatch: pytest.MonkeyPatch, path: str, message: str) -> None:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            if self.path == "/hang":
-                over.wait(20)
-            else:
-                self.send_error(int(self.path[1:]))
-
-        do_HEAD = do_GET  # noqa: N815 - the name that the server calls
-
-        def log_message(self, *_: object) -> None: ...
-
-    over = Event()
-    monkeypatch.setattr(remote_files, "TIMEOUT_SECONDS", 0.3)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        done = call_text("list", f"http://127.0.0.1:{server.server_port}/{path}")
-        over.set()
-        server.shutdown()
-    assert done.returncode == 3
-    assert message in done.stderr
-    assert "No such file" not in done.stderr

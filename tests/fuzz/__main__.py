@@ -4,10 +4,10 @@
 
 Each seed is one command line over inputs that it damages, with a format and sometimes --strict. Inputs are texts of one module
 or several, compressed ones, directories, workload files, saved reports, serialized HLO and recorded profiles. Texts are of
-tests/data; some are given a cycle, and some directories a link to itself and a name that is no UTF-8. A failure is an
-exception, an unexpected exit status, or a status 3 without a message. Unreadable JSON, a control character in the output and
-more than a minute of the processor are failures too. Some seeds throw an error in one module, and the reports of the others
-must be there. `--first SEED --count 1` repeats a seed.
+tests/data; some are given a cycle or a tuple of thousands, and some directories a link to itself and a name that is no UTF-8.
+The two sides of a diff may differ in two attributes alone. A failure is an exception, an unexpected exit status, or a status 3
+without a message. Unreadable JSON, a control character in the output and more than a minute of the processor are failures too.
+Some seeds throw an error in one module, and the reports of the others must be there. `--first SEED --count 1` repeats a seed.
 `--with-fault NAME` puts a mended fault back.
 """
 
@@ -59,6 +59,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 OTHERS: tuple[tuple[str, ...], ...] = (
     ("diff", "{old}", "{new}"),
+    ("diff", "{old}", "{one_side}"),
+    ("diff", "{one_side}", "{old}", "--fail-if", "different"),
     ("diff", "{old_report}", "{report}"),
     ("diff", "{directory}", "{several}", "--fail-if", "different"),
     ("check", "{new}", "--baseline", "{report}", "--fail-if", "different"),
@@ -110,6 +112,7 @@ class Inputs:
         self.places = {"line": str(new.count(b"\n") // 2 + 1)}
         self._add("old", old)
         self._add("new", new)
+        self._add("one_side", damage(damage(old, "attribute"), "attribute"))
         self._add("several", second + b"\n" + new + b"\n" + old)
         packed = gzip.compress((new + b"\n") * 2)
         self._add("compressed", damage.flip(packed) if self.chance.random() < 0.5 else packed)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from unittest import mock
 
+from hlo_inspect.compare import device_permutation
 from hlo_inspect.errors import InternalError, Location
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import TABLE
@@ -46,11 +47,17 @@ def endless_cycle() -> AbstractContextManager[object]:
     return mock.patch.object(View, "origin", origin)
 
 
+def unequal_groups() -> AbstractContextManager[object]:
+    """Pair the groups of two programs one by one, as if both could be read to the end."""
+    return mock.patch.object(device_permutation, "len", lambda items: 0 if isinstance(items, list) else len(items), create=True)
+
+
 MENDED: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "": nullcontext,
     "asynchronous-end": asynchronous_end,
     "missing-operand": missing_operand,
     "lost-modules": lost_modules,
     "endless-cycle": endless_cycle,
+    "unequal-groups": unequal_groups,
 }
 """Faults by name; none has the empty name."""

@@ -91,6 +91,11 @@ OPCODES = sorted(TABLE)
 ENDS = ("async-done", "async-update", "all-reduce-done", "collective-permute-done")
 _OPCODE = re.compile(rb"[\])} ] ([a-z][a-z-]+)\(")
 """The opcode of an instruction, after its shape and before its operands."""
+_TUPLE = re.compile(rb" = \(([^()\n]*)\) tuple\(([^()\n]*)\)")
+_ATTRIBUTE = re.compile(rb", ([a-z_]+)=(\{(?:[^{}\n]|\{[^{}\n]*\})*\}|\[[^\n, ]*|[^,\n{ ]+)")
+VALUES = b"{} {{}} {0} {{0,1}} {{0,1},{2}} [2,2]<=[4] [2,2]<=[2,2]T(0,0) {replicated} -1 nobody".split()
+"""Values of attributes, of which some fit to each."""
+WIDTHS = (0, 1, 2, 50, 3000)
 
 LIMIT_SECONDS = 60
 ALLOWED_SECONDS, SECONDS_PER_BYTE, SECONDS_PER_MODULE = 1.0, 25e-6, 0.02
@@ -123,7 +128,8 @@ class Mutator:
     def _damages(self) -> list[Callable[[bytes], bytes]]:
         on_bytes = (self.flip, self.insert, self.insert, self.drop, self.repeat, self.number)
         on_lines = (self.drop_lines, self.repeat_lines, self.move_lines, self.join_lines, self.split_line, self.cut)
-        return [*on_bytes, *on_lines, self.opcode, self.opcode, self.operands, self.operands, self.cycle, self.cycle]
+        on_rows = (self.opcode, self.opcode, self.operands, self.operands, self.cycle, self.cycle)
+        return [*on_bytes, *on_lines, *on_rows, self.attribute, self.tuple_width]
 
     def _position(self, text: bytes) -> int:
         return self.chance.randint(0, len(text))
@@ -205,6 +211,27 @@ class Mutator:
     def cycle(self, text: bytes) -> bytes:
         """Add a cycle to a computation."""
         return add_cycle(text, self.chance)
+
+    def attribute(self, text: bytes) -> bytes:
+        """Take an attribute of an instruction or of the module away, or replace its value."""
+        matches = list(_ATTRIBUTE.finditer(text))
+        if not matches:
+            return text
+        match, other = self.chance.choice(matches), self.chance.choice(matches)
+        value = self.chance.choice([b"", other[2], *VALUES])
+        written = b", %b=%b" % (match[1], value) if value else b""
+        return text[: match.start()] + written + text[match.end() :]
+
+    def tuple_width(self, text: bytes) -> bytes:
+        """Give a tuple more elements or fewer: its shape, its operands, or mostly both."""
+        matches = list(_TUPLE.finditer(text))
+        if not matches:
+            return text
+        match, width = self.chance.choice(matches), self.chance.choice(WIDTHS)
+        shape, operands = (
+            b", ".join((part.split(b", ") * width)[:width]) if self.chance.random() < 0.8 else part for part in match.groups()
+        )
+        return text[: match.start()] + b" = (%b) tuple(%b)" % (shape, operands) + text[match.end() :]
 
     def cut(self, text: bytes) -> bytes:
         """Cut off the end, or less often the start; most of the text stays."""

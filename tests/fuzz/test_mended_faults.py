@@ -16,6 +16,12 @@ fused {
   ROOT w = f32[4,8] add(x, y)
 }
 
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
 ENTRY e {
   p = f32[4,8] parameter(0)
   z = s32[] constant(0)
@@ -29,7 +35,8 @@ ENTRY e {
   t = f32[4,8] transpose(p), dimensions={0,1}
   d = f32[4,8] dynamic-update-slice(t, u, z, z)
   f = f32[4,8] fusion(d), kind=kLoop, calls=fused
-  ROOT r = (f32[4,8], f32[4,8]) tuple(n, f)
+  g = f32[4,8] all-reduce(f), replica_groups={{0,1}}, to_apply=sum
+  ROOT r = (f32[4,8], f32[4,8]) tuple(n, g)
 }
 """
 SAMPLES = Samples([TEXT], [b"{}"], [], b"")
@@ -43,10 +50,11 @@ def fault(name: str, seed: int) -> str:
 @pytest.mark.parametrize(
     ("name", "seed", "message"),
     [
-        ("asynchronous-end", 544, "IndexError: "),
-        ("missing-operand", 153, "IndexError: "),
-        ("lost-modules", 7, "modules are lost by an internal error in the first"),
-        ("endless-cycle", 160, "TimeLimitError: "),
+        ("asynchronous-end", 194, "IndexError: "),
+        ("missing-operand", 169, "IndexError: "),
+        ("lost-modules", 22, "modules are lost by an internal error in the first"),
+        ("endless-cycle", 844, "TimeLimitError: "),
+        ("unequal-groups", 1247, "ValueError: "),
     ],
 )
 def test_a_mended_fault_that_is_put_back_is_found(name: str, seed: int, message: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -246,7 +246,8 @@ def axis_of(groups: Groups, mesh: Mesh, *, ordered: bool = False) -> tuple[str, 
 
 
 def _axes_of_group(positions: Sequence[int], mesh: Mesh) -> tuple[str, ...] | None:
-    if list(positions) == list(range(math.prod(mesh.shape or ()))):
+    devices = math.prod(mesh.shape or ())
+    if len(positions) == devices and list(positions) == list(range(devices)):
         return mesh.names
     runs = runs_of(positions) if min(positions) >= 0 else None
     if runs is None or not starts_axes(positions[0], runs) or not is_chain(_ends((*runs, *mesh.axes))):

@@ -142,13 +142,15 @@ class _StackReader:
 def _fused_slices(fused: View, place: int, stack: ArrayShape) -> Iterator[int | None]:
     """Yield the elements of each slice that a fused computation takes of a parameter; None for any other use."""
     reached = [row for number, row in fused.parameters_by_number.items() if number == place]
+    seen = set(reached)
     for row in reached:
         if row == fused.root:
             yield None
         for user in fused.users[row]:
             if fused.opcodes[user] != "bitcast":
                 yield _fused_slice(fused, user, row, stack)
-            elif user not in reached:
+            elif user not in seen:
+                seen.add(user)
                 reached.append(user)
 
 

@@ -216,6 +216,9 @@ def _stage_files(paths: Iterable[Path], stage: str) -> list[Path]:
     return [path for path in paths if stage_of(path.name) == stage] or [path for path in paths if stage in path.name]
 
 
+PIPE_FAULT = "is a named pipe: name it itself to read what is written to it"
+
+
 def files_below(root: Path) -> tuple[list[Path], InputError | None]:
     """Return every file below the directory, by name, and the error for entries that cannot be read.
 
@@ -236,17 +239,26 @@ def files_below(root: Path) -> tuple[list[Path], InputError | None]:
         for entry in entries:
             try:
                 with reading(entry.path):
-                    is_folder = entry.is_dir()
-                    is_pipe = not is_folder and not entry.is_file() and Path(entry).is_fifo()
+                    is_folder, is_unread = entry.is_dir(), is_pipe(entry)
             except InputError as error:
                 faults.append(error)
                 continue
-            if not is_pipe and not is_folder:
+            if not is_unread and not is_folder:
                 paths.append(Path(entry))
-            elif is_pipe and _TEXT.fullmatch(entry.name):
-                faults.append(InputError("is a named pipe: name it itself to read what is written to it", Location(entry.path)))
+            elif is_unread and may_be_text(entry.name):
+                faults.append(InputError(PIPE_FAULT, Location(entry.path)))
     more = f"; {len(faults) - 1} more of this directory cannot be read" if len(faults) > 1 else ""
     return sorted(paths), next((InputError(f"{fault.message}{more}", fault.location) for fault in faults), None)
+
+
+def is_pipe(entry: os.DirEntry[str]) -> bool:
+    """Return True for a named pipe. Raise OSError if the entry cannot be read."""
+    return not entry.is_dir() and not entry.is_file() and Path(entry).is_fifo()
+
+
+def may_be_text(name: str) -> bool:
+    """Return True if a file of this name can be a dump or another text."""
+    return _TEXT.fullmatch(name) is not None
 
 
 def latest_file(files: Sequence[tuple[Path, str]]) -> DirectoryFile:

@@ -153,7 +153,7 @@ class Source(TextSource):
     """An input that is read once.
 
     After `pieces` were read, `start` is the first text of the input. If `converter` converted it to HLO text, `format` is its
-    original format and `note` a note for the report.
+    original format and `note` a note for the report; a redirect to another host has one too.
     `bytes_read` is the size of the pieces; `ends_with_line` is True if the last piece ends with a line. `measured`: keys of the
     measurements after the last module. `mender` maps the text to the input. `on_bytes` receives the number of bytes read from
     the file, before decompression.
@@ -306,8 +306,9 @@ class Source(TextSource):
     def _open(self) -> Iterator[IO[bytes]]:
         with reading(self.name):
             stream = self._opener()
+        self.note = self.note or getattr(getattr(stream, "raw", None), "note", None)
         buffered = stream if hasattr(stream, "peek") else io.BufferedReader(cast("io.RawIOBase", stream))
-        self._position = buffered.tell if buffered.seekable() else lambda: 0
+        self._position = buffered.tell if buffered.seekable() or is_address(self.name) else lambda: 0
         try:
             with reading(self.name):
                 magic = cast("io.BufferedReader", buffered).peek(6)[:6]
@@ -382,7 +383,7 @@ class Source(TextSource):
         try:
             return stream.read(PIECE_BYTES)
         except Exception as error:  # each decompressor raises its own errors for damaged data
-            raise self._error(f"cannot be read to its end: {error}") from error
+            raise self._error(f"cannot be read to its end: {getattr(error, 'strerror', None) or error}") from error
 
     def _error(self, message: str) -> InputError:
         return InputError(message, Location(self.name))
