@@ -312,6 +312,7 @@ class Module:
     `shared`: the tables that its computations share. `values` and `heads` are two of them.
     `unread`: opcodes and names of attributes in the lines of which no instruction could be read, with the first line of each.
     An empty text stands for all such lines, `CUT_ROW` for those that end before their opcode.
+    `counts_unparsed_lines`: the command that asked for it reads each line.
     `device_marks`: the signs of partitioning in its lines.
     `lines` and `bytes`: its size in the input, line ends included.
     `origin`: the format that XLA converted to this text, which lacks the counts of partitions and replicas. None if the input
@@ -341,6 +342,7 @@ class Module:
         self.computation_count = 0
         self.device_marks = DeviceMarks(states_devices=header.states_devices, is_scheduled=header.is_scheduled)
         self.unparsed_lines = 0
+        self.counts_unparsed_lines = wants.reads_every_line
         self.unread: dict[str, int] = {}
         self.problems = Problems()
         self.origin: str | None = None

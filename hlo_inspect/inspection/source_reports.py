@@ -157,10 +157,12 @@ class SourceReports:
             return
         selected = SecondReading(source, self.xla.read, wants)
         for number, item in enumerate(self.xla.modules(source, wants | Wants(graph=True), strict=self._strict), 1):
-            if isinstance(item, ParseError) or not any(item[0].problems):
+            if isinstance(item, ParseError):
                 yield item
-            else:
-                yield selected.module(item[0], number) or item[0], item[1]
+                continue
+            module, note = item
+            module.counts_unparsed_lines = wants.reads_every_line  # of a small text or a large one alike
+            yield module if not any(module.problems) else selected.module(module, number) or module, note
 
     def _without_module(self, source: Source) -> Report:
         """Return the report on a log that only states memory. Raise NoModuleError if it states none, or for other commands."""

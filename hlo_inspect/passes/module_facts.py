@@ -99,7 +99,7 @@ class ModuleFacts(Pass):
         facts.values |= dict.fromkeys(spec.name for spec in self.specs)  # notes have another order
         facts.put("module.name", module.name)
         facts.put("module.is_scheduled", header.is_scheduled)
-        lines = module.unparsed_lines if module.wants.reads_every_line else None
+        lines = module.unparsed_lines if module.counts_unparsed_lines else None
         facts.put("module.unparsed_lines", lines, "this command skips lines that it does not need; `summary` reads all of them")
         facts.put("module.devices", counts.devices, "neither the header nor a device group or sharding gives their number")
         facts.put("module.slices", counts.slices)
