@@ -72,11 +72,11 @@ TWO_PROCESSES = Figure("-j 2 on one module", "x -j 1", 1.5, 1.7)
 LARGE_PEAK = _smaller("peak of summary of 1 GB", "GB", 1.5, 1)
 
 REAL = {
-    "summary": Figure("summary of real programs", "x XLA", 0.2, 0.35),
-    "cost": Figure("cost of real programs", "x XLA", 0.3, 0.5),
-    f"time --profile {PROFILE}": Figure("time of real programs", "x XLA", 0.18, 0.3),
-    "collectives": Figure("collectives of real programs", "x XLA", 0.6, 1.5),
-    "summary --quick": Figure("summary --quick of real programs", "x XLA", 1.2, 2),
+    "summary": Figure("summary of real programs", "x XLA", 0.45, 0.8),
+    "cost": Figure("cost of real programs", "x XLA", 0.55, 1.0),
+    f"time --profile {PROFILE}": Figure("time of real programs", "x XLA", 0.35, 0.6),
+    "collectives": Figure("collectives of real programs", "x XLA", 0.8, 1.4),
+    "summary --quick": Figure("summary --quick of real programs", "x XLA", 2.0, 3),
     "memory": Figure("memory of real programs", "x XLA", 0.6, 1),
 }
 """The figures of `benchmarks.real` by command: geometric means, with whole pages and default options."""
