@@ -125,6 +125,14 @@ class ModuleAnalyses:
 
         return GraphPhases(whole.views, whole.optimizer, self.module.header)
 
+    def has_merged_recomputation(self) -> bool:
+        """Return True if names of the recomputation stand on the forward pass, as the graph shows if it may be read."""
+        from hlo_inspect.analysis.merged_recomputation import is_merged
+        from hlo_inspect.graph.view import Views
+
+        module = self.with_graph if self.request.uses_graph_for_phases else self.module
+        return module is not None and is_merged(self.views if module is self.module else Views(module.computations), module)
+
     @property
     def no_graph_reason(self) -> str:
         """The reason why the graph of values gives no phases; empty if the request uses names only."""

@@ -7,11 +7,10 @@ its computation. The graph is read on first use, and not at all if names decide 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from hlo_inspect.analysis import merged_recomputation
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.phases.names import NOT_CALLED, NamedContext, NamedPhases, OpNamePhase, latest_phase
 from hlo_inspect.analysis.provenance import PHASE_ORDER, InstructionPhase, PhaseSource, Provenances
@@ -66,6 +65,9 @@ class PhaseAnalyses(Protocol):
     def graph_phases(self) -> GraphPhases | None:
         """The phases by the graph; None if the graph is not to be used."""
 
+    def has_merged_recomputation(self) -> bool:
+        """Return True if names of the recomputation stand on the forward pass."""
+
 
 class Phases:
     """The phases of a module's instructions, shared by all analyses."""
@@ -84,7 +86,7 @@ class Phases:
     def names(self) -> NamedPhases:
         """The phases by names."""
         analyses = self._analyses
-        is_merged = partial(merged_recomputation.is_merged, analyses.views, analyses.module)
+        is_merged = lambda: analyses.has_merged_recomputation()  # noqa: E731, PLW0108 - the method would hold the analyses
         return NamedPhases(analyses.module, analyses.provenances, analyses.call_graph, self._collectives, is_merged)
 
     def for_instruction(self, instruction: Instruction) -> InstructionPhase:
