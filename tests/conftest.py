@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from multiprocessing.process import BaseProcess
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from hypothesis import settings
@@ -19,6 +22,7 @@ from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.native import build
 from tests import extras
+from tests import slow as slow_files
 from tests.chromium import CHROMIUM, OFFLINE
 
 if TYPE_CHECKING:
@@ -76,6 +80,10 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)  # before the selection by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONG)
+    slow = slow_files.names()
+    for item in items:
+        if item.path.relative_to(slow_files.FOLDER).as_posix() not in slow:
+            item.add_marker("quick")
     extras.skip_tests(items)
 
 
@@ -94,6 +102,19 @@ def browser() -> Iterator[Browser]:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", OFFLINE])
         yield launched
         launched.close()
+
+
+@pytest.fixture(autouse=True)
+def _quick_tests_start_nothing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.node.get_closest_marker("quick") is None:
+        return
+
+    def refused(*_: object, **__: object) -> NoReturn:
+        pytest.fail("a quick test starts a process or reaches a server: its file belongs to tests/slow.txt")
+
+    monkeypatch.setattr(subprocess, "Popen", refused)
+    monkeypatch.setattr(BaseProcess, "start", refused)
+    monkeypatch.setattr(socket.socket, "connect", refused)
 
 
 @pytest.fixture
