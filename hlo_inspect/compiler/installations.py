@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -170,11 +170,14 @@ def _index(package: str, minor: int) -> list[str]:
 
 
 def _pip(*words: str) -> subprocess.CompletedProcess[str]:
-    return _run(sys.executable, "-m", "pip", "--no-input", "--disable-pip-version-check", *words)
+    talking = {name: value for name, value in os.environ.items() if name not in {"PIP_QUIET", "PIP_VERBOSE"}}
+    return _run(sys.executable, "-m", "pip", "--no-input", "--disable-pip-version-check", *words, environment=talking)
 
 
-def _run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603
+def _run(*command: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - no shell
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment
+    )
 
 
 def _last_line(done: subprocess.CompletedProcess[str]) -> str:

@@ -148,7 +148,12 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         path.mkdir(parents=True)
     python.write_text("#!/bin/sh\n", encoding="utf-8")
     python.chmod(0o755)
-    for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": folder, "PIP_CONFIG_FILE": "/dev/null"}.items():
+    for name, value in {
+        "PIP_QUIET": "1",
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": folder,
+        "PIP_CONFIG_FILE": "/dev/null",
+    }.items():
         monkeypatch.setenv(name, str(value))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))

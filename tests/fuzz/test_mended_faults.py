@@ -51,7 +51,7 @@ def fault(name: str, seed: int) -> str:
     ("name", "seed", "message"),
     [
         ("asynchronous-end", 194, "IndexError: "),
-        ("missing-operand", 169, "IndexError: "),
+        ("missing-operand", 384, "IndexError: "),
         ("lost-modules", 22, "modules are lost by an internal error in the first"),
         ("endless-cycle", 844, "TimeLimitError: "),
         ("unequal-groups", 1247, "ValueError: "),
