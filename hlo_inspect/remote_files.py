@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import io
-import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -163,6 +162,8 @@ def check_replaces(address: str) -> None:
 
 def _file_system(address: str) -> _FileSystem:
     protocol = address.partition("://")[0].partition("::")[0]
+    import logging  # commands on local files need none of it
+
     logging.getLogger("gcsfs").addHandler(logging.NullHandler())  # it prints the traceback of an error otherwise
     try:
         import fsspec

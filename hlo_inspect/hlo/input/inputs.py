@@ -17,7 +17,6 @@ from hlo_inspect.hlo.pasted.mended_text import MendedText, relocate
 from hlo_inspect.hlo.read.cursor import TextSource
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.native import library as native
 
 if TYPE_CHECKING:
     from hlo_inspect.hlo.pasted.compiler_log import CompilerLog
@@ -131,7 +130,11 @@ _FAST_BYTES = range(1 << 18, 1 << 26)
 def is_read_fast(source: Source) -> bool:
     """Return True if reading a text with its graph costs less than reading it twice."""
     size = source.plain_bytes
-    return size is not None and size in _FAST_BYTES and native.library() is not None
+    if size is None or size not in _FAST_BYTES:
+        return False
+    from hlo_inspect.native import library as native  # small texts need none of it
+
+    return native.library() is not None
 
 
 Reading = Callable[[Source, Wants], Iterator[Module]]
