@@ -152,7 +152,8 @@ class Labeller:
         by_row = self._by_row[view.computation.name]
         if index not in by_row:
             rows, _ = self._phases.get(view.computation.name, ((), ()))
-            self.of_rows(view, rows if len(rows) > len(by_row) else ())  # those of which more than one is asked
+            if len(rows) > len(by_row):  # they are not labelled yet: all at once, as others will be asked too
+                self.of_rows(view, rows)
         return by_row[index] if index in by_row else self.of_rows(view, (index,))[0]
 
     def of_rows(self, view: View, rows: Sequence[int]) -> list[Labels]:

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.figures import InstructionCost, countable
-from hlo_inspect.analysis.cost.kernels import CountedCost
+from hlo_inspect.analysis.cost.figures import countable
+from hlo_inspect.analysis.cost.kernels import CostsOfRows, CountedCost
 from hlo_inspect.analysis.fusion_contents import CUSTOM_CALL, FUSION, OPCODES, Fusion, fusion_at
-from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.figure import Number, Quantity, least, multiply
 from hlo_inspect.figure import total as sum_figures
 from hlo_inspect.graph.view import View
@@ -156,39 +155,13 @@ class _Forms:
 
 def _rows(context: Context) -> Iterator[_FusionRow]:
     """Yield the fusions in the order of the text; those with equal properties share one form."""
-    forms, costs = _Forms(context), _CostsOfRows(context)
+    forms, costs = _Forms(context), CostsOfRows(context.cost, context.call_graph)
     for fusion in context.fusions:
         view, row = fusion.view, fusion.row
         cost = costs.get(view, row)
-        source, op_name = _place_in_program(context, fusion, cost)
+        source, op_name = _place_in_program(context, fusion)
         form = forms.get(fusion, cost, source)
         yield _FusionRow(fusion.name, view.lines[row], view.computation.name, fusion.callee, form, op_name)
-
-
-class _CostsOfRows:
-    """The costs of rows that run by themselves, one object for those of equal cost in a computation."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._by_computation: dict[str, dict[int, InstructionCost]] = {}
-        self._counted: dict[tuple[str, InstructionCost], CountedCost] = {}
-
-    def get(self, view: View, row: int) -> CountedCost | None:
-        """Return the cost of one run of a row, and its runs; None if it does not run by itself."""
-        name = view.computation.name
-        of_rows = self._by_computation.get(name)
-        if of_rows is None:
-            running = self._context.cost.running.get(name)
-            of_rows = {} if running is None else dict(zip(running.rows, running.costs, strict=True))
-            self._by_computation[name] = of_rows
-        cost = of_rows.get(row)
-        if cost is None:
-            return None
-        counted = self._counted.get((name, cost))
-        if counted is None:
-            runs = self._context.call_graph.runs(name), self._context.cost.runs[name]
-            counted = self._counted[name, cost] = CountedCost(cost, *runs)
-        return counted
 
 
 def _step_traffic(context: Context, computation: str, cost: CountedCost | None) -> _FusionStep:
@@ -198,11 +171,8 @@ def _step_traffic(context: Context, computation: str, cost: CountedCost | None) 
     return _FusionStep(runs, *((0, 0) if cost is None else (cost.of_step("flops"), cost.of_step("bytes"))))
 
 
-def _place_in_program(context: Context, fusion: Fusion, cost: CountedCost | None) -> tuple[str, str]:
-    """Return the source and `op_name` of a fusion. The labels of its cost have them: metadata is not looked up again."""
-    if cost is not None:
-        labels = context.cost.labeller.get(fusion.view, fusion.row)
-        return printed(labels.source), labels.op_name
+def _place_in_program(context: Context, fusion: Fusion) -> tuple[str, str]:
+    """Return the source and `op_name` of a fusion."""
     metadata = fusion.view.metadata(fusion.row)
     origin = Origin() if metadata is None else context.provenances.get(metadata).origin
     return origin.source, origin.op_name
@@ -277,7 +247,7 @@ def fusions_by_kind(context: Context, *, with_cost: bool) -> Table:
 
 def _equal_fusions(context: Context) -> Iterator[_EqualFusions]:
     """Yield the fusions of equal class and cost, whatever their names and sources are."""
-    forms, costs = _Forms(context), _CostsOfRows(context)
+    forms, costs = _Forms(context), CostsOfRows(context.cost, context.call_graph)
     counts: Counter[tuple[View, int, int]] = Counter()
     first: dict[tuple[View, int, int], tuple[int, CountedCost | None]] = {}
     for view, row in context.views.rows_with(FUSION):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
-from hlo_inspect.analysis.cost.kernels import CountedCost
+from hlo_inspect.analysis.cost.kernels import CostsOfRows
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED, Labels
@@ -108,14 +108,15 @@ def _text(label: str) -> str | None:
 
 def _instructions(context: Context, places: Sequence[_Place]) -> Columns:
     columns: list[list[Value]] = [[] for _ in _INSTRUCTIONS.columns]
-    runs, live, costs = _Runs(context, places), _live_ranges(context.memory.device), _Costs(context)
+    runs, live = _Runs(context, places), _live_ranges(context.memory.device)
+    costs = CostsOfRows(context.cost, context.call_graph)
     shapes: dict[int, tuple[str | None, int | None]] = {id(None): (None, None)}
     for view, first in places:
         size, name = len(view.names), view.computation.name
         if not size:
             continue
         labels = context.cost.labeller.of_rows(view, range(size))
-        flops, accessed = costs.of_rows(view)
+        flops, accessed = _costs(context, costs, view)
         ranges = live.get(name, [(None, None)] * size)
         parts: Columns = (
             range(first, first + size),
@@ -149,30 +150,20 @@ def _shape_columns(shapes: Sequence[Shape | None], cache: dict[int, tuple[str | 
     return list(zip(*[cache[id(shape)] for shape in shapes], strict=True))
 
 
-class _Costs:
-    """FLOPs and bytes accessed of all runs of instructions; a custom call without a rule has unknown FLOPs."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        unknown = (kernel for kernel in context.kernels.launched if kernel.is_unknown)
-        self._unknown = {(kernel.place[0], kernel.row): kernel.of_step("flops") for kernel in unknown}
-
-    def of_rows(self, view: View) -> tuple[list[Quantity | None], list[Quantity | None]]:
-        """Return both figures of each row of a computation; None for rows without a cost of their own."""
-        cost, name = self._context.cost, view.computation.name
-        running = cost.running.get(name)
-        if running is None:
-            return [None] * len(view.names), [None] * len(view.names)
-        free: list[Quantity | None] = [0 if opcode in FREE else None for opcode in view.opcodes]
-        flops, accessed, runs = free, free.copy(), self._context.call_graph.runs(name)
-        figures: dict[int, tuple[Quantity, Quantity]] = {}
-        for row, row_cost in zip(running.rows, running.costs, strict=True):
-            if id(row_cost) not in figures:
-                counted = CountedCost(row_cost, runs, cost.runs[name])
-                figures[id(row_cost)] = counted.of_step("flops"), counted.of_step("bytes")
-            flops[row], accessed[row] = figures[id(row_cost)]
-            flops[row] = self._unknown.get((name, row), flops[row])
-        return flops, accessed
+def _costs(context: Context, costs: CostsOfRows, view: View) -> tuple[list[Quantity | None], list[Quantity | None]]:
+    """Return FLOPs and bytes accessed of all runs of each row of a computation; None for rows without a cost of their own."""
+    free = 0 if view.computation.name in context.cost.running else None
+    figures: dict[int, tuple[Quantity, Quantity]] = {}
+    flops: list[Quantity | None] = []
+    accessed: list[Quantity | None] = []
+    for row, opcode in enumerate(view.opcodes):
+        counted = costs.get(view, row)
+        if counted is not None and id(counted) not in figures:
+            figures[id(counted)] = counted.of_step("flops"), counted.of_step("bytes")
+        both = figures[id(counted)] if counted is not None else (free, free) if opcode in FREE else (None, None)
+        flops.append(both[0])
+        accessed.append(both[1])
+    return flops, accessed
 
 
 def _live_ranges(device: DeviceMemory | None) -> Mapping[str, list[tuple[int | None, int | None]]]:

@@ -74,6 +74,32 @@ class CountedCost(NamedTuple):
         return at_least(whole, str(gap)) if gap is not None else countable(known_part(whole, reason(self.runs)))
 
 
+class CostsOfRows:
+    """The costs of rows that run by themselves, one object for those of equal cost in a computation."""
+
+    def __init__(self, cost: ModuleCost, graph: CallGraph) -> None:
+        self._cost, self._graph = cost, graph
+        self._by_computation: dict[str, dict[int, InstructionCost]] = {}
+        self._counted: dict[tuple[str, InstructionCost], CountedCost] = {}
+
+    def get(self, view: View, row: int) -> CountedCost | None:
+        """Return the cost of one run of a row, and its runs; None if it does not run by itself."""
+        name = view.computation.name
+        of_rows = self._by_computation.get(name)
+        if of_rows is None:
+            running = self._cost.running.get(name)
+            of_rows = {} if running is None else dict(zip(running.rows, running.costs, strict=True))
+            self._by_computation[name] = of_rows
+        cost = of_rows.get(row)
+        if cost is None:
+            return None
+        counted = self._counted.get((name, cost))
+        if counted is None:
+            runs = self._graph.runs(name), self._cost.runs[name]
+            counted = self._counted[name, cost] = CountedCost(cost, *runs)
+        return counted
+
+
 class Kernel(NamedTuple):
     """An instruction that runs as a kernel, or a start with its done.
 
