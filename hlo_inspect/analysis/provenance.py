@@ -95,6 +95,8 @@ NO_SCOPE = "(no named scope)"
 """The scope of an instruction whose `op_name` has no scope that the program named, or joins several."""
 
 _FUSIONS = opcodes_that_call("fused")
+_SINGLE = 64
+"""Rows of a computation that are labelled one by one. Many of a computation with phases are faster all at once."""
 
 
 class Labels(NamedTuple):
@@ -152,7 +154,7 @@ class Labeller:
         by_row = self._by_row[view.computation.name]
         if index not in by_row:
             rows, _ = self._phases.get(view.computation.name, ((), ()))
-            if len(rows) > len(by_row):  # they are not labelled yet: all at once, as others will be asked too
+            if len(rows) > len(by_row) >= _SINGLE:  # they are not labelled yet: all at once, as others will be asked too
                 self.of_rows(view, rows)
         return by_row[index] if index in by_row else self.of_rows(view, (index,))[0]
 

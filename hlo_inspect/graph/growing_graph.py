@@ -25,6 +25,7 @@ class OpenFrame(CallFrame):
     `pending` are the calls that the row makes, `results` the values of those that are read.
     """
 
+    values: list[Value]
     arguments: Sequence[Value] | None = None
     row: int = 0
     pending: list[tuple[str, Sequence[Value]]] | None = None

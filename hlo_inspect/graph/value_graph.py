@@ -108,7 +108,7 @@ class CallFrame:
     views: Views
     caller: tuple[int, int] | None
     first: int
-    values: list[Value]
+    values: Sequence[Value]
     stop: int = 0
     called: dict[int, list[int]] = field(default_factory=dict)
 

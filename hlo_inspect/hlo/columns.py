@@ -83,6 +83,7 @@ class Columns:
         self.first_row.append(len(self.heads))
         self._lines, self._ends = arrays["computation_line"], arrays["computation_end"]
         self._signatures = arrays["first_line_start"], arrays["first_line_end"]
+        self._metadata_start, self._metadata_length = arrays["metadata_start"], arrays["metadata_length"]
         self._head_row_end, self._head_rows = arrays["head_row_end"], arrays["head_rows"]
         self._arrays = arrays
 
@@ -98,10 +99,12 @@ class Columns:
     def names(self) -> list[str]:
         return self._texts("names")
 
-    @cached_property
-    def metadata_texts(self) -> list[str]:
-        """The distinct texts of metadata; `metadata` are indices of it, -1 for rows without."""
-        return self._texts("metadata")
+    def metadata_text(self, number: int) -> str:
+        """Return the text of metadata with an index in `metadata`, which is -1 for rows without."""
+        if number < 0:
+            return ""
+        start = self._metadata_start[number]
+        return self.text[start : start + self._metadata_length[number]]
 
     @cached_property
     def form_texts(self) -> list[str]:
@@ -191,13 +194,13 @@ class Extent(NamedTuple):
         """The class of the computation."""
         return self.columns.computation_classes[self.columns.computation_of(self.first)]
 
-    def rows_by_head(self) -> Iterator[list[int]]:
+    def rows_by_head(self) -> Iterator[Numbers]:
         """Yield the rows of each head, counted in the computation."""
         columns, first, last = self
         for head in sorted(set(columns.heads[first:last])):
             rows = columns.rows_of_head(head)
             start, stop = bisect_left(rows, first), bisect_left(rows, last)
-            yield [row - first for row in rows[start:stop]]
+            yield array("I", [row - first for row in rows[start:stop]])
 
     def names(self) -> Texts:
         columns = self.columns
@@ -209,13 +212,12 @@ class Extent(NamedTuple):
 
     @property
     def metadata_numbers(self) -> Numbers:
-        """The index of the metadata of each row in `metadata_texts`, -1 without."""
+        """A number for each distinct text of metadata, -1 for rows without."""
         return self.columns.metadata[self.first : self.last]
 
     def metadata(self, row: int) -> str:
         """Return the text of the metadata of a row, counted in the computation; empty without."""
-        number = self.columns.metadata[self.first + row]
-        return self.columns.metadata_texts[number] if number >= 0 else ""
+        return self.columns.metadata_text(self.columns.metadata[self.first + row])
 
     def operand_rows(self) -> list[tuple[int, ...] | None]:
         """Return the operand rows of each row, counted in the computation; None if a row uses elements of tuples."""

@@ -127,6 +127,11 @@ class Dataflow:
         self._equal_fusions = EqualFusions(self.graph, views.classes, self.frames)
         self._operations: dict[Place, tuple[Place, ...]] = {}  # operands of operations that wait for them
 
+    def forget_places(self) -> None:
+        """Free the memory of the places that were read. Those that are asked for again have equal nodes."""
+        self.nodes.by_place.clear()
+        self._operations.clear()
+
     def node(self, place: Place) -> int:
         """Return the expression at a place."""
         nodes, frames, operations = self.nodes.by_place, self.frames, self._operations

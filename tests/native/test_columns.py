@@ -62,7 +62,7 @@ def test_columns(reader: NativeReader) -> None:
         ("add", 5),
     ]
     assert {CALLEE_ATTRIBUTES[role] for role in columns.roles} == {"to_apply"}
-    assert [columns.metadata_texts[number] if number >= 0 else "" for number in columns.metadata][2:4] == [
+    assert [columns.metadata_text(number) if number >= 0 else "" for number in columns.metadata][2:4] == [
         '{op_name="f(x)/add"}',
         "",
     ]

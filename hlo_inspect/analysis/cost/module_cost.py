@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -325,13 +326,13 @@ class _ModuleCounter:
     def _run(self, view: View) -> RunningComputation:
         """Return the cost of a computation that runs itself; an uncounted computation that it runs leaves a gap."""
         opcodes, classes, by_class = view.opcodes, self.costs.classes.of_rows(view), self.costs.by_class
-        order = [row for row in xla_order(view) if opcodes[row] not in FREE]
+        order = array("I", [row for row in xla_order(view) if opcodes[row] not in FREE])
         shared = map(by_class.get, map(classes.__getitem__, order))  # they see the costs that later rows add
         as_xla = XlaSum()
         counted = [cost or self._count_row(view, row, as_xla) for row, cost in zip(order, shared, strict=True)]
         as_xla.add(*[part.amounts if isinstance(part, XlaSum) else part.as_xla for part in counted])
-        own = [(row, cost) for row, cost in zip(order, counted, strict=True) if isinstance(cost, InstructionCost)]
-        rows, costs = zip(*own, strict=True) if own else ((), ())
+        rows = array("I", [row for row, cost in zip(order, counted, strict=True) if isinstance(cost, InstructionCost)])
+        costs = [cost for cost in counted if isinstance(cost, InstructionCost)]
         self.has_xla_order = self.has_xla_order and not view.has_undefined_operands
         return RunningComputation(view, rows, costs, classes, as_xla)
 

@@ -6,6 +6,7 @@ result of an asynchronous pair is the result of its end. In a scheduled text an 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from operator import itemgetter
@@ -100,7 +101,7 @@ class LargestArrays:
     def parameter_copies(self) -> list[LargeArray]:
         """Return the arrays that an instruction makes by copying, transposing or converting a parameter or a part of it."""
         copies = []
-        for _, array in self._sized(0):
+        for _, array in self._sized():
             relation = self._relation_of(*array[:3]) if array[0].opcodes[array[1]] != "parameter" else None
             if relation is not None and relation.copying and not self._is_in_place(array):
                 copies.append(self._described(array))
@@ -113,29 +114,24 @@ class LargestArrays:
     def _largest(self) -> int:
         return max((size for made in self._made for size, *_ in made.leaves), default=0)
 
-    def _sized(self, least: float) -> list[tuple[int, Made]]:
-        """Return the arrays of `least` bytes or more with their bytes, the largest first, else in the order of the text."""
-        arrays = [
-            (-size, (made.number, row, number), (made.view, row, index, leaf))
-            for made in self._made
-            for number, (size, index, leaf) in enumerate(made.leaves)
-            if size >= least
-            for row in made.rows
-        ]
-        return [(-size, array) for size, _, array in sorted(arrays, key=itemgetter(0, 1))]
-
-    def _sized_until_made(self) -> Iterator[tuple[int, Made]]:
-        """Yield the arrays as `_sized`; the small ones only if an instruction makes none of the large ones."""
-        least = self._largest / LEAST_SHARE
-        yield from self._sized(least)
-        yield from (item for item in self._sized(0) if item[0] < least)
+    def _sized(self, least: float = 0) -> Iterator[tuple[int, Made]]:
+        """Yield the arrays of `least` bytes or more with their bytes, the largest first, else in the order of the text."""
+        of_size: defaultdict[int, list[tuple[int, _MadeByHead]]] = defaultdict(list)
+        for made in self._made:
+            for number, (size, *_) in enumerate(made.leaves):
+                if size >= least:
+                    of_size[size].append((number, made))
+        for size in sorted(of_size, reverse=True):
+            places = [(made.number, row, number, made) for number, made in of_size[size] for row in made.rows]
+            for _, row, number, made in sorted(places, key=itemgetter(0, 1, 2)):
+                yield size, (made.view, row, *made.leaves[number][1:])
 
     @cached_property
     def largest_made(self) -> list[LargeArray]:
         """All arrays of the size of the largest array that is no parameter."""
         largest: list[LargeArray] = []
         limit = 0
-        for size, array in self._sized_until_made():
+        for size, array in self._sized():
             if size < limit:
                 break
             if array[0].opcodes[array[1]] != "parameter" and not self._is_in_place(array):
@@ -146,7 +142,7 @@ class LargestArrays:
     @property
     def largest_made_shape(self) -> ArrayShape | None:
         """The shape of the largest array that is no parameter."""
-        arrays = (array for _, array in self._sized_until_made())
+        arrays = (array for _, array in self._sized())
         return next((a[3] for a in arrays if a[0].opcodes[a[1]] != "parameter" and not self._is_in_place(a)), None)
 
     def _is_in_place(self, array: Made) -> bool:

@@ -72,6 +72,7 @@ def find_updates(
     _match_step(updates, frame, inputs, results, MAX_NESTING)
     if updates.weights:
         _seek_evidence(updates, interface)
+    updates.flow.forget_places()
     return updates
 
 
