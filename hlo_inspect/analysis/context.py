@@ -12,8 +12,6 @@ from weakref import proxy
 from hlo_inspect.analysis.module_analyses import NO_REQUEST, ModuleAnalyses
 from hlo_inspect.figure import Quantity, known_part, least
 from hlo_inspect.graph.calls import place
-from hlo_inspect.graph.view import InstructionPlace
-from hlo_inspect.profiler.chip import NO_CHIP
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.time.profile_choice import MachineOptions, ProfileChoice
     from hlo_inspect.analysis.time.step_times import StepTimes, TimesInStep
     from hlo_inspect.analysis.time.timelines import Timelines
+    from hlo_inspect.graph.view import InstructionPlace
     from hlo_inspect.hlo.module import Module
     from hlo_inspect.hlo.values.device_groups import NamedMesh
     from hlo_inspect.profiler.measurements import RecordedProgram
@@ -100,6 +99,7 @@ class MachineAnalyses:
     def profile_choice(self) -> ProfileChoice:
         """The hardware profile of the times, and the source that named it."""
         from hlo_inspect.analysis.time.profile_choice import choose_profile
+        from hlo_inspect.profiler.chip import NO_CHIP
 
         measured = self._analyses.measured
         chip = measured.chip if measured is not None else NO_CHIP

@@ -22,7 +22,6 @@ from hlo_inspect.hlo.input.inputs import read_input
 from hlo_inspect.hlo.input.source import Openable, open_source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.settings.argument_shardings import LoweredArray, read_arguments
-from hlo_inspect.hlo.settings.compile_settings import stablehlo_file
 from hlo_inspect.hlo.settings.stablehlo import MAX_BYTES
 from hlo_inspect.hlo.settings.text_proto import read_file
 from hlo_inspect.hlo.values.device_groups import DeviceListError, shardy_meshes
@@ -82,6 +81,8 @@ def _lowered_arrays(module: Module, lowered: object) -> Iterator[Sequence[Lowere
         text = text if "\n" in text else read_file(Path(text), MAX_BYTES)
         yield _hlo_arrays(text, module.name) if "HloModule " in text else read_arguments(text, module.name)
         return
+    from hlo_inspect.hlo.settings.compile_settings import stablehlo_file
+
     path = Path(module.path)
     before, stablehlo = text_before_partitioning(path), stablehlo_file(path) if stage_of(module.path) else None
     if before is not None:

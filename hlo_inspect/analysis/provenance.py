@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from hlo_inspect.figure import Quantity
-from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import opcodes_that_call
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.op_names import (
@@ -29,6 +28,9 @@ from hlo_inspect.hlo.values.op_names import (
     scope_of,
     without_layer_numbers,
 )
+
+if TYPE_CHECKING:
+    from hlo_inspect.graph.view import View
 
 
 class Provenance(NamedTuple):
@@ -127,7 +129,7 @@ def printed(label: str) -> str:
     return "" if label == NOT_PRINTED else label
 
 
-PhasesOf = Callable[[View, Sequence[int]], Sequence[InstructionPhase | None]]
+PhasesOf: TypeAlias = "Callable[[View, Sequence[int]], Sequence[InstructionPhase | None]]"
 """Callback that returns the phase of each of some rows of a computation."""
 
 

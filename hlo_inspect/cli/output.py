@@ -13,7 +13,6 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TextIO
 
-from hlo_inspect.atomic_files import atomic_writer
 from hlo_inspect.cli.command_line import command_without_limit
 from hlo_inspect.cli.config_options import config_above
 from hlo_inspect.cli.options import OutputOptions
@@ -118,6 +117,8 @@ def _destination(name: str | None) -> Iterator[TextIO]:
     A pipe that its reader closed ends the output quietly. A narrow encoding (LANG=C) shows other characters as escapes.
     """
     if name is not None:
+        from hlo_inspect.atomic_files import atomic_writer
+
         with atomic_writer(name) as stream:
             yield stream
         return

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.time.hideable_waits import find_waits
 from hlo_inspect.findings.rule import Rule
 from hlo_inspect.report.model import Finding
 from hlo_inspect.report.units import format_value
@@ -39,6 +38,8 @@ class ExposedCollective(Rule):
         wanted = [collective for collective in context.collectives if collective.is_async]
         if not wanted or timelines is None or not timelines.is_scheduled:
             return
+        from hlo_inspect.analysis.time.hideable_waits import find_waits
+
         for wait in find_waits(timelines.estimate, context.views, wanted):
             exposed, hidden = (format_value(seconds, "seconds") for seconds in (wait.exposed, wait.hidden))
             name = wait.collective.start.name

@@ -8,15 +8,17 @@ into aliased parameters, but for those that the parameter's last use makes or th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.allocations import Allocation
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
-from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.findings.rule import Rule, is_small, least_worth, size
 from hlo_inspect.graph.parameters import ParameterLeaf
 from hlo_inspect.report.model import Finding
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.memory.live_arrays import LiveArray
 
 
 class IdleDonatedParameter(Rule):

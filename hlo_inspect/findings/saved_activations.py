@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.checkpoint_inputs import is_checkpoint_input
-from hlo_inspect.analysis.memory.live_arrays import ACTIVATION, LiveArray
 from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED, printed
 from hlo_inspect.findings.rule import Rule, is_small, least_worth, size
 from hlo_inspect.report.model import Finding
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.memory.live_arrays import LiveArray
 
 LEAST_SHARE = 0.25
 """Least share of the peak."""
@@ -80,6 +83,8 @@ class SavedActivations(Rule):
 
 def _saved(context: Context) -> list[LiveArray]:
     """Return the saved arrays that `jax.checkpoint` does not have to keep, the largest first."""
+    from hlo_inspect.analysis.memory.live_arrays import ACTIVATION
+
     device, saved = context.memory.device, [array for array in context.live_arrays if array.role == ACTIVATION]
     if device is None:
         return []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.time.hideable_waits import find_waits
 from hlo_inspect.findings.rule import Rule
 from hlo_inspect.hlo.opcodes import ASYNCHRONOUS_ON_TPU
 from hlo_inspect.report.model import Finding
@@ -41,6 +40,10 @@ class SynchronousCollective(Rule):
         forms = ASYNCHRONOUS_ON_TPU if context.memory.platform.is_tpu else None
         collectives = (each for each in context.collectives if not (each.is_async or each.is_point_to_point))
         wanted = [collective for collective in collectives if forms is None or collective.kind in forms]
+        if not wanted:
+            return
+        from hlo_inspect.analysis.time.hideable_waits import find_waits
+
         for wait in find_waits(timelines.estimate, context.views, wanted):
             exposed, hidden = (format_value(seconds, "seconds") for seconds in (wait.exposed, wait.hidden))
             name = wait.collective.start.name

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.findings.rule import Rule, is_small, least_worth, size
 from hlo_inspect.report.model import Finding
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.memory.live_arrays import LiveArray
 
 
 class TilePadding(Rule):

@@ -14,15 +14,17 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hlo_inspect.figure import Quantity, add, any_of, at_least, between, multiply, reason, unknown
 from hlo_inspect.graph.loops import RUNNING_OPCODES, Loop, find_loops
-from hlo_inspect.graph.view import InstructionPlace
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import opcodes_that_call
 from hlo_inspect.hlo.wants import Wants
+
+if TYPE_CHECKING:
+    from hlo_inspect.graph.view import InstructionPlace
 
 WANTS = Wants(opcodes=RUNNING_OPCODES, loops=True)
 """Parts of a module that the reader must keep, besides the instructions to count."""

@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from hlo_inspect.analysis.collectives.logical_collectives import KERNEL_WANTS
 from hlo_inspect.analysis.collectives.logical_collectives import WANTS as COLLECTIVE_WANTS
 from hlo_inspect.analysis.context import Context, parse_options
-from hlo_inspect.analysis.named_gradients import parameters_with_named_gradients
 from hlo_inspect.errors import UsageError
 from hlo_inspect.findings import LARGE_MODULE, RULE_TABLE, RULES
-from hlo_inspect.findings.places import with_places
 from hlo_inspect.findings.reading_problems import reading_findings
-from hlo_inspect.findings.small_findings import SmallFindings
 from hlo_inspect.findings.thresholds import parse_thresholds
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
@@ -39,6 +36,7 @@ from hlo_inspect.report.table import Table, Value
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
+    from hlo_inspect.findings.small_findings import SmallFindings
     from hlo_inspect.profiler.measurements import RecordedProgram
 
 NeededTables = Callable[[Sequence[Table]], Sequence[Table]]
@@ -129,7 +127,7 @@ class ModuleReports:
         choice = self._findings.choose(module, about)
         if about is None and not _UNDECIDABLE.isdisjoint(choice.rules):
             choice = _with_undecided(context, choice)
-        small = SmallFindings() if self._counts_small else None
+        small = self._small_findings()
         findings = find_findings(context, choice, self._findings.followed, about, small)
         others = [finding for section in chosen for finding in section.findings]
         if others:
@@ -204,6 +202,14 @@ class ModuleReports:
         if self.needs.tables is None or module.quoted_lines:  # partial modules have other tables on their page
             return tables
         return self.needs.tables(tables)
+
+    def _small_findings(self) -> SmallFindings | None:
+        """Return the counter of findings below thresholds; None for other requests."""
+        if not self._counts_small:
+            return None
+        from hlo_inspect.findings.small_findings import SmallFindings
+
+        return SmallFindings()
 
     def _headline(self, chosen: Sequence[Section], findings: Sequence[Finding], choice: RuleChoice) -> tuple[HeadlineRow, ...]:
         """Return the first lines of the passes, with commands if several; then the findings, unless no pass counts them."""
@@ -338,6 +344,8 @@ def _has_weights(context: Context) -> bool:
         return True
     if entry is None or entry.name not in context.views.computations:
         return False
+    from hlo_inspect.analysis.named_gradients import parameters_with_named_gradients
+
     return bool(parameters_with_named_gradients(context.views, entry.name, interface))
 
 
@@ -372,7 +380,11 @@ def find_findings(
 
         findings = [with_saving(context, finding) for finding in findings]
     findings += reading_findings(context, followed)
-    return tuple(with_places(context, most_severe_first(findings))) if findings else ()
+    if not findings:
+        return ()
+    from hlo_inspect.findings.places import with_places
+
+    return tuple(with_places(context, most_severe_first(findings)))
 
 
 def _names(finding: Finding, line: int, name: str) -> bool:

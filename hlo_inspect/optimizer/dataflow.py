@@ -128,7 +128,7 @@ class Dataflow:
         self._operations: dict[Place, tuple[Place, ...]] = {}  # operands of operations that wait for them
 
     def forget_places(self) -> None:
-        """Free the memory of the places that were read. Those that are asked for again have equal nodes."""
+        """Free the memory of the places that were read. The same places have the same nodes afterwards."""
         self.nodes.by_place.clear()
         self._operations.clear()
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from hlo_inspect.errors import printable
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.finding_groups import group_findings
 from hlo_inspect.report.layout import Grid
 from hlo_inspect.report.model import Amount, Finding, HeadlineRow, Passage, Report
 from hlo_inspect.report.render_options import RenderOptions
@@ -174,6 +173,8 @@ def findings_left_out(report: Report, options: RenderOptions) -> str:
 
 
 def _merged_findings(report: Report) -> list[Finding]:
+    from hlo_inspect.report.finding_groups import group_findings
+
     return [group.merged for group in group_findings(listed_findings(report))]
 
 

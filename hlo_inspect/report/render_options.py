@@ -8,14 +8,16 @@ from dataclasses import replace
 from os.path import commonprefix
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple, TextIO, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar
 
 from hlo_inspect.errors import HloInspectError
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.faults import Failed, answers, internal_error
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.rule_page import RulePage
 from hlo_inspect.report.table import Row, Table, Value
+
+if TYPE_CHECKING:
+    from hlo_inspect.report.rule_page import RulePage
 
 T = TypeVar("T")
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from hlo_inspect.errors import UsageError
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.cells import find_column
-from hlo_inspect.report.filters import parse_filter, row_test, shows
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.table import Row, Table, Value, lower_bound
 
@@ -67,6 +66,8 @@ def _table(report: Report, name: str | None) -> Table:
 def _filtered(table: Table, filters: Sequence[str]) -> Table:
     if not filters:
         return table
+    from hlo_inspect.report.filters import parse_filter, row_test, shows
+
     comparisons = [comparison for text in filters for comparison in parse_filter(text)]
     tests = [(comparison, row_test(comparison, table)) for comparison in comparisons]
     return table.filtered(lambda row: all(shows(comparison, test(row)) for comparison, test in tests))

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hlo_inspect.analysis.collectives.collective_results import place_of
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.devices.participants import ShapesAre
-from hlo_inspect.graph.readers import ViewRow
-from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.collective_kinds import KIND_TABLE
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import AFTER_COLLECTIVE_PASSES, DEVICE_NUMBERS, opcodes_that_are
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.request import PlatformName
+
+if TYPE_CHECKING:
+    from hlo_inspect.graph.readers import ViewRow
+    from hlo_inspect.graph.view import Views
 
 _RESHAPES = opcodes_that_are("relayout") | {"convert"}
 _MAX_OFFSET = 16
@@ -57,6 +59,8 @@ def _keeps_own_slice(views: Views, collective: Collective) -> bool:
     devices = collective.group_size
     if collective.kind != "all-reduce" or not devices or devices < 2 or collective.start is not collective.inner:
         return False
+    from hlo_inspect.analysis.collectives.collective_results import place_of
+
     place = place_of(views, collective)
     reader = _only_reader(place) if place is not None and isinstance(place.shape, ArrayShape) else None
     if reader is not None and reader.opcode == "reshape":
@@ -75,7 +79,7 @@ def _keeps_own_slice(views: Views, collective: Collective) -> bool:
 
 def _only_reader(place: ViewRow) -> ViewRow | None:
     users = place.view.users[place.row]
-    return ViewRow(place.view, users[0]) if len(users) == 1 and place.view.root != place.row else None
+    return place._replace(row=users[0]) if len(users) == 1 and place.view.root != place.row else None
 
 
 def _is_of_device(offset: ViewRow | None) -> bool:

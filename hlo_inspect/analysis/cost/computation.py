@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hlo_inspect.analysis.cost.bytes_accessed import (
     TRANSFER_ENDS,
@@ -11,16 +11,10 @@ from hlo_inspect.analysis.cost.bytes_accessed import (
     FusionReader,
     accessed_bytes,
 )
-from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, bytes_by_space, multiplies_no_matrices
-from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS
-from hlo_inspect.analysis.cost.custom_calls.step_calls import call_cost
-from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 from hlo_inspect.analysis.cost.figures import (
     CUSTOM_CALL,
-    MASKED,
     NO_LINE,
     WORK,
-    WORK_WITHOUT_MATMULS,
     CostGap,
     InstructionCost,
     MissingAttribute,
@@ -46,6 +40,10 @@ from hlo_inspect.graph.row_classes import RowClasses
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import CalleeAttribute
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost
+    from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 
 _GATHERS = frozenset({"gather", "scatter"})
 _T = TypeVar("_T")
@@ -156,8 +154,11 @@ class Costs:
         """Return the cost of a custom call, and note the call in `calls`."""
         costs = self._calls_by_class.get(number)
         if costs is None:
+            from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS
+            from hlo_inspect.analysis.cost.custom_calls.step_calls import call_cost, cost_of_call
+
             call = call_cost(op, self._user_rules)
-            costs = call, _cost_of_call(op, call)
+            costs = call, cost_of_call(op, call)
             names_none = all(gap.line == NO_LINE for gap in costs[1].gaps.values())
             if names_none and not self._user_rules and op.custom_call_target not in KERNEL_TARGETS:
                 self._calls_by_class[number] = costs  # which depend neither on the name nor on metadata
@@ -252,29 +253,6 @@ class Costs:
             return FusionReader(view, nested).traffic()
         except UnknownCostError as error:
             return error.gap or CostGap(view.computation.line, error.reason)
-
-
-def _cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
-    """Return the cost of a custom call.
-
-    Unknown work leaves a gap. One of a target without a rule names no line: equal calls share it.
-    """
-    name, line = op.instruction.name, op.instruction.line
-    work = Tally()
-    if why := call.unknown_reason(op.custom_call_target):
-        figures = WORK_WITHOUT_MATMULS if multiplies_no_matrices(op.custom_call_target) else WORK
-        work.miss(TallyKey(CUSTOM_CALL), figures, CostGap(line, f"{name}: {why}") if call.fault else CostGap(NO_LINE, why))
-    elif call.work is not None:
-        key = tally_key(op, call.work) if call.work.matmul_flops else TallyKey(CUSTOM_CALL)
-        masked = call.masked_flops
-        work.add(key, (call.work.flops - masked, call.work.transcendentals, max(0, call.work.matmul_flops - masked)))
-        if masked:
-            work.add(TallyKey(CUSTOM_CALL, MASKED, key.operands), (masked, 0, min(masked, call.work.matmul_flops)))
-        if not call.has_matmuls_known:
-            reason = f"{name}: the share of matrix multiplications in its work is unknown"
-            work.miss(key, ("matmul_flops",), CostGap(line, reason))
-    size = CostGap(line, f"{name}: the sizes of its operands and results are unknown") if call.bytes is None else call.bytes
-    return InstructionCost.from_work(CUSTOM_CALL, work, size, bytes_by_space(op))
 
 
 def get_counted(table: Mapping[str, _T], name: str) -> _T:

@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.computation import Costs, get_counted
-from hlo_inspect.analysis.cost.custom_calls.step_calls import StepCall
-from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 from hlo_inspect.analysis.cost.figures import (
     CUSTOM_CALL,
     FIGURES,
@@ -39,6 +37,10 @@ from hlo_inspect.graph.view import View, Views
 from hlo_inspect.graph.visit_order import xla_order
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.cost.custom_calls.step_calls import StepCall
+    from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 
 Label = Literal["kind", "phase", "source", "scope"]
 
@@ -259,6 +261,10 @@ def module_cost(
 def _step_calls(counter: _ModuleCounter, graph: CallGraph) -> tuple[StepCall, ...]:
     """Return the custom calls that were counted, in the order of the text."""
     counted = counter.costs.calls.values()
+    if not counted:
+        return ()
+    from hlo_inspect.analysis.cost.custom_calls.step_calls import StepCall
+
     calls = [StepCall(instruction, cost, graph.runs(instruction.computation.name)) for instruction, cost in counted]
     return tuple(sorted(calls, key=lambda call: call.line))
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
-from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.graph.readers import MOVES, ViewRow, readers_behind
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import SLICES
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.memory.live_arrays import LiveArray
 
 _PASSING = SLICES | MOVES | {"convert"}
 MAX_STEPS = 64

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.hlo.opcodes import opcodes_that_are
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.memory.live_arrays import LiveArray
 
 _COPIES = opcodes_that_are("relayout") - {"bitcast"}
 

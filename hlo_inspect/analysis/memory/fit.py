@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from hlo_inspect.analysis.hardware import HardwareProfile
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.hardware import HardwareProfile
 
 _USABLE, _STATED = "memory.usable", "memory.capacity"
 

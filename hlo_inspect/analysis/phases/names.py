@@ -20,13 +20,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence, Set
 from functools import cache, cached_property
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.analysis.collectives.logical_collectives import Collective
 from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.figure import Quantity, add, multiply
 from hlo_inspect.graph.calls import CallGraph, place
-from hlo_inspect.graph.view import InstructionPlace
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
@@ -44,6 +43,9 @@ from hlo_inspect.hlo.values.op_names import (
 )
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 from hlo_inspect.lazy_pattern import lazy_pattern
+
+if TYPE_CHECKING:
+    from hlo_inspect.graph.view import InstructionPlace
 
 _STEP_SCOPE = lazy_pattern(r"(?:jvp|transpose|vmap|p?jit|pmap|xmap|shard_map|custom_\w+)\(", re.ASCII)
 _FUNCTION = lazy_pattern(r"p?jit\(([^()]*)\)", re.ASCII)

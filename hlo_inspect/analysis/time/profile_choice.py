@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
-from hlo_inspect.analysis.hardware_figures import HardwareFigure
 from hlo_inspect.analysis.target_files import TPUS, described_gpu, described_tpu
 from hlo_inspect.analysis.time.placement import Placement
 from hlo_inspect.analysis.tpu_marks import has_tiles, tpu_marks
@@ -22,6 +20,10 @@ from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.profiler.chip import NO_CHIP, ProfiledChip
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.hardware import HardwareProfile
+    from hlo_inspect.analysis.hardware_figures import HardwareFigure
 
 _GPUS = (
     (lazy_pattern(r"GB200\b"), "gb200"),
@@ -155,6 +157,8 @@ def choose_profile(
             )
         if device.profile is None:
             return ProfileChoice(None, "", (device.told_by,))
+        from hlo_inspect.analysis.hardware import load_profile
+
         profile, chosen_by = load_profile(device.profile), device.told_by
     of_device, note = _device_profile(profile, read_whole)
     notes = [note] if note else []

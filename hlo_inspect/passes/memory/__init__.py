@@ -22,9 +22,9 @@ from hlo_inspect.passes.memory import buffer_tables as buffers
 from hlo_inspect.passes.memory import memory_tables as tables
 from hlo_inspect.passes.memory import xla_reports
 from hlo_inspect.passes.memory.buffer_tables import buffer_tables
-from hlo_inspect.passes.memory.fit_words import fit_parts
 from hlo_inspect.passes.memory.memory_tables import host_copies, largest_arrays, live_tables, parameter_copies
 from hlo_inspect.passes.memory.xla_reports import out_of_memory_rows, out_of_memory_tables, reports_of
+from hlo_inspect.passes.memory_words import fit_parts
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, sentence
 from hlo_inspect.report.table import Table
 

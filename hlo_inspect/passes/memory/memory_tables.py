@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
-from hlo_inspect.analysis.memory.host_transfers import HostTransfer
 from hlo_inspect.analysis.memory.largest_arrays import LargeArray
 from hlo_inspect.analysis.memory.live_arrays import LiveArray, live_curve
 from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED, printed
@@ -19,6 +18,7 @@ from hlo_inspect.hlo.values.op_names import NOT_SOUGHT
 from hlo_inspect.hlo.values.shapes import space_name, total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
+from hlo_inspect.passes.memory_words import array_groups, total_moved
 from hlo_inspect.passes.params import index_text, joined_path, memory_space, number_ranges
 from hlo_inspect.report.table import Column, Table, TablePlace
 from hlo_inspect.report.table_spec import TableSpec
@@ -190,20 +190,8 @@ def largest_arrays(context: Context) -> Table:
     return replace(table, page_rows=8) if context.module.header.is_scheduled else table
 
 
-def array_groups(arrays: Sequence[LargeArray]) -> list[list[LargeArray]]:
-    """Group the arrays of one row, the largest first."""
-    groups = group_rows(arrays, _large_array_key)
-    return sorted(groups, key=lambda group: (group[0].shape.padded_bytes or 0, len(group)), reverse=True)
-
-
 def _is_optimized(context: Context) -> bool:
     return context.module.header.is_scheduled or context.module.opcode_counts["fusion"] > 0
-
-
-def _large_array_key(array: LargeArray) -> object:
-    """Return the properties that the arrays of one row share."""
-    steps = array.relation.steps if array.relation is not None else None
-    return (array.opcode, str(array.shape), array.shape.padded_bytes, memory_space(array.shape), steps, array.labels.source)
 
 
 def _phases(group: ArrayGroup) -> str:
@@ -317,11 +305,6 @@ def host_copies(context: Context) -> Iterator[Table]:
     groups.sort(key=lambda group: least(total_moved(group)), reverse=True)
     if groups:
         yield _HOST_COPIES.of(groups)
-
-
-def total_moved(transfers: Sequence[HostTransfer]) -> Quantity:
-    """Return the bytes of all runs in a step."""
-    return sum_figures(transfer.moved for transfer in transfers)
 
 
 _HOST_COPIES = TableSpec(

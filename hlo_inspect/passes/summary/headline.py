@@ -22,8 +22,7 @@ from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
 from hlo_inspect.hlo.values.shapes import on_host, space_name, total
 from hlo_inspect.optimizer.overview import Overview
-from hlo_inspect.passes.memory.fit_words import fit_parts
-from hlo_inspect.passes.memory.memory_tables import array_groups, total_moved
+from hlo_inspect.passes.memory_words import array_groups, fit_parts, total_moved
 from hlo_inspect.passes.partitioning import BEFORE_PARTITIONING, is_before_partitioning
 from hlo_inspect.passes.unread_lines import unread_collective
 from hlo_inspect.passes.warning_tables import warnings_rows
