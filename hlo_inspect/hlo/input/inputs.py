@@ -123,7 +123,7 @@ class _SurroundingText:
         return quoted, self.log, self.warnings
 
 
-_FAST_BYTES = range(1 << 18, 1 << 26)
+_FAST_BYTES = range(1 << 16, 1 << 26)
 """Sizes of texts that the library reads whole before Python selects rows. Larger ones would fill memory."""
 
 
