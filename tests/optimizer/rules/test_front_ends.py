@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.optimizer.programs import STAGES, Facts, facts_of, report_of, rules_of, text_of
+from tests.optimizer.programs import STAGES, Facts, facts_of, rules_of, text_of
 
 TORCH = {
     "torch_adadelta_l2": ("adadelta", "sqrt("),
@@ -81,33 +81,3 @@ def test_a_twin_has_one_weight_that_is_unknown(name: str, stage: str) -> None:
 def test_a_standardized_weight_is_counted(name: str, stage: str) -> None:
     """Its gradient holds the weight itself, several times; whatever the rule, it is not left out."""
     assert facts_of(text_of(f"{name}.{stage}"))["update_count"] == 1
-
-
-def test_an_average_that_the_loss_reads_is_no_weight() -> None:
-    """A target network follows what its weights were before the step."""
-    text = """HloModule m, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }
-
-ENTRY e {
-  w = f32[8,4]{1,0} parameter(0)
-  t = f32[8,4]{1,0} parameter(1)
-  x = f32[16,8]{1,0} parameter(2)
-  a = f32[16,4]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  b = f32[16,4]{1,0} dot(x, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  d = f32[16,4]{1,0} subtract(a, b)
-  g = f32[8,4]{1,0} dot(x, d), lhs_contracting_dims={0}, rhs_contracting_dims={0}
-  r = f32[] constant(0.01)
-  rs = f32[8,4]{1,0} broadcast(r), dimensions={}
-  s = f32[8,4]{1,0} multiply(g, rs)
-  w2 = f32[8,4]{1,0} subtract(w, s)
-  k = f32[] constant(0.995)
-  ks = f32[8,4]{1,0} broadcast(k), dimensions={}
-  l = f32[] constant(0.005)
-  ls = f32[8,4]{1,0} broadcast(l), dimensions={}
-  t1 = f32[8,4]{1,0} multiply(t, ks)
-  t2 = f32[8,4]{1,0} multiply(w, ls)
-  t3 = f32[8,4]{1,0} add(t1, t2)
-  ROOT o = (f32[8,4]{1,0}, f32[8,4]{1,0}) tuple(w2, t3)
-}
-"""
-    facts = report_of(text).facts
-    assert (facts["optimizer.name"], facts["optimizer.update_count"]) == ("sgd", 1)
