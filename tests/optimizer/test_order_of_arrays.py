@@ -13,7 +13,6 @@ from hlo_inspect.optimizer.matching import training_steps
 from hlo_inspect.optimizer.matching.training_steps import WeightUpdates, find_updates
 from hlo_inspect.optimizer.step.state_arrays import TrainingStep, find_state_arrays
 from tests.optimizer.programs import adam_of, module_of, rules_of, step_of, text_of
-from tests.optimizer.test_backward_pass import DOWN, FIELD
 
 DUMPS = ("adam.before", "adamw_frozen.after", "adamw_loop.before", "lamb.after", "mixed_layers.before", "muon.before")
 
@@ -83,7 +82,12 @@ def test_either_of_two_matrices_shows_that_the_step_trains(gradients: str, monke
 
 def test_unread_inputs_may_be_those_of_a_cofactor(monkeypatch: pytest.MonkeyPatch) -> None:
     """A field is known as one because its factors are: if these are too large to look into, it may be a gradient."""
-    text = step_of(*FIELD, *DOWN, states=2)
+    field = (
+        "f = f32[4,4]{1,0} dot(%w, %m1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        "a = tanh f",
+        "o = f32[4,4]{1,0} dot(%a, %m2), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+    )
+    text = step_of(*field, "u = multiply o rate", "new = add w u", states=2)
     assert rules_of(text) == []
     monkeypatch.setattr(elementwise_inputs, "MAX_HOLDING", 0)
     assert rules_of(text) == ["sgd"]
