@@ -1,4 +1,4 @@
-"""Regions: the entry, and loops over steps."""
+"""Matching: the regions of a step, its arrays and what succeeds them, whatever things are called."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-import hlo_inspect
 from hlo_inspect.graph.frames import Input
 from hlo_inspect.graph.parameters import find_interface
 from hlo_inspect.hlo.values.shapes import ArrayShape
@@ -18,10 +17,8 @@ from hlo_inspect.optimizer.matching.training_steps import find_updates
 from hlo_inspect.optimizer.step.state_arrays import TrainingStep, find_state_arrays
 from hlo_inspect.optimizer.step.successions import Result
 from tests.optimizer.programs import (
-    ADAM,
     DATA,
     DESCENT,
-    DONATED,
     STAGES,
     changed,
     entry_of,
@@ -80,24 +77,6 @@ def test_an_algebra_with_a_fault_claims_nothing(monkeypatch: pytest.MonkeyPatch)
 
 
 # -- Copies hold the value of another array -----------------------------------------------------------------------------
-
-
-def copy_of(*lines: str) -> str | None:
-    """Return the type of the working copy of a weight, if the second output, in bf16 as its input is, is `k`."""
-    text = step_of(*DESCENT, *lines, "c = bf16[4,4]{1,0} convert(%k)", outputs="new c", states=1)
-    text = changed(text, r"%m1 = f32", "%m1 = bf16")
-    (row,) = overview_of(changed(text, r", f32\[4,4\]\{1,0\}\) tuple", ", bf16[4,4]{1,0}) tuple")).rows
-    return row.matched.copy.shape.dtype if row.matched.copy is not None else None
-
-
-def test_a_copy_in_another_type() -> None:
-    assert copy_of("k = copy new") == "bf16"
-    assert copy_of("z = multiply m1 zero", "k = add new z") == "bf16"
-
-
-@pytest.mark.parametrize("line", ["multiply new two", "multiply new new", "negate new", "add new one", "sine new"])
-def test_an_array_of_another_value_is_no_copy(line: str) -> None:
-    assert copy_of(f"k = {line}") is None
 
 
 @pytest.mark.parametrize(("value", "inputs"), [("add(%p, %p)", [0, 1]), ("sine(%p)", [0])])
@@ -194,54 +173,6 @@ def test_another_decay_in_one_update_shows_in_the_groups() -> None:
             (report.facts["optimizer.name"], report.facts["optimizer.beta1"], len(report.table("optimizer_groups").rows))
         )
     assert ("adamw", None, 2) in groups
-
-
-def test_the_old_value_of_a_moment_behind_a_product_is_no_gradient() -> None:
-    """Muon's momentum goes through products of matrices, which plain descent has no place for."""
-    lines = (
-        "a = multiply m1 nine",
-        "m = add a g",
-        "o = f32[4,4]{1,0} dot(%m, %m), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
-        "u = multiply o rate",
-        "new = add w u",
-    )
-    assert rules_of(step_of(*lines, outputs="new m", states=1)) == ["unknown"]
-
-
-def test_a_gradient_behind_the_new_value_of_another_weight() -> None:
-    """A second network, `m2` with momentum `m3`, is trained on the first one's result after its step.
-
-    Critic and actor take turns like that. Its gradient holds the momentum of the first one, which is a state of no other weight
-    once that is explained.
-    """
-    lines = (
-        "a = multiply m1 nine",
-        "m = add a g",
-        "u = multiply m rate",
-        "new = add w u",
-        "y = f32[9,4]{1,0} dot(%x, %new), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
-        "z = f32[9,4]{1,0} dot(%y, %m2), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
-        "d = f32[4,4]{1,0} dot(%y, %z), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
-        "b = multiply m3 nine",
-        "v = add b d",
-        "e = multiply v rate",
-        "last = add m2 e",
-    )
-    assert rules_of(step_of(*lines, outputs="new m last v", states=3)) == ["sgd", "sgd"]
-
-
-def test_an_opaque_value_is_no_gradient() -> None:
-    assert rules_of(step_of("k = multiply g nobody", "u = multiply k rate", "new = add w u")) == ["unknown"]
-    assert rules_of(step_of("u = multiply nobody rate", "new = add w u")) == ["unknown"]
-
-
-def test_an_average_of_the_weights_is_not_counted() -> None:
-    lines = (*DESCENT, "a = multiply m1 nine", "b = multiply new tenth", "e = add a b")
-    assert rules_of(step_of(*lines, outputs="new e", states=1)) == ["sgd"]
-
-
-def test_updates_without_donation_are_recognized() -> None:
-    assert rules_of(step_of(*ADAM, outputs="new m v", states=2, donated=False)) == ["adam"]
 
 
 def test_masters_and_copies() -> None:
@@ -350,79 +281,6 @@ def test_two_parts_of_one_array_stay_different() -> None:
     assert sites_of(*lines, outputs=1, given=True)[1] == ["0: add(slice(p0), slice(p0))"]
 
 
-# -- What goes one way is no gradient: products of `w` with another input, in steps that look like descent --------------
-
-
-CONTRACTED = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
-DOWN = ("u = multiply o rate", "new = add w u")
-
-
-def dot(name: str, left: str, right: str) -> str:
-    return f"{name} = f32[4,4]{{1,0}} dot(%{left}, %{right}), {CONTRACTED}"
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        (dot("o", "m1", "w"),),
-        (dot("o", "w", "m1"),),
-        (dot("h", "m1", "w"), "o = tanh h"),
-        ("s = sine w", dot("o", "m1", "s")),
-        ("o = f32[4,4]{1,0} convolution(%w, %m1), window={size=3x3 pad=1_1x1_1}, dim_labels=01_01->01",),
-    ],
-)
-def test_one_product_is_no_gradient(lines: tuple[str, ...]) -> None:
-    assert rules_of(step_of(*lines, *DOWN, states=1)) == []
-
-
-def test_a_velocity_of_a_vector_field_is_no_momentum() -> None:
-    lines = (dot("f", "m2", "w"), "a = multiply m1 nine", "o = add a f")
-    assert rules_of(step_of(*lines, *DOWN, outputs="new o", states=2)) == []
-
-
-def force(name: str, source: str) -> tuple[str, str]:
-    """Return the gradient of a quadratic energy of an array."""
-    first, second = "lhs_contracting_dims={1}, rhs_contracting_dims={0}", "lhs_contracting_dims={0}, rhs_contracting_dims={0}"
-    return (
-        f"{name}h = f32[9,4]{{1,0}} dot(%x, %{source}), {first}",
-        f"{name} = f32[4,4]{{1,0}} dot(%x, %{name}h), {second}",
-    )
-
-
-@pytest.mark.parametrize(
-    ("position", "is_trained"),
-    [
-        (("d = multiply v tenth", "p = add m1 d"), False),  # leapfrog: m1 + dt * v
-        (("k = multiply m1 nine", "d = multiply v tenth", "p = add k d"), True),  # the teacher of a weight v
-    ],
-)
-def test_positions_and_velocities_are_no_sgd(position: tuple[str, ...], is_trained: bool) -> None:
-    """`w` takes two half steps down the energy, before and behind the step of `m1`, which `w` makes."""
-    kick = ("a = multiply first rate", "v = add w a")
-    again = ("b = multiply second rate", "new = add v b")
-    text = step_of(*force("first", "m1"), *kick, *position, *force("second", "p"), *again, outputs="new p", states=1)
-    assert ("sgd" in rules_of(text)) is is_trained
-
-
-def test_a_product_with_a_matrix_and_its_transpose_is_a_gradient() -> None:
-    back = "o = f32[4,4]{1,0} dot(%m1, %t), lhs_contracting_dims={0}, rhs_contracting_dims={0}"
-    assert rules_of(step_of(dot("f", "m1", "w"), "t = tanh f", back, *DOWN, states=1)) == ["sgd"]
-
-
-def test_products_without_a_way_back_are_no_gradient() -> None:
-    """Twice along the same dimension is a step of a method of Runge and Kutta, with another matrix a layer of a network."""
-    assert rules_of(step_of(dot("f", "m1", "w"), "t = tanh f", dot("o", "m1", "t"), *DOWN, states=1)) == []
-    assert rules_of(step_of(dot("f", "w", "m1"), "t = tanh f", dot("o", "t", "m2"), *DOWN, states=2)) == []
-
-
-def test_a_product_of_the_weight_may_stand_beside_a_gradient() -> None:
-    assert rules_of(step_of(dot("f", "m1", "w"), "o = add f g", *DOWN, states=1)) == ["sgd"]
-
-
-def test_two_products_can_be_the_gradient_of_a_quadratic_form() -> None:
-    assert rules_of(step_of(dot("f", "m1", "w"), dot("h", "w", "m1"), "o = add f h", *DOWN, states=1)) != []
-
-
 # -- What of an update is explained, and what is read of it -------------------------------------------------------------
 
 
@@ -438,238 +296,3 @@ def test_an_update_splits_into_weight_and_gradient() -> None:
     assert update.is_gradient(update.rest)
     assert not update.are_scalar(update.rest)
     assert split(update.form, update.weight) == (update.kept, update.rest)
-
-
-@pytest.mark.parametrize(
-    ("lines", "decay"),
-    [
-        (("d = multiply w tenth", "s = add g d", "u = multiply s rate", "new = add w u"), 0.1),
-        (("d = multiply w zero", "s = add g d", "u = multiply s rate", "new = add w u"), 0.0),
-    ],
-)
-def test_decay_beside_the_step(lines: tuple[str, ...], decay: float) -> None:
-    assert facts_of(step_of(*lines))["weight_decay"] == decay
-
-
-def test_a_value_without_the_weight_is_no_gradient() -> None:
-    """Without the weight in it, what is added can be anything."""
-    other = "o = f32[4,4]{1,0} dot(%x, %x), lhs_contracting_dims={0}, rhs_contracting_dims={0}"
-    assert rules_of(step_of(other, "u = multiply o rate", "new = add w u")) == []
-
-
-def test_a_gate_is_no_decay() -> None:
-    lines = ("k = logistic g", "i = subtract one k", "a = multiply w i", "b = multiply g k", "new = add a b")
-    assert rules_of(step_of(*lines)) == []
-
-
-# -- Weights that are not left out --------------------------------------------------------------------------------------
-
-
-def test_a_gradient_that_holds_another_weight_follows_none() -> None:
-    """Weight norm: the gradient is multiplied with the scale, a weight of its own, which comes first."""
-    scaled = ("c = multiply m1 w", "y = f32[9,4]{1,0} dot(%x, %c), lhs_contracting_dims={1}, rhs_contracting_dims={0}")
-    back = "d = f32[4,4]{1,0} dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}"
-    other = ("k = tanh d", "e = multiply k m1", "i = multiply e w", "j = sign i", "v = multiply j rate", "new = add w v")
-    scale = ("l = multiply d w", "n = multiply l rate", "m = add m1 n")
-    assert sorted(rules_of(step_of(*scaled, back, *other, *scale, outputs="new m", states=1))) == ["sgd", "unknown"]
-
-
-BACK = "d = f32[4,4]{1,0} dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}"
-
-
-def test_descent_of_a_normalized_weight() -> None:
-    """The loss reads c = w / norm(w), column by column, with the gradient d along c.
-
-    The gradient along w is `d / norm(w) - w * sum(w * d) / norm(w) ** 3`. Divided by the norm without the other term it is no
-    gradient of a loss.
-    """
-    repeated = "{} = f32[4,4]{{1,0}} broadcast(%{}), dimensions={{1}}"
-    norm = ("q = multiply w w", "n = f32[4]{0} reduce(%q, %zero_s), dimensions={0}, to_apply=%add", "ns = f32[4]{0} rsqrt(%n)")
-    forward = (
-        repeated.format("r", "ns"),
-        "c = multiply w r",
-        "y = f32[9,4]{1,0} dot(%x, %c), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
-        BACK,
-    )
-    inner = ("e = multiply w d", "p = f32[4]{0} reduce(%e, %zero_s), dimensions={0}, to_apply=%add", repeated.format("ps", "p"))
-    back = ("a = multiply d r", *inner, "i = multiply w ps", "j = multiply r r", "k = multiply j r", "l = multiply i k")
-    descent = ("z = subtract a l", "u = multiply z rate", "new = add w u")
-    facts = facts_of(step_of(*norm, *forward, *back, *descent))
-    assert (facts["name"], facts["update_count"], facts["learning_rate"]) == ("sgd", 1, 0.01)
-    assert rules_of(step_of(*norm, *forward, "a = multiply d r", "u = multiply a rate", "new = add w u")) == ["unknown"]
-
-
-def test_a_loop_that_leads_the_weights() -> None:
-    """Reptile: a tenth of the way to the result of three steps of descent."""
-    body = """%body (s: (s32[], f32[4,4], f32[9,4])) -> (s32[], f32[4,4], f32[9,4]) {
-  %s = (s32[], f32[4,4]{1,0}, f32[9,4]{1,0}) parameter(0)
-  %i = s32[] get-tuple-element(%s), index=0
-  %w = f32[4,4]{1,0} get-tuple-element(%s), index=1
-  %x = f32[9,4]{1,0} get-tuple-element(%s), index=2
-  %one = s32[] constant(1)
-  %next = s32[] add(%i, %one)
-  %y = f32[9,4]{1,0} dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  %g = f32[4,4]{1,0} dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
-  %rate = f32[] constant(0.01)
-  %rates = f32[4,4]{1,0} broadcast(%rate), dimensions={}
-  %step = f32[4,4]{1,0} multiply(%g, %rates)
-  %new = f32[4,4]{1,0} subtract(%w, %step)
-  ROOT %state = (s32[], f32[4,4]{1,0}, f32[9,4]{1,0}) tuple(%next, %new, %x)
-}
-
-%condition (t: (s32[], f32[4,4], f32[9,4])) -> pred[] {
-  %t = (s32[], f32[4,4]{1,0}, f32[9,4]{1,0}) parameter(0)
-  %k = s32[] get-tuple-element(%t), index=0
-  %three = s32[] constant(3)
-  ROOT %less = pred[] compare(%k, %three), direction=LT
-}
-
-"""
-    lines = (
-        "%p = f32[4,4]{1,0} parameter(0)",
-        "%b = f32[9,4]{1,0} parameter(1)",
-        "%zero = s32[] constant(0)",
-        "%start = (s32[], f32[4,4]{1,0}, f32[9,4]{1,0}) tuple(%zero, %p, %b)",
-        "%loop = (s32[], f32[4,4]{1,0}, f32[9,4]{1,0}) while(%start), condition=%condition, body=%body",
-        "%q = f32[4,4]{1,0} get-tuple-element(%loop), index=1",
-        "%away = f32[4,4]{1,0} subtract(%q, %p)",
-        "%tenth = f32[] constant(0.1)",
-        "%tenths = f32[4,4]{1,0} broadcast(%tenth), dimensions={}",
-        "%part = f32[4,4]{1,0} multiply(%away, %tenths)",
-        "ROOT %moved = f32[4,4]{1,0} add(%p, %part)",
-    )
-    facts = facts_of(entry_of(*lines, before=body, header=DONATED))
-    assert (facts["name"], facts["update_count"], facts["learning_rate"]) == ("sgd", 1, 0.01)
-
-
-def handed_in(*lines: str, outputs: str, states: int, donated: bool = True) -> str:
-    """`step_of` with the gradient, and a scalar `free_s` with its array `free`, as parameters."""
-    text = step_of(*lines, outputs=outputs, states=states, donated=donated)
-    gradient = f"%g = f32[4,4]{{1,0}} parameter({states + 3})\n  %free_s = f32[] parameter({states + 4})\n"
-    gradient += "  %free = f32[4,4]{1,0} broadcast(%free_s), dimensions={}\n"
-    return changed(text, r"%g = [^\n]*\n", gradient)
-
-
-def test_the_gradient_of_an_update_alone_is_handed_in() -> None:
-    """Two moments that make a step of Adam are those of an optimizer, even without a backward pass."""
-    text = handed_in(*ADAM, outputs="new m v", states=2)
-    facts = facts_of(text)
-    names = ("name", "update_count", "learning_rate", "beta1", "beta2", "epsilon")
-    assert [facts[name] for name in names] == ["adam", 1, 0.01, 0.9, 0.5, 1e-8]
-    assert facts_of(changed(text, "sqrt", "cbrt"))["name"] == "none"
-    rising = changed(text, r"add\(%w, %u\)", "subtract(%w, %u)")
-    assert facts_of(rising)["update_count"] == 0  # an ascent is no update
-
-
-def test_a_weight_that_is_decayed_by_a_scalar_after_the_step() -> None:
-    """`(w + s) * (1 + free)`, with a number that is handed in."""
-    lines = (*ADAM, "less = multiply new free", "after = add new less")
-    facts = facts_of(handed_in(*lines, outputs="after m v", states=2))
-    assert (facts["name"], facts["decayed_count"], facts.get("weight_decay")) == ("adamw", 1, None)
-
-
-@pytest.mark.parametrize("donated", [False, True])
-@pytest.mark.parametrize("shares", ["a = multiply m1 free|b = multiply g rest", "a = multiply m1 rest|b = multiply g free"])
-def test_the_old_value_of_an_average_with_a_decay_that_is_handed_in(shares: str, *, donated: bool) -> None:
-    """An average is `free * m1 + (1 - free) * g`, or with the shares in turn; other states add the gradient too."""
-    rest = ("rest_s = f32[] subtract(%one_s, %free_s)", "rest = f32[4,4]{1,0} broadcast(%rest_s), dimensions={}")
-    lines = (*rest, *shares.split("|"), *ADAM[2:])
-    (row,) = overview_of(handed_in(*lines, outputs="new m v", states=2, donated=donated)).rows
-    assert (row.rule, row.roles["first_moment"].source[1], row.roles["second_moment"].source[1]) == ("adam", 1, 2)
-
-
-def test_a_step_along_a_parameter_and_one_state_is_no_optimizer() -> None:
-    """A mass that is pushed moves as momentum does."""
-    text = handed_in("a = multiply m1 nine", "m = add a g", "u = multiply m rate", "new = add w u", outputs="new m", states=1)
-    assert facts_of(text)["name"] == "none"
-
-
-def test_a_norm_that_is_kept_in_place_of_an_argument_is_no_state() -> None:
-    """The norm of the gradients is added up from an argument, clips them, and is returned."""
-    clip = (
-        "last = f32[] parameter(5)",
-        "squares = f32[4,4]{1,0} multiply(%g, %g)",
-        "added = f32[] reduce(%squares, %zero_s), dimensions={0,1}, to_apply=%add",
-        "total = f32[] add(%last, %added)",
-        "norm = f32[] sqrt(%total)",
-        "inverse = f32[] divide(%one_s, %norm)",
-        "least = f32[] minimum(%inverse, %one_s)",
-        "leasts = f32[4,4]{1,0} broadcast(%least), dimensions={}",
-        "clipped = multiply g leasts",
-    )
-    lines = [line.replace(" g", " clipped") for line in ADAM]
-    text = step_of(*clip, *lines, outputs="new m v", states=2)
-    text = changed(text, r"\) tuple\(%new, %m, %v\)", ", f32[]) tuple(%new, %m, %v, %norm)")
-    assert facts_of(text)["name"] == "adam"
-    divided = changed(text, r"minimum\(%inverse, %one_s\)", "multiply(%inverse, %one_s)")
-    assert facts_of(divided)["name"] != "adam"  # the norm of all steps is a state
-
-
-def test_a_running_norm_of_gradients_is_a_state() -> None:
-    """AdaGrad-Norm is no SGD: its step is divided by the norm that it keeps."""
-    text = step_of(
-        "last = f32[] parameter(3)",
-        "squares = f32[4,4]{1,0} multiply(%g, %g)",
-        "added = f32[] reduce(%squares, %zero_s), dimensions={0,1}, to_apply=%add",
-        "before = f32[] multiply(%last, %last)",
-        "total = f32[] add(%before, %added)",
-        "norm = f32[] sqrt(%total)",
-        "norms = f32[4,4]{1,0} broadcast(%norm), dimensions={}",
-        "unit = divide g norms",
-        "u = multiply unit rate",
-        "new = add w u",
-    )
-    text = changed(text, r"\(f32\[4,4\]\{1,0\}\) tuple\(%new\)", "(f32[4,4]{1,0}, f32[]) tuple(%new, %norm)")
-    assert rules_of(text) == ["unknown"]
-
-
-def test_arrays_moved_by_neuron_custom_calls_keep_their_value() -> None:
-    """The custom call says how an array is moved, and returns it: the weight to the forward pass, and what the step returns."""
-    call = 'f32[4,4]{1,0} custom-call(%OPERAND), custom_call_target="AwsNeuronTransferWithStaticRing"'
-    sent, moved, new = (call.replace("OPERAND", name) for name in ("w", "g", "v"))
-    text = step_of(f"moved = {moved}", "u = multiply moved rate", "v = add w u", f"new = {new}")
-    text = changed(text, "%h = ", f"%sent = {sent}\n  %h = ")
-    facts = facts_of(changed(text, r"dot\(%x, %w\)", "dot(%x, %sent)"))
-    assert (facts["name"], facts["learning_rate"]) == ("sgd", 0.01)
-    assert hlo_inspect.inspect(text, ("cost",)).facts["cost.unknown_custom_calls"] == 0
-
-
-HISTORY = (
-    "%w = f32[4]{0} parameter(0)",
-    "%last = f32[4]{0} parameter(1)",
-    "%h = f32[3,4]{1,0} parameter(2)",
-    "%x = f32[9,4]{1,0} parameter(3)",
-    "%i = s32[] parameter(4)",
-    "%z = s32[] constant(0)",
-    "%y = f32[9]{0} dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
-    "%g = f32[4]{0} dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
-    "%s = f32[4]{0} subtract(%w, %last)",
-    "%row = f32[1,4]{1,0} reshape(%s)",
-    "%old = f32[2,4]{1,0} slice(%h), slice={[1:3], [0:4]}",
-)
-INTO_HISTORY = (
-    "%new_h = f32[3,4]{1,0} dynamic-update-slice(%h, %row, %i, %z)",
-    "%new_h = f32[3,4]{1,0} concatenate(%old, %row), dimensions={0}",
-)
-
-
-@pytest.mark.parametrize("into", INTO_HISTORY)
-@pytest.mark.parametrize("is_read", [True, False])
-def test_a_step_that_depends_on_how_the_weight_changed_before_is_no_descent(into: str, *, is_read: bool) -> None:
-    """L-BFGS: nobody sees what the loop makes of the gradient and of the differences that it is given."""
-    step = (
-        f'%a = f32[4]{{0}} custom-call(%g, {"%new_h" if is_read else "%x"}), custom_call_target="two_loops"',
-        "%w2 = f32[4]{0} subtract(%w, %a)",
-        "ROOT %r = (f32[4]{0}, f32[4]{0}, f32[3,4]{1,0}) tuple(%w2, %w, %new_h)",
-    )
-    assert rules_of(entry_of(*HISTORY, into, *step, header=DONATED.replace("{}:", "{0}:"))) == (
-        ["unknown"] if is_read else ["sgd"]
-    )
-
-
-def test_a_moment_with_decay_0_is_a_state() -> None:
-    momentum = ("a = multiply m1 zero", "m = add a g", "u = multiply m rate", "new = add w u")
-    facts = facts_of(step_of(*momentum, outputs="new m", states=1))
-    assert (facts["name"], facts["momentum"], facts["learning_rate"]) == ("sgd", 0.0, 0.01)
-    adam = facts_of(step_of("a = multiply m1 zero", *ADAM[1:], outputs="new m v", states=2))
-    assert (adam["name"], adam["beta1"], adam["beta2"]) == ("adam", 0.0, 0.5)
