@@ -20,7 +20,6 @@ from hlo_inspect.optimizer.matching.weights import Weight
 from hlo_inspect.optimizer.overview import HYPERPARAMETERS
 from hlo_inspect.optimizer.rules import RULES, claims_of
 from hlo_inspect.passes import PASSES
-from tests.optimizer.programs import facts_of, rules_of, step_of
 
 TESTS = Path(__file__).parents[2]
 SHARED = TESTS.parents[1] / "shared" / "dumps"
@@ -127,65 +126,3 @@ def _claims(weights: list[Weight]) -> list[tuple[object, ...]]:
         )
         for weight in weights
     ]
-
-
-ADAGRAD = ("s = multiply r r", "v = add m1 s", "e = add v tiny", "q = rsqrt e", "p = multiply r q", "u = multiply p rate")
-RMSPROP = ("a = multiply m1 nine", "s = multiply r r", "b = multiply s tenth", "v = add a b", *ADAGRAD[2:])
-
-
-@pytest.mark.parametrize(("name", "lines"), [("adagrad", ADAGRAD), ("rmsprop", RMSPROP)])
-@pytest.mark.parametrize(("factor", "l2"), [("tenth", 0.1), ("zero", None)])
-def test_l2_in_a_scaled_gradient_is_read(name: str, lines: tuple[str, ...], factor: str, l2: float | None) -> None:
-    """`r = g + l2 * w`, over the root of the mean of `r ** 2`. Old versions of optax write an `l2` of 0."""
-    text = step_of(f"d = multiply w {factor}", "r = add g d", *lines, "new = add w u", outputs="new v", states=1)
-    facts = facts_of(text)
-    assert (facts["name"], facts["learning_rate"], facts.get("l2"), facts.get("weight_decay")) == (name, 0.01, l2, None)
-
-
-def test_a_simplified_ademamix_without_an_average_is_unknown() -> None:
-    """`w' = w - rate * (m' + 0 * g) / root(v')` is the simplified AdEMAMix, whose `m' = beta1 * m + g` is no average."""
-    moments = ("a = multiply m1 nine", "m = add a g", "b = multiply m2 half", "s = multiply g g", "c = multiply s half")
-    mixed = ("v = add b c", "q = sqrt v", "e = add q tiny", "y = multiply g zero", "z = add m y", "i = divide z e")
-    text = step_of(*moments, *mixed, "u = multiply i rate", "new = add w u", outputs="new m v", states=2)
-    assert rules_of(text) == ["unknown"]
-
-
-NORMALIZED = (
-    *("q = multiply w w", "o = f32[4]{0} reduce(%q, %zero_s), dimensions={0}, to_apply=%add", "p = f32[4]{0} rsqrt(%o)"),
-    *("n = f32[4,4]{1,0} broadcast(%p), dimensions={1}", "c = multiply w n"),
-    "y = f32[9,4]{1,0} dot(%x, %c), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
-    "d = f32[4,4]{1,0} dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
-    *("e = multiply w d", "i = f32[4]{0} reduce(%e, %zero_s), dimensions={0}, to_apply=%add"),
-    *("j = f32[4,4]{1,0} broadcast(%i), dimensions={1}", "k = multiply w j", "l = multiply n n", "z = multiply l n"),
-    *("ab = multiply d n", "ac = multiply k z", "g0 = subtract ab ac", "decay = multiply w tenth", "g1 = add g0 decay"),
-)
-"""The gradient `g0` of a loss that reads `w / norm(w)`, column by column, and that of the same loss with decay inside, `g1`."""
-
-CLIPPED = (
-    *("f = multiply w tenth", "af = add g f", "as = multiply af af"),
-    "at = f32[] reduce(%as, %zero_s), dimensions={0,1}, to_apply=%add",
-    *("au = f32[] rsqrt(%at)", "av = f32[] minimum(%au, %one_s)", "aw = f32[4,4]{1,0} broadcast(%av), dimensions={}"),
-    "r = multiply af aw",
-)
-"""A gradient with decay inside, of which the norm is clipped."""
-
-SCALED = ("vd = multiply m1 nine", "vs = multiply r r", "vt = multiply vs tenth", "v = add vd vt", "ve = add v tiny")
-STEP = ("root = rsqrt ve", "scaled = multiply first root", "u = multiply scaled rate", "new = add w u")
-AVERAGE = ("md = multiply m2 nine", "mt = multiply r tenth", "first = add md mt")
-
-
-@pytest.mark.parametrize(
-    ("name", "gradient", "first", "outputs", "l2"),
-    [
-        ("rmsprop", (*NORMALIZED, "r = copy g0"), ("first = copy r",), "new v", None),
-        ("adam", (*NORMALIZED, "r = copy g0"), AVERAGE, "new v first", None),
-        ("adam", (*NORMALIZED, "r = copy g1"), AVERAGE, "new v first", 0.1),
-        ("adam", CLIPPED, AVERAGE, "new v first", 0.1),
-    ],
-)
-def test_decay_is_the_weight_term_beside_the_gradient(
-    name: str, gradient: tuple[str, ...], first: tuple[str, ...], outputs: str, l2: float | None
-) -> None:
-    """The gradient of a normalized weight holds that weight without decay."""
-    facts = facts_of(step_of(*gradient, *SCALED, *first, *STEP, outputs=outputs, states=len(outputs.split()) - 1))
-    assert (facts["name"], facts.get("l2"), facts["decayed_count"]) == (name, l2, int(l2 is not None))

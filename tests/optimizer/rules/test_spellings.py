@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.optimizer.programs import ADAM, DATA, STAGES, Facts, facts_of, overview_of, rules_of, step_of, text_of
+from tests.optimizer.programs import DATA, STAGES, Facts, facts_of, overview_of, text_of
 
 BY_DISTANCE: Facts = {
     "learning_rate": 0.5,
@@ -114,48 +114,3 @@ def test_the_state_of_an_estimated_distance_has_roles(program: str, stage: str) 
         "distance_numerator": 1,
         "counter": 1,
     }
-
-
-def test_a_rate_of_which_a_factor_is_an_element_of_constants() -> None:
-    """In optax the values between which a one-cycle schedule goes are running products of constants."""
-    product = "%product (p: f32[], q: f32[]) -> f32[] {\n  %p = f32[] parameter(0)\n  %q = f32[] parameter(1)\n"
-    product += "  ROOT %r = f32[] multiply(%p, %q)\n}\n\nENTRY"
-    text = step_of(
-        "factors = f32[3]{0} constant({0.5, 2, 0.25})",
-        "products = f32[3]{0} reduce-window(%factors, %one_s), window={size=3 pad=2_0}, to_apply=%product",
-        "last = f32[1]{0} slice(%products), slice={[2:3]}",
-        "peak = f32[] reshape(%last)",
-        "count = f32[] convert(%t)",
-        "scaled = f32[] multiply(%count, %peak)",
-        "late = f32[] add(%scaled, %tenth_s)",
-        "rates = f32[4,4]{1,0} broadcast(%late), dimensions={}",
-        *(line.replace("q rate", "q rates") for line in ADAM[:-1]),
-        "new = subtract w u",
-        outputs="new m v",
-        states=2,
-    )
-    assert rules_of(text.replace("ENTRY", product)) == ["adam"]
-
-
-def test_a_clip_of_the_norm_is_the_smaller_one_of_two_quotients() -> None:
-    """`2 * min(1 / norm, 1 / 2)` of Keras clips at 2; the squares of several arrays are stacked before they are added up."""
-    text = step_of(
-        "gg = f32[4,4]{1,0} multiply(%g, %g)",
-        "hh = f32[9,4]{1,0} multiply(%h, %h)",
-        "g_sum = f32[] reduce(%gg, %zero_s), dimensions={0,1}, to_apply=%add",
-        "h_sum = f32[] reduce(%hh, %zero_s), dimensions={0,1}, to_apply=%add",
-        "g_one = f32[1]{0} reshape(%g_sum)",
-        "h_one = f32[1]{0} reshape(%h_sum)",
-        "stack = f32[2]{0} concatenate(%g_one, %h_one), dimensions={0}",
-        "squares = f32[] reduce(%stack, %zero_s), dimensions={0}, to_apply=%add",
-        "norm = f32[] sqrt(%squares)",
-        "inverse = f32[] divide(%one_s, %norm)",
-        "least = f32[] minimum(%inverse, %half_s)",
-        "factor = f32[] multiply(%least, %two_s)",
-        "factors = f32[4,4]{1,0} broadcast(%factor), dimensions={}",
-        "clipped = f32[4,4]{1,0} multiply(%g, %factors)",
-        "step = f32[4,4]{1,0} multiply(%clipped, %rate)",
-        "new = f32[4,4]{1,0} add(%w, %step)",
-    )
-    facts = facts_of(text)
-    assert (facts["name"], facts["learning_rate"], facts["clip_norm"]) == ("sgd", 0.01, 2.0)
