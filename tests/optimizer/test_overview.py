@@ -9,7 +9,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.optimizer.algebra.hyperparameter import COARSE, constant, shortest
-from tests.optimizer.programs import DESCENT, STAGES, changed, entry_of, overview_of, report_of, step_of, text_of
+from tests.optimizer.programs import STAGES, changed, entry_of, overview_of, report_of, text_of
 from tests.tables import column
 
 
@@ -79,12 +79,6 @@ def test_a_sum_over_devices_of_what_is_not_defined_may_update_a_weight(summed: s
     """With loops in the text or without."""
     root = f"ROOT r = f32[4] all-reduce({summed}), replica_groups={{{{0,1}}}}, to_apply=%add"
     assert report_of(entry_of("w = f32[4] parameter(0)", root)).facts["optimizer.name"] == name
-
-
-def test_arrays_returned_unchanged_beside_a_weight_are_frozen() -> None:
-    """`m1` is returned unchanged; without an update, nothing is frozen."""
-    assert overview_of(step_of(*DESCENT, outputs="new m1", states=1)).roles == {(0, ()): "weight", (1, ()): "frozen"}
-    assert overview_of(step_of(outputs="w m1", states=1)).roles == {}
 
 
 # -- Numbers as somebody wrote them -------------------------------------------------------------------------------------
@@ -196,35 +190,3 @@ def test_a_rate_that_is_an_input_of_the_step_is_not_computed(stage: str) -> None
 def test_rates_are_constant_or_absent() -> None:
     assert rates_of(text_of("adam.after")) == {"constant"}
     assert rates_of(changed(text_of("sign_sgd.after"), r" sign\(", " rsqrt(")) == {"absent"}
-
-
-SCHEDULED = (
-    "n = s32[] constant(100)",
-    "k = s32[] minimum(%t, %n)",
-    "f = f32[] convert(%k)",
-    "c = f32[] constant(-0.001)",
-    "r = f32[] multiply(%f, %c)",
-    "rb = f32[4,4]{1,0} broadcast(%r), dimensions={}",
-    "u = multiply g rb",
-    "new = add w u",
-)
-
-
-def test_an_integer_that_does_not_count_steps_is_no_counter() -> None:
-    """The counter of `step_of` goes in and does not come out, unless it is added to the root."""
-    text = step_of(*SCHEDULED)
-    assert rates_of(text) == {"computed from parameter 1: 0.001*minimum(100, p1)"}
-    counted = changed(
-        text,
-        r"  ROOT %results = \((.*?)\) tuple\(%new\)",
-        lambda match: (
-            "  %one_c = s32[] constant(1)\n  %t_new = s32[] add(%t, %one_c)\n"
-            f"  ROOT %results = ({match[1]}, s32[]) tuple(%new, %t_new)"
-        ),
-    )
-    counted = changed(counted, r"\{0\}: \(0, \{\}, may-alias\)", "{0}: (0, {}, may-alias), {1}: (1, {}, may-alias)")
-    assert rates_of(counted) == {"linear warm-up 0 to 0.1 over 100 steps"}
-    by_twos = changed(counted, r"s32\[\] constant\(1\)", "s32[] constant(2)")
-    assert rates_of(by_twos) == {"computed from parameter 1: 0.001*minimum(100, p1)"}
-    divided = changed(counted, r"minimum\(%t, %n\)", "divide(%t, %n)")
-    assert rates_of(divided) == {"computed from parameter 1: 0.001*integer-divide(p1, 100)"}
