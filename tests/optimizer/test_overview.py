@@ -9,7 +9,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.optimizer.algebra.hyperparameter import COARSE, constant, shortest
-from tests.optimizer.programs import STAGES, changed, entry_of, overview_of, report_of, text_of
+from tests.optimizer.programs import STAGES, changed, overview_of, report_of, text_of
 from tests.tables import column
 
 
@@ -45,40 +45,6 @@ def test_accumulators_are_state() -> None:
     """MultiSteps keeps the gradient, its own two counters and Adam's."""
     overview = overview_of(text_of("adamw_multistep.after"))
     assert overview.bytes_of(overview.states) == 3 * 36 * 4 + 2 * 4
-
-
-def test_sums_of_gradients_that_are_clipped_together_are_not_frozen() -> None:
-    """Each of two gradients is summed up, and divided by the norm of both sums, which so depends on the other one's sum."""
-    array, network, both = "f32[4,4]{1,0}", "f32[9,4]{1,0}", ("0", "1")
-    along, across = "lhs_contracting_dims={1}, rhs_contracting_dims={0}", "lhs_contracting_dims={0}, rhs_contracting_dims={0}"
-    lines = [f"{name}{n} = {array} parameter({n + first})" for name, first in (("w", 0), ("m", 2)) for n in (0, 1)]
-    lines += [f"x = {network} parameter(4)", "t = s32[] parameter(5)", "three = s32[] constant(3)", "zero = f32[] constant(0)"]
-    lines += ["last = pred[] compare(t, three), direction=EQ", "one = f32[] constant(1)", "rate = f32[] constant(-0.01)"]
-    lines += [f"{name}s = {array} broadcast({name}), dimensions={{}}" for name in ("zero", "rate")]
-    lines += [f"h0 = {network} dot(x, w0), {along}", f"y0 = {network} tanh(h0)", f"h1 = {network} dot(y0, w1), {along}"]
-    lines += [f"d = {network} dot(h1, w1), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}"]
-    lines += [f"g0 = {array} dot(x, d), {across}", f"g1 = {array} dot(y0, h1), {across}"]
-    lines += [f"a{n} = {array} add(m{n}, g{n})" for n in both] + [f"q{n} = {array} multiply(a{n}, a{n})" for n in both]
-    lines += [f"n{n} = f32[] reduce(q{n}, zero), dimensions={{0,1}}, to_apply=%add" for n in both]
-    lines += ["n = f32[] add(n0, n1)", "r = f32[] sqrt(n)", "within = pred[] compare(r, one), direction=LT"]
-    lines += ["k = f32[] divide(one, r)", "c = f32[] select(within, one, k)", f"cs = {array} broadcast(c), dimensions={{}}"]
-    for n in both:
-        lines += [f"c{n} = {array} multiply(a{n}, cs)", f"u{n} = {array} multiply(c{n}, rates)"]
-        lines += [f"v{n} = {array} add(w{n}, u{n})", f"s{n} = {array} select(last, v{n}, w{n})"]
-        lines += [f"z{n} = {array} select(last, zeros, a{n})"]
-    lines.append(f"ROOT r4 = ({array}, {array}, {array}, {array}) tuple(s0, s1, z0, z1)")
-    aliases = ", ".join(f"{{{n}}}: ({n}, {{}})" for n in range(4))
-    overview = overview_of(entry_of(*lines, header=f", input_output_alias={{ {aliases} }}"))
-    roles = {(0, ()): "weight", (1, ()): "weight", (2, ()): "accumulator", (3, ()): "accumulator"}
-    assert overview.roles == roles
-    assert [row.rule for row in (*overview.rows, *overview.frozen)] == ["sgd", "sgd"]
-
-
-@pytest.mark.parametrize(("summed", "name"), [("w", "none"), ("nobody", None)])
-def test_a_sum_over_devices_of_what_is_not_defined_may_update_a_weight(summed: str, name: str | None) -> None:
-    """With loops in the text or without."""
-    root = f"ROOT r = f32[4] all-reduce({summed}), replica_groups={{{{0,1}}}}, to_apply=%add"
-    assert report_of(entry_of("w = f32[4] parameter(0)", root)).facts["optimizer.name"] == name
 
 
 # -- Numbers as somebody wrote them -------------------------------------------------------------------------------------
