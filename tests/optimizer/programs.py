@@ -27,7 +27,6 @@ STAGES = ("before", "after")
 Facts = dict[str, Value]
 
 ADAM_MOMENTS: Facts = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-08}
-ADAM_CONSTANTS: Facts = {"update_count": 2, "decayed_count": 0, "learning_rate": 0.001, **ADAM_MOMENTS}
 """The constants that make_optimizers.py gives to the programs of Adam and its kin, if nothing else."""
 
 
