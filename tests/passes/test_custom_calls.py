@@ -1,3 +1,5 @@
+"""The work of custom calls: formulas of users, the template for them, and attention. Other calls are in tests/cases."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -7,47 +9,16 @@ import yaml
 
 import hlo_inspect
 from hlo_inspect.report.model import Report
+from tests.cases.case import FOLDER, cases_of
 
 DATA = Path(__file__).parents[1] / "data"
 EXAMPLE = Path(__file__).parents[2] / "configs/custom_calls/example.yaml"
 
-KERNELS = """HloModule kernels
-
-ENTRY %main (x: f32[4,8], y: f32[8,2]) -> f32[4,2] {
-  %x = f32[4,8]{1,0} parameter(0)
-  %y = f32[8,2]{1,0} parameter(1)
-  %n = f32[4,8]{1,0} custom-call(%x), custom_call_target="__gpu$xla.gpu.triton", backend_config={name = "rms_norm"}
-  %k = f32[4,8]{1,0} custom-call(%n), custom_call_target="__gpu$xla.gpu.triton", backend_config={name = "other", grid = 4 : i32}
-  ROOT %m = f32[4,2]{1,0} custom-call(%k, %y), custom_call_target="my_matmul_f32"
-}
-"""
-"""Bytes of the three: twice 2 · 128, and 128 + 64 + 32."""
+KERNELS = next(cases_of(FOLDER / "passes/custom_calls/kernels.hlo")).text
 
 
 def inspect(text: str | Path, rules: Path | None = None) -> Report:
     return hlo_inspect.inspect(text, "custom-calls", custom_calls=str(rules) if rules is not None else None)
-
-
-def test_unknown_kernels_have_only_bytes() -> None:
-    facts = inspect(KERNELS).facts
-    assert (facts["custom_calls.flops"], facts["custom_calls.flops.lower_bound"]) == (None, 0)
-    assert facts["custom_calls.bytes"] == 2 * 256 + 224
-    assert facts["custom_calls.unknown_count"] == 3
-
-
-def test_unknown_kernels_are_listed_by_name() -> None:
-    rows = inspect(KERNELS).table("unknown_custom_calls").rows
-    assert [row[:3] for row in rows] == [
-        ("__gpu$xla.gpu.triton", "rms_norm", 1),
-        ("__gpu$xla.gpu.triton", "other", 1),
-        ("my_matmul_f32", "m", 1),
-    ]
-
-
-def test_a_kernel_whose_instruction_has_no_name_of_its_own_is_called_by_its_scope() -> None:
-    line = 'custom-call(%x), custom_call_target="mosaic_gpu_v2", metadata={op_name="jit(f)/jit(my_kernel)/pallas_call"}'
-    text = f"HloModule m\n\nENTRY %e {{\n  %x = f32[8] parameter(0)\n  ROOT %pallas_call.3 = f32[8] {line}\n}}\n"
-    assert [row[:2] for row in inspect(text).table("unknown_custom_calls").rows] == [("mosaic_gpu_v2", "my_kernel")]
 
 
 def test_the_rules_of_the_example() -> None:
@@ -75,17 +46,6 @@ def test_transfers_to_the_host_have_a_line_of_their_own() -> None:
     assert report.table("host_transfers").records() == [
         {"target": "MoveToHost", "count": 1, "runs": 1, "runs_lower_bound": 1, "bytes": 131_072, "bytes_lower_bound": 131_072}
     ]
-
-
-def test_a_kernel_of_which_only_the_estimate_is_known() -> None:
-    """The FLOPs of matrix multiplications are unknown, not 0."""
-    estimate = '{"custom_call_config":{"cost_estimate":{"flops":"2048","transcendentals":"0","bytes_accessed":"96"}}}'
-    line = f'ROOT %k = f32[8] custom-call(%p), custom_call_target="tpu_custom_call", backend_config={estimate}'
-    report = hlo_inspect.inspect(f"HloModule m\n\nENTRY %e {{\n  %p = f32[8] parameter(0)\n  {line}\n}}\n", "cost")
-    assert (report.facts["custom_calls.flops"], report.facts["custom_calls.unknown_count"]) == (2048, 0)
-    assert (report.facts["custom_calls.matmul_flops"], report.facts["custom_calls.matmul_flops.lower_bound"]) == (None, 0)
-    assert report.facts["cost.executed_matmul_flops"] is None
-    assert report.facts["cost.executed_flops"] == 2048
 
 
 @pytest.mark.parametrize(
@@ -168,17 +128,6 @@ def test_the_first_lines_say_what_is_attention() -> None:
     assert " of it attention" in compute.parts
 
 
-def test_scores_of_a_backward_are_recomputation() -> None:
-    """A fifth of a backward kernel that is the whole program: one of five multiplications."""
-    shape = '"intermediate_tensor_shape":{"dimensions":["2","8","512","512"]}'
-    config = f'backend_config={{"cudnn_fmha_backend_config":{{{shape}}}}}'
-    operand = "bf16[2,512,8,64]"
-    line = f'ROOT %b = ({operand}, u8[0]) custom-call(%p, %p, %p), custom_call_target="__cudnn$fmhaSoftmaxBackward", {config}'
-    report = hlo_inspect.inspect(f"HloModule m\n\nENTRY %e {{\n  %p = {operand} parameter(0)\n  {line}\n}}\n", "cost")
-    (note,) = [note for note in report.notes if "is recomputation" in note]
-    assert note.endswith("20 % or more is recomputation; 2.15 GFLOP or less without it")
-
-
 def test_the_printed_template_is_yaml_for_any_target() -> None:
     """XLA prints a target's text with escapes; a damaged dump may hold the bytes themselves."""
     text = 'HloModule m\n\nENTRY e {\n  ROOT a = f32[] custom-call(), custom_call_target="t\x10 \\"x"\n}\n'
@@ -186,66 +135,3 @@ def test_the_printed_template_is_yaml_for_any_target() -> None:
     assert "\x10" not in repr(report)
     (passage,) = report.passages
     assert yaml.safe_load(passage.text)["custom_calls"][0]["target"] == 't\x10 "x'
-
-
-def test_markers_are_one_row_of_a_page() -> None:
-    """Two places for arrays and a sharding compute nothing; scripts see each target."""
-    calls = ("a", "AllocateBuffer"), ("b", "AllocateBuffer"), ("c", "Sharding"), ("d", "__cublas$gemm")
-    lines = "\n".join(f'  {name} = f32[4,4]{{1,0}} custom-call(p, p), custom_call_target="{target}"' for name, target in calls)
-    text = f"HloModule m\n\nENTRY e {{\n  p = f32[4,4]{{1,0}} parameter(0)\n{lines}\n  ROOT r = f32[4,4]{{1,0}} copy(d)\n}}\n"
-    report = hlo_inspect.inspect(text, ("custom-calls", "fusions"))
-    assert {row[:2] for row in report.table("custom_calls").rows} == {
-        ("AllocateBuffer", 2),
-        ("Sharding", 1),
-        ("__cublas$gemm", 1),
-    }
-    for name in ("custom_call_groups", "custom_call_target_groups"):
-        assert {row[:2] for row in report.table(name).rows} == {("[2 marker targets]", 3), ("__cublas$gemm", 1)}
-    assert (report.facts["custom_calls.count"], report.facts["custom_calls.marker_count"]) == (4, 3)
-
-
-@pytest.mark.parametrize(
-    ("target", "is_callback"),
-    [
-        ("xla_python_cpu_callback", True),
-        ("xla_python_gpu_callback", True),
-        ("xla_ffi_python_gpu_callback", True),
-        ("xla_ffi_partitioned_python_cpu_callback", True),
-        ("my_python_callback", False),
-        ("xla_ffi_sort", False),
-    ],
-)
-def test_calls_of_python_on_the_host_count_by_their_runs(target: str, is_callback: bool) -> None:
-    """A loop calls it six times, with 64 bytes to the host and 64 back."""
-    text = f"""HloModule m, is_scheduled=true, entry_computation_layout={{(f32[16]{{0}})->(s32[], f32[16]{{0}})}}
-
-%body (t: (s32[], f32[16])) -> (s32[], f32[16]) {{
-  %t = (s32[], f32[16]{{0}}) parameter(0)
-  %i = s32[] get-tuple-element(%t), index=0
-  %v = f32[16]{{0}} get-tuple-element(%t), index=1
-  %one = s32[] constant(1)
-  %j = s32[] add(%i, %one)
-  %c = f32[16]{{0}} custom-call(%v), custom_call_target="{target}"
-  ROOT %n = (s32[], f32[16]{{0}}) tuple(%j, %c)
-}}
-
-%cond (u: (s32[], f32[16])) -> pred[] {{
-  %u = (s32[], f32[16]{{0}}) parameter(0)
-  %k = s32[] get-tuple-element(%u), index=0
-  %six = s32[] constant(6)
-  ROOT %lt = pred[] compare(%k, %six), direction=LT
-}}
-
-ENTRY %main (x: f32[16]) -> (s32[], f32[16]) {{
-  %x = f32[16]{{0}} parameter(0)
-  %zero = s32[] constant(0)
-  %start = (s32[], f32[16]{{0}}) tuple(%zero, %x)
-  ROOT %w = (s32[], f32[16]{{0}}) while(%start), condition=%cond, body=%body
-}}
-"""
-    report = hlo_inspect.inspect(text, "custom-calls")
-    facts = [report.facts[f"custom_calls.host_callback_{name}"] for name in ("count", "bytes")]
-    assert facts == ([6, 6 * 128] if is_callback else [0, 0])
-    tables = {table.name: table.records() for table in report.tables}
-    rows = [(row["target"], row["runs"], row["bytes"]) for row in tables.get("host_transfers", [])]
-    assert rows == ([(target, 6, 6 * 128)] if is_callback else [])
