@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlo_inspect.analysis.cost.figures import FIGURES, Tally
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
 from hlo_inspect.analysis.cost.operation import Operation
-from hlo_inspect.figure import Number, Quantity, exact, greatest, least
+from hlo_inspect.figure import Number, exact, least
 from hlo_inspect.graph import calls
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.view import View
@@ -37,10 +37,6 @@ def cost_of(*lines: str, before: str = "") -> ModuleCost:
     """Return the cost of that module."""
     module = module_of(*lines, before=before)
     return module_cost(module, CallGraph(module))
-
-
-def limits(quantity: Quantity) -> tuple[Number, Number | None]:
-    return least(quantity), greatest(quantity)
 
 
 def as_xla(*lines: str, before: str = "") -> Figures:
