@@ -154,47 +154,6 @@ def test_branches_share_the_result_of_a_conditional(device: Callable[[str], Devi
     assert (memory.output_bytes, memory.temp_bytes) == (16, 16)  # y is live while the branches run
 
 
-ADD = """%add (l: f32[], r: f32[]) -> f32[] {
-  %l = f32[] parameter(0)
-  %r = f32[] parameter(1)
-  ROOT %s = f32[] add(%l, %r)
-}
-"""
-ASYNC = f"""HloModule scattered, is_scheduled=true
-
-{ADD}
-ENTRY %main (x: f32[8]) -> (f32[4], f32[8]) {{
-  %x = f32[8]{{0}} parameter(0)
-  %start = ((f32[8]{{0}}), f32[4]{{0}}) reduce-scatter-start(%x), replica_groups={{{{0,1}}}}, dimensions={{0}}, to_apply=%add,
-      backend_config={{"operation_queue_id":"0"}}
-  %w = f32[8]{{0}} cosine(%x)
-  %done = f32[4]{{0}} reduce-scatter-done(%start), backend_config={{"operation_queue_id":"0"}}
-  ROOT %both = (f32[4]{{0}}, f32[8]{{0}}) tuple(%done, %w)
-}}
-""".replace(",\n      ", ", ")
-
-
-def test_an_asynchronous_instruction_stands_for_a_computation(device: Callable[[str], DeviceMemory]) -> None:
-    """The parameter and the root of the computation that is not printed take times 1 and 2; the root's value is done's."""
-    memory = device(ASYNC)
-    assert memory.platform.name == "gpu"
-    assert memory.schedule.opcodes == [
-        "parameter", "parameter", "reduce-scatter", "async-start", "cosine", "async-done", "tuple",
-    ]  # fmt: skip
-    assert memory.schedule.wrapped == {1, 2}
-    assert sorted(zip(memory.values.times, memory.ranges.starts, memory.ranges.ends, strict=True)) == [
-        (0, 0, 7),
-        (2, 2, 7),  # the reduce-scatter, which is the first output
-        (3, 3, 5),  # the table of start, which done reads
-        (3, 3, 5),  # the table of the operands in it
-        (4, 4, 7),
-        (6, 6, 7),
-    ]
-    # tables of 16 and 8 bytes; std::partition brings the last of them first, since three values of the reducer come after them
-    assert memory.temp_bytes == 256 + 16
-    assert memory.peak_bytes == 32 + 32 + 16 + 16
-
-
 def test_the_ranges_of_a_real_program_are_those_that_xla_wrote() -> None:
     """`-live-range.txt` beside the dump: every range, and what is live at XLA's own peak."""
     module = next(read_modules(open_source(DUMP), GRAPH))
