@@ -184,6 +184,8 @@ def _fact(_: Case, run: Run, directive: Directive) -> Result:
     _need_reason(directive, [expected])
     if match["sign"] == ">=" and facts[name] is None:
         name = f"{name}.lower_bound"
+    if name not in facts:
+        return Result(is_met=False, actual=f"{match['name']} is unknown without a bound")
     better = f"{match['name']} {match['sign']} {_written(facts[name])}"
     is_bound = match["sign"] == "==" or name != match["name"]
     return Result(is_bound and _equal(facts[name], expected), f"it is {_written(facts[name])}", better if is_bound else None)

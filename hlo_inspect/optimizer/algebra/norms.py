@@ -178,8 +178,11 @@ def clip_of(update: Update, atom: int, exponent: float) -> Clip | None:
 
 
 def unknown_bounds(update: Update, gradient: Sum) -> list[int]:
-    """Return the factors of a gradient that bound it and are no known clip: one number, or the choice of a multiple."""
-    factors = {factor for monomial in gradient for factor in monomial}
+    """Return the factors of a gradient that bound it and are no known clip: one number, or the choice of a multiple.
+
+    A minimum or choice of constants and counters is of the learning rate.
+    """
+    factors = {factor for monomial in gradient for factor in monomial if not update.is_scalar(factor[0])}
     bounds = {(atom, exponent) for atom, exponent in factors if update.is_bound(atom) or _chooses_multiple(update, atom)}
     return sorted(atom for atom, exponent in bounds if clip_of(update, atom, exponent) is None)
 
