@@ -28,6 +28,7 @@ _OPTIONS = {flag: option for option in OPTIONS for flag in option.info.flags}
 _FACT = re.compile(r"(?P<name>\S+)(?: (?P<sign>==|>=) (?P<value>.+))?")
 _PLACES = ("line", "lines", "source")
 """Columns that the place of a row in its text decides."""
+_OF_FINDINGS = ("line=", "severity=", "subject=", "stake=", "stake_unit=", "share=", "share_of=")
 
 
 @dataclass(frozen=True)
@@ -222,14 +223,17 @@ def _total(_: Case, run: Run, directive: Directive) -> Result:
 
 def _finding(_: Case, run: Run, directive: Directive) -> Result:
     code, *words = words_of(directive.words, directive.line)
-    line = next((word for word in words if word.startswith("line=")), "")
-    message = " ".join(word for word in words if word != line)
-    shown = [
-        f"{finding.rule} line={finding.location.line if finding.location else 0} {finding.message}"
-        for finding in run.report.findings
+    pairs = {word.partition("=")[0]: value_of(word.partition("=")[2]) for word in words if word.startswith(_OF_FINDINGS)}
+    _need_reason(directive, [value for name, value in pairs.items() if name not in _PLACES])
+    message = " ".join(word for word in words if not word.startswith(_OF_FINDINGS))
+    findings = [
+        {**finding._asdict(), "line": finding.location.line if finding.location else None} for finding in run.report.findings
     ]
-    is_met = any(text.startswith(f"{code} {line}{' ' * bool(line)}") and message in text for text in shown)
-    return Result(is_met, "\n".join(shown))
+    are_met = (row["rule"] == code and message in row["message"] and _are_equal(row, pairs) for row in findings)
+    shown = (_written_pairs({name.rstrip("="): row[name.rstrip("=")] for name in _OF_FINDINGS}) for row in findings)
+    return Result(
+        any(are_met), "\n".join(f"{row['rule']} {words} {row['message']}" for row, words in zip(findings, shown, strict=True))
+    )
 
 
 def _findings(_: Case, run: Run, directive: Directive) -> Result:

@@ -84,6 +84,7 @@ def test_what_is_not_true_is_said_with_its_place(tmp_path: Path, expectation: st
         ("FACT cost.flops == 8", "a figure needs its reason"),
         ("ROW cost opcode=add flops=8", "a figure needs its reason"),
         ("FACT cost.flops", "a fact is NAME == VALUE"),
+        ("FINDING HI101 stake=8", "a figure needs its reason"),
         ("ROW cost add", "'add' is not COLUMN=VALUE"),
         ("ROW frob opcode=add", "no table"),
         ("ROW cost frob=add", "frob"),
@@ -103,6 +104,15 @@ def test_an_expectation_needs_a_run_and_a_text(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="no HLO") as caught:
         failures(tmp_path, "RUN cost", "FINDINGS", text="")
     assert caught.value.line == 1
+
+
+def test_findings_have_their_own_stakes(tmp_path: Path) -> None:
+    """An array that is not donated: 2048 bytes of the two arrays of 2048."""
+    text = TEXT.replace("f32[4]", "f32[512]").replace("add(b, a)", "negate(b)")
+    right = "subject=a severity=info stake=4*512 share=1/2 share_of=memory is not donated  # by hand"
+    wrong = ("stake=2047  # by hand", "severity=error", "subject=b", "share=1  # by hand", "words")
+    comments = [f"FINDING HI101 {words}" for words in (right, *wrong)]
+    assert [failure.line for failure in failures(tmp_path, "RUN params", *comments, text=text)] == [3, 4, 5, 6, 7]
 
 
 def test_other_words_are_those_of_one_run(tmp_path: Path) -> None:
