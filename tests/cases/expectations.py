@@ -28,7 +28,7 @@ _OPTIONS = {flag: option for option in OPTIONS for flag in option.info.flags}
 _FACT = re.compile(r"(?P<name>\S+)(?: (?P<sign>==|>=) (?P<value>.+))?")
 _PLACES = ("line", "lines", "source")
 """Columns that the place of a row in its text decides."""
-_OF_FINDINGS = ("line=", "severity=", "subject=", "stake=", "stake_unit=", "share=", "share_of=")
+_OF_FINDINGS = ("line=", "column=", "severity=", "subject=", "stake=", "stake_unit=", "share=", "share_of=")
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,7 @@ def _written_pairs(pairs: Mapping[str, object]) -> str:
 def _equal(value: object, expected: object) -> bool:
     if is_figure(value) and is_figure(expected):
         return bool(value == pytest.approx(expected, rel=1e-9, abs=0))
+    expected = str(expected) if isinstance(value, str) and is_figure(expected) else expected
     return value == expected and isinstance(value, bool) == isinstance(expected, bool)
 
 
@@ -224,10 +225,11 @@ def _total(_: Case, run: Run, directive: Directive) -> Result:
 def _finding(_: Case, run: Run, directive: Directive) -> Result:
     code, *words = words_of(directive.words, directive.line)
     pairs = {word.partition("=")[0]: value_of(word.partition("=")[2]) for word in words if word.startswith(_OF_FINDINGS)}
-    _need_reason(directive, [value for name, value in pairs.items() if name not in _PLACES])
+    _need_reason(directive, [value for name, value in pairs.items() if name not in ("line", "column")])
     message = " ".join(word for word in words if not word.startswith(_OF_FINDINGS))
     findings = [
-        {**finding._asdict(), "line": finding.location.line if finding.location else None} for finding in run.report.findings
+        {**finding._asdict(), **{name: getattr(finding.location, name, None) for name in ("line", "column")}}
+        for finding in run.report.findings
     ]
     are_met = (row["rule"] == code and message in row["message"] and _are_equal(row, pairs) for row in findings)
     shown = (_written_pairs({name.rstrip("="): row[name.rstrip("=")] for name in _OF_FINDINGS}) for row in findings)

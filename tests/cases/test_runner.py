@@ -115,6 +115,15 @@ def test_findings_have_their_own_stakes(tmp_path: Path) -> None:
     assert [failure.line for failure in failures(tmp_path, "RUN params", *comments, text=text)] == [3, 4, 5, 6, 7]
 
 
+def test_a_finding_has_a_column_and_a_text_may_be_of_digits(tmp_path: Path) -> None:
+    """The fault is at the third character. Parameter 0 has the name `0` in the table of outputs."""
+    alias = ", input_output_alias={ {}: (0, {}) }"
+    text = TEXT.replace("HloModule m", f"HloModule m{alias}").replace("add(b, a)", "add(b, a)\n  oops")
+    comments = [f"FINDING HI001 column={column} expected an instruction" for column in (3, 4)]
+    comments += [f"ROW outputs aliased_parameter={number}  # the header has it" for number in (0, 1)]
+    assert [failure.line for failure in failures(tmp_path, "RUN params summary", *comments, text=text)] == [3, 5]
+
+
 def test_other_words_are_those_of_one_run(tmp_path: Path) -> None:
     """The second run has additions again. Lines are those of the file."""
     comments = ("RUN cost", "WITH add=multiply", "NO ROW cost opcode=add", "WITH f32=f64", "ROW cost opcode=add", "EQUAL")
