@@ -1,4 +1,4 @@
-"""Instruction lines without a computation around modules and in pieces. Cases are in tests/cases/hlo/pasted/quoted_lines.hlo."""
+"""Instruction lines without a computation around modules, in pieces. Cases are in tests/cases/hlo/pasted/quoted_lines.hlo."""
 
 from __future__ import annotations
 

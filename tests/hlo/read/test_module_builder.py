@@ -11,7 +11,7 @@ from hlo_inspect.hlo.read.open_computation import OpenComputation
 from hlo_inspect.hlo.rows import HeadTable
 from hlo_inspect.hlo.values.header import Header
 from hlo_inspect.hlo.wants import Wants
-from tests.hlo.reading import EVERYTHING, body, kept_instructions, module, problems
+from tests.hlo.reading import EVERYTHING, body, kept_instructions, module
 from tests.linear_time import assert_linear
 
 TEXT = """HloModule m
@@ -211,39 +211,6 @@ def test_the_last_computation_is_the_entry_if_none_is_marked() -> None:
     assert parsed.entry.reads.unread == {"q"}
 
 
-def entry_of(*lines: str) -> str:
-    return "HloModule m\nENTRY e {\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (entry_of("a = f32[] frobnicate()"), [("HI004", 3, None, "unknown opcode 'frobnicate'", 1)]),
-        (entry_of("a = f32[] send-start()"), [("HI004", 3, None, "unknown opcode 'send-start'", 1)]),
-        (entry_of("a = f99[2] iota()"), [("HI006", 3, None, "unknown element type in f99[2]", 1)]),
-        (entry_of("a = (f32[], f99[2]) iota()"), [("HI006", 3, None, "unknown element type in (f32[], f99[2])", 1)]),
-        (
-            entry_of("ROOT a = f32[] iota()", "ROOT b = f32[] iota()"),
-            [("HI010", 4, None, "computation e has a second ROOT", 1)],
-        ),
-        (entry_of("a = f32[2,,3] iota()"), [("HI001", 3, 11, "'' is not a dimension", 1)]),
-        (entry_of("a = (f32[2], f32[2]{a}) iota()"), [("HI001", 3, 22, "expected ',' or ')' in a tuple shape", 1)]),
-        (entry_of("a = s32[2]{0:T(0)} iota()"), [("HI001", 3, 7, "a tile has size 0: '0'", 1)]),
-        (
-            entry_of("a = f32[] iota()") + "ENTRY f {\n  b = f32[] iota()\n}\n",
-            [("HI010", 5, None, "f is a second ENTRY computation; the first is e", 1)],
-        ),
-        ("HloModule m, is_scheduled=true\n", [("HI002", 1, None, "the module has a header but no computation", 1)]),
-        (
-            entry_of(*(f"a{n} = f32[] frobnicate()" for n in range(30))),
-            [("HI004", 3, None, "unknown opcode 'frobnicate'", 30)],
-        ),
-    ],
-)
-def test_faults_have_code_position_message_and_count(text: str, expected: list[tuple[str, int, int | None, str, int]]) -> None:
-    assert problems(module(text)) == expected
-
-
 @pytest.mark.parametrize("target", ["Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding"])
 def test_partitioning_targets_of_custom_calls_are_noted(target: str) -> None:
     line = f'  %d = f32[8]{{0}} custom-call(%c), custom_call_target="{target}"\n'
@@ -300,20 +267,6 @@ def test_every_row_is_kept_for_the_graph() -> None:
     total = module(HEADER + ADD + SUM + MAIN, Wants(graph=True)).computations["sum"]
     assert [row[1] for row in total.rows] == ["p", "z", "r"]
     assert total.rows.lines == range(10, 13)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (ADD + SUM + MAIN, []),
-        (ADD + SUM.replace("(%p, %z)", "(%p, %a)") + MAIN, [("HI008", 12, "a")]),  # a name of another computation
-        (ADD + SUM.replace("%z =", "%p =") + MAIN, [("HI007", 11, "p"), ("HI008", 12, "z")]),
-        (ADD + ADD + MAIN.replace("%sum", "%add"), [("HI007", 9, "add")]),
-        (ADD + SUM.replace("reduce(", "oops(") + MAIN, [("HI004", 12, "r")]),
-    ],
-)
-def test_faults_of_whole_computations_have_their_lines(text: str, expected: list[tuple[str, int, str]]) -> None:
-    assert [(p.code, p.location.line, p.subject) for p in module(HEADER + text, Wants(checked=True)).problems] == expected
 
 
 def heads_of(*texts: str, wanted: frozenset[str] = frozenset()) -> HeadTable:
