@@ -1,4 +1,4 @@
-"""XLA's warnings in a log in pieces, and their limit. Cases of their wordings are in tests/cases/hlo/pasted/compiler_log.hlo."""
+"""Warnings of XLA in a log in pieces, and their limit. Their wordings are in tests/cases/hlo/pasted/compiler_log.hlo."""
 
 from __future__ import annotations
 

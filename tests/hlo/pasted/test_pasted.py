@@ -1,4 +1,7 @@
-"""A dump in the forms of logs, mails, terminals and programs: the same report except for positions."""
+"""A dump in the forms of logs, mails, terminals and programs: the same report except for positions.
+
+Cases of small texts are in tests/cases/hlo/pasted.
+"""
 
 from __future__ import annotations
 
@@ -267,17 +270,6 @@ def test_the_end_of_a_comment_is_no_prefix() -> None:
     assert not any("the prefix of each line" in note for note in report.notes)
 
 
-def test_lines_that_end_between_any_tokens_do_not_count_as_wrapped() -> None:
-    """The two widest lines have the same width by chance."""
-    shape = "f32[8] // the elements of one of the eight rows"
-    parameter = f"%a =\n {shape}\nparameter(\n0\n)\n"
-    text = f"HloModule m\n\nENTRY %e () -> f32[8] {{\n{parameter} ROOT %b = \n {shape}\nadd(\n%a\n,\n%a\n)\n}}\n"
-    report = hlo_inspect.inspect(text, "summary")
-    assert report.facts["module.instructions"] == 2
-    assert report.findings == ()
-    assert not any("wrapped" in note for note in report.notes)
-
-
 # -- several writers --------------------------------------------------------------------------------------------------------
 
 
@@ -333,26 +325,6 @@ def test_interleaved_lines_of_threads_give_a_module_each() -> None:
 
 # -- places -----------------------------------------------------------------------------------------------------------------
 
-BROKEN = OTHER.replace("  ROOT", "  this is none\n  ROOT")
-
-
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        (BROKEN, (5, 3)),
-        (prefixed(lambda _: "[rank0]: ")(BROKEN), (5, 12)),
-        ("prose\n\n" + prefixed(lambda n: f"{n + 7}:")(BROKEN), (7, 6)),
-        (prefixed(lambda _: "\x1b[32m> \x1b[0m")(BROKEN), (5, 14)),
-        (repr(BROKEN), (1, BROKEN.index("this is none") + 5 + 1)),
-        ("x\n" + "".join(f"  {json.dumps(line + chr(10))}\n" for line in BROKEN.splitlines()), (6, 6)),
-    ],
-)
-def test_a_finding_has_its_line_and_column_of_the_input(text: str, place: tuple[int, int]) -> None:
-    (report,) = reports(text, "summary")
-    (finding,) = [finding for finding in report.findings if finding.rule == "HI001"]
-    assert finding.location is not None
-    assert (finding.location.line, finding.location.column) == place
-
 
 def test_tables_have_the_lines_of_the_input() -> None:
     plain = hlo_inspect.inspect(DUMP, "collectives").table("collectives").records()
@@ -382,32 +354,3 @@ def test_each_output_of_a_notebook_is_a_module(indent: int | None) -> None:
         [(finding.rule, finding.message) for finding in report.findings] for report in (plain_report("summary"), *modules)
     ]
     assert findings[1:] == [findings[0], []]
-
-
-def test_a_finding_in_a_list_has_its_line_and_column() -> None:
-    lines = ["HloModule other", "", "ENTRY %e {", "  %p = f32[4]{0} parameter(0)", "  ROOT %n = f99[4]{0} negate(%p)", "}"]
-    (report,) = reports("x = [\n" + "".join(f"    {line!r},\n" for line in lines) + "]\n", "summary")
-    assert [(f.rule, f.location and f.location.line) for f in report.findings] == [("HI006", 6)]
-
-
-# -- texts without a prefix ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        OTHER.replace("negate(%p)", 'negate(%p), metadata={op_name="a HloModule m, x"}'),
-        OTHER.replace("negate(%p)", 'negate(%p), metadata={op_name="a\\n  ENTRY e { \\n"}'),
-        OTHER.replace("negate(%p)", 'negate(%p), metadata={op_name="x -&gt; &quot;y&quot;"}'),
-        OTHER.replace("negate(%p)", 'negate(%p), metadata={op_name="x\u00a0= y"}'),
-        OTHER.replace("HloModule other", 'HloModule other, frontend_attributes={a="b\\n  ENTRY c"}'),
-        "> a mail\n> about HloModule other, which I saw\n\n" + OTHER,
-        "# HloModule other\n# is the one below\n" + OTHER,
-        OTHER.replace("\n}", "\n  // ENTRY %x {\n  // %q = f32[4]{0} add(%p, %p)\n}"),
-    ],
-)
-def test_a_text_that_only_looks_pasted_is_read_unchanged(text: str) -> None:
-    (report,) = reports(text, "summary")
-    assert (report.facts["module.name"], report.facts["module.instructions"]) == ("other", 2)
-    assert report.findings == () or {finding.rule for finding in report.findings} == {"HI005"}
-    assert report.notes == reports(OTHER, "summary")[0].notes
