@@ -138,24 +138,6 @@ def test_a_shape_with_several_possibilities_stays_unknown(row: str) -> None:
     assert root_shape(text_of(row)) == "None"
 
 
-def test_a_transpose_of_inferred_layout_moves_nothing() -> None:
-    """XLA keeps the order in memory, so that only the 96 bytes of the entry's root, a copy, are read and written."""
-    facts = hlo_inspect.inspect(text_of("t = transpose(a), dimensions={1,0}\n  ROOT r = copy(t)"), "cost").facts
-    assert facts["cost.bytes_accessed"] == 2 * 96 == 192
-
-
-def test_figures_of_a_text_without_shapes_are_known() -> None:
-    """`add` reads 2 × 96 bytes and writes 96; the table of the tuple has two pointers."""
-    facts = hlo_inspect.inspect(text_of("s = add(a, a)\n  ROOT r = tuple(s, x)"), "cost").facts
-    assert (facts["cost.flops"], facts["cost.bytes_accessed"]) == (24, 3 * 96 + 2 * 4)
-
-
-def test_equal_heads_without_shapes_may_have_different_shapes() -> None:
-    """Both rows read ` negate`: one of 96 bytes, one of 4."""
-    facts = hlo_inspect.inspect(text_of("n = negate(a)\n  m = negate(x)\n  ROOT r = tuple(n, m)"), "cost").facts
-    assert facts["cost.bytes_accessed"] == 2 * 96 + 2 * 4 + 2 * 4
-
-
 @pytest.mark.parametrize("row", ["tuple(t{0}, t{0})", "tuple(t{0})", "concatenate(t{0}, t{0}), dimensions={{0}}"])
 def test_shapes_that_grow_with_each_row_stop_being_inferred(row: str) -> None:
     """2,000 rows would nest 2,000 tuples, or double a size 2,000 times; time and depth stay small."""
