@@ -12,7 +12,6 @@ import pytest
 import hlo_inspect
 from hlo_inspect.hlo.input import source
 from hlo_inspect.hlo.read import fast_path, module_reader
-from hlo_inspect.hlo.values.op_names import SourceLine
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.native import library
 from tests.hlo.reading import EVERYTHING, codes, module, modules, problems
@@ -77,25 +76,9 @@ def test_a_headerless_module_after_another_is_read() -> None:
     assert (first.computation_count, second.computation_count, second.header.printed) == (2, 1, False)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "\n", "HloModule m\n", "ENTRY\n", "ENTRY e {\n}\n", "e {\n  no instruction\n}\n", "a = f32[] b(c)\n"]
-)
+@pytest.mark.parametrize("text", ["", "\n"])
 def test_texts_that_hold_no_module(text: str) -> None:
     assert modules(text.encode()) == []
-
-
-def test_the_order_of_computations_does_not_matter() -> None:
-    parsed = module(f"HloModule m\n{ENTRY}{BODY}")
-    assert (parsed.computation_count, codes(parsed)) == (2, [])
-    assert parsed.entry is not None
-    assert parsed.entry.name == "main"
-
-
-def test_a_module_may_be_on_one_line() -> None:
-    one_line = "HloModule m ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) } // e\n"
-    parsed = module(one_line)
-    assert (parsed.name, dict(parsed.opcode_counts), codes(parsed)) == ("m", {"parameter": 1, "negate": 1}, [])
-    assert parsed.lines == 1
 
 
 @pytest.mark.parametrize("piece_bytes", [10, 100, 1 << 19])
@@ -110,24 +93,6 @@ def test_the_bytes_of_a_module_are_those_of_its_utf_8_text() -> None:
     text = WHOLE.replace("negate(%p)", 'negate(%p), metadata={op_name="\u00e9\u4e2d"}')
     parsed = module("caf\u00e9\n" + text + "caf\u00e9\n")
     assert parsed.bytes == len(text.encode())
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("", "}\n"),
-        ("", "  ROOT q = f32[2] negate(p)\n}\n"),
-        ("\n  %q = (f32[2]) tuple(p)\n}\n", ""),
-        ("rest)\n}\n\n", ""),
-        ("", ", execution_thread=a\n"),
-    ],
-)
-def test_parts_of_computations_around_a_module_are_no_fault(before: str, after: str) -> None:
-    assert codes(module(before + WHOLE + after)) == []
-
-
-def test_an_instruction_alone_is_no_module() -> None:
-    assert modules("%d = f32[2] add(f32[2] %x, f32[2] %y)\n") == []
 
 
 def test_a_module_truncated_at_any_character_is_noticed() -> None:
@@ -175,23 +140,6 @@ def test_a_header_inside_a_computation_truncates_the_module() -> None:
     assert (second.name, second.first_line, codes(second)) == ("m", 5, [])
 
 
-def test_stack_frame_tables_are_read() -> None:
-    tables = """FileNames
-1 "a {.py"
-FunctionNames
-1 "f"
-
-FileLocations
-1 {file_name_id=1 function_name_id=1 line=3}
-StackFrames
-1 {file_location_id=1}
-
-"""
-    parsed = module(f"HloModule m\n\n{tables}{ENTRY}")
-    assert codes(parsed) == []
-    assert parsed.frames.stack(1) == (SourceLine("a {.py", 3, "f"),)
-
-
 @pytest.mark.parametrize("wants", [EVERYTHING, SELECTIVE], ids=["all", "some"])
 def test_a_literal_of_ten_megabytes_is_read(wants: Wants) -> None:
     values = ", ".join(["1.5"] * 2_000_000)
@@ -219,15 +167,6 @@ def test_text_after_a_truncation_belongs_to_another_module() -> None:
         [("HI002", 9, None, "the module is truncated here: the next text is not HLO", 1)],
         [],
     )
-
-
-@pytest.mark.parametrize("wants", [EVERYTHING, Wants(frozenset({"fusion"})), Wants(entry=True), Wants(graph=True)])
-def test_a_value_may_be_on_the_line_after_its_equals_sign(wants: Wants) -> None:
-    fusion = "fusion(%p), kind=kLoop, calls=\n    %body"
-    parsed = module(f"HloModule m\n\n{BODY}\n{ENTRY.replace('negate(%p)', fusion)}", wants)
-    assert (parsed.unparsed_lines, codes(parsed)) == (0, [])
-    if not wants.graph:
-        assert [i.attr("calls") for i in parsed.instructions if i.opcode == "fusion"] == [("body",)]
 
 
 @pytest.mark.parametrize("wants", [EVERYTHING, Wants(frozenset({"negate"}))])
@@ -260,26 +199,6 @@ def test_a_name_defined_twice_in_a_large_module_is_a_fault(wants: Wants) -> None
     assert noted == [("HI007", 3 + 5 * 1000 + 2, None, "q is defined twice in computation body", 1)]
     noted = problems(module(f"HloModule m\n\n{BODY}\n{many}{BODY}\n{ENTRY}", wants))
     assert noted == [("HI007", 3 + 5 * 1001, None, "computation body is defined twice", 1)]
-
-
-TABLES = """FileNames
-1 "a.py"
-
-FunctionNames
-1 "f"
-
-FileLocations
-1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=1 end_column=2}
-
-StackFrames
-1 {file_location_id=1 parent_frame_id=1}
-"""
-
-
-@pytest.mark.parametrize("indentation", ["", "  ", "\t"])
-def test_stack_frame_tables_may_be_indented(indentation: str) -> None:
-    parsed = module(f"HloModule m\n\n{textwrap.indent(TABLES, indentation)}\n{BODY}\n{ENTRY}")
-    assert (parsed.frames.stack(1), codes(parsed), parsed.computation_count) == ((SourceLine("a.py", 7, "f", 1),), [], 2)
 
 
 def test_the_literal_of_a_custom_call_is_read() -> None:
