@@ -1,10 +1,10 @@
 """Mutants of a package, each with one operator or number changed, and those that its tests let live.
 
-    python -m tests.mutate findings --count 20 [--first SEED] [--tests PATH ...] [-n PROCESSES]
+    python -m tests.mutate findings --count 20 [--first SEED] [--tests PATH ...] [--quick] [-n PROCESSES]
 
-A mutant is made in a copy of the tree, and the tests of the package run until one fails. A survivor is shown with its line
-before and after: a test is missing, or the change changes no answer. The exit status is 1 if there is one. A seed is the same
-mutant as long as the package is the same.
+A mutant is made in a copy of the tree, and the tests of the package run until one fails; with `--quick` the quick tests of all
+packages try those that live. A survivor is shown with its line before and after: a test is missing, or the change changes no
+answer. The exit status is 1 if there is one. A seed is the same mutant as long as the package is the same.
 """
 
 from __future__ import annotations
@@ -124,6 +124,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20, help="number of mutants")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--tests", nargs="*", default=[], help="tests to run; by default those of the package's folder")
+    parser.add_argument("--quick", action="store_true", help="try survivors with the quick tests of all packages")
     parser.add_argument("-n", type=int, default=2, dest="processes", help="processes of a run")
     given = parser.parse_args()
     survivors = 0
@@ -132,7 +133,8 @@ def main() -> int:
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*_LEFT_OUT), symlinks=True)
         for seed in range(given.first, given.first + given.count):
             mutant = find_mutant(given.package, seed)
-            if survives(mutant, tree, given.tests or tests_of(given.package), given.processes):
+            rounds = [given.tests or tests_of(given.package), *([["-m", "quick", "tests"]] if given.quick else [])]
+            if all(survives(mutant, tree, tests, given.processes) for tests in rounds):
                 survivors += 1
                 place = f"{mutant.path.relative_to(ROOT)}:{mutant.first}"
                 print(f"{seed}  {place} survives\n    {mutant.before}\n    {mutant.after}", flush=True)
