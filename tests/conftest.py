@@ -37,22 +37,6 @@ os.environ.pop("COLUMNS", None)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-LONG = frozenset(
-    (
-        "test_wheel.py",
-        "test_plugin.py",
-        "test_ci_recipes.py",
-        "test_measured_changes.py",
-        "test_mutations.py",
-        "test_files.py",
-        "test_one_answer.py",
-        "test_known_figures.py",
-        "test_inputs.py",
-        "test_base.py",
-    )
-)
-"""Files of ten seconds and more. They begin first, so that no process of xdist waits for another one at the end."""
-
 EVERYTHING = Wants(
     opcodes=OPCODES | fusions.OPCODES,
     operands=RESIZING_OPCODES | fusions.CUSTOM_CALL,
@@ -79,10 +63,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before the selection by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in LONG)
-    slow = slow_files.names()
+    places = {slow_files.FOLDER / name: place for place, name in enumerate(slow_files.names())}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
     for item in items:
-        if item.path.relative_to(slow_files.FOLDER).as_posix() not in slow:
+        if item.path not in places:
             item.add_marker("quick")
     extras.skip_tests(items)
 

@@ -2,14 +2,14 @@
 
     python -m pytest -n 2 --dist loadfile --junitxml times.xml && python -m tests.slow times.xml
 
-writes their list, `slow.txt`. All other files are marked `quick`, and their tests may start nothing.
+writes their list, `slow.txt`, the slowest first, which begin first: no process of xdist waits for another one at the end. All
+other files are marked `quick`, and their tests may start nothing.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -22,21 +22,22 @@ _STARTING = ("subprocess", "Popen", "WorkerProcess", "playwright", "browser", "j
 """Words of files whose tests start processes, or reach others."""
 
 
-def names() -> frozenset[str]:
-    """Return the slow files, below the folder of all tests."""
-    return frozenset(LIST.read_text(encoding="utf-8").split())
+def names() -> list[str]:
+    """Return the slow files, below the folder of all tests, the slowest first."""
+    return LIST.read_text(encoding="utf-8").split()
 
 
-def _slow_files(times: Path) -> Iterator[str]:
-    """Yield the slow files of a run. Those that it left out are slow too."""
+def _slow_files(times: Path) -> list[str]:
+    """Return the slow files of a run, the slowest first. Those that it left out are slow too."""
     seconds: defaultdict[str, float] = defaultdict(float)
     for case in ElementTree.parse(times).iter("testcase"):  # noqa: S314 - written by pytest
         seconds[_file_of(str(case.get("classname")))] += float(case.get("time", 0))
+    slow = []
     for path in sorted(FOLDER.rglob("test_*.py")):
-        name = path.relative_to(FOLDER).as_posix()
-        text = path.read_text(encoding="utf-8")
+        name, text = path.relative_to(FOLDER).as_posix(), path.read_text(encoding="utf-8")
         if seconds.get(name, SECONDS) >= SECONDS or any(word in text for word in _STARTING):
-            yield name
+            slow.append(name)
+    return sorted(slow, key=lambda name: -seconds[name])
 
 
 def _file_of(test_class: str) -> str:
