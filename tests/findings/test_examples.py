@@ -84,18 +84,22 @@ MENDED: dict[str, tuple[str, str]] = {
     "HI607": ("ALLGATHER 64", "NONE 0"),
     "HI608": ("checkpoints: 1 0", "checkpoints: 0"),
 }
-ELSEWHERE = {
-    "HI205": "findings/test_bad_input",
-    "HI505": "findings/test_optimizer_state",
-    "HI506": "findings/test_optimizer_state",
+CASES = {
+    "HI205": "mesh_mismatch",
+    "HI215": "involuntary_rematerialization",
+    "HI216": "exposed_collective",
+    "HI217": "exposed_collective",
+    "HI312": "exceeded_capacity",
+    "HI505": "undonated_optimizer_state",
+    "HI506": "replicated_optimizer_state",
+    "HI511": "launch_bound_step",
 }
-ELSEWHERE |= {"HI215": "findings/test_bytes_sent_for_nothing"}
-ELSEWHERE |= {"HI302": "findings/test_memory_files"}
-ELSEWHERE |= {"HI090": "checks/test_runner", "HI091": "checks/test_runner", "HI092": "report/test_sarif"}
-ELSEWHERE |= dict.fromkeys(("HI216", "HI217", "HI312", "HI511"), "findings/test_decisions")
-ELSEWHERE |= {"HI218": "findings/test_planted"}
+"""Rules whose example is not a module, and the file of tests/cases/findings that makes them fire and not fire."""
+
+ELSEWHERE = {"HI302": "findings/test_memory_files", "HI218": "findings/test_planted", "HI092": "report/test_sarif"}
+ELSEWHERE |= dict.fromkeys(("HI090", "HI091"), "checks/test_runner")
 ELSEWHERE |= dict.fromkeys(("HI701", "HI702", "HI703"), "passes/test_measured")
-"""Rules whose example is not a module, and the file that makes them fire and not fire."""
+"""Other rules whose example is not a module, and the test."""
 
 PAGES = {page.code: page for page in rule_pages()}
 PASSES = {rule.code: RULE_TABLE[rule.name].passes for rule in RULES} | {page.code: ("summary",) for page in READING_PROBLEMS}
@@ -107,8 +111,12 @@ def fired(text: str, command: str) -> set[str]:
 
 
 def test_each_rule_is_tested() -> None:
-    assert MENDED.keys() | ELSEWHERE.keys() == PAGES.keys()
+    assert MENDED.keys() | CASES.keys() | ELSEWHERE.keys() == PAGES.keys()
     tests = Path(__file__).parents[1]
+    assert all(
+        f" FINDING {code} " in (tests / f"cases/findings/{file}.hlo").read_text(encoding="utf-8")
+        for code, file in CASES.items()
+    )
     assert all(f'"{code}"' in (tests / f"{file}.py").read_text(encoding="utf-8") for code, file in ELSEWHERE.items())
 
 

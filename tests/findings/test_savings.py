@@ -1,36 +1,10 @@
-"""Savings as shares: of memory, of bytes, FLOPs and sent bytes, and of the time of a step; and the order they give."""
+"""The order of findings by their savings, and those that the first screen shows."""
 
 from __future__ import annotations
 
-import pytest
-
-import hlo_inspect
 from hlo_inspect.findings import RULES
 from hlo_inspect.report.model import Finding, most_severe_first
 from tests.calling import call_text
-
-
-@pytest.mark.parametrize(
-    ("rule", "share", "whole"),
-    [
-        ("sliced-all-reduce", 1 / 2, "sent bytes"),  # half of the only sum
-        ("undonated-parameter", 4096 / (2 * 4096), "memory"),  # of a parameter and its new value
-        ("widened-matmul", 1, "FLOPs"),  # all of them are the product's, but for 1024 x 1024 conversions
-    ],
-)
-def test_shares_of_examples(rule: str, share: float, whole: str) -> None:
-    report = hlo_inspect.inspect(RULES.load(rule).page().example, "findings")
-    (finding,) = [finding for finding in report.findings if finding.name == rule]
-    assert finding.share == pytest.approx(share, rel=0.01)
-    assert finding.share_of == whole
-
-
-def test_with_a_profile_sent_bytes_are_a_share_of_the_step() -> None:
-    """The sum is all that an H100 waits for: 2 of its 4 MiB are half of its time."""
-    report = hlo_inspect.inspect(RULES.load("sliced-all-reduce").page().example, "findings", profile="h100-sxm")
-    (finding,) = [finding for finding in report.findings if finding.rule == "HI207"]
-    assert (finding.stake_unit, finding.share_of) == ("s", "step time")
-    assert finding.share == pytest.approx(0.5, rel=0.01)
 
 
 def made(rule: str, severity: str, stake: int | None = None, share: float | None = None) -> Finding:
