@@ -12,7 +12,7 @@ import hlo_inspect
 from hlo_inspect.report.layout import make_grid
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.table import Value
-from tests.optimizer.programs import changed, entry_of, report_of, step_of, text_of
+from tests.optimizer.programs import changed, report_of, step_of, text_of
 from tests.tables import column
 
 DATA = Path(__file__).parents[1] / "data"
@@ -85,21 +85,6 @@ def test_notes_say_why_a_value_is_unknown() -> None:
     assert not any(note.startswith("optimizer.momentum:") for note in notes)  # there is none in adamw
 
 
-def test_a_computation_that_cannot_be_followed_is_a_finding() -> None:
-    lines = ("%p = f32[8]{0} parameter(0)", "%a = f32[8]{0} add(%p, %b)", "%b = f32[8]{0} negate(%a)")
-    header = ", input_output_alias={ {}: (0, {}, may-alias) }"
-    report = report_of(entry_of(*lines, "ROOT %r = f32[8]{0} sine(%a)", header=header))
-    assert [finding.rule for finding in report.findings if finding.rule == "HI504"] == ["HI504"]
-    assert report.facts["optimizer.name"] is None
-
-
-def test_a_finding_always_names_an_instruction() -> None:
-    text = step_of("u = f32[4,4]{1,0} multiply(%g, null)", "new = add w u")
-    (finding,) = [finding for finding in report_of(text).findings if finding.rule == "HI504"]
-    assert finding.subject == "u"
-    assert finding.message.startswith("main: u has an operand without a name")
-
-
 def test_a_schedule_is_shown_by_its_name() -> None:
     """Warm-up over 100 steps to 0.001, then a cosine over 900: the counter is the last of the state's parameters."""
     report = report_of(text_of("adamw_clip.before"))
@@ -107,44 +92,3 @@ def test_a_schedule_is_shown_by_its_name() -> None:
     name = "linear warm-up 0 to 0.001 over 100 steps, then cosine to 0 over 900 steps"
     assert set(column(updates, "rate")) == set(column(report.table("optimizer_groups"), "rate")) == {name}
     assert set(column(updates, "learning_rate")) == {None}
-
-
-LOST = """HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }
-
-f {
-  a = (f32[8]{0}, f32[8]{0}) parameter(0)
-  ROOT n = (f32[8]{0}, f32[8]{0}) tuple(a#0, a#1)
-}
-
-ENTRY e {
-  w = f32[8]{0} parameter(0)
-  x = f32[8]{0} parameter(1)
-  t = (f32[8]{0}, f32[8]{0}) tuple(w, x)
-  c = (f32[8]{0}, f32[8]{0}) call(t), to_apply=f
-  y = f32[8]{0} get-tuple-element(c), index=1
-  z = f32[8]{0} get-tuple-element(c), index=1
-  n = f32[8]{0} add(y, z)
-  ROOT r = (f32[8]{0}, f32[8]{0}) tuple(n, y)
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "finding"),
-    [
-        ("tuple(n, y)", "tuple(...(+2))", "e: r has an operand without a name; the data flow out of it is lost"),
-        (
-            ", index=1",
-            "",
-            "e: z has no tuple index; the data flow out of it and 1 more such instructions is lost",
-        ),
-    ],
-)
-def test_left_out_operands_leave_the_updates_unknown(before: str, after: str, finding: str) -> None:
-    """Nothing is updated in the whole text: the first result is twice the second parameter."""
-    facts = report_of(LOST).facts
-    assert (facts["optimizer.name"], facts["optimizer.update_count"]) == ("none", 0)
-    report = report_of(LOST.replace(before, after))
-    names = ("name", "update_count", "frozen_count", "state_bytes")
-    assert [report.facts[f"optimizer.{name}"] for name in names] == [None] * 4
-    assert [finding_.message for finding_ in report.findings if finding_.rule == "HI504"] == [finding]

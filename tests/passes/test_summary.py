@@ -1,4 +1,4 @@
-"""The command `summary`: counts as printed, the facts of its passes, and figures of dumps by XLA's parser or by hand."""
+"""The command `summary` on dumps, by XLA's parser or by hand. Small programs are in tests/cases/passes/summary."""
 
 from __future__ import annotations
 
@@ -9,36 +9,13 @@ from typing import Any
 import pytest
 
 import hlo_inspect
-from hlo_inspect.analysis.cost.roofline import percent
 from hlo_inspect.report.model import Amount, Report
 from hlo_inspect.report.page import NO_BREAK, headline_text
 from hlo_inspect.report.table import Value, lower_bound
+from tests.cases.case import cases_of
 
 DATA = Path(__file__).parents[1] / "data"
-
-TEXT = """HloModule m, num_partitions=2, input_output_alias={ {}: (0, {}, may-alias) }
-
-%add (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %sum = f32[] add(%a, %b)
-}
-
-ENTRY %main (p: f32[512], q: u8[3]) -> f32[512] {
-  %p = f32[512]{0} parameter(0)
-  %q = u8[3]{0} parameter(1)
-  %n = f32[512]{0} negate(%p)
-  %r = f32[512]{0} all-reduce(%n), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=%add
-  ROOT %m = f32[512]{0} negate(%r)
-}
-"""
-
-
-def test_counts_as_printed() -> None:
-    facts = hlo_inspect.inspect(TEXT).facts
-    assert (facts["module.computations"], facts["module.instructions"], facts["module.entry_instructions"]) == (2, 8, 5)
-    opcodes = {name: value for name, value in facts.items() if name.startswith("opcode.")}
-    assert opcodes == {"opcode.parameter": 4, "opcode.add": 1, "opcode.negate": 2, "opcode.all-reduce": 1}
+TEXT = next(cases_of(Path(__file__).parents[1] / "cases/passes/summary/counts.hlo")).text
 
 
 def test_the_facts_of_the_other_passes_are_those_of_their_commands() -> None:
@@ -48,28 +25,11 @@ def test_the_facts_of_the_other_passes_are_those_of_their_commands() -> None:
         assert {name: facts[name] for name in own if not name.startswith("module.")} == {
             name: value for name, value in own.items() if not name.startswith("module.")
         }
-    assert (facts["params.bytes"], facts["params.unused_bytes"], facts["collectives.operand_bytes"]) == (2051, 3, 2048)
 
 
-def test_tables() -> None:
-    report = hlo_inspect.inspect(TEXT, quick=True)
-    assert [table.name for table in report.tables] == [
-        "buffers",
-        "collectives_by_kind",
-        "collectives_by_axis",
-        "opcodes",
-    ]
-    assert report.table("buffers").rows == (
-        ("parameters", 2, 2051),
-        ("  aliased with an output", 1, 2048),
-        ("  donated, not aliased", 0, 0),
-        ("  not donated", 1, 3),
-        ("  unused", 1, 3),
-        ("outputs", 1, 2048),
-        ("  aliased with a parameter", 1, 2048),
-    )
-    assert report.table("opcodes").rows[0] == ("parameter", 4)
-    assert report.table("opcodes").total == (None, 8)
+def test_tables_of_a_quick_page() -> None:
+    tables = [table.name for table in hlo_inspect.inspect(TEXT, quick=True).tables]
+    assert tables == ["buffers", "collectives_by_kind", "collectives_by_axis", "opcodes"]
 
 
 def test_sugar_counts_as_the_one_instruction_that_stands_there() -> None:
@@ -87,19 +47,6 @@ def test_all_prints_of_a_module_are_the_same_module(name: str) -> None:
     facts = hlo_inspect.inspect(DATA / f"prints/{name}.txt").facts
     names = ("module.computations", "module.instructions", "module.entry_instructions", "fusions.count", "collectives.count")
     assert [facts[fact] for fact in names] == [16, 78, 24, 10, 7]
-
-
-def test_an_entry_that_the_text_does_not_hold() -> None:
-    report = hlo_inspect.inspect("HloModule m, num_partitions=2\n")
-    assert report.facts["module.entry_instructions"] is None
-    assert any(note.startswith("module.entry_instructions: ") for note in report.notes)
-    assert (report.facts["module.computations"], report.facts["module.instructions"]) == (0, 0)
-
-
-def test_findings_of_all_passes_the_most_severe_first() -> None:
-    text = TEXT.replace(", input_output_alias={ {}: (0, {}, may-alias) }", "").replace("negate(%p)", "negate(%gone)")
-    severities = [(finding.rule, finding.severity) for finding in hlo_inspect.inspect(text).findings]
-    assert severities == [("HI008", "error"), ("HI504", "warning"), ("HI102", "info")]
 
 
 def test_costs_and_optimizer_stand_on_the_page_where_they_run_too() -> None:
@@ -232,42 +179,6 @@ def lines(report: Report) -> dict[str, str]:
     return {row.label: headline_text(row).replace(NO_BREAK, " ") for row in report.headline}
 
 
-def test_the_first_lines_say_what_it_is_how_large_and_what_it_moves() -> None:
-    """A weight of 16 × 16 floats is trained by SGD on 2 devices: every figure by hand."""
-    text = """HloModule jit_step, num_partitions=2, input_output_alias={ {0}: (0, {}, may-alias) }
-
-%add (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %sum = f32[] add(%a, %b)
-}
-
-ENTRY %main (w: f32[16,16], x: f32[8,16]) -> (f32[16,16], f32[8,16]) {
-  %w = f32[16,16]{1,0} parameter(0)
-  %x = f32[8,16]{1,0} parameter(1)
-  %y = f32[8,16]{1,0} dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="jit(step)/jvp()/dot"}
-  %g = f32[16,16]{1,0} dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
-  %r = f32[16,16]{1,0} all-reduce(%g), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=%add
-  %rate = f32[] constant(0.1)
-  %rates = f32[16,16]{1,0} broadcast(%rate), dimensions={}
-  %step = f32[16,16]{1,0} multiply(%rates, %r)
-  %new = f32[16,16]{1,0} subtract(%w, %step)
-  ROOT %t = (f32[16,16]{1,0}, f32[8,16]{1,0}) tuple(%new, %y)
-}
-"""
-    first_lines = lines(hlo_inspect.inspect(text))
-    assert list(first_lines) == ["", "compute", "collectives", "memory", "largest", "findings"]
-    assert first_lines[""] == "train step: sgd on 1 weight (1.00 KiB on each of 2 devices, mesh d0=2)"
-    assert first_lines["compute"].startswith("8.19 kFLOP matmul, ")  # 2 × 2 × 8 × 16 × 16
-    assert first_lines["collectives"] == "1 run, 1.00 KiB sent along d0"  # 2 (n - 1) / n × 1 KiB
-    assert first_lines["memory"] == "arguments 1.50 KiB, 1 of 2 donated (67 % of the bytes), unaliased outputs 512 B"
-    assert first_lines["largest"] == "1.00 KiB f32[16,16] g"
-    assert first_lines["findings"].startswith("0 errors, ")
-    quick = lines(hlo_inspect.inspect(text, quick=True))
-    assert quick[""] == "program with matrix multiplications: 2 parameters (1.50 KiB on each of 2 devices, mesh d0=2)"
-    assert "compute" not in quick
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -278,29 +189,6 @@ ENTRY %main (w: f32[16,16], x: f32[8,16]) -> (f32[16,16], f32[8,16]) {
 def test_the_first_line_names_the_rule_beside_weights_without_one(name: str, said: str) -> None:
     path = DATA / "optimizers" / f"{name}.hlo"
     assert said in lines(hlo_inspect.inspect(path))[""]
-
-
-UNKNOWN_CALL = """HloModule m
-
-ENTRY e {
-  p = f32[8]{0} parameter(0)
-  n = f32[8]{0} negate(p)
-  ROOT c = f32[8]{0} custom-call(n), custom_call_target="mine"
-}
-"""
-
-
-def test_flops_without_those_of_a_custom_call_are_a_lower_bound() -> None:
-    """Eight elements are negated; what is called has no rule."""
-    summary = hlo_inspect.inspect(UNKNOWN_CALL, "summary")
-    assert lines(summary)["compute"] == ">= 8 FLOP, 128 B accessed in 2 kernel runs; FLOPs of mine unknown"
-    alone = UNKNOWN_CALL.replace("custom-call(n)", "custom-call(p)").replace("  n = f32[8]{0} negate(p)\n", "")
-    summary = hlo_inspect.inspect(alone, "summary")
-    assert lines(summary)[""].startswith("a custom call of mine on 1 parameter")
-    assert lines(summary)["compute"] == "64 B accessed in 1 kernel run; FLOPs of mine unknown"
-    summary = hlo_inspect.inspect(alone.replace(', custom_call_target="mine"', ""), "summary")
-    assert lines(summary)[""].startswith("a custom call on 1 parameter")
-    assert lines(summary)["compute"] == "64 B accessed in 1 kernel run; FLOPs of 1 custom call unknown"
 
 
 def test_a_text_that_is_cut_off_says_so_first_of_all() -> None:
@@ -318,24 +206,6 @@ def test_a_text_that_is_cut_off_does_not_say_that_there_are_no_collectives() -> 
     cut = whole[: whole.index(" all-reduce")]
     assert lines(hlo_inspect.inspect(cut))["collectives"] == "none before the text ends"
     assert lines(hlo_inspect.inspect(whole))["collectives"].startswith("2 runs")
-
-
-def test_a_text_that_is_cut_off_does_not_say_that_nothing_is_multiplied() -> None:
-    """The product is the line behind the cut."""
-    whole = """HloModule m, entry_computation_layout={(f32[8,8]{1,0})->f32[8,8]{1,0}}
-
-ENTRY main {
-  p = f32[8,8]{1,0} parameter(0)
-  n = f32[8,8]{1,0} negate(p)
-  e = f32[8,8]{1,0} exponential(n)
-  ROOT d = f32[8,8]{1,0} dot(e, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}
-"""
-    cut = hlo_inspect.inspect(whole[: whole.index("  ROOT d")], "summary")
-    assert lines(cut)[""].startswith("program: 1 parameter")
-    without = whole.replace("dot(e, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "add(e, p)")
-    summary = hlo_inspect.inspect(without, "summary")
-    assert lines(summary)[""].startswith("program without matrix multiplications: 1 parameter")
 
 
 def test_the_first_lines_of_the_sample(seed_001: Report) -> None:
@@ -374,31 +244,6 @@ def test_the_time_of_a_step_where_the_text_tells_the_accelerator() -> None:
     assert [headline for headline in unmarked.headline if headline.label == "time"] == []
 
 
-def test_host_transfers_have_a_line_and_no_share_of_collectives() -> None:
-    text = """HloModule jit_f, is_scheduled=true
-
-ENTRY %main (x: f32[64,64]) -> f32[64,64] {
-  %x = f32[64,64]{1,0} parameter(0)
-  %y = f32[64,64]{1,0} dot(%x, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  %z = f32[64,64]{1,0} add(%y, %x)
-  %token = token[] after-all()
-  %send = (f32[64,64]{1,0}, u32[], token[]) send(%y, %token), channel_id=1, is_host_transfer=true
-  %done = token[] send-done(%send), channel_id=1, is_host_transfer=true
-  ROOT %w = f32[64,64]{1,0} multiply(%z, %z)
-}
-"""
-    asked: Any = {"profile": "h100-sxm", "also": ("cost",)}
-    first_lines = lines(hlo_inspect.inspect(text, **asked))
-    assert first_lines["collectives"] == "1 send to the host"
-    between_devices = lines(hlo_inspect.inspect(text.replace(", is_host_transfer=true", ""), **asked))
-    assert between_devices["collectives"] == "1 send"
-    alone = text.replace("send(%y, %token), channel_id=1, is_host_transfer=true", "custom-call(%y, %token)")
-    alone = alone.replace("token[] send-done(%send), channel_id=1, is_host_transfer=true", "token[] after-all(%token)")
-    first_lines = lines(hlo_inspect.inspect(alone, **asked))
-    assert first_lines["collectives"] == "none"
-    assert "exposed" not in first_lines["time"]
-
-
 def test_time_of_a_large_program_is_the_longest_of_flops_bytes_and_collectives(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page has the collectives' times anyway: a bound by memory that is below theirs would contradict their table."""
     monkeypatch.setattr("hlo_inspect.passes.summary.headline.LARGE_MODULE", 0)
@@ -409,25 +254,3 @@ def test_time_of_a_large_program_is_the_longest_of_flops_bytes_and_collectives(m
     assert isinstance(row.parts[0], Amount)
     assert lower_bound(row.parts[0].value) == facts["time.collective_s"]
     assert row.parts[-1] == " by collectives alone; `hlo-inspect time` adds the other parts"
-
-
-def test_the_first_lines_count_kernels_and_their_fixed_costs() -> None:
-    """Three small kernels take little more than their launches."""
-    text = """HloModule m, is_scheduled=true
-
-ENTRY e {
-  p = f32[1024]{0} parameter(0)
-  a = f32[1024]{0} negate(p)
-  b = f32[1024]{0} exponential(a)
-  ROOT c = f32[1024]{0} tanh(b)
-}
-"""
-    report = hlo_inspect.inspect(text, ("summary", "time", "top"), profile="h100-sxm")
-    first_lines = lines(report)
-    assert "24.0 KiB accessed in 3 kernel runs" in first_lines["compute"]  # each reads and writes 4 KiB
-    overhead, estimate = 1e-6, report.facts["time.estimate_step_s"]  # a launch in XLA's model of a kernel
-    assert isinstance(estimate, float)
-    assert report.facts["kernels.executed_count"] == 3
-    share = 3 * overhead / estimate
-    assert share > 0.9
-    assert first_lines["time"].endswith(f": {percent(share)} fixed costs of kernels")
