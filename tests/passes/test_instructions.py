@@ -1,4 +1,4 @@
-"""The neighbours of instructions, in modules whose edges are counted by hand."""
+"""The neighbours of instructions of programs with many. Small programs are in tests/cases/passes/instructions."""
 
 from __future__ import annotations
 
@@ -8,92 +8,16 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.passes import instructions
+from tests.cases.case import cases_of
 
 DATA = Path(__file__).parents[1] / "data"
 
-STEP = """HloModule step, is_scheduled=true
-
-%body (arg: (s32[], f32[8])) -> (s32[], f32[8]) {
-  %arg = (s32[], f32[8]) parameter(0)
-  %i = s32[] get-tuple-element(%arg), index=0
-  %x = f32[8] get-tuple-element(%arg), index=1
-  %one = s32[] constant(1)
-  %next = s32[] add(%i, %one)
-  %twice = f32[8] add(%x, %x), metadata={op_name="jit(f)/while/body/add" source_file="f.py" source_line=7}
-  ROOT %out = (s32[], f32[8]) tuple(%next, %twice)
-}
-
-%cond (arg.1: (s32[], f32[8])) -> pred[] {
-  %arg.1 = (s32[], f32[8]) parameter(0)
-  %i.1 = s32[] get-tuple-element(%arg.1), index=0
-  %four = s32[] constant(4)
-  ROOT %less = pred[] compare(%i.1, %four), direction=LT
-}
-
-%fused (p: f32[8], q: f32[8]) -> f32[8] {
-  %p = f32[8] parameter(0)
-  %q = f32[8] parameter(1)
-  ROOT %m = f32[8] multiply(%p, %q)
-}
-
-ENTRY %main (a: f32[8], b: f32[8]) -> f32[8] {
-  %a = f32[8] parameter(0)
-  %b = f32[8] parameter(1)
-  %zero = s32[] constant(0)
-  %shaped = f32[8] bitcast(%a)
-  %start = (s32[], f32[8]) tuple(%zero, %shaped)
-  %loop = (s32[], f32[8]) while(%start), condition=%cond, body=%body
-  %done = f32[8] get-tuple-element(%loop), index=1
-  ROOT %product = f32[8] fusion(%done, %b), kind=kLoop, calls=%fused
-}
-"""
+STEP = next(cases_of(Path(__file__).parents[1] / "cases/passes/instructions/neighbors.hlo")).text
 
 
 def _rows(text: str) -> dict[str, dict[str, object]]:
     table = hlo_inspect.inspect(text, passes=("top", "instructions")).table("instructions")
     return {str(row["name"]): dict(row) for row in table.records()}
-
-
-def test_instructions_that_only_forward_values_are_no_step() -> None:
-    rows = _rows(STEP)
-    assert list(rows["product"].values()) == [
-        "product", "fusion", "f32[8]", "loop * b", "loop, b", "(returned)", "main", "", "", 34,
-        "ROOT %product = f32[8] fusion(%done, %b), kind=kLoop, calls=%fused",
-    ]  # fmt: skip
-    assert rows["a"]["used_by"] == "loop"  # through a bitcast and a tuple
-    assert rows["b"]["used_by"] == "product"
-    assert rows["loop"]["operands"] == "zero, a"  # through the tuple, as a is used by the loop
-    assert rows["loop"]["used_by"] == "product"
-    assert rows["twice"]["operands"] == "arg"
-    assert rows["twice"]["used_by"] == "(returned)"
-    assert (rows["twice"]["op_name"], rows["twice"]["source"]) == ("jit(f)/while/body/add", "f.py:7")
-    assert not {"shaped", "start", "done", "zero", "i", "x", "p", "q", "m"} & rows.keys()
-
-
-def test_operands_and_users_have_the_same_steps() -> None:
-    text = """HloModule m
-ENTRY %e (a: f32[8], b: f32[8]) -> f32[8] {
-  %a = f32[8] parameter(0)
-  %b = f32[8] parameter(1)
-  %x = f32[8] negate(%a)
-  %t = (f32[8], f32[8]) tuple(%x, %b)
-  %kept = (f32[8], f32[8]) opt-barrier(%t)
-  %first = f32[8] get-tuple-element(%kept), index=0
-  %y = f32[8] abs(%first)
-  %call = f32[8] custom-call(%kept, %y), custom_call_target="f"
-  ROOT %z = f32[8] add(%y, %call)
-}
-"""
-    rows = _rows(text)
-    neighbours = {name: (row["operands"], row["used_by"]) for name, row in rows.items()}
-    assert neighbours == {
-        "a": ("", "x"),
-        "b": ("", "call"),  # an element that abs does not read
-        "x": ("a", "call, y"),
-        "y": ("x", "call, z"),
-        "call": ("x, b, y", "z"),
-        "z": ("y, call", "(returned)"),
-    }
 
 
 def test_the_first_of_many_users_are_named() -> None:

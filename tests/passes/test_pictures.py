@@ -1,8 +1,7 @@
-"""The tables that only pictures are drawn from: sums that equal facts, and numbers worked out by hand."""
+"""The tables that only pictures are drawn from: sums that equal facts of dumps. Small programs are in tests/cases."""
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,26 +26,6 @@ DUMPS = (
     "handmade/attention_in_a_loop.txt",
 )
 
-SCOPES = """HloModule scopes, is_scheduled=true, entry_computation_layout={(f32[8,8]{1,0})->f32[8,8]{1,0}}
-
-ENTRY e {
-  p = f32[8,8]{1,0} parameter(0)
-  a = f32[8,8]{1,0} add(p, p), metadata={op_name="jit(f)/model/layers_0/attention/add" source_file="/t/a.py" source_line=3}
-  b = f32[8,8]{1,0} multiply(a, p), metadata={op_name="jit(f)/model/layers_1/mlp/mul" source_file="/t/a.py" source_line=4}
-  ROOT c = f32[8,8]{1,0} subtract(b, a), metadata={op_name="jit(f)/head/sub" source_file="/t/b.py" source_line=1}
-}
-"""
-
-ROOFLINE = """HloModule roofline, is_scheduled=true, entry_computation_layout={(f32[4096,4096]{1,0})->f32[4096,4096]{1,0}}
-
-ENTRY e {
-  p = f32[4096,4096]{1,0} parameter(0)
-  d = f32[4096,4096]{1,0} dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  t = f32[4096,4096]{0,1} transpose(d), dimensions={1,0}
-  ROOT a = f32[4096,4096]{1,0} add(p, d)
-}
-"""
-
 
 def records(report: Report, table: str) -> list[dict[str, Any]]:
     return report.table(table).records()
@@ -57,39 +36,7 @@ def pictures(dump: str, profile: str | None = None) -> Report:
     return hlo_inspect.inspect(DATA / dump, ("pictures", "cost", "collectives", "memory"), profile=profile)
 
 
-def report_of(text: str, directory: Path, profile: str | None = None) -> Report:
-    path = directory / "module.txt"
-    path.write_text(text)
-    return hlo_inspect.inspect(path, ("pictures", "time"), profile=profile)
-
-
 # -- trees ------------------------------------------------------------------------------------------------------------------
-
-
-def test_scopes_are_in_scopes(tmp_path: Path) -> None:
-    """Each of three instructions does 64 FLOPs and moves three arrays of 256 bytes. An only child is joined with its scope."""
-    rows = records(report_of(SCOPES, tmp_path), "scope_tree")
-    nodes = [(row["label"], row["scope"], row["inside"], row["flops"], row["bytes_accessed"]) for row in rows]
-    assert nodes[0] == ("one step", "", None, 3 * 64, 3 * 768)
-    assert sorted(nodes[1:]) == [
-        ("attention", "model/layers_*/attention", 1, 64, 768),
-        ("head", "head", 0, 64, 768),
-        ("mlp", "model/layers_*/mlp", 1, 64, 768),
-        ("model/layers_*", "model/layers_*", 0, 128, 2 * 768),
-    ]
-
-
-def test_lines_are_in_files(tmp_path: Path) -> None:
-    rows = records(report_of(SCOPES, tmp_path), "source_tree")
-    assert [(row["label"], row["source"], row["inside"], row["flops"]) for row in rows] == [
-        ("one step", "", None, 192),
-        ("/t/a.py", "/t/a.py", 0, 128),
-        (":3", "/t/a.py:3", 1, 64),
-        (":4", "/t/a.py:4", 1, 64),
-        ("/t/b.py", "/t/b.py", 0, 64),
-        (":1", "/t/b.py:1", 4, 64),
-    ]
-    assert [row["flops_share"] for row in rows] == pytest.approx([1, 2 / 3, 1 / 3, 1 / 3, 1 / 3, 1 / 3])
 
 
 @pytest.mark.parametrize("dump", DUMPS)
@@ -143,39 +90,7 @@ def test_before_fusion_there_is_no_roof() -> None:
     assert len(before["roofline"].rows) == len(pictures("cpu/sgd_unused.before.txt").table("roofline").rows) > 0
 
 
-def test_kernels_of_a_text_that_is_no_schedule_are_one_after_the_other(tmp_path: Path) -> None:
-    """Before fusion bytes are unknown: a product and a sum take their FLOPs at least."""
-    report = report_of(ROOFLINE.replace("is_scheduled=true, ", ""), tmp_path, "h100-sxm")
-    (row,) = records(report, "kernel_seconds")
-    least = 2 * 4096**3 / 494.7e12 + 4096**2 / 66.9e12
-    assert (row["part"], row["bound_s"]) == ("kernels bound by compute", None)
-    assert row["bound_s_lower_bound"] == pytest.approx(least)
-    assert report.facts["time.kernels_s.lower_bound"] == pytest.approx(least)
-    for table in ("scope_tree", "source_tree"):
-        assert records(report, table)[0]["bound_s_lower_bound"] == pytest.approx(least)
-
-
 # -- kernels ----------------------------------------------------------------------------------------------------------------
-
-
-def test_kernels_on_the_roofline(tmp_path: Path) -> None:
-    """On an H100 f32 matrices go at 494.7 TFLOP/s, others at 66.9, and memory at 3,352 GB/s. The sum is bound by memory."""
-    report = report_of(ROOFLINE, tmp_path, "h100-sxm")
-    rows = {row["name"]: row for row in records(report, "roofline")}
-    assert set(rows) == {"d", "a"}
-    assert rows["d"]["flop_per_memory_byte"] == pytest.approx(2 * 4096 / 12)
-    assert rows["d"]["bound_flops_per_s"] == pytest.approx(494.7e12)
-    assert rows["a"]["flop_per_memory_byte"] == pytest.approx(1 / 12)
-    assert rows["a"]["bound_flops_per_s"] == pytest.approx(3352e9 / 12)
-    assert rows["a"]["above_bound_s"] == pytest.approx(rows["a"]["estimate_s"] - 3 * 2**26 / 3352e9)
-    groups = records(report, "kernel_groups")
-    assert all(groups[row["group"]]["name"] == name for name, row in rows.items())
-    assert [(row["reason"], row["sites"]) for row in records(report, "roofline_left_out")] == [("without FLOPs", 1)]
-    roofs = records(report, "roofs")
-    assert [(roof["unit"], roof["flops_per_s"]) for roof in roofs] == [("matmul.tf32", 494.7e12), ("vector.f32", 66.9e12)]
-    assert roofs[0]["ridge_flop_per_byte"] == pytest.approx(494.7e12 / 3352e9)
-    assert roofs[0]["from_flop_per_byte"] == pytest.approx(1 / 12)
-    assert roofs[0]["to_flop_per_byte"] == pytest.approx(2 * 4096 / 12)
 
 
 @pytest.mark.parametrize("dump", DUMPS)
@@ -185,18 +100,7 @@ def test_every_kernel_is_on_the_roofline_or_left_out(dump: str) -> None:
     assert sites == report.facts["kernels.count"]
 
 
-def test_a_roofline_without_kernels_says_why(tmp_path: Path) -> None:
-    """A transposition alone has no FLOPs."""
-    text = (
-        "HloModule m, is_scheduled=true\n\nENTRY e {\n  p = f32[4,8]{1,0} parameter(0)\n  ROOT t = f32[8,4]{1,0} transpose(p), \
-dimensions={1,0}\n}\n"
-    )
-    report = report_of(text, tmp_path)
-    assert "roofline" not in {table.name for table in report.tables}
-    assert records(report, "roofline_left_out") == [{"reason": "without FLOPs", "sites": 1}]
-
-
-def test_a_timeline_of_many_events_has_few_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_timeline_of_many_events_has_few_marks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each sum of two numbers takes a little more than the microsecond of its launch; two of them share a mark."""
     monkeypatch.setattr(time_events, "MOST_EVENTS", 2001)
     monkeypatch.setattr(time_events, "RESOLUTION", 800)
@@ -210,7 +114,7 @@ ENTRY e {{
   ROOT r = f32[] multiply(s2000, p)
 }}
 """
-    report = report_of(text, tmp_path, "h100-sxm")
+    report = hlo_inspect.inspect(text, ("pictures", "time"), profile="h100-sxm")
     marks = records(report, "timeline")
     assert 500 < len(marks) < 1100
     assert sum(mark["events"] for mark in marks) == 2002
@@ -279,28 +183,6 @@ def test_tables_of_memory_add_up_to_the_facts(dump: str) -> None:
     assert tree[0]["bytes"] == report.facts["memory.peak_bytes"]
     roles = {row["role"]: row["bytes"] for row in records(report, "live_by_role")}
     assert {row["label"]: row["bytes"] for row in tree if row["inside"] == 0} == roles
-
-
-def test_the_largest_temporaries_are_named(tmp_path: Path) -> None:
-    """The second of two arrays of 256 bytes is written while the first is still to be read; the result is no temporary."""
-    dots = SCOPES
-    for opcode in ("add", "multiply", "subtract"):
-        dots = re.sub(rf"{opcode}(\(.*\)), metadata.*", r"dot\1, lhs_contracting_dims={1}, rhs_contracting_dims={0}", dots)
-    curve = records(report_of(dots, tmp_path), "live_curve")
-    assert [(row["first"], row["bytes"] - row["static_bytes"], row["name_1"], row["name_2"]) for row in curve] == [
-        (0, 0, None, None),
-        (1, 256, "a", None),
-        (2, 512, "a", "b"),
-        (3, 512, "a", "b"),
-    ]
-
-
-def test_the_picture_of_memory_shows_if_the_program_fits(tmp_path: Path) -> None:
-    (row,) = records(report_of(SCOPES, tmp_path, "h100-sxm"), "memory_fit")
-    assert row["profile"] == "h100-sxm"
-    assert row["capacity_bytes"] == 81_559 * 2**20  # which the driver reports; the label says 80 GB
-    assert row["left_bytes"] == 81_559 * 2**20 - row["needed_bytes"]
-    assert row["fits"] is True
 
 
 def test_pictures_without_content_have_no_table() -> None:
