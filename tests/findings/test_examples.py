@@ -89,6 +89,7 @@ CASES = {
     "HI215": "involuntary_rematerialization",
     "HI216": "exposed_collective",
     "HI217": "exposed_collective",
+    "HI218": "unsharded_batch",
     "HI312": "exceeded_capacity",
     "HI505": "undonated_optimizer_state",
     "HI506": "replicated_optimizer_state",
@@ -96,7 +97,7 @@ CASES = {
 }
 """Rules whose example is not a module, and the file of tests/cases/findings that makes them fire and not fire."""
 
-ELSEWHERE = {"HI302": "findings/test_memory_files", "HI218": "findings/test_planted", "HI092": "report/test_sarif"}
+ELSEWHERE = {"HI302": "findings/test_memory_files", "HI092": "report/test_sarif"}
 ELSEWHERE |= dict.fromkeys(("HI090", "HI091"), "checks/test_runner")
 ELSEWHERE |= dict.fromkeys(("HI701", "HI702", "HI703"), "passes/test_measured")
 """Other rules whose example is not a module, and the test."""

@@ -26,7 +26,7 @@ RULES = {
     *("replicated-weight", "missing-recomputation", "missing-offload", "copied-loop-carry", "copied-update-slice"),
     *("widened-matmul", "double-precision", "host-callback", "unsharded-batch"),
 }
-"""Rules with a pair; the example of "HI218" is no program."""
+"""Rules with a pair."""
 FLOPS = {"widened-matmul", "double-precision"}
 
 
