@@ -28,7 +28,7 @@ _OPTIONS = {flag: option for option in OPTIONS for flag in option.info.flags}
 _FACT = re.compile(r"(?P<name>\S+)(?: (?P<sign>==|>=) (?P<value>.+))?")
 _PLACES = ("line", "lines", "source")
 """Columns that the place of a row in its text decides."""
-_OF_FINDINGS = ("line=", "column=", "severity=", "subject=", "stake=", "stake_unit=", "share=", "share_of=")
+_OF_FINDINGS = ("line=", "column=", "severity=", "subject=", "stake=", "stake_unit=", "share=", "share_of=", "source=")
 
 
 @dataclass(frozen=True)

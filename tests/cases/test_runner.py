@@ -109,10 +109,10 @@ def test_an_expectation_needs_a_run_and_a_text(tmp_path: Path) -> None:
 def test_findings_have_their_own_stakes(tmp_path: Path) -> None:
     """An array that is not donated: 2048 bytes of the two arrays of 2048."""
     text = TEXT.replace("f32[4]", "f32[512]").replace("add(b, a)", "negate(b)")
-    right = "subject=a severity=info stake=4*512 share=1/2 share_of=memory is not donated  # by hand"
-    wrong = ("stake=2047  # by hand", "severity=error", "subject=b", "share=1  # by hand", "words")
+    right = "subject=a severity=info stake=4*512 share=1/2 share_of=memory source=? is not donated  # by hand"
+    wrong = ("stake=2047  # by hand", "severity=error", "subject=b", "share=1  # by hand", "source=m.py:7", "words")
     comments = [f"FINDING HI101 {words}" for words in (right, *wrong)]
-    assert [failure.line for failure in failures(tmp_path, "RUN params", *comments, text=text)] == [3, 4, 5, 6, 7]
+    assert [failure.line for failure in failures(tmp_path, "RUN params", *comments, text=text)] == [3, 4, 5, 6, 7, 8]
 
 
 def test_a_finding_has_a_column_and_a_text_may_be_of_digits(tmp_path: Path) -> None:
