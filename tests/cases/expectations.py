@@ -111,7 +111,9 @@ def meet(case: Case) -> Iterator[NotMetError]:
     run = Run((), case.text)
     for directive in case.directives:
         if directive.name == "RUN":
-            run = Run(tuple(words_of(directive.words, directive.line)), case.text, directive.line)
+            words = words_of(directive.words, directive.line)
+            paths = [str(case.path.parent / word) if word.startswith("./") else word for word in words]
+            run = Run(tuple(paths), case.text, directive.line)
         elif directive.name == "WITH":
             run = Run(run.words, _replaced(case.text, directive), directive.line)
         elif directive.name not in _EXPECTATIONS or (directive.no and directive.name not in _NEGATED):

@@ -124,6 +124,11 @@ def test_a_finding_has_a_column_and_a_text_may_be_of_digits(tmp_path: Path) -> N
     assert [failure.line for failure in failures(tmp_path, "RUN params summary", *comments, text=text)] == [3, 5]
 
 
+def test_an_option_names_a_file_beside_the_case(tmp_path: Path) -> None:
+    (tmp_path / "slow.yaml").write_text("extends: h100-sxm\nmemory: {bandwidth: null}\n", encoding="utf-8")
+    assert failures(tmp_path, "RUN cost --profile ./slow.yaml", "FACT time.memory_s == ?") == []
+
+
 def test_other_words_are_those_of_one_run(tmp_path: Path) -> None:
     """The second run has additions again. Lines are those of the file."""
     comments = ("RUN cost", "WITH add=multiply", "NO ROW cost opcode=add", "WITH f32=f64", "ROW cost opcode=add", "EQUAL")
