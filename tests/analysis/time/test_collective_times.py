@@ -1,4 +1,4 @@
-"""The all-reduces of a real training step, each time worked out by hand. tests/cases/analysis/time has those of small programs."""
+"""The all-reduces of a real training step, worked out by hand. tests/cases/analysis/time has those of small programs."""
 
 from __future__ import annotations
 
