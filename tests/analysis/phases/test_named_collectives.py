@@ -1,4 +1,4 @@
-"""Collectives whose names leave open if they are computed again. tests/cases/analysis/phases has those of which names tell it."""
+"""Collectives whose names leave open if they are computed again. tests/cases/analysis/phases has those that names tell."""
 
 from __future__ import annotations
 
