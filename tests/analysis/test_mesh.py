@@ -1,4 +1,4 @@
-"""Meshes: of groups as real programs have them, and against every mesh tried out one by one."""
+"""Meshes against every mesh tried out one by one, and lists of devices. tests/cases/analysis has meshes of programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hlo_inspect
-from hlo_inspect.analysis.collectives.logical_collectives import OPCODES
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices.mesh import (
     MAX_ORDERED_DEVICES,
@@ -27,7 +26,6 @@ from hlo_inspect.analysis.devices.mesh import (
     tile_groups,
 )
 from hlo_inspect.analysis.devices.mesh_axes import (
-    axis_labels,
     axis_of,
     axis_of_pairs,
     mesh_of,
@@ -36,204 +34,13 @@ from hlo_inspect.analysis.devices.mesh_axes import (
 from hlo_inspect.analysis.devices.participants import DeviceCounts, GroupMode
 from hlo_inspect.hlo.values.device_groups import AxisReference, DeviceListError, Groups, Iota, NamedMesh, parse_groups
 from hlo_inspect.hlo.values.sharding import parse_sharding
-from hlo_inspect.hlo.wants import Wants
 
 
-def reduced(*groups: str, prefix: str = "use_global_device_ids=true, ") -> list[str]:
-    """Return a parameter, and an all-reduce over each of the groups."""
-    lines = ["%r0 = f32[8] parameter(0)"]
-    for n, text in enumerate(groups, 1):
-        attributes = f"channel_id={n}, {prefix}replica_groups={text}, to_apply=%add"
-        lines.append(f"%r{n} = f32[8] all-reduce(%r{n - 1}), {attributes}")
-    return lines
-
-
-def found(context: Context, mesh: NamedMesh | None = None) -> Mesh:
-    return mesh_of(context.module, context.collectives, context.device_counts, mesh)
-
-
-def labels(context: Context, mesh: NamedMesh | None = None) -> list[str | None]:
-    return axis_labels(context.collectives, context.device_counts, found(context, mesh))
-
-
-@pytest.mark.parametrize(
-    ("groups", "devices", "shape", "axes"),
-    [
-        (["{{0,1,2,3,4,5,6,7}}"], 8, "8", ["d0"]),
-        ([], 8, "8", []),
-        (["{}"], 8, "8", ["d0"]),
-        (["{{0,1},{2,3},{4,5},{6,7}}"], 8, "4x2", ["d1"]),
-        (["{{0,4},{1,5},{2,6},{3,7}}", "[4,2]<=[2,4]T(1,0)", "{{0,1,2,3},{4,5,6,7}}"], 8, "2x4", ["d0", "d0", "d1"]),
-        (["{{0,8},{1,9},{2,10},{3,11},{4,12},{5,13},{6,14},{7,15}}", "[2,8]<=[16]"], 16, "2x8", ["d0", "d1"]),
-        (
-            [
-                "mesh['axis_0'=2,'axis_1'=1,'axis_2'=4], device_ids=([4,2]T(1,0)) {'axis_0'}",
-                "mesh['axis_0'=4,'axis_1'=1,'axis_2'=2] {'axis_2'}",
-                "mesh['axis_0'=4,'axis_1'=1,'axis_2'=2] {'axis_0'}",
-                "[2,4]<=[4,2]T(1,0)",
-                "{{0,1,2,3,4,5,6,7}}",
-                "{{0},{1},{2},{3},{4},{5},{6},{7}}",
-            ],
-            8,
-            "4x2",
-            ["d1", "d1", "d0", "d0", "d0,d1", ""],
-        ),
-        # in the order 0 2 4 6 1 3 5 7 the more minor axis comes first
-        (["{{0,2,4,6,1,3,5,7}}"], 8, "4x2", ["d0,d1"]),
-        # an order that is none of a mesh says nothing
-        (["{{0,1,3,2},{4,5,7,6}}"], 8, "2x4", ["d1"]),
-        (["{{0,1,4,5},{2,3,6,7}}"], 8, "2x2x2", ["d0,d2"]),
-        (["[4,3]<=[2,3,2]T(0,2,1)"], 12, "2x3x2", ["d1"]),
-        # two of four devices communicate
-        (["{{0,1}}"], 4, "2x2", ["d1"]),
-    ],
-)  # fmt: skip
-def test_mesh_and_axes_of_groups(
-    entry: Callable[..., Context], groups: list[str], devices: int, shape: str, axes: list[str]
-) -> None:
-    context = entry(*reduced(*groups), header=f", num_partitions={devices}")
-    mesh = found(context)
-    assert (mesh.shape_text, mesh.order_text, mesh.reason) == (shape, "iota", "")
-    assert labels(context) == axes
-
-
-@pytest.mark.parametrize(
-    ("groups", "devices"),
-    [
-        (["{{0,1,2},{3},{4,5,6,7}}"], 8),  # 3 does not divide 8
-        (["{{0,1},{2,3},{4,5}}", "{{0,1,2},{3,4,5}}"], 6),  # strides 2 and 3
-        (["{{1,2},{0,3}}"], 4),
-    ],
-)
-def test_groups_of_no_mesh(entry: Callable[..., Context], groups: list[str], devices: int) -> None:
-    context = entry(*reduced(*groups), header=f", num_partitions={devices}")
-    mesh = found(context)
-    assert (mesh.shape_text, mesh.order_text) == (None, None)
-    assert "row-major mesh of" in mesh.reason
-    assert labels(context) == [None] * len(groups)
-
-
-def test_no_mesh_where_a_group_contradicts_the_program(entry: Callable[..., Context]) -> None:
-    context = entry(*reduced("{{0,9}}", "{{0,1},{2,3}}"), header=", num_partitions=4")
-    mesh = found(context)
-    assert mesh.shape is None
-    assert mesh.reason.endswith("it names device 9 of a program with 4")
-    assert labels(context) == [None, None]
-
-
-@pytest.mark.parametrize(
-    ("sharding", "reason"),
-    [
-        ("devices=[4]<=[4]", "is for 4 devices, the program has 8 partitions"),
-        ("devices=[2,4]0,1,2,3", "has tiles for 8 devices but lists 4"),
-        ("mesh['a'=2,'b'=2], [{'a'}]", "is for 4 devices, the program has 8 partitions"),
-    ],
-)
-def test_no_mesh_where_a_sharding_is_for_other_devices(entry: Callable[..., Context], sharding: str, reason: str) -> None:
-    line = f"%p = f32[8]{{0}} parameter(0), sharding={{{sharding}}}"
-    mesh = found(entry(line, *reduced("{{0,1,2,3},{4,5,6,7}}"), header=", num_partitions=8"))
-    assert mesh.shape is None
-    assert mesh.reason.endswith(reason)
-
-
-@pytest.mark.parametrize(
-    "sharding", ["devices=[8]<=[8]", "replicated", "maximal device=3", "devices=[2,4]<=[8] last_tile_dim_replicate"]
-)
-def test_shardings_for_all_partitions(entry: Callable[..., Context], sharding: str) -> None:
-    line = f"%p = f32[8]{{0}} parameter(0), sharding={{{sharding}}}"
-    assert found(entry(line, *reduced("{{0,1,2,3},{4,5,6,7}}"), header=", num_partitions=8")).shape is not None
-
-
-@pytest.mark.parametrize(
-    ("lines", "header", "reason"),
-    [
-        (["%p = f32[8] parameter(0)"], "", "the number of devices of the program"),
-        (["%p = f32[8] parameter(0)"], ", num_partitions=1", "for one device"),
-        (["%p = f32[8] parameter(0)"], ", num_partitions=99999999", "too many"),
-    ],
-)
-def test_no_mesh_has_a_reason(entry: Callable[..., Context], lines: list[str], header: str, reason: str) -> None:
-    mesh = found(entry(*lines, header=header))
-    assert mesh.shape is None
-    assert reason in mesh.reason
-
-
-def test_another_order_of_devices_is_found(entry: Callable[..., Context]) -> None:
-    groups = ["{{0,1},{3,2}}", "{{0,3},{1,2}}", "{{0,1,2,3}}"]
-    context = entry(*reduced(*groups), header=", num_partitions=4")
-    mesh = found(context)
-    assert (mesh.shape_text, mesh.order_text) == ("2x2", "0,1,3,2")
-    assert labels(context) == ["d1", "d0", "d0,d1"]
-
-
-def test_ids_of_replicas_and_partitions(entry: Callable[..., Context]) -> None:
-    """2 replicas of 4 partitions: device = 4 × replica + partition. Which ids a group has depends on channel and kind."""
-    context = entry(
-        "%p = f32[8] parameter(0)",
-        "%across = f32[8] all-reduce(%p), replica_groups={{0,1}}, to_apply=%add",
-        "%within = f32[8] all-to-all(%across), channel_id=1, replica_groups={{0,1},{2,3}}, dimensions={0}",
-        "%all = f32[8] all-reduce(%within), channel_id=2, replica_groups={{0},{1}}, to_apply=%add",
-        "ROOT %swap = f32[8] collective-permute(%all), source_target_pairs={{0,1},{1,0}}",
-        header=", replica_count=2, num_partitions=4",
-    )
-    assert found(context).shape_text == "2x2x2"
-    assert labels(context) == ["d0", "d2", "d1,d2", "d0"]
-
-
-def test_tiles_tell_axes_that_no_collective_uses(entry: Callable[..., Context]) -> None:
-    lines = ["%p = f32[8] parameter(0), sharding={devices=[2,8]<=[16] last_tile_dim_replicate}"]
-    context = entry(*lines, header=", num_partitions=16")
-    assert found(context).shape_text == "2x8"
-
-
-def test_pairs_lie_along_axes(entry: Callable[..., Context]) -> None:
-    context = entry(
-        *reduced("{{0,1},{2,3},{4,5},{6,7}}"),
-        "%a = f32[8] collective-permute(%r1), channel_id=2, source_target_pairs={{0,2},{2,4},{4,6},{6,0},{1,3},{7,1}}",
-        "%b = f32[8] collective-permute(%a), channel_id=3, source_target_pairs={{0,1},{2,3},{4,5},{6,7}}",
-        "%c = f32[8] collective-permute(%b), channel_id=4, source_target_pairs={{0,1},{1,2},{2,3}}",
-        "%d = f32[8] collective-permute(%c), channel_id=5, source_target_pairs={{0,0},{1,1}}",
-        "%e = f32[8] collective-permute(%d), channel_id=6, source_target_pairs={{0,8}}",
-        "%f = f32[8] collective-permute(%e), channel_id=7, source_target_pairs={{0,1,2}}",
-        "%token = token[] after-all()",
-        "%sent = (f32[8], u32[], token[]) send(%f, %token), channel_id=8",
-        header=", num_partitions=8",
-    )
-    assert labels(context) == ["d1", "d0", "d1", "d0,d1", "", None, None, None]
-
-
-@pytest.mark.parametrize(
-    ("attributes", "given", "axes", "note"),
-    [
-        ("", None, ["d0", "d1"], ""),
-        (', frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4, "y"=2]>}}', None, ["x", "y"], ""),
-        (', frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4, "y"=2]>}}', "a=4,b=2", ["a", "b"], ""),
-        (
-            ', frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4, "y"=2]>}}',
-            "a=4,b=4",
-            ["x", "y"],
-            "mesh['a'=4,'b'=4] does not fit the 4x2 devices of the program",
-        ),
-    ],
-)
-def test_names_of_axes_come_from_the_mesh_that_fits(
-    entry: Callable[..., Context], attributes: str, given: str | None, axes: list[str], note: str
-) -> None:
-    lines = reduced("{{0,2,4,6},{1,3,5,7}}", "mesh['axis_0'=4,'axis_1'=2] {'axis_1'}")
-    context = entry(*lines, header=f", num_partitions=8{attributes}")
-    mesh = parse_mesh(given) if given is not None else None
-    assert labels(context, mesh) == axes
-    assert found(context, mesh).note == note
-
-
-def test_names_of_printed_meshes(entry: Callable[..., Context]) -> None:
-    lines = reduced("mesh['axis_0'=2,'axis_1'=4] {'axis_1'}", "mesh['data'=2,'model'=4] {'data'}")
-    assert labels(entry(*lines, header=", num_partitions=8")) == ["model", "data"]
-
-
-def test_a_program_that_was_read_for_its_collectives_only(entry: Callable[..., Context]) -> None:
-    context = entry(*reduced("[4,2]<=[8]"), header=", num_partitions=8", wants=Wants(opcodes=OPCODES))
-    assert found(context).shape_text == "4x2"
+def test_a_given_mesh_of_other_devices_lends_no_names(entry: Callable[..., Context]) -> None:
+    attributes = "channel_id=1, use_global_device_ids=true, replica_groups={{0,2,4,6},{1,3,5,7}}, to_apply=%add"
+    context = entry("%p = f32[8] parameter(0)", f"%r = f32[8] all-reduce(%p), {attributes}", header=", num_partitions=8")
+    mesh = mesh_of(context.module, context.collectives, context.device_counts, parse_mesh("a=4,b=4"))
+    assert mesh.note == "mesh['a'=4,'b'=4] does not fit the 4x2 devices of the program"
 
 
 def test_many_groups_cost_no_square() -> None:
@@ -540,27 +347,3 @@ def test_short_lists_of_many_devices_are_not_written_out(line: str, entry: str, 
     assert report.facts["mesh.shape"] is None or entry == "e"  # its shardings are not looked at for the mesh
     assert report.table("params").rows
     assert sum(written) <= 131_072
-
-
-def test_lists_of_more_devices_than_the_program_has_are_not_written_out() -> None:
-    """A mesh in the header has eight devices; some shardings are for a million."""
-    meshes = 'frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["data"=8]>}}'
-    lines = "\n".join(
-        f"  p{i} = f32[1048576] parameter({i}), sharding={{devices=[{n}]<=[{n}]}}" for i, n in enumerate((8, 1 << 20, 1 << 19))
-    )
-    report = hlo_inspect.inspect(f"HloModule m, {meshes}\n\nENTRY e {{\n{lines}\n}}\n", "summary")
-    assert report.facts["module.devices"] == 8
-    assert "mesh.shape: its groups and shardings name devices more than 131,072 times" in report.notes
-
-
-@pytest.mark.parametrize("attributes", ["replica_groups={}, all_reduce_id=7", "replica_groups={{0}}, channel_id=1"])
-def test_groups_that_stand_for_all_partitions_are_not_written_out(attributes: str) -> None:
-    """No groups, or groups of replicas with all their partitions: of a million partitions, which only a sharding names."""
-    lines = [
-        "p = f32[8] parameter(0), sharding={devices=[1048576]<=[1048576]}",
-        f"r = f32[8] all-reduce(p), {attributes}, to_apply=s",
-    ]
-    text = "HloModule m\n\nENTRY e {\n  q = f32[8] parameter(1), sharding={replicated}\n  " + "\n  ".join(lines) + "\n}\n"
-    report = hlo_inspect.inspect(text, "collectives")
-    assert report.facts["module.devices"] == 1_048_576
-    assert "mesh.shape: its groups and shardings name devices more than 131,072 times" in report.notes

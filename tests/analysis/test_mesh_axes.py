@@ -125,23 +125,3 @@ def test_names_in_another_device_order() -> None:
 def test_parts_of_axes_have_the_spelling_of_xla(groups: tuple[tuple[int, ...], ...], parts: tuple[str, ...] | None) -> None:
     assert axis_of(groups, Mesh((4, 2), names=("data", "model"))) == parts
     assert axis_of(groups, Mesh(None)) is None
-
-
-def test_a_collective_over_a_part_of_an_axis_leaves_the_axis_whole(entry: Callable[..., Context]) -> None:
-    """16 MiB are reduced over `data`, 32 bytes over half of it: the axis keeps its bytes."""
-    context = entry(
-        "%p = f32[4194304] parameter(0), sharding={mesh['data'=4,'model'=2], [{'model'}]}",
-        "%a = f32[4194304] all-reduce(%p), channel_id=1, use_global_device_ids=true, "
-        "replica_groups=mesh['data'=4,'model'=2] {'data'}, to_apply=%add",
-        "%s = f32[8] slice(%a), slice={[0:8]}",
-        "%b = f32[8] all-reduce(%s), channel_id=2, use_global_device_ids=true, replica_groups={{0,4},{1,5},{2,6},{3,7}}, "
-        "to_apply=%add",
-        "ROOT %c = (f32[4194304], f32[8]) tuple(%a, %b)",
-    )
-    assert (context.mesh.names, context.mesh.shape) == (("data", "model"), (4, 2))
-    assert context.axes == ["data", "data:(1)2"]
-    # an all-reduce over n devices sends 2 (n - 1) / n of its bytes
-    assert {axis: figures.wire_bytes for axis, figures in context.executed.axes.items()} == {
-        "data": 2 * 3 * (16 << 20) // 4,
-        "data:(1)2": 2 * 1 * 32 // 2,
-    }
