@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import hlo_inspect
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices.participants import (
     DeviceCounts,
@@ -34,7 +33,6 @@ COMPILED = sorted(
     for path in (DATA / folder).glob("*.txt")
 )
 
-SHARDED = "%p = f32[8]{0} parameter(0), sharding={devices=[8]<=[8]}"
 N = "ROOT %n = f32[8]{0} negate(%p)"
 
 REDUCING = ("all-reduce", "all-gather", "reduce-scatter")
@@ -293,16 +291,6 @@ def test_the_meshes_of_the_header_count_devices(entry: Entry) -> None:
 # -- kind of the printed shapes
 
 
-def test_without_a_header_the_name_of_the_entry_may_tell(read: Entry) -> None:
-    """A sharding stands before and after the partitioner, its suffix of the entry's name only after it."""
-    text = "ENTRY %main.12NAME (p: f32[8]) -> f32[8] {\n  ROOT %p = f32[8]{0} parameter(0), sharding={devices=[8]<=[8]}\n}\n"
-    assert read(text.replace("NAME", "_spmd")).shapes_are == "per_device"
-    assert read(text.replace("NAME", "")).shapes_are is None
-    report = hlo_inspect.inspect(text.replace("NAME", ""), "params")
-    assert report.facts["module.shapes"] is None
-    assert any(note.startswith("module.shapes: the header is missing") for note in report.notes)
-
-
 def truth(name: str) -> str:
     """By how the dump was made: before the partitioner jit's shapes are global, with shard_map's regions among them."""
     program, stage, _ = Path(name).name.split(".")
@@ -326,42 +314,6 @@ def test_a_pass_after_the_other(read: Entry, after: str, expected: str) -> None:
     context = read(path.read_text(encoding="utf-8"))
     assert sum(leaf.shape.bytes or 0 for leaf in context.interface.parameters) == (1792 if expected == "global" else 576)
     assert context.shapes_are == expected
-
-
-@pytest.mark.parametrize(
-    ("target", "expected"),
-    [
-        ("Sharding", "global"),
-        ("xla.sdy.FuncResultSharding", "global"),
-        ("SPMDFullToShardShape", "mixed"),
-        ("SPMDShardToFullShape", "mixed"),
-        ("xla.sdy.GlobalToLocalShape", "mixed"),
-        ("xla.sdy.LocalToGlobalShape", "mixed"),
-        ("__cublas$gemm", "global"),
-    ],
-)
-def test_custom_calls_of_the_front_end(entry: Entry, target: str, expected: str) -> None:
-    line = f'ROOT %c = f32[8]{{0}} custom-call(%p), custom_call_target="{target}"'
-    assert entry(SHARDED, line, header=", num_partitions=8").shapes_are == expected
-    assert entry(SHARDED, line, header=", is_scheduled=true, num_partitions=8").shapes_are == "per_device"
-
-
-def test_collectives_come_with_the_partitioner(entry: Entry) -> None:
-    reduce = "ROOT %r = f32[8]{{0}} all-reduce(%p), channel_id=1, replica_groups={}, use_global_device_ids=true, to_apply=%add"
-    of_all, of_two = reduce.format("{{0,1},{2,3},{4,5},{6,7}}"), reduce.format("{{0,1}}")
-    assert entry(SHARDED, N, header=", num_partitions=8").shapes_are == "global"
-    assert entry(SHARDED, of_all, header=", num_partitions=8").shapes_are == "per_device"
-    assert entry(SHARDED, of_two, header=", num_partitions=8").shapes_are == "global", "the partitioner leaves no device out"
-
-
-@pytest.mark.parametrize("header", ["", ", num_partitions=1", ", num_partitions=1, replica_count=1"])
-def test_one_device_has_the_whole_program(entry: Entry, header: str) -> None:
-    assert entry("%p = f32[8]{0} parameter(0)", N, header=header).shapes_are == "per_device"
-
-
-def test_replicas_run_one_and_the_same_program(entry: Entry) -> None:
-    """`pmap`: nothing is partitioned, so that each replica's shapes are its own."""
-    assert entry("%p = f32[8]{0} parameter(0)", N, header=", replica_count=8").shapes_are == "per_device"
 
 
 # -- arrays on devices that hold the same

@@ -1,9 +1,11 @@
-"""The profile that times are for: named, told by the dump, with changed figures; and what is refused."""
+"""The profile that times are for: told by the files of a dump, with changed figures; and what is refused.
+
+tests/cases/analysis/time has what marks in a text tell.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,13 +34,13 @@ ENTRY main {{
 PLAIN = "HloModule m\nENTRY main {\n  p = f32[8]{0} parameter(0)\n  ROOT b = f32[8]{0} negate(p)\n}\n"
 
 
-def context(text: str, profile: str | None = None) -> Context:
+def context(text: str) -> Context:
     (module,) = read_modules(open_source(text), Cost.wants)
-    return Context(module, options=ParsedOptions(MachineOptions((load_profile(profile),) if profile else ())))
+    return Context(module)
 
 
-def choice_of(text: str, profile: str | None = None) -> ProfileChoice:
-    read = context(text, profile)
+def choice_of(text: str) -> ProfileChoice:
+    read = context(text)  # which has to outlive what it hands out
     return read.on_machine.profile_choice
 
 
@@ -47,8 +49,6 @@ def tpu(cycles: int, space: str = "", more: str = "") -> str:
 
 
 GENERATIONS = [
-    (tpu(198), "tpu-v2"),
-    (tpu(257), "tpu-v3"),
     (tpu(611, "S(3)"), "tpu-v4"),
     (tpu(1826, "S(1)"), "tpu-v5e"),
     (tpu(2125, "S(1)", ',"megacore_config":{"megacore_split_dim":"0"}'), "tpu-v5p"),
@@ -58,66 +58,6 @@ GENERATIONS = [
 
 
 @pytest.mark.parametrize(("text", "profile"), GENERATIONS, ids=[name for _, name in GENERATIONS])
-def test_the_generation_of_a_tpu_is_told_by_its_marks(text: str, profile: str) -> None:
-    choice = choice_of(text)
-    assert choice.profile is not None
-    assert (choice.profile.name, choice.chosen_by) == (profile, "its tiles, memory spaces and the compiler's estimates")
-
-
-def text_of_cycles(space: str, *cycles: int, more: str = "") -> str:
-    """Write a text for TPUs of kernels with these estimates, and `more` rows."""
-    array = f"f32[8,128]{{1,0:T(8,128){space}}}"
-    config = 'backend_config={{"window_config":{{"estimated_cycles":"{}"}}}}'
-    rows = [f"  a{n} = {array} negate(p), {config.format(count)}\n" for n, count in enumerate(cycles)]
-    return f"HloModule m\nENTRY main {{\n  p = {array} parameter(0)\n{''.join(rows)}{more}  ROOT b = {array} copy(p)\n}}\n"
-
-
-COPIES_OF_STEPS = "".join(
-    f"  c{n} = f32[8,128]{{1,0:T(8,128)S(1)}} copy(p), "
-    'backend_config={"window_config":{"estimated_cycles":"700","iteration_bounds":["7","1"]}}\n'
-    for n in range(2)
-)
-"""Copies of seven steps, each with 100 cycles: no estimate."""
-
-
-PRODUCT = (
-    "  d = f32[8,128]{1,0:T(8,128)S(1)} fusion(p), kind=kOutput, calls=f, "
-    'backend_config={"window_config":{"estimated_cycles":"258"}}\n'
-)
-"""A matrix product in memory on the chip."""
-
-
-def prefetch(priority: int) -> str:
-    return f'  d = f32[8,128]{{1,0:T(8,128)S(1)}} copy(p), backend_config={{"dma_priority":{priority}}}\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "profile"),
-    [
-        (text_of_cycles("S(1)", 200, 400, 2283, 2299, 2687), None),  # on a v5e; one takes 7x's least time
-        (text_of_cycles("S(1)", 264, 2130, 2134, 2513), None),  # a small step on a v5e; v6e has no kernel at 264
-        (text_of_cycles("S(1)", 1849, 2233, more=PRODUCT), "tpu-v5e"),
-        (text_of_cycles("S(1)", 208, 272, 2116, 2120), "tpu-v6e"),  # with broadcasts on the chip
-        (text_of_cycles("S(1)", 2116, 2120, 2420), "tpu-v6e"),
-        (text_of_cycles("S(1)", 2122, 2125, 2420), None),  # a v5p may have these, and none is split
-        (text_of_cycles("S(1)", 1826, 12300), None),  # one kernel alone
-        (text_of_cycles("S(1)", 1826, 12300, more=prefetch(1)), "tpu-v5e"),  # it excludes v6e and v5p, the priority TPU7x
-        (text_of_cycles("S(1)", 2117, 12300, more=prefetch(1)), None),  # it may be a larger kernel of a v5e
-        (text_of_cycles("S(1)", 1824, 1885, 2067, 537504), "tpu-v5e"),
-        (text_of_cycles("S(1)", 2299, 2301, more=COPIES_OF_STEPS), "tpu-7x"),
-        (text_of_cycles("S(1)", 2299, 2301, more=prefetch(1)), None),  # copies of a TPU7x have priority 5
-        (text_of_cycles("S(1)", 2299, 2301, more=prefetch(5)), "tpu-7x"),
-        (text_of_cycles("", 205, 253, 254, 257, 260), None),  # more kernels at v3's least, but one is below
-        (text_of_cycles("", 205, 207, 254, 257, 260), "tpu-v2"),
-        (text_of_cycles("", 1133, 1156, 1857), None),  # a v3, of which one kernel is at v5e's least
-    ],
-)
-def test_one_kernel_at_the_least_of_a_generation_tells_nothing(text: str, profile: str | None) -> None:
-    choice = choice_of(text).profile
-    assert (None if choice is None else choice.name) == profile
-
-
-@pytest.mark.parametrize(("text", "profile"), GENERATIONS[2:], ids=[name for _, name in GENERATIONS[2:]])
 def test_memory_knows_the_generation_that_times_are_for(text: str, profile: str) -> None:
     """Tables of tuples are rounded up to 512 bytes on v4 and v5e, to 32 bytes on those whose cores work as one and later."""
     read = context(text)
@@ -176,7 +116,7 @@ def test_files_of_a_dump_decide_its_generation(
 ) -> None:
     """The text has the marks of a v6e; libtpu 0.0.52 wrote these words for each topology that it was asked for."""
     path = tmp_path / "module_0000.jit_step.cl_1.after_optimizations.txt"
-    path.write_text(text_of_cycles("S(1)", 2116, 2120))
+    path.write_text(tpu(2121, "S(1)"))
     if topology is not None:
         (tmp_path / "module_0000.jit_step.cl_1").mkdir()
         (tmp_path / "module_0000.jit_step.cl_1/topology.textproto").write_text(TOPOLOGY.format(topology))
@@ -188,17 +128,6 @@ def test_files_of_a_dump_decide_its_generation(
         assert choice.notes == ("there is no profile of TPU v9, for which the dump was compiled: name one with --profile",)
     else:
         assert choice.chosen_by.endswith("of the dump")
-
-
-def test_a_text_without_marks_has_no_profile() -> None:
-    for text, why in (
-        (PLAIN, "the dump does not name its accelerator"),
-        (tpu(5000), "a TPU whose generation the text does not show"),
-    ):
-        choice = choice_of(text)
-        assert choice.profile is None
-        assert why in choice.notes[0]
-        assert "--profile" in choice.notes[0]
 
 
 def gpu_dump(folder: Path, device: str) -> Path:
@@ -235,43 +164,6 @@ def test_a_gpu_without_a_profile_is_named(tmp_path: Path) -> None:
     choice = read.on_machine.profile_choice
     assert choice.profile is None
     assert choice.notes[0].startswith("there is no profile of NVIDIA RTX A6000, for which the dump was compiled")
-
-
-def test_a_named_profile_wins_over_the_dump() -> None:
-    named = choice_of(tpu(1826, "S(1)"), "tpu-v6e")
-    assert named.profile is not None
-    assert (named.profile.name, named.chosen_by) == ("tpu-v6e", "--profile")
-
-
-def test_half_a_chip_has_half_of_the_figures() -> None:
-    """TPU7x always has two devices a chip; v4 and v5p have two if no kernel is split over both cores."""
-    for text, name, matmul, memory in (
-        (tpu(2299), "tpu-7x", 2307e12 / 2, 7380e9 / 2),
-        (tpu(611, "S(3)"), "tpu-v4", 137.5e12, 600e9),
-        (tpu(2125), "tpu-v5p", 229.5e12, 1382.5e9),
-        (tpu(2125, "", ',"megacore_config":{}'), "tpu-v5p", 459e12, 2765e9),
-    ):
-        choice = choice_of(text, name)
-        assert choice.profile is not None
-        assert (choice.profile.value("matmul.bf16"), choice.profile.memory_bandwidth) == (matmul, memory)
-        is_half = matmul < 459e12 or name == "tpu-7x"
-        assert choice.profile.cores_per_device == (1 if is_half else 2)
-        assert any("half a chip" in note for note in choice.notes) is is_half
-
-
-def test_a_text_without_marks_of_a_chip_is_not_half_a_chip() -> None:
-    """No kernel has an estimate and no array is in CMEM, so nothing tells that devices are single cores."""
-    choice = choice_of(tpu(99, "S(1)"), "tpu-v4")
-    assert choice.profile is not None
-    assert choice.profile.value("matmul.bf16") == 275e12
-    assert not any("chip" in note for note in choice.notes)
-
-
-def test_peaks_that_no_maker_states_are_counted() -> None:
-    """H200 counts eleven rates, capacity and bandwidth of memory, bandwidth and count of NVLink; H100 none."""
-    notes = choice_of(PLAIN, "h200").notes
-    assert notes == ("15 of its peaks are not from the maker's documents: `hlo-inspect profiles h200` lists them",)
-    assert choice_of(PLAIN, "h100-sxm").notes == ()
 
 
 # -- what-if ----------------------------------------------------------------------------------------------------------------
@@ -380,14 +272,3 @@ def test_placements() -> None:
 def test_malformed_placements_are_refused(topology: str | None, per_node: int | None, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         given_placement(topology, per_node)
-
-
-@pytest.mark.parametrize("asked", [{"what_if": ["memory.bandwidth=2x"]}, {"topology": "2x8"}, {"devices_per_node": 4}])
-def test_options_about_a_machine_need_a_profile(asked: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="need a profile, and the dump does not name its accelerator"):
-        hlo_inspect.inspect(PLAIN, "cost", **asked)
-
-
-def test_several_profiles_are_for_a_command_that_compares_them() -> None:
-    with pytest.raises(UsageError, match="cost takes one profile; `time` compares several"):
-        hlo_inspect.inspect(PLAIN, "cost", profile=["h100-sxm", "h200"])
