@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.fusion_contents import (
-    find_fusions,
-    fusion_kinds,
     metadata_of_fusions,
 )
-from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.custom_calls import operand_bytes, result_bytes
 from tests.hlo.reading import module
@@ -31,53 +26,6 @@ ADDED = """%added (x: f32[4], y: bf16[8,2]) -> f32[4] {
   ROOT %z = f32[4]{0} add(%n, %x)
 }
 """
-TWO = """%two (x: f32[4]) -> (f32[4], pred[4]) {
-  %x = f32[4]{0} parameter(0)
-  %c = pred[4]{0} compare(%x, %x), direction=EQ
-  ROOT %t = (f32[4]{0}, pred[4]{0}) tuple(%x, %c)
-}
-"""
-WITH_INDEX = """%pick (a: f32[], b: s32[], c: f32[], d: s32[]) -> (f32[], s32[]) {
-  %a = f32[] parameter(0)
-  %b = s32[] parameter(1)
-  %c = f32[] parameter(2)
-  %d = s32[] parameter(3)
-  ROOT %t = (f32[], s32[]) tuple(%a, %b)
-}
-
-%with_index (x: f32[4], i: s32[4]) -> (f32[], s32[]) {
-  %x = f32[4]{0} parameter(0)
-  %i = s32[4]{0} parameter(1)
-  %zero = f32[] constant(0)
-  %first = s32[] constant(0)
-  ROOT %r = (f32[], s32[]) reduce(%x, %i, %zero, %first), dimensions={0}, to_apply=%pick
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("attributes", "kind"),
-    [
-        ("kind=kInput, calls=%two", ("kInput", 1, 1)),
-        ("kind=kInput, calls=%gone", ("kInput", 1, 1)),
-        ("kind=kLoop, calls=%with_index", ("kLoop", 1, 0)),
-        ('kind=kLoop, calls=two, metadata={op_name="kind=kInput"}', ("kLoop", 1, 1)),
-        ("calls=%with_index", ("", 1, 0)),
-        ("calls=%with_index, kind=kOutput", ("kOutput", 1, 0)),
-        ('kind=kLoop, frontend_attributes={kind="x\'y"}, calls=%with_index', ("kLoop", 1, 0)),
-        ('kind=kCustom, calls=%two, backend_config={"a":1}', ("kCustom", 1, 1)),
-        ("kind=kCustom", ("kCustom", 1, 1)),
-    ],
-)
-def test_kinds(attributes: str, kind: tuple[str, int, int]) -> None:
-    """Kinds of fusions that are not parsed are those of the instructions."""
-    rows = [P, f"ROOT %f = (f32[4]{{0}}, pred[4]{{0}}) fusion(%p, /*index=1*/%p), {attributes}"]
-    text = f"HloModule m\n\n{TWO}\n{WITH_INDEX}\nENTRY %e (p: f32[4]) -> f32[4] {{\n  " + "\n  ".join(rows) + "\n}\n"
-    read = module(text, Wants(frozenset({"fusion"}), graph=True, checked=True))
-    assert fusion_kinds(read) == [kind]
-    fusions = find_fusions(Views(read.computations))
-    assert [(fusion.kind, int(fusion.is_multi_output)) for fusion in fusions] == [(kind[0], kind[2])]
-    assert fusion_kinds(read) == [kind]
 
 
 def test_operands_that_were_not_read() -> None:
