@@ -18,7 +18,10 @@ LIST = FOLDER / "slow.txt"
 SECONDS = 1.0
 """Time of a file from which it is slow."""
 
-_STARTING = ("subprocess", "Popen", "WorkerProcess", "playwright", "browser", "jobs=", "server", "socket", '"-j"', " collect(")
+_STARTING = (
+    *("subprocess", "Popen", "WorkerProcess", "playwright", "browser", "jobs=", "server", "socket", '"-j"', " collect("),
+    *("ask_xla", "benchmarks.history"),
+)
 """Words of files whose tests start processes, or reach others."""
 
 

@@ -18,6 +18,7 @@ from hlo_inspect.passes import OTHERS, PASSES, PASSES_OF_COMMANDS, workload_pass
 from hlo_inspect.passes.base import Question
 from hlo_inspect.report.formats import ALL_FORMATS, OWN_FORMATS
 from hlo_inspect.report.model import SEVERITIES
+from tests.cases.case import cases_of
 
 PACKAGE = Path(hlo_inspect.__file__).parent
 TESTS = Path(__file__).parent
@@ -88,8 +89,12 @@ def test_each_command_is_found_by_its_name() -> None:
 
 
 def test_each_pass_has_a_test() -> None:
-    tests = {path.stem for path in (TESTS / "passes").glob("test_*.py")}
-    assert {f"test_{pass_.name.replace('-', '_')}" for pass_ in (*OTHERS, *PASSES, workload_pass())} <= tests
+    """A file of tests, or a case that runs it."""
+    tested = {path.stem.removeprefix("test_") for path in (TESTS / "passes").glob("test_*.py")}
+    cases = (case for path in (TESTS / "cases" / "passes").rglob("*.hlo") for case in cases_of(path))
+    runs = (directive.words for case in cases for directive in case.directives if directive.name == "RUN")
+    tested |= {word.replace("-", "_") for run in runs for word in run.split()}
+    assert {pass_.name.replace("-", "_") for pass_ in (*OTHERS, *PASSES, workload_pass())} <= tested
 
 
 def test_each_rule_is_registered() -> None:

@@ -142,7 +142,7 @@ def call_switches(module: Module) -> Iterator[tuple[str, Patch]]:
         def cost(op: Any, *more: Any) -> Any:
             return unknown(op) if op.custom_call_target == target else call_cost(op, *more)
 
-        return lambda monkeypatch: monkeypatch.setattr(f"{COUNTING}.call_cost", cost)
+        return lambda monkeypatch: monkeypatch.setattr("hlo_inspect.analysis.cost.custom_calls.step_calls.call_cost", cost)
 
     yield from ((f"rule of {target}", without(target)) for target in sorted(targets))
 
