@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from io import StringIO
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 import pytest
@@ -26,6 +26,7 @@ from tests.tables import totals
 
 _OPTIONS = {flag: option for option in OPTIONS for flag in option.info.flags}
 _FACT = re.compile(r"(?P<name>\S+)(?: (?P<sign>==|>=) (?P<value>.+))?")
+_RUNS = ("RUN", "WITH")
 _PLACES = ("line", "lines", "source")
 """Columns that the place of a row in its text decides."""
 _OF_FINDINGS = ("line=", "column=", "severity=", "subject=", "stake=", "stake_unit=", "share=", "share_of=", "source=")
@@ -107,9 +108,18 @@ class NotMetError(CaseError):
 
 
 def meet(case: Case) -> Iterator[NotMetError]:
-    """Yield the expectations of a case that are not met. Raise CaseError for the first directive that cannot be read."""
+    """Yield the expectations of a case that are not met. Raise CaseError for the first directive that cannot be read.
+
+    A case and each of its runs have one or more.
+    """
     run = Run((), case.text)
-    for directive in case.directives:
+    directives = [*case.directives]
+    if not directives:
+        raise CaseError(case.first, "a case without an expectation shows nothing")
+    for directive, following in zip(directives, [*directives[1:], None], strict=True):
+        is_of_next = directive.name == "RUN" and following is not None and following.name == "WITH"
+        if directive.name in _RUNS and not is_of_next and (following is None or following.name in _RUNS):
+            raise CaseError(directive.line, "a run without an expectation shows nothing")
         if directive.name == "RUN":
             words = words_of(directive.words, directive.line)
             paths = [str(case.path.parent / word) if word.startswith("./") else word for word in words]
@@ -259,9 +269,10 @@ def _page(_: Case, run: Run, directive: Directive) -> Result:
 
 def _same(case: Case, run: Run, directive: Directive) -> Result:
     text = next(cases_of(case.path.parent / directive.words)).text if directive.words else case.text
-    other = dict(Run(run.words, text, directive.line).answers())
-    different = [(name, answer, other.get(name)) for name, answer in run.answers() if answer != other.get(name)]
-    return Result(not different, "\n".join(f"{name}: {answer}\nnot {expected}" for name, answer, expected in different))
+    answers, others = [*run.answers()], [*Run(run.words, text, directive.line).answers()]
+    pairs = zip_longest(answers, others, fillvalue=("a table", None))
+    different = [f"{name}: {answer}\nnot {expected}" for (name, answer), (_, expected) in pairs if answer != expected]
+    return Result(not different, "\n".join(different))
 
 
 def _error(_case: Case, run: Run, directive: Directive) -> Result:

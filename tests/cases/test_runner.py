@@ -94,7 +94,7 @@ def test_what_is_not_true_is_said_with_its_place(tmp_path: Path, expectation: st
 )
 def test_a_directive_that_cannot_be_read_is_an_error_at_its_line(tmp_path: Path, comment: str, message: str) -> None:
     with pytest.raises(CaseError, match=message) as caught:
-        failures(tmp_path, "RUN cost", comment)
+        failures(tmp_path, "RUN cost", comment, "FINDINGS")
     assert caught.value.line == 2
 
 
@@ -104,6 +104,14 @@ def test_an_expectation_needs_a_run_and_a_text(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="no HLO") as caught:
         failures(tmp_path, "RUN cost", "FINDINGS", text="")
     assert caught.value.line == 1
+
+
+def test_a_case_and_each_run_have_an_expectation(tmp_path: Path) -> None:
+    """A run before other words only names the commands."""
+    for comments in (["prose"], ["RUN cost"], ["RUN cost", "WITH f32=f64"], ["RUN cost", "RUN cost", "FINDINGS"]):
+        with pytest.raises(CaseError, match="without an expectation"):
+            failures(tmp_path, *comments)
+    assert failures(tmp_path, "RUN cost", "WITH f32=f64", "FINDINGS") == []
 
 
 def test_findings_have_their_own_stakes(tmp_path: Path) -> None:
