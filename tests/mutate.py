@@ -2,9 +2,9 @@
 
     python -m tests.mutate findings --count 20 [--first SEED] [--tests PATH ...] [--quick] [-n PROCESSES]
 
-A mutant is made in a copy of the tree, and the tests of the package run until one fails, quick ones first; with `--quick` the quick tests of all
-packages try those that live. A survivor is shown with its line before and after: a test is missing, or the change changes no
-answer. The exit status is 1 if there is one. A seed is the same mutant as long as the package is the same.
+A mutant is made in a copy of the tree, and the tests of the package run until one fails, quick ones first; with `--quick` the
+quick tests of all packages try those that live. A survivor is shown with its line before and after: a test is missing, or the
+change changes no answer. The exit status is 1 if there is one. A seed is the same mutant as long as the package is the same.
 """
 
 from __future__ import annotations
