@@ -73,6 +73,8 @@ def find_updates(
     if updates.weights:
         _seek_evidence(updates, interface)
     updates.flow.forget_places()
+    for step in updates.steps:
+        step.input_dependence.forget_places()
     return updates
 
 

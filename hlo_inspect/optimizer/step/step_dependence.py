@@ -69,6 +69,11 @@ class InputDependence:
             self._follow(asked)
         return bits[asked]
 
+    def forget_places(self) -> None:
+        """Free the memory of the places that were followed. The same places have the same bits afterwards."""
+        self._known.clear()
+        self._filled.clear()
+
     def _fill(self, frame: int, stop: int) -> None:
         """Read the rows of a frame up to `stop` in the order of the text, operands first as compilers print them.
 
