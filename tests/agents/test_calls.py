@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -162,4 +163,5 @@ def test_a_client_that_does_not_read_is_not_read_from() -> None:
             group.cancel_scope.cancel()
         return counts
 
-    assert anyio.run(flood) == [MOST_OPEN, MOST_OPEN + 1]
+    with ThreadPoolExecutor(1) as threads:  # a browser of another test may have an event loop in this one
+        assert threads.submit(anyio.run, flood).result() == [MOST_OPEN, MOST_OPEN + 1]

@@ -52,6 +52,16 @@ def _picture(page: BrowserPage, name: str) -> Locator:
     return figure
 
 
+def becomes(locator: Locator, expression: str, expected: object) -> None:
+    """Wait until a function of an element returns a value: a page draws again some time after its size or colours change."""
+    for _ in range(200):
+        value = locator.evaluate(expression)
+        if value == expected:
+            return
+        locator.page.wait_for_timeout(50)
+    raise AssertionError(value)
+
+
 def test_each_kernel_of_the_roofline_has_a_mark_that_leads_to_its_row(path: Path, page_data: PageData, opened: Opened) -> None:
     page = opened(path)
     figure = _picture(page, "roofline")
@@ -150,18 +160,12 @@ def test_texts_are_inside_of_their_picture(width: int, path: Path, opened: Opene
     page = opened(path, width)
     for figure in page.locator("figure[data-picture]").all():
         _picture(page, figure.get_attribute("data-picture") or "")
-        inside: bool = figure.locator(".drawing").evaluate("area => area.scrollWidth <= area.clientWidth + 1")
-        assert inside, figure.get_attribute("data-picture")
-        assert figure.locator(".drawing").evaluate(TEXTS) == [], figure.get_attribute("data-picture")
+        becomes(figure.locator(".drawing"), "area => area.scrollWidth <= area.clientWidth + 1", expected=True)
+        becomes(figure.locator(".drawing"), TEXTS, [])
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_colours_follow_the_readers_setting(path: Path, opened: Opened) -> None:
-    def colour(scheme: str) -> str:
-        page = opened(path, scheme=scheme)
-        bar = _picture(page, "step").locator("rect.bar").first
-        fill: str = bar.evaluate("bar => getComputedStyle(bar).fill")
-        return fill
-
-    assert colour("light") == "rgb(0, 114, 178)"
-    assert colour("dark") == "rgb(61, 155, 214)"
+    for scheme, colour in (("light", "rgb(0, 114, 178)"), ("dark", "rgb(61, 155, 214)")):
+        bar = _picture(opened(path, scheme=scheme), "step").locator("rect.bar").first
+        becomes(bar, "bar => getComputedStyle(bar).fill", colour)
