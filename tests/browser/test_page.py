@@ -424,3 +424,4 @@ def test_a_page_printed_at_once_has_its_pictures(path: Path, opened: Opened) -> 
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     drawings = "[...document.querySelectorAll('main:not([hidden]) figure[data-picture] .drawing')]"
     assert page.evaluate(f"{drawings}.filter((one) => !one.firstElementChild).length") == 0
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
