@@ -6,8 +6,10 @@ A row is an index. Everything is read on first use and kept, so that the analyse
 from __future__ import annotations
 
 import re
+from array import array
+from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count, repeat
 from weakref import WeakMethod
 
@@ -82,13 +84,9 @@ class View:
 
     def rows_by_head(self) -> Iterator[Sequence[int]]:
         """Yield the rows of each head, which have one opcode and one shape, in the order of the text."""
-        extent = self.rows.extent
-        if extent is not None:
-            yield from extent.rows_by_head()
-            return
-        rows_of_head: dict[int, list[int]] = {}  # equal heads are one object
+        rows_of_head: defaultdict[int, array[int]] = defaultdict(partial(array, "I"))  # equal heads are one object
         for row, head in enumerate(self.heads):
-            rows_of_head.setdefault(id(head), []).append(row)
+            rows_of_head[id(head)].append(row)
         yield from rows_of_head.values()
 
     def place(self, row: int) -> InstructionPlace:

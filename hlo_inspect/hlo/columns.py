@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, cast, overload
@@ -193,14 +193,6 @@ class Extent(NamedTuple):
     def computation_class(self) -> int:
         """The class of the computation."""
         return self.columns.computation_classes[self.columns.computation_of(self.first)]
-
-    def rows_by_head(self) -> Iterator[Numbers]:
-        """Yield the rows of each head, counted in the computation."""
-        columns, first, last = self
-        for head in sorted(set(columns.heads[first:last])):
-            rows = columns.rows_of_head(head)
-            start, stop = bisect_left(rows, first), bisect_left(rows, last)
-            yield array("I", [row - first for row in rows[start:stop]])
 
     def names(self) -> Texts:
         columns = self.columns
