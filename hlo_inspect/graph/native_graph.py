@@ -16,6 +16,7 @@ from hlo_inspect.graph.value_graph import (
     MOVES,
     PARAMETER,
     CallFrame,
+    RowValues,
     SlicedValue,
     Value,
     ValueGraph,
@@ -127,7 +128,7 @@ class _Calls(Sequence[CallFrame]):
         call = self._calls[number * _OF_CALL : (number + 1) * _OF_CALL]
         first, end = self._columns.extent(call[_COMPUTATION])
         numbers = self._values[call[_VALUES] : call[_VALUES] + end - first]
-        values: Sequence[Value] = numbers if min(numbers, default=0) >= 0 else _Values(numbers, self._composites)
+        values: RowValues = numbers if min(numbers, default=0) >= 0 else _Values(numbers, self._composites)
         return CallFrame(
             number,
             self._columns.name(call[_COMPUTATION]),
@@ -186,23 +187,15 @@ class _CallsByName(Mapping[str, Sequence[CallFrame]]):
         return len(self._calls.by_computation)
 
 
-class _Values(Sequence[Value]):
+class _Values:
     """The values of the rows of a call, some of which are tuples or arrays in parts: those are made when something asks."""
 
     def __init__(self, numbers: Sequence[int], composites: _Composites) -> None:
         self._numbers = numbers
         self._composites = composites
 
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    @overload
-    def __getitem__(self, index: int) -> Value: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Value]: ...
-    def __getitem__(self, index: int | slice) -> Value | Sequence[Value]:
-        numbers = self._numbers[index]
-        return self._composites.value(numbers) if isinstance(numbers, int) else _Values(numbers, self._composites)
+    def __getitem__(self, row: int, /) -> Value:
+        return self._composites.value(self._numbers[row])
 
 
 class _Composites:

@@ -25,7 +25,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Union
+from typing import Protocol, Union
 
 from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.graph.view import View, Views
@@ -96,6 +96,12 @@ Value = Union[int, tuple["Value", ...], SlicedValue, None]  # noqa: UP007 - an a
 """A node, a tuple of values (or one node for all of it), or an array in parts; None for a value without data, as a token."""
 
 
+class RowValues(Protocol):
+    """Values by row: a list, numbers of nodes alone, or values that are made when something asks."""
+
+    def __getitem__(self, row: int, /) -> Value: ...
+
+
 @dataclass(slots=True, eq=False)
 class CallFrame:
     """A call of the computation `name`: the values of its rows, and the calls that they make.
@@ -108,7 +114,7 @@ class CallFrame:
     views: Views
     caller: tuple[int, int] | None
     first: int
-    values: Sequence[Value]
+    values: RowValues
     stop: int = 0
     called: dict[int, list[int]] = field(default_factory=dict)
 

@@ -47,7 +47,7 @@ def plain(value: Value) -> object:
 def state(graph: ValueGraph) -> list[object]:
     """Return all that a graph says."""
     calls = [(call.number, call.name, call.caller, call.first, call.stop, call.called) for call in graph.frames]
-    values = [[plain(value) for value in call.values] for call in graph.frames]
+    values = [[plain(call.value(row)) for row in range(len(call.view.names))] for call in graph.frames]
     nodes = [list(made_of) for made_of in graph.operands], bytes(graph.kinds), list(graph.frame_of), list(graph.row_of)
     by_name = {name: [call.number for call in calls] for name, calls in graph.frames_by_name.items()}
     return [nodes, calls, values, by_name, graph.callers(), graph.is_ordered, graph.is_whole]
