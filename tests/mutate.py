@@ -136,7 +136,7 @@ def main() -> int:
         for seed in range(given.first, given.first + given.count):
             mutant = find_mutant(given.package, seed)
             own = given.tests or tests_of(given.package)
-            rounds = [["-m", "quick", *own], own, *([["-m", "quick", "tests"]] if given.quick else [])]
+            rounds = [["-m", "quick", *own], ["-m", "not quick", *own], *([["-m", "quick", "tests"]] if given.quick else [])]
             if all(survives(mutant, tree, tests, given.processes) for tests in rounds):
                 survivors += 1
                 place = f"{mutant.path.relative_to(ROOT)}:{mutant.first}"

@@ -56,6 +56,29 @@ def call_cost(op: Operation, user_rules: UserRules = ()) -> CallCost:
         return unknown(op, error.reason)
 
 
+def cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
+    """Return the cost of a custom call.
+
+    Unknown work leaves a gap. One of a target without a rule names no line: equal calls share it.
+    """
+    name, line = op.instruction.name, op.instruction.line
+    work = Tally()
+    if why := call.unknown_reason(op.custom_call_target):
+        figures = WORK_WITHOUT_MATMULS if multiplies_no_matrices(op.custom_call_target) else WORK
+        work.miss(TallyKey(CUSTOM_CALL), figures, CostGap(line, f"{name}: {why}") if call.fault else CostGap(NO_LINE, why))
+    elif call.work is not None:
+        key = tally_key(op, call.work) if call.work.matmul_flops else TallyKey(CUSTOM_CALL)
+        masked = call.masked_flops
+        work.add(key, (call.work.flops - masked, call.work.transcendentals, max(0, call.work.matmul_flops - masked)))
+        if masked:
+            work.add(TallyKey(CUSTOM_CALL, MASKED, key.operands), (masked, 0, min(masked, call.work.matmul_flops)))
+        if not call.has_matmuls_known:
+            reason = f"{name}: the share of matrix multiplications in its work is unknown"
+            work.miss(key, ("matmul_flops",), CostGap(line, reason))
+    size = CostGap(line, f"{name}: the sizes of its operands and results are unknown") if call.bytes is None else call.bytes
+    return InstructionCost.from_work(CUSTOM_CALL, work, size, bytes_by_space(op))
+
+
 CallFigure = Literal[
     "runs", "flops", "least_flops", "masked_flops", "recomputed_flops", "matmul_flops", "transcendentals", "bytes"
 ]
@@ -144,26 +167,3 @@ def step_by_target(calls: Iterable[StepCall]) -> list[Sequence[StepCall]]:
         return least(total_of_step(group, "flops")), least(total_of_step(group, "bytes"))
 
     return sorted(targets.values(), key=weight, reverse=True)
-
-
-def cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
-    """Return the cost of a custom call.
-
-    Unknown work leaves a gap. One of a target without a rule names no line: equal calls share it.
-    """
-    name, line = op.instruction.name, op.instruction.line
-    work = Tally()
-    if why := call.unknown_reason(op.custom_call_target):
-        figures = WORK_WITHOUT_MATMULS if multiplies_no_matrices(op.custom_call_target) else WORK
-        work.miss(TallyKey(CUSTOM_CALL), figures, CostGap(line, f"{name}: {why}") if call.fault else CostGap(NO_LINE, why))
-    elif call.work is not None:
-        key = tally_key(op, call.work) if call.work.matmul_flops else TallyKey(CUSTOM_CALL)
-        masked = call.masked_flops
-        work.add(key, (call.work.flops - masked, call.work.transcendentals, max(0, call.work.matmul_flops - masked)))
-        if masked:
-            work.add(TallyKey(CUSTOM_CALL, MASKED, key.operands), (masked, 0, min(masked, call.work.matmul_flops)))
-        if not call.has_matmuls_known:
-            reason = f"{name}: the share of matrix multiplications in its work is unknown"
-            work.miss(key, ("matmul_flops",), CostGap(line, reason))
-    size = CostGap(line, f"{name}: the sizes of its operands and results are unknown") if call.bytes is None else call.bytes
-    return InstructionCost.from_work(CUSTOM_CALL, work, size, bytes_by_space(op))
