@@ -346,6 +346,7 @@ def _largest_array(context: Context) -> Parts:
         yield f" ({array.relation.phrase})"
     source = printed(array.labels.source)
     yield f", {source}" if source else ""
+    yield ", before the text ends" if context.module.problems.is_truncated else ""
 
 
 def _host(context: Context) -> Parts:
