@@ -13,6 +13,7 @@ from hlo_inspect.hlo.values.attribute_forms import AttributeForm
 from hlo_inspect.native import library
 from hlo_inspect.optimizer.graph import Graph
 from hlo_inspect.optimizer.operations import constant_value, is_rounded, written_value
+from hlo_inspect.optimizer.step.step_dependence import InputDependence
 from tests.optimizer.programs import (
     changed,
     entry_of,
@@ -35,6 +36,18 @@ def test_broadcast_constants_are_numbers() -> None:
 def test_comparisons_keep_their_direction() -> None:
     flow, frame = flow_of(entry_of(P, "ROOT %r = pred[8]{0} compare(%p, %p), direction=GE"))
     assert flow.graph.attributes[flow.node(flow.frames.root(frame, ()))] == "GE"
+
+
+def test_forgotten_places_have_the_same_nodes_and_inputs() -> None:
+    """There is a single input. Reading the place again makes no other node."""
+    flow, frame = flow_of(entry_of(P, "%n = f32[8]{0} negate(%p)", "ROOT %r = f32[8]{0} add(%p, %n)"))
+    reach, root = InputDependence(flow.frames), flow.frames.root(frame, ())
+    node, inputs, count = flow.node(root), reach.inputs(root), len(flow.graph.ops)
+    flow.forget_places()
+    reach.forget_places()
+    assert not flow.nodes.by_place
+    assert (flow.node(root), reach.inputs(root), len(flow.graph.ops)) == (node, inputs, count)
+    assert inputs == 1
 
 
 def test_what_depends_on_itself_ends() -> None:
